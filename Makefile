@@ -1,0 +1,37 @@
+# Everything runs from one environment in .venv, made on first use from pinned versions.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+ARGS ?=
+WORKERS ?= auto
+
+.PHONY: demo test lint format bench install clean
+
+install: $(VENV)/.installed
+
+$(VENV)/.installed: pyproject.toml constraints.txt client/pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Touchstone needs Python 3.11 to 3.13; {sys.executable} is {v[0]}.{v[1]}. Say which to use: make PYTHON=python3.12 ...")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet -c constraints.txt -e client -e '.[dev]'
+	touch $@
+
+demo: install  ## the whole loop on the sample project; ARGS=--exit stops after it
+	$(PY) manage.py demo $(ARGS)
+
+test: install lint  ## the whole suite, lint and types included
+	$(PY) -m pytest -n $(WORKERS) $(ARGS)
+
+lint: install
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: install
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: install  ## every benchmark at full size
+	$(PY) -m benchmarks $(ARGS)
+
+clean:
+	rm -rf $(VENV) var

@@ -1,0 +1,75 @@
+"""The one gate: a stranger gets 404, a member without the role 403, a key without the scope 403."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseBase
+
+from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
+from apps.core.errors import Forbidden, NotFound
+
+P = ParamSpec("P")
+
+
+class ProjectRequest(HttpRequest):
+    """What a project view is given: somebody logged in, and her membership."""
+
+    user: User
+    membership: Membership
+
+
+def membership_for(user: User, slug: str, role: Role = Role.ANNOTATOR) -> Membership:
+    """The user's membership of the project. Raises Http404 for strangers, PermissionDenied below `role`."""
+    membership = (
+        Membership.objects.select_related("project").filter(project__slug=slug, user_id=user.pk).first()
+    )
+    if membership is None:
+        raise Http404("There is no such project.")
+    if not Role(membership.role).includes(role):
+        raise PermissionDenied(
+            f"This needs the role {role.value} in the project {slug}; you are {membership.role}."
+        )
+    return membership
+
+
+def project_view(
+    role: Role = Role.ANNOTATOR,
+) -> Callable[
+    [Callable[Concatenate[ProjectRequest, Project, P], HttpResponseBase]], Callable[..., HttpResponseBase]
+]:
+    """Turn `view(request, project, ...)` into one that takes `slug` and lets only members with `role` in.
+
+    The request carries `membership`.
+    """
+
+    def decorate(
+        view: Callable[Concatenate[ProjectRequest, Project, P], HttpResponseBase],
+    ) -> Callable[..., HttpResponseBase]:
+        @wraps(view)
+        @login_required
+        def gated(request: Any, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            request.membership = membership_for(request.user, slug, role)
+            return view(request, request.membership.project, *args, **kwargs)
+
+        return gated
+
+    return decorate
+
+
+def project_of_key(key: ApiKey, slug: str, scope: Scope) -> Project:
+    """The project `slug`, if the key is of it and holds `scope`. Raises NotFound, Forbidden."""
+    if key.project.slug != slug:
+        raise NotFound(f"There is no project {slug!r} for this key.")
+    require_scope(key, scope)
+    return key.project
+
+
+def require_scope(key: ApiKey, scope: Scope) -> None:
+    if scope not in key.scopes:
+        raise Forbidden(
+            f"This key has the scopes {', '.join(key.scopes)}; the call needs {scope.value}. "
+            f"An owner can make one with `create_api_key {key.project.slug} --scopes {scope.value}`."
+        )

@@ -1,0 +1,100 @@
+"""Forms of accounts, with the widgets our look expects."""
+
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.utils import timezone
+
+from apps.accounts.models import Role, Scope
+
+SCOPE_WORDS = {
+    Scope.INGEST: "write and read trajectories, items, traces",
+    Scope.FEEDBACK_READ: "read judgements",
+    Scope.FEEDBACK_WRITE: "add judgements from elsewhere",
+    Scope.TRAIN: "datasets, runs, models",
+    Scope.REWARD: "ask endpoints for rewards",
+    Scope.ADMIN: "change endpoints and webhooks",
+}
+
+
+def _dress(form: forms.BaseForm) -> None:
+    for name, field in form.fields.items():
+        widget = field.widget
+        if isinstance(widget, forms.Select) and not isinstance(widget, forms.RadioSelect):
+            css = "form-select"
+        elif isinstance(widget, (forms.CheckboxInput, forms.CheckboxSelectMultiple, forms.RadioSelect)):
+            css = "form-check-input"
+        else:
+            css = "form-control"
+        widget.attrs["class"] = f"{css} is-invalid" if form.is_bound and form.errors.get(name) else css
+
+
+class LoginForm(AuthenticationForm):
+    error_messages = {
+        "invalid_login": "The e-mail address or the password is wrong. Whoever runs this server can set a new one.",
+        "inactive": "This account is closed.",
+    }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["username"].label = "E-mail"
+        self.fields["username"].widget = forms.EmailInput(
+            attrs={"autofocus": True, "autocomplete": "username"}
+        )
+        _dress(self)
+
+    def clean_username(self) -> str:
+        email: str = self.cleaned_data["username"]
+        return email.strip().lower()
+
+
+class PasswordForm(PasswordChangeForm):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["new_password1"].help_text = "At least ten characters; not one of the common ones."
+        self.fields["new_password2"].help_text = ""
+        _dress(self)
+
+
+class MemberForm(forms.Form):
+    email = forms.EmailField(label="E-mail")
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.ANNOTATOR)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _dress(self)
+
+    def clean_email(self) -> str:
+        email: str = self.cleaned_data["email"]
+        return email.strip().lower()
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(choices=Role.choices)
+
+
+class ApiKeyForm(forms.Form):
+    name = forms.CharField(label="What it is for", max_length=100, required=False)
+    scopes = forms.MultipleChoiceField(
+        label="It may",
+        choices=[(scope.value, words) for scope, words in SCOPE_WORDS.items()],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    expires = forms.DateField(
+        label="Last day",
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}),
+        help_text="Empty: it does not expire.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _dress(self)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """The end of the last day, UTC."""
+        day = self.cleaned_data["expires"]
+        return timezone.make_aware(datetime.combine(day, time.min)) + timedelta(days=1) if day else None

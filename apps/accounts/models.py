@@ -1,0 +1,155 @@
+"""Who may do what: users, projects, memberships, API keys, and the trail of what they did."""
+
+from typing import ClassVar
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import PermissionsMixin
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+
+class UserManager(BaseUserManager["User"]):
+    """Lower-cases e-mail addresses, so that one person is one user. Creation lives in services."""
+
+    def get_by_natural_key(self, username: str | None) -> "User":
+        return self.get(email=(username or "").strip().lower())
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=200, blank=True)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    objects = UserManager()
+    USERNAME_FIELD = "email"
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("email"), name="user_email_lower")]
+
+    def __str__(self) -> str:
+        return self.name or self.email
+
+
+class Project(models.Model):
+    slug = models.SlugField(max_length=60, unique=True)
+    name = models.CharField(max_length=200)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Role(models.TextChoices):
+    """From least to most: each may do what those before it may."""
+
+    ANNOTATOR = "annotator"
+    REVIEWER = "reviewer"
+    RESEARCHER = "researcher"
+    OWNER = "owner"
+
+    def includes(self, other: "Role") -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
+
+class Membership(models.Model):
+    project = models.ForeignKey(Project, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(User, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "user"], name="membership_once"),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="membership_role"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.project} as {self.role}"
+
+
+class Scope(models.TextChoices):
+    INGEST = "ingest"
+    FEEDBACK_READ = "feedback:read"
+    FEEDBACK_WRITE = "feedback:write"
+    TRAIN = "train"
+    REWARD = "reward"
+    ADMIN = "admin"
+
+
+class ApiKey(models.Model):
+    """A bearer key of one project. Its secret (256 random bits) is shown once; only its SHA-256 is kept."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=100, blank=True)
+    prefix = models.CharField(max_length=16, unique=True)
+    hash = models.CharField(max_length=64, unique=True)
+    scopes = ArrayField(models.CharField(max_length=20, choices=Scope))
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(scopes__contained_by=Scope.values), name="apikey_scopes"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({', '.join(self.scopes)})"
+
+    @property
+    def is_live(self) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+
+class AuditEvent(models.Model):
+    """Append-only; a database trigger refuses updates and deletes of single rows."""
+
+    # The constraint is the migration's own, with ON DELETE CASCADE: only a whole project takes its trail along.
+    project = models.ForeignKey(
+        Project, models.DO_NOTHING, null=True, db_constraint=False, related_name="audit_events"
+    )
+    actor = models.CharField(max_length=254)  # an e-mail address, a key's prefix, or "command line"
+    verb = models.CharField(max_length=60)
+    target = models.CharField(max_length=200, blank=True)
+    data = models.JSONField(default=dict)
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["project", "-at"])]
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M} {self.actor} {self.verb} {self.target}"
+
+    @property
+    def details(self) -> list[tuple[str, object]]:
+        """`data` for a template, where `data.items` would be a key of that name."""
+        return list(self.data.items())
+
+
+class IdempotentResponse(models.Model):
+    """The answer to a write that carried an `Idempotency-Key`, kept to be given again (idempotency.py)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+")
+    api_key = models.ForeignKey(ApiKey, models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    request_hash = models.CharField(max_length=64)  # of method and path
+    body_hash = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(default=0)  # 0 only inside the transaction that does the work
+    body = models.TextField(default="")
+    created_at = models.DateTimeField(default=timezone.now, db_index=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "key", "request_hash"], name="idempotent_once"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,0 +1,1 @@
+"""The pages of accounts, one module per thing."""

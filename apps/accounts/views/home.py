@@ -1,0 +1,83 @@
+"""Where one arrives: my projects, and a project's circle or, for annotators, its work."""
+
+from typing import Any, NamedTuple, cast
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_safe
+
+from apps.accounts import selectors
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role, User
+
+
+class Node(NamedTuple):
+    """One station of the circle. Its inside is a fragment of the app it belongs to, loaded by URL name."""
+
+    app: str
+    icon: str
+    title: str
+    room: str  # URL name
+    about: str
+    leads_to: str  # what happens between this station and the next
+
+
+CIRCLE = [
+    Node(
+        "trajectories",
+        "trajectories",
+        "Trajectories",
+        "trajectories:trajectory-list",
+        "What agents did",
+        "compare",
+    ),
+    Node(
+        "annotation",
+        "campaigns",
+        "Campaigns",
+        "annotation:campaign-list",
+        "What people think of it",
+        "freeze",
+    ),
+    Node("datasets", "datasets", "Datasets", "datasets:snapshot-list", "Judgements, frozen", "train"),
+    Node("training", "models", "Runs and models", "training:run-list", "What learns from them", "deploy"),
+    Node(
+        "rewards",
+        "endpoints",
+        "Endpoints",
+        "rewards:endpoint-list",
+        "Rewards for trainers",
+        "new runs come back",
+    ),
+]
+
+
+@login_required
+@require_safe
+def home(request: HttpRequest) -> HttpResponse:
+    memberships = selectors.memberships_of(cast(User, request.user))
+    if len(memberships) == 1 and "all" not in request.GET:
+        return redirect("accounts:project-home", memberships[0].project.slug)
+    return render(request, "accounts/project_list.html", {"memberships": memberships})
+
+
+@project_view()
+@require_safe
+def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
+    context: dict[str, Any] = {"project": project}
+    if Role(request.membership.role).includes(Role.RESEARCHER):
+        context["nodes"] = [_drawn(project, node) for node in CIRCLE]
+        return render(request, "accounts/project_home.html", context)
+    context["work_url"] = _url("annotation:my-work", project)
+    return render(request, "accounts/project_work.html", context)
+
+
+def _drawn(project: Project, node: Node) -> dict[str, str]:
+    urls = {"url": _url(node.room, project), "fragment_url": _url(f"{node.app}:project-node", project)}
+    return {**node._asdict(), **urls}
+
+
+def _url(name: str, project: Project) -> str:
+    return reverse(name, args=[project.slug])

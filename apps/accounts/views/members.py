@@ -1,0 +1,80 @@
+"""People: who is in the project, and as what."""
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts import services
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.forms import MemberForm, RoleForm
+from apps.accounts.models import Project, Role, User
+from apps.core.errors import DomainError
+
+
+@project_view(Role.OWNER)
+@require_safe
+def member_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    return _page(request, project, MemberForm())
+
+
+@project_view(Role.OWNER)
+@require_POST
+@sensitive_variables("password")
+def member_add(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = MemberForm(request.POST)
+    if not form.is_valid():
+        return _page(request, project, form, status=422)
+    email, password = form.cleaned_data["email"], ""
+    if project.memberships.filter(user__email=email).exists():
+        form.add_error("email", f"{email} is a member already; change the role in the list.")
+        return _page(request, project, form, status=422)
+    with transaction.atomic():
+        user = User.objects.filter(email=email).first()
+        if user is None:
+            user, password = services.create_user(email=email)
+        services.set_member(project=project, user=user, role=Role(form.cleaned_data["role"]), by=request.user)
+    if not password:
+        messages.success(request, f"{email} is now a member.")
+        return redirect("accounts:member-list", project.slug)
+    # Rendered, not redirected to: the password exists only in this answer.
+    return _page(request, project, MemberForm(), new_user=user, password=password)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    membership = get_object_or_404(project.memberships.select_related("user"), pk=pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        raise DomainError(f"There is no such role; there are {', '.join(Role.values)}.")
+    role = Role(form.cleaned_data["role"])
+    services.set_member(project=project, user=membership.user, role=role, by=request.user)
+    messages.success(request, f"{membership.user} is now {role.label.lower()}.")
+    return _after(request, project, membership.user)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
+    services.remove_member(membership=membership, by=request.user)
+    messages.success(request, f"{membership.user} is no longer a member. What she judged stays.")
+    return _after(request, project, membership.user)
+
+
+def _after(request: ProjectRequest, project: Project, changed: User) -> HttpResponse:
+    """Who demoted herself may not see the list any more."""
+    if changed == request.user:
+        return redirect("accounts:home")
+    return redirect("accounts:member-list", project.slug)
+
+
+def _page(
+    request: ProjectRequest, project: Project, form: MemberForm, *, status: int = 200, **more: object
+) -> HttpResponse:
+    members = project.memberships.select_related("user").order_by("user__email")
+    context = {"project": project, "members": members, "form": form, "roles": Role.choices, **more}
+    return render(request, "accounts/member_list.html", context, status=status)

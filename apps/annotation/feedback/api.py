@@ -1,0 +1,85 @@
+"""`/projects/{p}/feedback`: what people said here, streaming; and judgements from elsewhere."""
+
+import json
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import Any
+
+from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
+from ninja import Router, Schema
+from ninja.decorators import decorate_view
+
+from apps.accounts.access import project_of_key
+from apps.accounts.auth import KeyRequest
+from apps.accounts.idempotency import idempotent
+from apps.accounts.models import Scope
+from apps.annotation.feedback.exports import export_jsonl
+from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.readers import comments, outcomes, pairs
+from apps.annotation.feedback.readers.lines import read_json_lines
+from apps.annotation.feedback.records import check_filters
+from apps.annotation.feedback.services import import_numbered
+from apps.core.errors import DomainError
+from workers.errors import InvalidRecord
+from workers.schema import parse_json
+
+router = Router()
+# What only one of the record formats has.
+_TELLS = {"choice": pairs.parse, "text": comments.parse, "success": outcomes.parse}
+
+
+class FeedbackOut(Schema):
+    created: int
+    duplicates: int
+    rejected: list[dict[str, Any]]
+
+
+@router.get("/projects/{slug}/feedback", summary="Feedback as NDJSON, newest revisions only", response=None)
+def feedback_list(
+    request: KeyRequest, slug: str, kind: str | None = None, since: str | None = None
+) -> HttpResponseBase:
+    """`kind`: pairwise or comment. `since`: an ISO time. Each line can be sent to `POST` again."""
+    project = project_of_key(request.auth, slug, Scope.FEEDBACK_READ)
+    filters = {"kinds": [kind] if kind else None, "since": since}
+    filters = {name: value for name, value in filters.items() if value}
+    check_filters(filters)
+    lines: Iterator[str] = export_jsonl(project=project, filters=filters)
+    return StreamingHttpResponse(lines, content_type="application/x-ndjson; charset=utf-8")
+
+
+@router.post("/projects/{slug}/feedback", response=FeedbackOut, summary="Judgements from elsewhere")
+@decorate_view(idempotent)
+def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> FeedbackOut:
+    """One `import_feedback` record (pairs, comments, outcomes), a JSON array of them, or NDJSON; origin imported."""
+    project = project_of_key(request.auth, slug, Scope.FEEDBACK_WRITE)
+    result = import_numbered(
+        project=project,
+        numbered=_read(request),
+        campaign="Imported: API",
+        by=request.auth,
+        keep_good=keep_good,
+    )
+    if result.rejected and not keep_good:
+        first = result.rejected[0]
+        raise DomainError(
+            f"Record {first['line']}: {first['message']} Nothing was imported; "
+            "mend it, or send the good ones with ?keep_good=1.",
+            pointer=first["pointer"],
+            status=422,
+        )
+    return FeedbackOut(created=result.created, duplicates=result.duplicates, rejected=result.rejected)
+
+
+def _read(request: HttpRequest) -> Iterable[tuple[int, Incoming | InvalidRecord]]:
+    """The records of the body with their number, from 1."""
+    body = request.body
+    if body.lstrip()[:1] == b"[":
+        body = b"\n".join(json.dumps(record).encode() for record in parse_json(body))
+    return read_json_lines(BytesIO(body), _parse)
+
+
+def _parse(record: dict[str, Any]) -> Iterable[Incoming]:
+    parse = next((parse for key, parse in _TELLS.items() if key in record), None)
+    if parse is None:
+        raise InvalidRecord("expected a pair (choice), a comment (text) or an outcome (success).")
+    return parse({**record, "origin": "imported"})

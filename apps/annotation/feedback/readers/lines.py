@@ -1,0 +1,125 @@
+"""From a file to decoded records, each with its line; a bad one becomes its error, and reading goes on."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from msgspec.structs import replace
+
+from apps.annotation.feedback.incoming import Incoming
+from workers.errors import InvalidRecord
+from workers.schema import Item, Origin, Task, Text, Trajectory, TrajectoryId, clean, parse_item, parse_json
+from workers.schema.decode import convert, optional_str, require_object
+
+COMMON = ("task", "annotator", "campaign", "item", "origin", "made")  # made: how an export says it came about
+_ORIGINS = ("person", "judge", "simulated", "imported")
+Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
+
+
+def read_json_lines(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    """Records of a JSON-lines file. The number is the line's, from 1."""
+    limit = settings.MAX_RECORD_BYTES
+    number = 0
+    while line := stream.readline(limit + 1):
+        number += 1
+        if len(line) > limit:
+            yield number, too_large(limit)
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(limit)
+        elif line.strip():
+            yield from _parsed(number, lambda line=line: parse_json(line), parse)  # type: ignore[misc]
+
+
+def read_json_array(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    """Records of one JSON array. The number is the element's, from 1."""
+    try:
+        elements = parse_json(stream.read())
+    except InvalidRecord as error:
+        yield 1, error
+        return
+    if not isinstance(elements, list):
+        yield 1, InvalidRecord("expected a JSON array of records.")
+        return
+    for number, element in enumerate(elements, start=1):
+        yield from _parsed(number, lambda element=element: element, parse)  # type: ignore[misc]
+
+
+def too_large(limit: int) -> InvalidRecord:
+    return InvalidRecord(
+        f"the record is larger than {limit // 2**20} MB; raise TOUCHSTONE_MAX_RECORD_MB or split it."
+    )
+
+
+def _parsed(
+    number: int, decode: Callable[[], Any], parse: Parse
+) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    try:
+        document, _ = clean(require_object(decode()))
+        for incoming in parse(document):
+            yield number, incoming
+    except InvalidRecord as error:
+        yield number, error
+
+
+def common_fields(record: dict[str, Any], *, allowed: tuple[str, ...]) -> dict[str, Any]:
+    """task, annotator, campaign, item and origin of a record, as Incoming's fields; unknown keys are refused."""
+    unknown = next((key for key in record if key not in (*COMMON, *allowed)), None)
+    if unknown is not None:
+        raise InvalidRecord(
+            f"unknown key {unknown!r}; known are {', '.join([*COMMON, *allowed])}.", pointer=f"/{unknown}"
+        )
+    origin = record.get("origin", "imported")
+    if origin not in _ORIGINS:
+        raise InvalidRecord(f"unknown origin {origin!r}; known are {', '.join(_ORIGINS)}.", pointer="/origin")
+    return {
+        "task": task_of(record),
+        "annotator": _text(record, "annotator", 254) or "unknown",
+        "campaign": _text(record, "campaign", 200),
+        "item": _text(record, "item", 200),
+        "origin": cast_origin(origin),
+    }
+
+
+def cast_origin(origin: str) -> Origin:
+    return origin  # type: ignore[return-value]
+
+
+def _text(record: dict[str, Any], name: str, longest: int) -> str | None:
+    value = optional_str(record.get(name), pointer=f"/{name}")
+    if value is not None and len(value) > longest:
+        raise InvalidRecord(f"has {len(value)} characters; at most {longest} are kept.", pointer=f"/{name}")
+    return value
+
+
+def task_of(record: dict[str, Any]) -> Task | None:
+    raw = record.get("task")
+    if raw is None:
+        return None
+    task = convert(raw, Task, pointer="/task")
+    if not task.id or len(task.id) > 200:
+        raise InvalidRecord("the id of a task has 1 to 200 characters.", pointer="/task/id")
+    return task
+
+
+def place(record: dict[str, Any], name: str, task: Task | None) -> Trajectory | TrajectoryId:
+    """The trajectory under `name`, in any ITEM form a person could have judged."""
+    if name not in record:
+        raise InvalidRecord(
+            f'{name} is missing; give an item such as {{"messages": [...]}}.', pointer=f"/{name}"
+        )
+    item: Item = parse_item(record[name], task=task, pointer=f"/{name}")
+    content = item.content
+    if isinstance(content, TrajectoryId):
+        return content
+    if task is None and not (isinstance(content, Trajectory) and content.task.id):
+        raise InvalidRecord(
+            "task is missing; a trajectory needs one to be compared and split by.", pointer="/task"
+        )
+    if isinstance(content, Text):
+        content = parse_item({"prompt": "", "response": content.text}, task=task, pointer=f"/{name}").content
+    if not isinstance(content, Trajectory):
+        raise InvalidRecord(
+            "has no text a person could have judged; send messages, a trajectory, or a prompt and its response.",
+            pointer=f"/{name}",
+        )
+    return replace(content, metadata=content.metadata | item.metadata)

@@ -1,0 +1,22 @@
+"""`outcomes`: {"task", "trajectory": ITEM, "success", "reward"?}: written to the trajectory, nobody's judgement."""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from apps.annotation.feedback.incoming import Incoming, OutcomeValue
+from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
+from workers.errors import InvalidRecord
+from workers.schema.decode import convert, finite
+
+
+def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    return read_json_lines(stream, parse)
+
+
+def parse(record: dict[str, Any]) -> Iterator[Incoming]:
+    common = common_fields(record, allowed=("trajectory", "success", "reward"))
+    finite(record.get("reward"), pointer="/reward")
+    value = convert({key: record[key] for key in ("success", "reward") if key in record}, OutcomeValue)
+    yield Incoming(
+        kind="outcome", places=(place(record, "trajectory", common["task"]),), value=value, **common
+    )

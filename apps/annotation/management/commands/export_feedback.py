@@ -1,0 +1,48 @@
+"""`export_feedback PROJECT`: what people said, as a stream."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.accounts.services import project_for, record_audit
+from apps.annotation.feedback.exports import EXPORTS
+from apps.annotation.feedback.records import KINDS
+from apps.core.commands import TouchstoneCommand
+
+
+class Command(TouchstoneCommand):
+    help = "Write the project's feedback; jsonl can be read back by import_feedback."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("project")
+        parser.add_argument("--format", choices=sorted(EXPORTS), default="jsonl")
+        parser.add_argument("--kind", action="append", dest="kinds", choices=KINDS[:2])
+        parser.add_argument("--campaign", action="append", dest="campaigns")
+        parser.add_argument("--since", help="ISO time: only what was said from then on")
+        parser.add_argument("--out", type=Path, help="the file to write; standard output without")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        project = project_for(options["project"])
+        filters = {name: options[name] for name in ("kinds", "campaigns", "since") if options[name]}
+        lines = EXPORTS[options["format"]](project=project, filters=filters)
+        written = 0
+        if options["out"]:
+            with options["out"].open("w", encoding="utf-8") as out:
+                for line in lines:
+                    written += 1
+                    out.write(line)
+        else:
+            target = sys.stderr if self.as_json else sys.stdout
+            for line in lines:
+                written += 1
+                target.write(line)
+        record_audit(
+            project=project,
+            actor=None,
+            verb="feedback.exported",
+            target=options["format"],
+            data={"lines": written},
+        )
+        return {"lines": written}

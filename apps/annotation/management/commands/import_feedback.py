@@ -1,0 +1,67 @@
+"""`import_feedback PROJECT FILE --format FORMAT`: judgements collected elsewhere, with their annotators."""
+
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.core.management.base import CommandParser
+
+from apps.accounts.services import project_for
+from apps.annotation.feedback.readers import READERS
+from apps.annotation.feedback.services import FeedbackResult, import_feedback
+from apps.core.commands import CommandFailed, TouchstoneCommand
+from apps.core.errors import DomainError
+
+
+class Command(TouchstoneCommand):
+    help = "Bring in feedback collected elsewhere, with its annotators and trajectories."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("project")
+        parser.add_argument("file", help="the file, or - for standard input")
+        parser.add_argument("--format", required=True, choices=sorted(READERS))
+        parser.add_argument(
+            "--campaign", help="where judgements go whose record names no campaign; made if new"
+        )
+        parser.add_argument(
+            "--keep-good", action="store_true", help="import the good records of a file with bad ones"
+        )
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        project = project_for(options["project"])
+        with _open(options["file"]) as stream, self.progress(None, "judgements") as progress:
+            result = import_feedback(
+                project=project,
+                stream=stream,
+                format=options["format"],
+                by=None,
+                campaign=options["campaign"],
+                keep_good=options["keep_good"],
+                progress=progress.update,
+            )
+        self._tell(result)
+        if result.rejected and not options["keep_good"]:
+            raise CommandFailed(
+                "Nothing was imported. Mend these records, or import the good ones with --keep-good.",
+                result=asdict(result),
+            )
+        return asdict(result)
+
+    def _tell(self, result: FeedbackResult) -> None:
+        self.say(
+            f"created {result.created}, already there {result.duplicates}, rejected {len(result.rejected)}"
+        )
+        for one in result.rejected[:20]:
+            self.say(f"  line {one['line']} {one['pointer'] or ''}: {one['message']}")
+
+
+def _open(name: str) -> Any:
+    if name == "-":
+        stdin: BinaryIO = sys.stdin.buffer
+        return nullcontext(stdin)
+    path = Path(name)
+    if not path.is_file():
+        raise DomainError(f"There is no file {name}.")
+    return path.open("rb")

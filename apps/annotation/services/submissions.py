@@ -1,0 +1,163 @@
+"""What annotators said. Append-only: a submission is never changed, an edit is a new revision with everything in it."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from apps.accounts.models import User
+from apps.annotation.kinds import KINDS, Judgement
+from apps.annotation.models import Assignment, Campaign, Item, Submission
+from apps.annotation.services import queue
+from apps.core.errors import Conflict, DomainError, Forbidden
+
+State = Assignment.State
+
+
+@transaction.atomic
+def submit_judgement(
+    *,
+    assignment: Assignment,
+    idempotency_key: uuid.UUID,
+    judgements: Sequence[Judgement],
+    by: User,
+    active_seconds: float | None = None,
+) -> Submission:
+    """Keep what was said. The same key again gives back the submission that is there.
+
+    After the lease ended it counts if the item still wants one, and is kept aside if not. An edit is the next revision.
+    """
+    assignment = _locked(assignment, by)
+    if (known := Submission.objects.filter(idempotency_key=idempotency_key).first()) is not None:
+        if known.assignment_id != assignment.pk:
+            raise Conflict("This form was already used for another item; open the page anew.")
+        return known
+    campaign = assignment.item.campaign
+    _check(campaign, judgements)
+    last = assignment.submissions.order_by("-revision").first()
+    submission = Submission.objects.create(
+        assignment=assignment,
+        revision=last.revision + 1 if last else 1,
+        idempotency_key=idempotency_key,
+        campaign_version=campaign.version,
+        active_seconds=_capped(assignment, active_seconds),
+        # What counted once stands; what was kept aside counts when the item wants one again.
+        aside=not ((last is not None and not last.aside) or _count(assignment)),
+    )
+    for kind in KINDS.values():
+        kind.save(submission, judgements)
+    if not submission.aside:
+        assignment.state, assignment.leased_until, assignment.reason = State.SUBMITTED, None, ""
+    assignment.draft, assignment.draft_saved_at = {}, None
+    assignment.finished_at = timezone.now()
+    if submission.active_seconds is not None:
+        assignment.active_seconds = max(assignment.active_seconds, submission.active_seconds)
+    assignment.save()
+    return submission
+
+
+@transaction.atomic
+def save_draft(
+    *,
+    assignment: Assignment,
+    fields: Mapping[str, str],
+    idempotency_key: uuid.UUID,
+    by: User,
+    active_seconds: float | None = None,
+) -> Assignment:
+    """Keep a form that is not submitted yet, and renew the lease: whoever writes is at work.
+
+    idempotency_key: of the form; a draft that arrives after its own submission is old news.
+    """
+    assignment = _locked(assignment, by)
+    if Submission.objects.filter(idempotency_key=idempotency_key).exists():
+        return assignment
+    campaign = assignment.item.campaign
+    if assignment.state == State.LEASED:
+        assignment.leased_until = queue.lease_end(campaign)
+    elif (
+        assignment.state == State.EXPIRED
+        and campaign.state == Campaign.State.OPEN
+        and not _holds_another(assignment)
+    ):
+        queue.revive(assignment, campaign)
+    assignment.draft, assignment.draft_saved_at = dict(fields), timezone.now()
+    assignment.active_seconds = max(assignment.active_seconds, _capped(assignment, active_seconds) or 0)
+    assignment.save(update_fields=["draft", "draft_saved_at", "active_seconds", "leased_until"])
+    return assignment
+
+
+def skip_assignment(*, assignment: Assignment, reason: str, by: User) -> Assignment:
+    """Leave this item to others."""
+    return _leave(assignment, State.SKIPPED, reason, by)
+
+
+def flag_assignment(*, assignment: Assignment, reason: str, by: User) -> Assignment:
+    """Tell the researchers that something is wrong with this item, and leave it to others."""
+    return _leave(assignment, State.FLAGGED, reason, by)
+
+
+@transaction.atomic
+def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: User) -> Assignment:
+    if not reason.strip():
+        raise DomainError(
+            "Say in a few words why; it helps whoever looks after this campaign.", pointer="/reason"
+        )
+    assignment = _locked(assignment, by)
+    if assignment.state == state:
+        return assignment
+    if assignment.state == State.SUBMITTED:
+        raise Conflict("This item is already judged; edit the judgement instead.")
+    if assignment.state == State.LEASED:
+        Item.objects.filter(pk=assignment.item_id).update(taken=F("taken") - 1)
+    assignment.state, assignment.leased_until, assignment.reason = state, None, reason.strip()[:2000]
+    assignment.finished_at = timezone.now()
+    assignment.save(update_fields=["state", "leased_until", "reason", "finished_at"])
+    return assignment
+
+
+def _locked(assignment: Assignment, by: User) -> Assignment:
+    """The assignment, its item locked first. Only its own annotator may write it."""
+    Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
+    rows = Assignment.objects.select_related("item__campaign", "annotator").select_for_update(
+        no_key=True, of=("self",)
+    )
+    assignment = rows.get(pk=assignment.pk)
+    if assignment.annotator.user_id != by.pk:
+        raise Forbidden("This item was given to somebody else.")
+    return assignment
+
+
+def _count(assignment: Assignment) -> bool:
+    """Count a submission on the item; False where the lease is gone and the item wants no more."""
+    item = assignment.item
+    lease_is_gone = assignment.state != State.LEASED
+    if lease_is_gone and item.taken >= item.wanted:
+        return False
+    Item.objects.filter(pk=item.pk).update(taken=F("taken") + int(lease_is_gone), done=F("done") + 1)
+    return True
+
+
+def _check(campaign: Campaign, judgements: Sequence[Judgement]) -> None:
+    for name in campaign.kinds:
+        KINDS[name].check(judgements, alone=len(campaign.kinds) == 1)
+    allowed = tuple(KINDS[name].model for name in campaign.kinds)
+    stranger = next((row for row in judgements if not isinstance(row, allowed)), None)
+    if stranger is not None:
+        raise DomainError(
+            f"The campaign {campaign.name!r} does not ask for a {type(stranger).__name__.lower()}."
+        )
+
+
+def _capped(assignment: Assignment, seconds: float | None) -> float | None:
+    """Nobody works longer than time has passed since she got the item."""
+    if seconds is None:
+        return None
+    passed = (timezone.now() - assignment.created_at).total_seconds()
+    return max(0.0, min(seconds, passed))
+
+
+def _holds_another(assignment: Assignment) -> bool:
+    return Assignment.objects.filter(annotator=assignment.annotator_id, state=State.LEASED).exists()

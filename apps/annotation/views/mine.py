@@ -1,0 +1,52 @@
+"""What an annotator sees of her own work."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project
+from apps.annotation import selectors, services
+from apps.annotation.kinds import KINDS
+from apps.annotation.models import Assignment
+
+PAGE = 100
+
+
+@require_safe
+@project_view()
+def my_work(request: ProjectRequest, project: Project) -> HttpResponse:
+    """The annotator's home: a fragment of the project home, or a page of its own without a script."""
+    annotator = services.annotator_for(project=project, user=request.user)
+    context = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
+    template = "_my_work.html" if request.htmx else "my_campaigns.html"  # type: ignore[attr-defined]
+    return render(request, f"annotation/{template}", context)
+
+
+@require_safe
+@project_view()
+def history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    campaign = selectors.campaign_in(project, pk)
+    annotator = services.annotator_for(project=project, user=request.user)
+    finished = selectors.history_of(annotator, campaign)[:PAGE]
+    context = {
+        "project": project,
+        "campaign": campaign,
+        "mine": selectors.my_campaign(campaign, annotator),
+        "rows": [(assignment, _said(assignment)) for assignment in finished],
+    }
+    return render(request, "annotation/history.html", context)
+
+
+def _said(assignment: Assignment) -> dict[str, object]:
+    """The newest revision in the words of the sides as shown."""
+    shown, last = selectors.shown_of(assignment), selectors.last_submission(assignment)
+    if last is None:
+        return {}
+    choice = KINDS["pairwise"].fields(KINDS["pairwise"].of(last), shown).get("choice", "")
+    return {
+        "choice": choice,
+        "comments": KINDS["comment"].of(last),
+        "revision": last.revision,
+        "aside": last.aside,
+    }

@@ -1,0 +1,148 @@
+"""The work page: one item, one decision. Every step of it is a plain form; htmx and work.js make it quick."""
+
+import uuid
+
+from django.contrib import messages
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project
+from apps.annotation import selectors, services
+from apps.annotation.kinds import KINDS, Judgement, Shown
+from apps.annotation.models import Assignment, Campaign
+from apps.annotation.views import page
+from apps.core.errors import DomainError, NotFound
+
+LEAVE = {"skip": services.skip_assignment, "flag": services.flag_assignment}
+
+
+@require_safe
+@project_view()
+def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """The next item of a campaign, or the one held."""
+    return _next(request, selectors.campaign_in(project, pk))
+
+
+def _next(request: ProjectRequest, campaign: Campaign) -> HttpResponse:
+    annotator = services.annotator_for(project=campaign.project, user=request.user)
+    assignment = None
+    if campaign.state == Campaign.State.OPEN:
+        assignment = services.lease_next(campaign=campaign, annotator=annotator)
+    context = page.frame(campaign, annotator)
+    if assignment is not None:
+        context |= page.item(request, selectors.assignment_of(annotator, assignment.pk))
+    template = "annotation/_work.html" if request.htmx else "annotation/work.html"  # type: ignore[attr-defined]
+    return render(request, template, context)
+
+
+@require_safe
+@project_view()
+def assignment_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """One's own item again: to go on, or to change what was said."""
+    assignment = _mine(request, project, pk)
+    context = page.frame(assignment.item.campaign, assignment.annotator) | page.item(request, assignment)
+    return render(request, "annotation/work.html", context | {"is_again": True})
+
+
+@require_safe
+@project_view()
+def rows(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """More rows of the comparison, brought as they are scrolled to."""
+    assignment = _mine(request, project, pk)
+    context = page.more(assignment, request.GET.get("start", ""))
+    return render(request, "annotation/_rows.html", context | {"project": project, "assignment": assignment})
+
+
+@require_POST
+@project_view()
+def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    assignment = _mine(request, project, pk)
+    shown, fields = selectors.shown_of(assignment), page.posted(request.POST)
+    if request.POST.get("action") == "comment":  # another comment, without a script
+        _save_draft(request, assignment, fields)
+        return redirect(
+            f"{reverse('annotation:assignment-detail', args=[project.slug, pk])}?comment=1#comments"
+        )
+    try:
+        submission = services.submit_judgement(
+            assignment=assignment,
+            idempotency_key=_key(request),
+            judgements=_judgements(assignment, fields, shown),
+            by=request.user,
+            active_seconds=page.seconds(request.POST),
+        )
+    except DomainError as error:
+        if request.htmx:  # type: ignore[attr-defined]
+            raise
+        context = page.frame(assignment.item.campaign, assignment.annotator)
+        context |= page.item(request, assignment, fields=fields) | {"error": error}
+        return render(request, "annotation/work.html", context, status=error.status)
+    return _after(
+        request, assignment, "Kept aside: the item had enough judgements." if submission.aside else "Saved."
+    )
+
+
+def _judgements(assignment: Assignment, fields: dict[str, str], shown: Shown) -> list[Judgement]:
+    return [row for name in assignment.item.campaign.kinds for row in KINDS[name].parse(fields, shown)]
+
+
+def _after(request: ProjectRequest, assignment: Assignment, words: str) -> HttpResponse:
+    """On to the next item. After an edit the page is another one, so the browser goes there itself."""
+    campaign = assignment.item.campaign
+    if request.htmx and "again" not in request.POST:  # type: ignore[attr-defined]
+        response = _next(request, campaign)
+        response["HX-Trigger-After-Settle"] = "work:next"
+        return response
+    messages.success(request, words)
+    url = reverse("annotation:work", args=[campaign.project.slug, campaign.pk])
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(headers={"HX-Redirect": url})
+    return redirect(url)
+
+
+@require_POST
+@project_view()
+def draft(request: ProjectRequest, project: Project, pk: int) -> JsonResponse:
+    """Autosave. Answers whether the item is still held."""
+    assignment = _save_draft(request, _mine(request, project, pk), page.posted(request.POST))
+    return JsonResponse({"saved": True, "held": not assignment.is_late})
+
+
+def _save_draft(request: ProjectRequest, assignment: Assignment, fields: dict[str, str]) -> Assignment:
+    return services.save_draft(
+        assignment=assignment,
+        fields=fields,
+        idempotency_key=_key(request),
+        by=request.user,
+        active_seconds=page.seconds(request.POST),
+    )
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view()
+def leave(request: ProjectRequest, project: Project, pk: int, how: str) -> HttpResponse:
+    """Skip or flag, with a reason; the page of its own is for browsers without a script."""
+    if how not in LEAVE:
+        raise NotFound("There is nothing here, or it is not yours to see.")
+    assignment = _mine(request, project, pk)
+    if request.method != "POST":
+        context = {"project": project, "campaign": assignment.item.campaign, "assignment": assignment}
+        return render(request, "annotation/assignment_leave.html", context | page.leaving(how))
+    reason = request.POST.get("words", "").strip() or request.POST.get("reason", "")
+    LEAVE[how](assignment=assignment, reason=reason, by=request.user)
+    return _after(request, assignment, "Skipped." if how == "skip" else "Flagged; the researchers see it.")
+
+
+def _mine(request: ProjectRequest, project: Project, pk: int) -> Assignment:
+    annotator = services.annotator_for(project=project, user=request.user)
+    return selectors.assignment_of(annotator, pk)
+
+
+def _key(request: ProjectRequest) -> uuid.UUID:
+    try:
+        return uuid.UUID(request.POST.get("idempotency_key", ""))
+    except ValueError:
+        raise DomainError("This form has no key of its own; open the page anew and send it again.") from None

@@ -1,0 +1,27 @@
+"""The Celery app: tasks come from the `tasks` module of each app, settings from Django's."""
+
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging, worker_process_init, worker_ready
+
+from apps.core import broker, readiness
+
+app = Celery("touchstone")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+
+@setup_logging.connect
+def keep_djangos_logging(**kwargs: Any) -> None:
+    """Connected, so that Celery sets up none of its own."""
+
+
+@worker_ready.connect
+def say_ready(**kwargs: Any) -> None:
+    readiness.announce()
+
+
+@worker_process_init.connect
+def forget_inherited_connections(**kwargs: Any) -> None:
+    broker.forget_inherited_connections()

@@ -1,0 +1,20 @@
+"""Every URL of the installation."""
+
+from django.urls import URLPattern, URLResolver, include, path
+
+from apps.config.api import api
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("api/v1/", api.urls),
+    path("", include("apps.accounts.urls")),
+    path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
+    path("p/<slug:slug>/campaigns/", include("apps.annotation.urls")),
+    path("p/<slug:slug>/datasets/", include("apps.datasets.urls")),
+    path("p/<slug:slug>/training/", include("apps.training.urls")),
+    path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),
+]
+
+handler400 = "apps.core.middleware.bad_request"
+handler403 = "apps.core.middleware.permission_denied"
+handler404 = "apps.core.middleware.page_not_found"
+handler500 = "apps.core.middleware.server_error"

@@ -1,0 +1,155 @@
+"""What every API of ours shares: errors as problem documents (RFC 9457), and pages by cursor.
+
+An operation that lists:
+
+    rows, cursor = paginate(Run.objects.filter(project=project), cursor=cursor, limit=limit)
+    return {"items": [run_out(row) for row in rows], "next": cursor}
+"""
+
+import base64
+import binascii
+import json
+import logging
+import secrets
+from collections.abc import Sequence
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db.models import Model, Q, QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from apps.core.errors import DomainError
+from workers.errors import RewardError
+
+log = logging.getLogger(__name__)
+
+PROBLEM = "application/problem+json"
+DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
+
+
+def problem(
+    status: int, detail: str, *, headers: dict[str, str] | None = None, **members: Any
+) -> HttpResponse:
+    """A problem document. members: further fields; those that are None are left out."""
+    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    document |= {name: value for name, value in members.items() if value is not None}
+    return JsonResponse(document, status=status, content_type=PROBLEM, headers=headers)
+
+
+def pointer(parts: Sequence[str | int]) -> str:
+    """The JSON pointer (RFC 6901) to a place in a document."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
+
+
+def not_found(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+    """What answers below the API's root where no operation does."""
+    return problem(
+        404,
+        f"There is no {request.path} in this API; {request.method} calls are listed in the documentation.",
+    )
+
+
+def _validation(error: ValidationError) -> HttpResponse:
+    errors = []
+    for one in error.errors:
+        source, *rest = one["loc"]
+        # An operation has one body parameter, whose name is ours and not in the caller's document.
+        where = (
+            {"pointer": pointer(rest[1:])}
+            if source in ("body", "form")
+            else {"parameter": ".".join(map(str, rest))}
+        )
+        errors.append({"detail": one["msg"], **where})
+    first = errors[0]
+    place = first.get("pointer") or first.get("parameter") or "the document"
+    return problem(422, f"{place}: {first['detail']}", pointer=first.get("pointer"), errors=errors)
+
+
+def install_problem_handlers(api: NinjaAPI) -> None:
+    """Have every error of `api` answered by a problem document."""
+
+    @api.exception_handler(DomainError)
+    def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
+        return problem(error.status, error.message, pointer=error.pointer)
+
+    @api.exception_handler(RewardError)
+    def reward_error(request: HttpRequest, error: RewardError) -> HttpResponse:
+        return problem(422, error.message, pointer=error.pointer)
+
+    @api.exception_handler(ValidationError)
+    def validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
+        return _validation(error)
+
+    @api.exception_handler(AuthenticationError)
+    def unauthenticated(request: HttpRequest, error: AuthenticationError) -> HttpResponse:
+        sent = (
+            "This key is not valid: unknown, revoked or expired."
+            if "Authorization" in request.headers
+            else "No key was sent."
+        )
+        detail = f"{sent} Send a live API key of the project as `Authorization: Bearer KEY`."
+        return problem(401, detail, headers={"WWW-Authenticate": 'Bearer realm="touchstone"'})
+
+    @api.exception_handler(HttpError)
+    def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+        return problem(error.status_code, str(error))
+
+    @api.exception_handler(PermissionDenied)
+    def forbidden(request: HttpRequest, error: PermissionDenied) -> HttpResponse:
+        return problem(403, str(error) or "You may not do this.")
+
+    @api.exception_handler(Http404)
+    def missing(request: HttpRequest, error: Http404) -> HttpResponse:
+        return problem(404, str(error) or "There is nothing here, or it is not yours to see.")
+
+    @api.exception_handler(RequestDataTooBig)
+    def too_big(request: HttpRequest, error: RequestDataTooBig) -> HttpResponse:
+        return problem(413, str(error))
+
+    @api.exception_handler(Exception)
+    def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
+        reference = secrets.token_hex(4)
+        log.error("%s on %s %s", reference, request.method, request.path, exc_info=error)
+        detail = "Something went wrong on our side. The log has the details under this reference."
+        return problem(500, detail, reference=reference)
+
+
+RowT = TypeVar("RowT", bound=Model)
+
+
+def encode_cursor(at: datetime, pk: int) -> str:
+    return base64.urlsafe_b64encode(json.dumps([at.isoformat(), pk]).encode()).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str) -> tuple[datetime, int]:
+    try:
+        at, pk = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+        return datetime.fromisoformat(at), int(pk)
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise DomainError(
+            "The cursor is not one of ours: take it unchanged from `next`, or leave it out."
+        ) from error
+
+
+def paginate(
+    rows: QuerySet[RowT], *, cursor: str | None = None, limit: int = DEFAULT_LIMIT, field: str = "created_at"
+) -> tuple[list[RowT], str | None]:
+    """Up to `limit` rows, newest by (`field`, pk) first, and the cursor of the next page or None.
+
+    Rows that arrive meanwhile shift nothing: the next page begins after the last row shown.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise DomainError(f"limit is {limit}; it must be from 1 to {MAX_LIMIT}.")
+    if cursor:
+        at, pk = decode_cursor(cursor)
+        # The first condition alone can use an index on the field.
+        rows = rows.filter(Q(**{f"{field}__lte": at}) & (Q(**{f"{field}__lt": at}) | Q(pk__lt=pk)))
+    page = list(rows.order_by(f"-{field}", "-pk")[: limit + 1])
+    if len(page) <= limit:
+        return page, None
+    last = page[limit - 1]
+    return page[:limit], encode_cursor(getattr(last, field), last.pk)

@@ -1,0 +1,52 @@
+"""What kombu's SQLAlchemy transport (the embedded broker) does not do for itself; idle on other brokers."""
+
+from urllib.parse import urlsplit
+
+import psycopg
+from celery import current_app
+from kombu import Connection
+
+QUEUES = ("default", "gpu")
+_LOCK = 7_310_001  # an advisory lock of the broker's database
+
+
+def is_embedded(url: str) -> bool:
+    return urlsplit(url).scheme.startswith(("sqla+", "sqlalchemy+"))
+
+
+def prepare() -> None:
+    """Make the broker's tables and queues: first senders that race to make them fail."""
+    url = current_app.conf.broker_url
+    if not is_embedded(url):
+        return
+    with psycopg.connect(database_url(url), autocommit=True) as db:
+        db.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))  # released with the connection
+        with Connection(url) as connection, connection.channel() as channel:
+            for queue in QUEUES:
+                channel._new_queue(queue)
+            channel.session.close()
+
+
+def delete_delivered() -> int:
+    """Remove messages already handed to a worker, which the transport keeps for ever. Returns how many."""
+    url = current_app.conf.broker_url
+    if not is_embedded(url):
+        return 0
+    with psycopg.connect(database_url(url)) as db:
+        return db.execute("DELETE FROM kombu_message WHERE NOT visible").rowcount
+
+
+def database_url(url: str) -> str:
+    """The broker's database, as psycopg takes it."""
+    scheme, rest = url.split("://", 1)
+    return f"{scheme.split('+')[1]}://{rest}"
+
+
+def forget_inherited_connections() -> None:
+    """In a forked child: drop the parent's database connections without closing them under it."""
+    if is_embedded(current_app.conf.broker_url):
+        from kombu.transport.sqlalchemy import Channel
+
+        for engine, _ in Channel._engines.values():
+            engine.dispose(close=False)
+        Channel._engines.clear()

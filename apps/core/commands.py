@@ -1,0 +1,145 @@
+"""What every command shares: `--json`, errors in one line, progress on a terminal and plain lines in a pipe."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import TaskID
+
+from apps.core import embedded
+from apps.core.errors import DomainError
+from workers.errors import RewardError
+
+_DJANGOS = (
+    "settings",
+    "pythonpath",
+    "traceback",
+    "no_color",
+    "force_color",
+    "skip_checks",
+    "verbosity",
+    "json",
+    "stdout",
+    "stderr",
+    "home",
+)
+_LINE_EVERY = 5.0  # seconds between progress lines in a pipe
+
+
+def _plain(text: str) -> str:
+    return text  # standard error is not red: it carries progress too
+
+
+class Error(CommandError):
+    """Printed as `Error: <sentence>`, exit status 1."""
+
+
+class CommandFailed(Exception):
+    """The command did not succeed, yet has a result to print: exit status 1."""
+
+    def __init__(self, message: str, *, result: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.result = result
+
+
+class TouchstoneCommand(BaseCommand):
+    """Subclasses write `run`, which takes the command's own options and returns the object `--json` prints.
+
+    For people they call `self.say` and `self.progress`. DomainError and RewardError become one line and exit status 1.
+    """
+
+    needs_database = True
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        parser = super().create_parser(prog_name, subcommand, **kwargs)
+        parser.add_argument(
+            "--json",
+            action="store_true",
+            help="one JSON object on standard output, everything else on standard error",
+        )
+        parser.add_argument(
+            "--home",
+            metavar="DIR",
+            help="folder of the database, artifacts and logs (default: TOUCHSTONE_HOME, or var/)",
+        )
+        return parser
+
+    def run(self, *args: Any, **options: Any) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        self.as_json: bool = options["json"]
+        home = options["home"]
+        if home and Path(home).expanduser().resolve() != settings.HOME:  # manage.py put it in the environment
+            raise Error(
+                f"The settings were read for {settings.HOME}; set TOUCHSTONE_HOME={home} before they are."
+            )
+        try:
+            if self.needs_database and settings.DATABASE_IS_EMBEDDED:
+                embedded.require(settings.HOME)
+            result = self.run(**{name: value for name, value in options.items() if name not in _DJANGOS})
+        except CommandFailed as failure:
+            self._print(failure.result)
+            raise Error(str(failure)) from failure
+        except (DomainError, RewardError) as error:
+            where = f" (at {error.pointer})" if error.pointer else ""
+            self._print({"error": {"message": error.message, "pointer": error.pointer}})
+            raise Error(f"{error.message}{where}") from error
+        self._print(result)
+
+    def say(self, text: str) -> None:
+        """A line for people: standard output, or standard error when standard output is for JSON."""
+        (self.stderr if self.as_json else self.stdout).write(text, _plain)
+
+    @contextmanager
+    def progress(self, total: int | None, label: str) -> Iterator["Progress"]:
+        """Progress on standard error: a bar on a terminal, a line every few seconds in a pipe."""
+        if not self.stderr.isatty():
+            progress = Progress(self, total, label)
+            yield progress
+            progress.line()
+            return
+        with Bar(console=Console(stderr=True), transient=True) as bar:
+            yield Progress(self, total, label, bar, bar.add_task(label, total=total))
+
+    def _print(self, result: dict[str, Any]) -> None:
+        if self.as_json:
+            self.stdout.write(json.dumps(result, ensure_ascii=False, default=str))
+
+
+class Progress:
+    def __init__(
+        self,
+        command: TouchstoneCommand,
+        total: int | None,
+        label: str,
+        bar: Bar | None = None,
+        task: TaskID | None = None,
+    ) -> None:
+        self.done, self.total, self.label = 0, total, label
+        self._command, self._bar, self._task = command, bar, task
+        self._printed = time.monotonic()
+
+    def advance(self, by: int = 1) -> None:
+        self.update(self.done + by)
+
+    def update(self, done: int, *, total: int | None = None, note: str = "") -> None:
+        """done, total: absolute. note: put after the label."""
+        self.done, self.total = done, total if total is not None else self.total
+        if self._bar is not None and self._task is not None:
+            described = f"{self.label} {note}".rstrip()
+            self._bar.update(self._task, completed=done, total=self.total, description=described)
+        elif time.monotonic() - self._printed >= _LINE_EVERY:
+            self.line(note)
+
+    def line(self, note: str = "") -> None:
+        self._printed = time.monotonic()
+        of = f"/{self.total}" if self.total is not None else ""
+        self._command.stderr.write(f"{self.label}: {self.done}{of} {note}".rstrip(), _plain)

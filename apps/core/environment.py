@@ -1,0 +1,34 @@
+"""Reading settings from the environment, with an error that names the variable."""
+
+import os
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def env_str(name: str, default: str) -> str:
+    return os.environ.get(name, default)
+
+
+def env_int(name: str, default: int) -> int:
+    raw = os.environ.get(name, "")
+    try:
+        return int(raw) if raw else default
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {raw!r}; it must be a whole number.") from None
+
+
+def env_bool(name: str, default: bool) -> bool:
+    raw = os.environ.get(name, "").lower()
+    if raw in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
+        return raw in ("1", "true", "yes", "on") if raw else default
+    raise ImproperlyConfigured(f"{name} is {raw!r}; it must be 1 or 0.")
+
+
+def env_list(name: str, default: list[str]) -> list[str]:
+    raw = os.environ.get(name, "")
+    return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
+
+
+def env_path(name: str, default: Path) -> Path:
+    return Path(os.environ.get(name) or default).expanduser().resolve()

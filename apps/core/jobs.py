@@ -1,0 +1,200 @@
+"""Jobs are rows; broker messages only nudge. Claiming is by SKIP LOCKED and an attempt number.
+
+A worker that holds a job beats its heart; a running job without a heartbeat is eligible again. Every write a job
+causes goes through `fenced`, so that an attempt which lost its claim writes nothing.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from celery import current_app
+from django.db import OperationalError, connection, models, transaction
+from django.db.models import Q
+from django.db.models.functions import Now
+from django.utils import timezone
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_SECONDS = 5
+ORPHANED_AFTER = timedelta(seconds=30)  # by the database's clock, which all machines share
+NUDGE_EXPIRES = 300  # seconds: those that pile up behind a long job are dropped unread
+
+
+class JobState(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Job(models.Model):
+    """One piece of long work. Concrete jobs add what it is about."""
+
+    State = JobState
+    state = models.CharField(max_length=10, choices=JobState, default=JobState.QUEUED)
+    attempt = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    heartbeat_at = models.DateTimeField(null=True)
+    cancel_requested = models.BooleanField(default=False)
+    progress = models.JSONField(default=dict)  # {"done": n, "total": n or null, "note": str}
+    error = models.TextField(default="")  # shown to the user
+
+    class Meta:
+        abstract = True
+
+    @property
+    def is_finished(self) -> bool:
+        return self.state in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+JobT = TypeVar("JobT", bound=Job)
+
+
+class ClaimLost(Exception):
+    """Another attempt holds the job now; this one must stop without writing anything."""
+
+
+@dataclass(frozen=True)
+class JobKind:
+    model: type[Job]
+    task: str
+
+
+KINDS: list[JobKind] = []
+
+
+def register(model: type[Job], task: str) -> None:
+    """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.ready."""
+    KINDS.append(JobKind(model, task))
+
+
+def nudge_on_commit(task: str) -> None:
+    """Send `task` once the transaction is committed. A lost nudge costs seconds: beat sends another."""
+    transaction.on_commit(lambda: nudge(task), robust=True)
+
+
+def nudge(task: str) -> None:
+    current_app.send_task(task, retry=False, expires=NUDGE_EXPIRES)
+
+
+def eligible() -> Q:
+    """Rows a worker may claim: queued ones, and running ones whose worker fell silent."""
+    return Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, heartbeat_at__lt=Now() - ORPHANED_AFTER)
+
+
+@transaction.atomic
+def claim_next(model: type[JobT]) -> JobT | None:
+    """Claim the oldest eligible row, or None. Its attempt number is the fence for everything it writes.
+
+    An orphan that was to be cancelled ends here.
+    """
+    rows = model._default_manager.select_for_update(skip_locked=True, of=("self",)).filter(eligible())
+    while (job := rows.order_by("created_at", "pk").first()) is not None:
+        if not job.cancel_requested:
+            job.state, job.attempt = JobState.RUNNING, job.attempt + 1
+            job.started_at = job.started_at or timezone.now()
+            job.heartbeat_at = Now()
+            job.save(update_fields=["state", "attempt", "started_at", "heartbeat_at"])
+            job.refresh_from_db(fields=["heartbeat_at"])
+            return job
+        job.state, job.finished_at = JobState.CANCELLED, timezone.now()
+        job.save(update_fields=["state", "finished_at"])
+    return None
+
+
+def beat(job: Job, **changes: object) -> bool:
+    """Renew the heartbeat and write `changes`. Returns whether a cancel was asked for. Raises ClaimLost."""
+    rows = type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt, state=JobState.RUNNING)
+    if not rows.update(heartbeat_at=Now(), **changes):
+        raise ClaimLost(f"{job} is no longer attempt {job.attempt}'s")
+    return rows.filter(cancel_requested=True).exists()
+
+
+class Cancelled(Exception):
+    """Somebody asked for the job to be cancelled; finish it as CANCELLED."""
+
+
+class Heart:
+    """The heartbeat of a job that works in this process."""
+
+    def __init__(self) -> None:
+        self.lost, self.cancelled = threading.Event(), threading.Event()
+
+    def check(self) -> None:
+        """Call it now and then. Raises ClaimLost or Cancelled."""
+        if self.lost.is_set():
+            raise ClaimLost("another attempt holds this job now")
+        if self.cancelled.is_set():
+            raise Cancelled
+
+
+@contextmanager
+def heart(job: Job, every: float = HEARTBEAT_SECONDS) -> Iterator[Heart]:
+    """Beat the job's heart from a thread, on a connection of its own, for as long as the block runs."""
+    result, stop = Heart(), threading.Event()
+    thread = threading.Thread(
+        target=_keep_beating, args=(job, result, stop, every), name=f"heart of {job}", daemon=True
+    )
+    thread.start()
+    try:
+        yield result
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _keep_beating(job: Job, result: Heart, stop: threading.Event, every: float) -> None:
+    try:
+        while not stop.wait(every):
+            try:
+                if beat(job):
+                    result.cancelled.set()
+            except ClaimLost:
+                result.lost.set()
+                return
+            except OperationalError:
+                log.exception("the heartbeat of %s did not reach the database; it tries again", job)
+                connection.close()
+    finally:
+        connection.close()
+
+
+@contextmanager
+def fenced(job: JobT) -> Iterator[JobT]:
+    """A transaction in which `job` is locked and still this attempt's. Raises ClaimLost."""
+    with transaction.atomic():
+        rows = type(job)._default_manager.select_for_update(of=("self",))
+        if not rows.filter(pk=job.pk, attempt=job.attempt, state=JobState.RUNNING).exists():
+            raise ClaimLost(f"{job} is no longer attempt {job.attempt}'s")
+        yield job
+
+
+def finish(job: Job, state: JobState, *, error: str = "", **changes: object) -> None:
+    """Move a claimed job to its end, once. Raises ClaimLost when another attempt took it."""
+    rows = type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt, state=JobState.RUNNING)
+    if not rows.update(state=state, error=error, finished_at=timezone.now(), **changes):
+        raise ClaimLost(f"{job} is no longer attempt {job.attempt}'s")
+    job.refresh_from_db()
+
+
+def request_cancel(job: Job) -> None:
+    """Cancel through the row: a queued job ends here, a running one is told at its next heartbeat."""
+    rows = type(job)._default_manager.filter(pk=job.pk)
+    rows.filter(state=JobState.QUEUED).update(state=JobState.CANCELLED, finished_at=timezone.now())
+    rows.filter(state=JobState.RUNNING).update(cancel_requested=True)
+    job.refresh_from_db()
+
+
+def requeue(job: Job) -> None:
+    """Put a failed or cancelled job back at the end of the queue; it resumes from what it kept."""
+    rows = type(job)._default_manager.filter(pk=job.pk, state__in=(JobState.FAILED, JobState.CANCELLED))
+    rows.update(state=JobState.QUEUED, cancel_requested=False, error="", finished_at=None)
+    job.refresh_from_db()

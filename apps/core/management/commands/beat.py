@@ -1,0 +1,20 @@
+import signal
+import threading
+from typing import Any
+
+from apps.core import beat, broker, readiness
+from apps.core.commands import TouchstoneCommand
+
+
+class Command(TouchstoneCommand):
+    help = "Nudge waiting jobs, find orphans, clean up: a loop over the database. Any number may run."
+
+    def run(self) -> dict[str, Any]:
+        stop = threading.Event()
+        for sent in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(sent, lambda *_: stop.set())
+        broker.prepare()
+        readiness.announce()
+        self.say("beat is running")
+        beat.run(stop)
+        return {}

@@ -1,0 +1,23 @@
+from dataclasses import asdict
+from typing import Any
+
+from apps.core.commands import CommandFailed, TouchstoneCommand
+from apps.core.health import examine
+
+
+class Command(TouchstoneCommand):
+    help = "Check database, broker, artifact store, disk, backbones and GPU, and say how to mend what fails."
+    needs_database = False
+
+    def run(self) -> dict[str, Any]:
+        findings = []
+        for finding in examine():
+            findings.append(finding)
+            mark = self.style.SUCCESS("ok  ") if finding.ok else self.style.ERROR("FAIL")
+            self.say(f"{mark} {finding.name}: {finding.says}")
+            if finding.mend:
+                self.say(f"     {finding.mend}")
+        result = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
+        if not result["ok"]:
+            raise CommandFailed("Something needs mending.", result=result)
+        return result

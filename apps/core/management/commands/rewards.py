@@ -1,0 +1,18 @@
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.core.serving import serve
+
+
+class Command(TouchstoneCommand):
+    help = "Load what is deployed and answer the reward API."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--host", default="127.0.0.1")
+        parser.add_argument("--port", type=int, default=8001)
+
+    def run(self, *, host: str, port: int) -> dict[str, Any]:
+        serve("apps.rewards.service:application", host=host, port=port)
+        return {}

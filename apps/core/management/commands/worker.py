@@ -1,0 +1,48 @@
+import logging
+import socket
+import warnings
+from typing import Any
+
+from celery import current_app
+from celery.platforms import SecurityWarning
+from celery.utils.nodenames import nodename
+from django.conf import settings
+from django.core.management.base import CommandParser
+
+from apps.core import broker
+from apps.core.commands import CommandFailed, TouchstoneCommand
+
+_CONCURRENCY = {"default": 2, "gpu": 1}
+
+
+class Command(TouchstoneCommand):
+    help = "Run a Celery worker: `default` imports, exports and counts; `gpu` trains and evaluates, one job at a time."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("queue", choices=broker.QUEUES)
+        parser.add_argument(
+            "--concurrency", type=int, default=None, help="jobs at once (default: 2, on gpu 1)"
+        )
+
+    def run(self, *, queue: str, concurrency: int | None) -> dict[str, Any]:
+        # It is about pickled messages; ours are JSON, and carry nothing (CELERY_ACCEPT_CONTENT).
+        warnings.filterwarnings("ignore", category=SecurityWarning)
+        broker.prepare()
+        worker = current_app.Worker(
+            queues=[queue],
+            concurrency=concurrency or _CONCURRENCY[queue],
+            pool_cls="prefork",
+            prefetch_multiplier=1,
+            loglevel=logging.getLevelName(logging.getLogger().getEffectiveLevel()),
+            hostname=nodename(queue, socket.gethostname()),
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            quiet=True,
+        )
+        worker.start()
+        if worker.exitcode:
+            raise CommandFailed(
+                f"The worker ended with status {worker.exitcode}.", result={"home": str(settings.HOME)}
+            )
+        return {}

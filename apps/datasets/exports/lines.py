@@ -1,0 +1,15 @@
+"""`jsonl`: the records as they were frozen; a trajectory once, before the first record that names it."""
+
+from collections.abc import Iterator
+
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import data_folder
+from apps.datasets.splits import SPLITS
+from workers.schema.storage import read_lines
+
+
+def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
+    folder = data_folder(snapshot)
+    for each in SPLITS if split is None else (split,):
+        for line in read_lines(folder / f"{each}.jsonl.zst"):
+            yield line if line.endswith("\n") else line + "\n"

@@ -1,0 +1,135 @@
+"""Building a snapshot: feedback is read once, split by task, written, stored, and never changed again."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from apps.annotation.feedback.records import feedback_records
+from apps.core.artifacts import delete_tree, store_tree
+from apps.core.errors import DomainError
+from apps.core.jobs import HEARTBEAT_SECONDS, Cancelled, ClaimLost, JobState, beat, finish, heart
+from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
+from apps.datasets.models import Snapshot
+from apps.datasets.splits import SPLITS, split_tasks
+from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
+
+Report = Callable[[int], None]
+
+
+def build_snapshot(snapshot: Snapshot, *, report: Report | None = None) -> Snapshot:
+    """Do the work of a claimed snapshot. Raises DomainError, having marked the row, when there is nothing to freeze.
+
+    report: told how many records were read so far.
+    """
+    try:
+        _build(snapshot, _Pulse(snapshot, report))
+    except Cancelled:
+        finish(snapshot, JobState.CANCELLED)
+    except DomainError as error:
+        finish(snapshot, JobState.FAILED, error=error.message)
+        raise
+    return snapshot
+
+
+class _Pulse:
+    """Beats the snapshot's heart while records pass."""
+
+    def __init__(self, snapshot: Snapshot, report: Report | None) -> None:
+        self._snapshot, self._report, self._beaten = snapshot, report, time.monotonic()
+
+    def over(self, records: Iterator[FeedbackRecord], note: str) -> Iterator[FeedbackRecord]:
+        for number, record in enumerate(records, start=1):
+            if time.monotonic() - self._beaten > HEARTBEAT_SECONDS:
+                self.now(number, note)
+            if self._report is not None:
+                self._report(number)
+            yield record
+
+    def now(self, done: int, note: str) -> None:
+        self._beaten = time.monotonic()
+        if beat(self._snapshot, progress={"done": done, "total": None, "note": note}):
+            raise Cancelled
+
+
+def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
+    filters = {name: value for name, value in snapshot.filters.items() if name != "split"}
+    with tempfile.TemporaryDirectory(prefix="snapshot-") as scratch:
+        # Read once into one file, so that every split is of the same moment.
+        everything = Path(scratch) / "everything.jsonl.zst"
+        said = feedback_records(project=snapshot.project, filters=filters)
+        found = _Findings()
+        write_records(everything, found.over(pulse.over(said, "reading feedback")))
+        if not found.digests:
+            raise DomainError(
+                "There is no feedback that matches; label something or loosen the filters, then freeze again."
+            )
+        pulse.now(len(found.digests), "splitting by task")
+        tree = Path(scratch) / "tree"
+        tree.mkdir()
+        facts = _write_splits(snapshot, everything, tree, found, pulse)
+        name = f"snapshots/{snapshot.pk}-{snapshot.attempt}"
+        pulse.now(len(found.digests), "storing")
+        with heart(snapshot):
+            store_tree(tree, name)
+    try:
+        finish(snapshot, JobState.SUCCEEDED, artifact=name, progress={}, **facts)
+    except ClaimLost:
+        delete_tree(name)
+        raise
+
+
+class _Findings:
+    """What one pass over the records finds out."""
+
+    def __init__(self) -> None:
+        self.census, self.reliability = Census(), Reliability()
+        self.digests: list[tuple[str, bytes]] = []  # task, digest
+
+    def over(self, records: Iterator[FeedbackRecord]) -> Iterator[FeedbackRecord]:
+        for record in records:
+            self.census.add(record)
+            self.reliability.add(record)
+            self.digests.append((task_of(record), digest_of(record)))
+            yield record
+
+
+def _write_splits(
+    snapshot: Snapshot, everything: Path, tree: Path, found: _Findings, pulse: _Pulse
+) -> dict[str, Any]:
+    wanted = snapshot.filters["split"]
+    reliability = found.reliability.shares()
+    split_of = split_tasks(
+        {task for task, _ in found.digests},
+        shares=tuple(wanted["shares"]),
+        seed=wanted["seed"],
+        test_tasks=wanted["test_tasks"],
+    )
+    sizes, usable = {}, 0
+
+    def of_split(split: str) -> Iterator[FeedbackRecord]:
+        nonlocal usable
+        for record in pulse.over(read_records(everything), f"writing {split}"):
+            if split_of[task_of(record)] != split:
+                continue
+            usable += is_usable_pair(record)
+            if not isinstance(record, OutcomeRecord):
+                record = replace(record, reliability=reliability.get(record.annotator))
+            yield record
+
+    for split in SPLITS:
+        sizes[split] = sum(write_records(tree / f"{split}.jsonl.zst", of_split(split)).values())
+    digests: dict[str, list[bytes]] = {split: [] for split in SPLITS}
+    for task, digest in found.digests:
+        digests[split_of[task]].append(digest)
+    return {
+        "content_hash": content_hash(digests),
+        "records": dict(sorted(found.census.kinds.items())),
+        "splits": sizes,
+        "tasks": {split: sum(1 for each in split_of.values() if each == split) for split in SPLITS},
+        "annotators": found.census.people(reliability),
+        "usable_pairs": usable,
+    }

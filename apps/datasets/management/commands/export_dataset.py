@@ -1,0 +1,43 @@
+"""`export_dataset NAME --format trl`: a frozen dataset for another trainer, as a stream of JSON lines."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.datasets.exports import EXPORTS
+from apps.datasets.selectors import snapshot_named
+from apps.datasets.splits import SPLITS
+
+
+class Command(TouchstoneCommand):
+    help = "Write a frozen dataset in a format other trainers read."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("name", help="project/name@version; the newest version without")
+        parser.add_argument("--format", required=True, choices=sorted(EXPORTS))
+        parser.add_argument("--split", choices=SPLITS, help="only this split; all without")
+        parser.add_argument("--out", type=Path, help="the file to write; standard output without")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        snapshot = snapshot_named(options["name"])
+        rows = EXPORTS[options["format"]](snapshot, options["split"])
+        written = 0
+        if options["out"]:
+            with options["out"].open("w", encoding="utf-8") as out:
+                for line in rows:
+                    written += out.write(line) > 0
+            self.say(f"{written} lines of {snapshot} to {options['out']}")
+        else:
+            plain = self.stderr if self.as_json else self.stdout
+            for line in rows:
+                plain.write(line, ending="")
+                written += 1
+        return {
+            "name": str(snapshot),
+            "format": options["format"],
+            "split": options["split"],
+            "lines": written,
+        }

@@ -1,0 +1,80 @@
+"""`freeze_dataset PROJECT NAME [filters]`: a snapshot of the feedback, split by task."""
+
+from pathlib import Path
+from typing import Any, get_args
+
+from django.core.management.base import CommandParser
+
+from apps.accounts.services import project_for
+from apps.annotation.feedback.records import KINDS
+from apps.core.commands import TouchstoneCommand
+from apps.core.errors import DomainError
+from apps.datasets.freezing import build_snapshot
+from apps.datasets.models import Snapshot
+from apps.datasets.services import freeze_snapshot
+from workers.schema import Origin
+
+FILTERS = ("campaigns", "kinds", "origins", "annotators", "since")
+
+
+class Command(TouchstoneCommand):
+    help = "Freeze a project's feedback into the next version of a dataset."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("project")
+        parser.add_argument("name")
+        parser.add_argument(
+            "--campaign", action="append", dest="campaigns", help="only of this campaign; can be repeated"
+        )
+        parser.add_argument("--kind", action="append", dest="kinds", choices=KINDS)
+        parser.add_argument("--origin", action="append", dest="origins", choices=get_args(Origin))
+        parser.add_argument(
+            "--annotator", action="append", dest="annotators", help="only of this annotator; can be repeated"
+        )
+        parser.add_argument("--since", help="only what was said from this ISO time on")
+        parser.add_argument(
+            "--test-tasks", type=Path, help="a file of task ids, one a line: exactly these are the test split"
+        )
+        parser.add_argument("--seed", type=int, default=0, help="decides which tasks go to which split")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        test_tasks = _task_ids(options["test_tasks"]) if options["test_tasks"] else None
+        snapshot = freeze_snapshot(
+            project=project_for(options["project"]),
+            name=options["name"],
+            by=None,
+            filters={name: options[name] for name in FILTERS if options[name]},
+            test_tasks=test_tasks,
+            seed=options["seed"],
+            claimed=True,
+        )
+        with self.progress(None, "records") as progress:
+            build_snapshot(snapshot, report=lambda done: progress.update(done))
+        self._tell(snapshot)
+        return {
+            "name": str(snapshot),
+            "hash": snapshot.content_hash,
+            "records": snapshot.records,
+            "splits": snapshot.splits,
+            "usable_pairs": snapshot.usable_pairs,
+        }
+
+    def _tell(self, snapshot: Snapshot) -> None:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in snapshot.records.items())
+        splits = ", ".join(
+            f"{name} {n} ({snapshot.tasks[name]} tasks)" for name, n in snapshot.splits.items()
+        )
+        self.say(f"{snapshot}: {kinds}; {snapshot.usable_pairs} usable pairs")
+        self.say(f"  {splits}")
+        self.say(f"  hash {snapshot.content_hash}")
+        self.say(f"Next: train {snapshot.project.slug} --dataset {snapshot} --recipe bradley-terry --wait")
+
+
+def _task_ids(path: Path) -> list[str]:
+    if not path.is_file():
+        raise DomainError(f"There is no file {path}.")
+    found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    if not found:
+        raise DomainError(f"{path} holds no task id; write one a line.")
+    return found

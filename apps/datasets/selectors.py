@@ -1,0 +1,70 @@
+"""Reads of snapshots that several callers share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.db.models import QuerySet
+
+from apps.accounts.models import Project
+from apps.core.artifacts import stage
+from apps.core.errors import DomainError, NotFound
+from apps.core.jobs import JobState
+from apps.core.names import parse_name
+from apps.datasets.models import Snapshot
+from apps.datasets.splits import SPLITS
+from workers.schema import FeedbackRecord, read_records
+
+
+def snapshots_of(project: Project) -> QuerySet[Snapshot]:
+    """Newest first."""
+    return (
+        Snapshot.objects.filter(project=project)
+        .select_related("project", "created_by")
+        .order_by("-created_at", "-pk")
+    )
+
+
+def snapshot_named(text: str, *, project: Project | None = None) -> Snapshot:
+    """The frozen snapshot `text` names, its newest version where it names none."""
+    name = parse_name(text, project=project.slug if project else None)
+    rows = Snapshot.objects.select_related("project").filter(project__slug=name.project, name=name.name)
+    if name.version is not None:
+        found = rows.filter(version=name.version).first()
+        if found is None:
+            raise NotFound(f"There is no dataset {name}.")
+        return require_frozen(found)
+    found = rows.filter(state=JobState.SUCCEEDED).order_by("-version").first()
+    if found is None:
+        raise NotFound(
+            f"There is no frozen dataset {name}; make one with `freeze_dataset {name.project} {name.name}`."
+        )
+    return found
+
+
+def version_in(project: Project, text: str) -> Snapshot:
+    """The version `text` names in whatever state it is, or the newest frozen one."""
+    name = parse_name(text, project=project.slug)
+    if name.version is None:
+        return snapshot_named(text, project=project)
+    found = snapshots_of(project).filter(name=name.name, version=name.version).first()
+    if found is None:
+        raise NotFound(f"There is no dataset {name}.")
+    return found
+
+
+def require_frozen(snapshot: Snapshot) -> Snapshot:
+    if snapshot.state != JobState.SUCCEEDED:
+        raise DomainError(f"{snapshot} is {snapshot.state}; only a frozen dataset can be used.", status=409)
+    return snapshot
+
+
+def data_folder(snapshot: Snapshot) -> Path:
+    """A local folder with {train,validation,test}.jsonl.zst, to be read only."""
+    return stage(require_frozen(snapshot).artifact)
+
+
+def records_of(snapshot: Snapshot, split: str | None = None) -> Iterator[FeedbackRecord]:
+    """The records of one split, or of all."""
+    folder = data_folder(snapshot)
+    for each in SPLITS if split is None else (split,):
+        yield from read_records(folder / f"{each}.jsonl.zst")

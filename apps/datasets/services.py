@@ -1,0 +1,71 @@
+"""What changes snapshots. A frozen one never changes."""
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
+from apps.annotation.feedback.records import check_filters
+from apps.core import jobs
+from apps.core.names import check_slug
+from apps.datasets.models import Snapshot
+from apps.datasets.splits import SHARES, check_shares
+
+ADVANCE = "apps.datasets.tasks.advance_snapshots"
+By = User | ApiKey | None  # None is the command line
+
+
+@transaction.atomic
+def freeze_snapshot(
+    *,
+    project: Project,
+    name: str,
+    by: By,
+    filters: dict[str, Any] | None = None,
+    test_tasks: Collection[str] | None = None,
+    shares: tuple[float, ...] = SHARES,
+    seed: int = 0,
+    claimed: bool = False,
+) -> Snapshot:
+    """Make the next version of `name`, to be built by a worker.
+
+    by: None is the command line. claimed: the caller builds it himself, by `build_snapshot`.
+    """
+    check_slug(name, what="dataset")
+    filters = {key: value for key, value in (filters or {}).items() if value}
+    check_filters(filters)
+    split = {
+        "test_tasks": None if test_tasks is None else sorted(set(test_tasks)),
+        "shares": list(check_shares(shares)),
+        "seed": seed,
+    }
+    Project.objects.select_for_update().get(pk=project.pk)  # so that versions are given one after the other
+    newest = Snapshot.objects.filter(project=project, name=name).aggregate(newest=Max("version"))["newest"]
+    snapshot = Snapshot(
+        project=project,
+        name=name,
+        version=(newest or 0) + 1,
+        filters=filters | {"split": split},
+        created_by=by if isinstance(by, User) else by.created_by if by else None,
+    )
+    if claimed:
+        now = timezone.now()
+        snapshot.state, snapshot.attempt = jobs.JobState.RUNNING, 1
+        snapshot.started_at = snapshot.heartbeat_at = now
+    snapshot.save()
+    record_audit(project=project, actor=by, verb="dataset.frozen", target=str(snapshot))
+    if not claimed:
+        jobs.nudge_on_commit(ADVANCE)
+    return snapshot
+
+
+@transaction.atomic
+def cancel_snapshot(*, snapshot: Snapshot, by: By) -> Snapshot:
+    """Stop a snapshot that is not frozen yet."""
+    jobs.request_cancel(snapshot)
+    record_audit(project=snapshot.project, actor=by, verb="dataset.cancelled", target=str(snapshot))
+    return snapshot

@@ -1,0 +1,85 @@
+"""Which split a task belongs to: by a hash of its id, so that no task is on two sides and none moves later."""
+
+import hashlib
+import math
+from collections.abc import Collection
+
+from apps.core.errors import DomainError
+
+SPLITS = ("train", "validation", "test")
+SHARES = (0.8, 0.1, 0.1)
+
+
+def check_shares(shares: tuple[float, ...]) -> tuple[float, float, float]:
+    if (
+        len(shares) != 3
+        or any(not 0 <= share <= 1 for share in shares)
+        or not math.isclose(sum(shares), 1, abs_tol=1e-6)
+    ):
+        raise DomainError(
+            "The shares of train, validation and test are three numbers from 0 to 1 that add up to 1.",
+            pointer="/shares",
+        )
+    if shares[0] == 0:
+        raise DomainError(
+            "The share of the training split is 0; there would be nothing to train on.", pointer="/shares"
+        )
+    return shares[0], shares[1], shares[2]
+
+
+def split_tasks(
+    tasks: Collection[str],
+    *,
+    shares: tuple[float, float, float] = SHARES,
+    seed: int = 0,
+    test_tasks: Collection[str] | None = None,
+) -> dict[str, str]:
+    """The split of every task.
+
+    A task's place depends on its id and the seed alone, so that it stays when others come. Where chance left a split
+    with a share empty and there are three tasks or more, the nearest training task is moved. test_tasks: exactly these
+    are the test split, and the others are shared out between train and validation.
+    """
+    fixed = None if test_tasks is None else set(test_tasks) & set(tasks)
+    if fixed is not None and not fixed:
+        raise DomainError(
+            f"None of the {len(set(test_tasks or ()))} test tasks is among the {len(set(tasks))} tasks with feedback; "
+            "check the task ids.",
+            pointer="/test_tasks",
+        )
+    rest = sorted(set(tasks) - (fixed or set()), key=lambda task: (_unit(task, seed), task))
+    if not rest:
+        raise DomainError("Every task is a test task; nothing would be left to train on.")
+    train, validation, test = shares if fixed is None else _without_test(shares)
+    split = {}
+    for task in rest:
+        unit = _unit(task, seed)
+        split[task] = "train" if unit < train else "validation" if unit < train + validation else "test"
+    wanted = [name for name, share in zip(SPLITS, (train, validation, test), strict=True) if share > 0]
+    _fill(split, rest, wanted)
+    return split | dict.fromkeys(fixed or (), "test")
+
+
+def _without_test(shares: tuple[float, float, float]) -> tuple[float, float, float]:
+    total = shares[0] + shares[1]
+    return shares[0] / total, shares[1] / total, 0.0
+
+
+def _fill(split: dict[str, str], ordered: list[str], wanted: list[str]) -> None:
+    """Move tasks, in the order of their hashes, from the fullest split to empty ones."""
+    if len(ordered) < len(wanted):
+        split.update(dict.fromkeys(ordered, "train"))
+        return
+    for name in wanted:
+        if name in split.values():
+            continue
+        count = {each: sum(1 for found in split.values() if found == each) for each in wanted}
+        fullest = max(wanted, key=lambda each: count[each])
+        members = [task for task in ordered if split[task] == fullest]
+        split[members[0] if name == "train" else members[-1]] = name
+
+
+def _unit(task: str, seed: int) -> float:
+    """A number in [0, 1) that is the same everywhere."""
+    digest = hashlib.sha256(f"{seed}:{task}".encode("utf-8", "surrogatepass")).digest()
+    return int.from_bytes(digest[:7], "big") / 2**56

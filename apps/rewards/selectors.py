@@ -1,0 +1,39 @@
+"""Reads of endpoints that callers share."""
+
+from django.db.models import QuerySet
+
+from apps.accounts.models import Project
+from apps.core.errors import NotFound
+from apps.rewards.models import Endpoint, EndpointRevision
+from workers.schema.endpoints import EndpointSpec, parse_spec
+
+
+def endpoints_of(project: Project) -> QuerySet[Endpoint]:
+    return Endpoint.objects.filter(project=project).select_related("active", "project").order_by("name")
+
+
+def endpoint_of(project: Project, name: str) -> Endpoint:
+    """The project's endpoint of this name. Raises NotFound."""
+    endpoint = endpoints_of(project).filter(name=name).first()
+    if endpoint is None:
+        raise NotFound(f"There is no endpoint {name!r} in the project {project.slug}.")
+    return endpoint
+
+
+def endpoint_named(name: str) -> Endpoint:
+    """For commands, which may see every project. Raises NotFound with how to make one."""
+    endpoint = Endpoint.objects.select_related("active", "project").filter(name=name).first()
+    if endpoint is None:
+        raise NotFound(f"There is no endpoint {name!r}; make one with `deploy MODEL {name}`.")
+    return endpoint
+
+
+def revisions_of(endpoint: Endpoint) -> QuerySet[EndpointRevision]:
+    rows = endpoint.revisions.select_related("created_by", "endpoint").prefetch_related(
+        "reward_models__project"
+    )
+    return rows.order_by("-number")
+
+
+def spec_of(revision: EndpointRevision) -> EndpointSpec:
+    return parse_spec(revision.spec)

@@ -1,0 +1,169 @@
+"""What changes an endpoint. Every change is audited and announced to the reward service when it commits."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Max
+
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
+from apps.core.errors import Conflict, DomainError, NotFound
+from apps.core.names import check_slug
+from apps.rewards.models import Endpoint, EndpointRevision, RevisionModel
+from apps.training.models import RewardModel
+from apps.training.selectors import model_named
+from workers.schema.endpoints import Component, EndpointSpec, parse_spec, parse_transforms
+
+ENDPOINTS_CHANNEL = "touchstone_endpoints"
+RESERVED = ("deploy", "node")
+ONE_SET = "endpoints of all projects share one set of names."
+Actor = User | ApiKey | None
+
+
+@transaction.atomic
+def create_endpoint(*, project: Project, name: str, by: Actor) -> Endpoint:
+    """An endpoint with nothing on it yet. Names are unique in the installation: trainers put them into URLs."""
+    check_slug(name, what="endpoint", pointer="/endpoint")
+    if name in RESERVED:
+        raise DomainError(f"{name!r} is the address of a page; choose another name.", pointer="/endpoint")
+    try:
+        with transaction.atomic():
+            endpoint = Endpoint.objects.create(project=project, name=name)
+    except IntegrityError:
+        raise Conflict(f"The name {name!r} is taken; {ONE_SET}", pointer="/endpoint") from None
+    record_audit(project=project, actor=by, verb="endpoint.created", target=name)
+    return endpoint
+
+
+@transaction.atomic
+def deploy(
+    *,
+    model: RewardModel,
+    endpoint_name: str,
+    project: Project,
+    by: Actor,
+    transforms: Sequence[Mapping[str, Any]] = (),
+) -> EndpointRevision:
+    """Put one model on the endpoint, which is made if there is none. The newest revision is the active one."""
+    if model.project_id != project.pk:
+        raise NotFound(f"There is no model {model} in the project {project.slug}.")
+    spec = EndpointSpec(
+        components=(Component(name=model.name, model=str(model)),),
+        transforms=parse_transforms(list(transforms), pointer="/transforms"),
+    )
+    endpoint = _endpoint_for(project, endpoint_name, by)
+    return _add_revision(endpoint, spec, [model], by)
+
+
+@transaction.atomic
+def put_spec(*, project: Project, endpoint_name: str, spec: Any, by: Actor) -> EndpointRevision:
+    """A new revision from a spec as decoded JSON; the endpoint is made if there is none.
+
+    Raises InvalidRecord or DomainError with the pointer of the bad field.
+    """
+    parsed = parse_spec(spec)
+    models = []
+    full = []
+    for index, component in enumerate(parsed.components):
+        try:
+            model = model_named(component.model, project=project)
+        except DomainError as error:
+            error.pointer = f"/components/{index}/model"
+            raise
+        models.append(model)
+        full.append(Component(component.name, str(model), component.weight, component.type))
+    _refuse_mixed_aggregations(models)
+    endpoint = _endpoint_for(project, endpoint_name, by)
+    return _add_revision(endpoint, EndpointSpec(tuple(full), parsed.transforms), models, by)
+
+
+@transaction.atomic
+def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None) -> EndpointRevision:
+    """Make an earlier revision the active one: number `to`, or the one before the active."""
+    endpoint = _locked(endpoint)
+    if endpoint.active is None:
+        raise DomainError(f"Nothing is deployed on {endpoint.name}, so there is nothing to go back from.")
+    rows = (
+        endpoint.revisions.filter(number=to)
+        if to
+        else endpoint.revisions.filter(number__lt=endpoint.active.number)
+    )
+    revision = rows.order_by("-number").first()
+    if revision is None:
+        which = f"revision {to}" if to else f"revision before {endpoint.active.number}"
+        raise DomainError(f"{endpoint.name} has no {which}.", status=409)
+    before, endpoint.active = endpoint.active, revision
+    endpoint.save(update_fields=["active"])
+    _record(endpoint, by, "endpoint.rolled_back", {"from": before.number, "to": revision.number})
+    return revision
+
+
+@transaction.atomic
+def switch_off(*, endpoint: Endpoint, reason: str, by: Actor) -> Endpoint:
+    """Answer every request with 503 and the reason, at once."""
+    if not reason.strip():
+        raise DomainError("Say why the endpoint is switched off; callers are told.", pointer="/reason")
+    endpoint = _locked(endpoint)
+    endpoint.switched_off, endpoint.switched_off_reason = True, reason.strip()
+    endpoint.save(update_fields=["switched_off", "switched_off_reason"])
+    _record(endpoint, by, "endpoint.switched_off", {"reason": endpoint.switched_off_reason})
+    return endpoint
+
+
+@transaction.atomic
+def switch_on(*, endpoint: Endpoint, by: Actor) -> Endpoint:
+    endpoint = _locked(endpoint)
+    endpoint.switched_off, endpoint.switched_off_reason = False, ""
+    endpoint.save(update_fields=["switched_off", "switched_off_reason"])
+    _record(endpoint, by, "endpoint.switched_on", {})
+    return endpoint
+
+
+def _endpoint_for(project: Project, name: str, by: Actor) -> Endpoint:
+    endpoint = Endpoint.objects.filter(name=name).first()
+    if endpoint is None:
+        return create_endpoint(project=project, name=name, by=by)
+    if endpoint.project_id != project.pk:
+        raise Conflict(f"The name {name!r} is taken; {ONE_SET}", pointer="/endpoint")
+    return endpoint
+
+
+def _add_revision(
+    endpoint: Endpoint, spec: EndpointSpec, models: Sequence[RewardModel], by: Actor
+) -> EndpointRevision:
+    endpoint = _locked(endpoint)
+    last = endpoint.revisions.aggregate(last=Max("number"))["last"] or 0
+    person = by if isinstance(by, User) else None
+    revision = EndpointRevision.objects.create(
+        endpoint=endpoint, number=last + 1, spec=spec.to_builtins(), created_by=person
+    )
+    distinct = {model.pk: model for model in models}.values()
+    RevisionModel.objects.bulk_create(RevisionModel(revision=revision, model=model) for model in distinct)
+    endpoint.active = revision
+    endpoint.save(update_fields=["active"])
+    _record(endpoint, by, "endpoint.deployed", {"revision": revision.number, "spec": revision.spec})
+    return revision
+
+
+def _locked(endpoint: Endpoint) -> Endpoint:
+    """Changes of one endpoint are one after the other."""
+    rows = Endpoint.objects.select_for_update(of=("self",)).select_related("active", "project")
+    return rows.get(pk=endpoint.pk)
+
+
+def _refuse_mixed_aggregations(models: Sequence[RewardModel]) -> None:
+    found = sorted({str(model.manifest.get("aggregation")) for model in models})
+    if len(found) > 1:
+        raise DomainError(
+            f"The models aggregate their steps differently ({', '.join(found)}), so their step rewards cannot be "
+            "added; combine models of one aggregation.",
+            pointer="/components",
+        )
+
+
+def _record(endpoint: Endpoint, by: Actor, verb: str, data: dict[str, Any]) -> None:
+    record_audit(project=endpoint.project, actor=by, verb=verb, target=endpoint.name, data=data)
+    # PostgreSQL delivers this when the transaction commits.
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_notify(%s, %s)", [ENDPOINTS_CHANNEL, endpoint.name])

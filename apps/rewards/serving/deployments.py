@@ -1,0 +1,159 @@
+"""What is loaded for each endpoint. A new revision is loaded beside the old one, warmed up, and swapped in.
+
+All of this runs on the event loop; only loading itself happens in a thread. A revision that cannot be loaded leaves
+the old one serving and says why; it is tried again after a while, for a store that was out of reach.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.core.errors import DomainError
+from apps.rewards.serving.directory import EndpointInfo, RevisionInfo
+from workers.engine import Batcher, RewardModel, ServedModel, Version
+from workers.errors import RewardError
+from workers.schema import Text
+from workers.schema.endpoints import parse_spec
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 30.0
+WARM_UP = Text("Hello.")
+Load = Callable[[str], tuple[RewardModel, Any]]  # an artifact's name to the model and its cache
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a revision is not served."""
+
+    number: int
+    detail: str
+    retry_at: float
+
+
+@dataclass(eq=False, slots=True)
+class Deployment:
+    """An endpoint as it is now. version: what answers, None before the first was loaded."""
+
+    info: EndpointInfo
+    version: Version | None = None
+    failure: Failure | None = None
+    loading: "asyncio.Task[None] | None" = None
+
+    @property
+    def was_tried(self) -> bool:
+        return self.info.revision is None or self.version is not None or self.failure is not None
+
+    def forget_failure(self) -> None:
+        """A failure is of interest while its revision is the wanted one."""
+        wanted = None if self.info.revision is None else self.info.revision.number
+        if self.failure is not None and self.failure.number != wanted:
+            self.failure = None
+
+    @property
+    def wants(self) -> RevisionInfo | None:
+        """The revision to load now, if any."""
+        revision = self.info.revision
+        if revision is None or self.loading is not None:
+            return None
+        if self.version is not None and self.version.number == revision.number:
+            return None
+        if self.failure is not None and self.failure.number == revision.number:
+            return revision if time.monotonic() >= self.failure.retry_at else None
+        return revision
+
+
+@dataclass(eq=False, slots=True)
+class _Shared:
+    served: ServedModel
+    users: set[Version] = field(default_factory=set)
+
+
+class Deployments:
+    def __init__(self, batcher: Batcher, load: Load) -> None:
+        self.by_name: dict[str, Deployment] = {}
+        self._batcher = batcher
+        self._load = load
+        self._shared: dict[str, _Shared] = {}  # by artifact
+        self._one_at_a_time = asyncio.Lock()
+        self._loader = ThreadPoolExecutor(1, thread_name_prefix="touchstone-loader")
+
+    def update(self, endpoints: Mapping[str, EndpointInfo]) -> None:
+        """Follow the directory: start loading what is new, retire what is gone."""
+        for name in [name for name in self.by_name if name not in endpoints]:
+            gone = self.by_name.pop(name)
+            if gone.loading is not None:
+                gone.loading.cancel()
+            if gone.version is not None:
+                gone.version.retire()
+        for name, info in endpoints.items():
+            deployment = self.by_name.setdefault(name, Deployment(info))
+            deployment.info = info
+            deployment.forget_failure()
+            if (revision := deployment.wants) is not None:
+                deployment.loading = asyncio.create_task(self._bring_up(deployment, revision))
+
+    def close(self) -> None:
+        for deployment in self.by_name.values():
+            if deployment.loading is not None:
+                deployment.loading.cancel()
+        self._loader.shutdown(wait=False, cancel_futures=True)
+
+    async def _bring_up(self, deployment: Deployment, revision: RevisionInfo) -> None:
+        name, started = deployment.info.name, time.perf_counter()
+        try:
+            version = await self._make_version(revision)
+        except Exception as error:  # whatever is wrong with a revision, the old one goes on
+            expected = isinstance(error, DomainError | RewardError)
+            detail = error.message if isinstance(error, DomainError | RewardError) else f"{error!r}"
+            deployment.failure = Failure(revision.number, detail, time.monotonic() + RETRY_SECONDS)
+            logger.exception(
+                "%s@%s cannot be served: %s", name, revision.number, detail, exc_info=not expected
+            )
+            deployment.loading = None
+            return
+        deployment.loading, deployment.failure = None, None
+        old, deployment.version = deployment.version, version
+        seconds = time.perf_counter() - started
+        logger.info("%s@%s is served, loaded in %.1f s", name, revision.number, seconds)
+        if old is not None:
+            old.retire()
+        if self.by_name.get(name) is not deployment:
+            version.retire()
+        elif (newer := deployment.wants) is not None:  # another one came while this was loading
+            deployment.loading = asyncio.create_task(self._bring_up(deployment, newer))
+
+    async def _make_version(self, revision: RevisionInfo) -> Version:
+        async with self._one_at_a_time:  # so that the next one finds the models of this one
+            loop = asyncio.get_running_loop()
+            version = await loop.run_in_executor(self._loader, self._load_version, revision)
+            for name, model in version.models.items():
+                self._shared.setdefault(revision.artifacts[name], _Shared(model)).users.add(version)
+            return version
+
+    def _load_version(self, revision: RevisionInfo) -> Version:
+        spec = parse_spec(revision.spec)
+        models = {name: self._served(name, revision) for name in spec.models}
+        version = Version(revision.number, spec, models, self._batcher, self._release)
+        version.warm_up(WARM_UP)
+        return version
+
+    def _served(self, name: str, revision: RevisionInfo) -> ServedModel:
+        if name not in revision.artifacts:
+            raise DomainError(f"The spec names the model {name}, which the revision does not hold.")
+        artifact = revision.artifacts[name]
+        shared = self._shared.get(artifact)
+        return shared.served if shared is not None else ServedModel(name, *self._load(artifact))
+
+    def _release(self, version: Version) -> None:
+        """The last request of a retired version is answered: let go of models nobody else serves."""
+        for artifact, shared in list(self._shared.items()):
+            shared.users.discard(version)
+            if not shared.users:
+                del self._shared[artifact]
+                self._batcher.forget(shared.served)
+        logger.info("version %s is drained and closed", version.number)

@@ -1,0 +1,58 @@
+"""What is deployed on an endpoint, for people and trainers."""
+
+from typing import Any
+
+from apps.rewards.serving.deployments import Deployment
+from workers.engine import Version
+from workers.engine.versions import UNCERTAIN_ABOVE
+
+
+def describe_deployment(deployment: Deployment) -> dict[str, Any]:
+    """version: what answers, null before anything was loaded. wanted: the active revision of the database."""
+    info, version, failure = deployment.info, deployment.version, deployment.failure
+    return {
+        "endpoint": info.name,
+        "project": info.project,
+        "version": None if version is None else version.number,
+        "wanted": None if info.revision is None else info.revision.number,
+        "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
+        "switched_off": info.switched_off,
+        "switched_off_reason": info.reason,
+        **(_nothing() if version is None else _version(version)),
+    }
+
+
+def _nothing() -> dict[str, Any]:
+    return dict.fromkeys(
+        ("spec", "aggregation", "reward_statistics", "template_fingerprint", "uncertain_above", "models")
+    )
+
+
+def _version(version: Version) -> dict[str, Any]:
+    """With several components raw is on the reward scale already: median 0, standard deviation 1."""
+    models = [
+        {
+            "component": component.name,
+            "model": component.model,
+            "weight": component.weight,
+            "reward_statistics": {
+                "median": version.models[component.model].model.median,
+                "std": version.models[component.model].model.std,
+            },
+            "template_fingerprint": version.models[component.model].model.manifest.get(
+                "template_fingerprint"
+            ),
+        }
+        for component in version.spec.components
+    ]
+    fingerprints = {model["template_fingerprint"] for model in models}
+    return {
+        "spec": version.spec.to_builtins(),
+        "aggregation": version.aggregation,
+        "reward_statistics": models[0]["reward_statistics"]
+        if len(models) == 1
+        else {"median": 0.0, "std": 1.0},
+        "template_fingerprint": fingerprints.pop() if len(fingerprints) == 1 else None,
+        "uncertain_above": UNCERTAIN_ABOVE,
+        "models": models,
+    }

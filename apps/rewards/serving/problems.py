@@ -1,0 +1,59 @@
+"""Every error leaves as a problem document (RFC 9457)."""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from apps.core.errors import DomainError
+from workers.engine import Overloaded
+from workers.errors import RewardError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(DomainError):
+    """An error with headers or further members of its document."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        pointer: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **members: Any,
+    ) -> None:
+        super().__init__(message, pointer=pointer, status=status)
+        self.headers = dict(headers or {})
+        self.members = members
+
+
+def problem_response(
+    status: int,
+    detail: str,
+    *,
+    pointer: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    **members: Any,
+) -> Response:
+    """members: further fields of the document; those that are None are left out."""
+    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    document |= {
+        name: value for name, value in {"pointer": pointer or None, **members}.items() if value is not None
+    }
+    return Response(json.dumps(document), status, dict(headers or {}), MEDIA_TYPE)
+
+
+def response_of(error: DomainError | RewardError) -> Response:
+    if isinstance(error, Overloaded):
+        headers = {"Retry-After": str(error.retry_after)}
+        return problem_response(429, error.message, headers=headers, retry_after=error.retry_after)
+    if isinstance(error, Problem):
+        return problem_response(
+            error.status, error.message, pointer=error.pointer, headers=error.headers, **error.members
+        )
+    status = error.status if isinstance(error, DomainError) else 422
+    return problem_response(status, error.message, pointer=error.pointer)

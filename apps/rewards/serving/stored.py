@@ -1,0 +1,19 @@
+"""Items by `trajectory_id`: the one form that reads the database. For a thread of its own."""
+
+from django.db import connection
+
+from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import load_trajectories
+from workers import schema
+from workers.errors import InvalidRecord
+
+
+def stored_trajectory(key: str, project: str, *, pointer: str) -> schema.Trajectory:
+    """The stored trajectory with this id, if it is of the project. Raises InvalidRecord at `pointer`."""
+    try:
+        number = int(key) if key.isascii() and key.isdecimal() and len(key) < 19 else None
+        if number is None or not Trajectory.objects.filter(pk=number, project__slug=project).exists():
+            raise InvalidRecord(f"there is no trajectory {key!r} in the project {project}.", pointer=pointer)
+        return load_trajectories([number])[number]
+    finally:
+        connection.close()

@@ -1,0 +1,15 @@
+from django.urls import path
+
+from apps.rewards import views
+
+app_name = "rewards"
+urlpatterns = [
+    path("", views.endpoint_list, name="endpoint-list"),
+    path("node/", views.project_node, name="project-node"),
+    path("deploy/", views.endpoint_deploy, name="endpoint-deploy"),
+    path("<slug:name>/", views.endpoint_detail, name="endpoint-detail"),
+    path("<slug:name>/state/", views.endpoint_state, name="endpoint-state"),
+    path("<slug:name>/try/", views.endpoint_try, name="endpoint-try"),
+    path("<slug:name>/rollback/", views.endpoint_rollback, name="endpoint-rollback"),
+    path("<slug:name>/switch/", views.endpoint_switch, name="endpoint-switch"),
+]

@@ -1,0 +1,147 @@
+"""Runs and models over HTTP."""
+
+from datetime import datetime
+from typing import Any
+
+from ninja import Field, Router, Schema
+from ninja.decorators import decorate_view
+
+from apps.accounts.access import project_of_key, require_scope
+from apps.accounts.auth import KeyRequest
+from apps.accounts.idempotency import idempotent
+from apps.accounts.models import ApiKey, Scope
+from apps.core.api import DEFAULT_LIMIT, paginate
+from apps.core.errors import NotFound
+from apps.datasets.selectors import snapshot_named
+from apps.training.models import RewardModel, Run
+from apps.training.selectors import models_of, runs_of
+from apps.training.services import cancel_run, start_run
+
+router = Router()
+
+
+class RunIn(Schema):
+    dataset: str = Field(description="name@version; the newest version without")
+    recipe: str | dict[str, Any] = Field(description="a recipe's name, TOML, or its keys and values")
+    name: str = Field("", description="of the model; the dataset's name without")
+    seed: int = 0
+
+
+class RunOut(Schema):
+    run: int
+    state: str
+    dataset: str
+    recipe: str
+    seed: int
+    progress: dict[str, Any]
+    error: str
+    model: str | None
+    report: dict[str, Any] | None
+    created: datetime
+    started: datetime | None
+    finished: datetime | None
+
+
+class RunPage(Schema):
+    items: list[RunOut]
+    next: str | None
+
+
+class ModelOut(Schema):
+    model: str
+    run: int | None
+    dataset: str | None
+    manifest: dict[str, Any]
+    report: dict[str, Any] | None
+    created: datetime
+
+
+class ModelPage(Schema):
+    items: list[ModelOut]
+    next: str | None
+
+
+@router.post("/projects/{slug}/runs", response={202: RunOut})
+@decorate_view(idempotent)
+def post_run(request: KeyRequest, slug: str, body: RunIn) -> tuple[int, dict[str, Any]]:
+    """Put a training run in the queue; follow it with `GET /runs/{id}`."""
+    project = project_of_key(request.auth, slug, Scope.TRAIN)
+    run = start_run(
+        project=project,
+        snapshot=snapshot_named(body.dataset, project=project),
+        recipe=body.recipe,
+        name=body.name,
+        seed=body.seed,
+        by=request.auth,
+    )
+    return 202, run_out(run)
+
+
+@router.get("/projects/{slug}/runs", response=RunPage)
+def list_runs(
+    request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+) -> dict[str, Any]:
+    """Newest first."""
+    project = project_of_key(request.auth, slug, Scope.TRAIN)
+    page, following = paginate(runs_of(project), cursor=cursor, limit=limit)
+    return {"items": [run_out(row) for row in page], "next": following}
+
+
+@router.get("/runs/{int:pk}", response=RunOut)
+def get_run(request: KeyRequest, pk: int) -> dict[str, Any]:
+    return run_out(_run_of_key(request.auth, pk))
+
+
+@router.post("/runs/{int:pk}/cancel", response=RunOut)
+@decorate_view(idempotent)
+def post_cancel(request: KeyRequest, pk: int) -> dict[str, Any]:
+    """Stop a run. A running one writes a checkpoint first, and can be resumed."""
+    return run_out(cancel_run(run=_run_of_key(request.auth, pk), by=request.auth))
+
+
+@router.get("/projects/{slug}/models", response=ModelPage)
+def list_models(
+    request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+) -> dict[str, Any]:
+    """Newest first."""
+    project = project_of_key(request.auth, slug, Scope.TRAIN)
+    page, following = paginate(models_of(project), cursor=cursor, limit=limit)
+    return {"items": [model_out(row) for row in page], "next": following}
+
+
+def _run_of_key(key: ApiKey, pk: int) -> Run:
+    require_scope(key, Scope.TRAIN)
+    run = runs_of(key.project).filter(pk=pk).first()
+    if run is None:
+        raise NotFound(f"There is no run {pk} for this key.")
+    return run
+
+
+def run_out(run: Run) -> dict[str, Any]:
+    model = getattr(run, "model", None)
+    return {
+        "run": run.pk,
+        "state": run.state,
+        "dataset": str(run.snapshot),
+        "recipe": run.recipe_name,
+        "seed": run.seed,
+        "progress": run.progress,
+        "error": run.error,
+        "model": str(model) if model else None,
+        "report": run.report,
+        "created": run.created_at,
+        "started": run.started_at,
+        "finished": run.finished_at,
+    }
+
+
+def model_out(model: RewardModel) -> dict[str, Any]:
+    run = model.run
+    return {
+        "model": str(model),
+        "run": run.pk if run else None,
+        "dataset": str(run.snapshot) if run else None,
+        "manifest": model.manifest,
+        "report": run.report if run else None,
+        "created": model.created_at,
+    }

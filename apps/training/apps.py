@@ -1,0 +1,13 @@
+from django.apps import AppConfig
+
+
+class TrainingConfig(AppConfig):
+    name = "apps.training"
+    label = "training"
+
+    def ready(self) -> None:
+        from apps.core import jobs
+        from apps.training.models import Run
+        from apps.training.services import ADVANCE
+
+        jobs.register(Run, ADVANCE)

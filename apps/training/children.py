@@ -1,0 +1,81 @@
+"""Child processes of the reward-modelling core: they know no secret of ours, and say how they ended by exit status."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.core.children import dies_with_parent
+
+OK, REFUSED, CANCELLED = 0, 2, 3
+# What a child may see of the worker's environment: enough to find programs, libraries, caches and devices.
+_KEPT = {
+    "PATH",
+    "HOME",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "PYTHONPATH",
+    "LD_LIBRARY_PATH",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+}
+_KEPT_PREFIXES = ("LC_", "CUDA_", "NVIDIA_", "NCCL_", "OMP_", "MKL_", "TORCH_", "PYTORCH_")
+_KEPT_HF = {"HF_HOME", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}
+
+
+def environment(source: Mapping[str, str] | None = None) -> dict[str, str]:
+    source = os.environ if source is None else source
+    kept = {
+        name: value
+        for name, value in source.items()
+        if name in _KEPT or name in _KEPT_HF or name.startswith(_KEPT_PREFIXES)
+    }
+    return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def start(module: str, arguments: list[str], *, log: Path) -> subprocess.Popen[bytes]:
+    """Start `python -m module arguments...` in a process group of its own; what it prints goes to the end of `log`."""
+    with log.open("ab") as out:
+        return subprocess.Popen(  # noqa: S603 - our own module
+            [sys.executable, "-m", module, *arguments],
+            cwd=settings.BASE_DIR,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            preexec_fn=dies_with_parent(),
+        )
+
+
+def kill(child: subprocess.Popen[bytes]) -> None:
+    """End the child and everything it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def told_error(folder: Path, said: str) -> str:
+    """The sentence of a child that refused: in error.json, or the last line it said."""
+    path = folder / "error.json"
+    if path.is_file():
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return str(told["message"])
+    return said.strip().rpartition("\n")[2] or "The process refused without a word."
+
+
+def how_it_ended(status: int) -> str:
+    """An exit status in words."""
+    if status >= 0:
+        return f"ended with status {status}"
+    name = signal.Signals(-status).name
+    hint = "; the machine may have run out of memory" if name == "SIGKILL" else ""
+    return f"was ended by {name}{hint}"

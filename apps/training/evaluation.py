@@ -1,0 +1,102 @@
+"""Measuring models on data, in a child process."""
+
+import json
+import logging
+import secrets
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.core.artifacts import stage
+from apps.core.errors import DomainError
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import data_folder
+from apps.training import children, services
+from apps.training.models import Evaluation, RewardModel
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Records to measure on, and those the temperature is fitted on. source: what to call them."""
+
+    source: str
+    records: Path
+    validation: Path | None = None
+    snapshot: Snapshot | None = None
+
+
+def of_snapshot(snapshot: Snapshot) -> Data:
+    """Its test split."""
+    if not snapshot.splits.get("test"):
+        raise DomainError(f"{snapshot} has no test split; freeze feedback on three tasks or more.")
+    folder = data_folder(snapshot)
+    return Data(str(snapshot), folder / "test.jsonl.zst", folder / "validation.jsonl.zst", snapshot)
+
+
+def of_file(path: Path) -> Data:
+    """A file as `export_dataset --format jsonl` writes it."""
+    if not path.is_file():
+        raise DomainError(f"There is no file {path}.")
+    return Data(path.name, path.resolve())
+
+
+def evaluate_model(*, model: RewardModel, data: Data, by: services.By) -> Evaluation:
+    """Measure the model and keep the report."""
+    report = _measure(model, data)
+    return services.record_evaluation(
+        model=model, snapshot=data.snapshot, source=data.source, report=report, by=by
+    )
+
+
+def compare_models(*, model: RewardModel, other: RewardModel, data: Data, by: services.By) -> Evaluation:
+    """Measure the model, and by how much more often it is right than `other`: `against` in the report."""
+    report = _measure(model, data, against=other)
+    report["against"] = {"model": str(other)} | report["against"]
+    source = f"{data.source} against {other}"
+    return services.record_evaluation(
+        model=model, snapshot=data.snapshot, source=source, report=report, by=by
+    )
+
+
+def _measure(model: RewardModel, data: Data, *, against: RewardModel | None = None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="evaluation-") as scratch:
+        folder = Path(scratch)
+        arguments = [
+            str(stage(model.artifact)),
+            "--data",
+            str(data.records),
+            "--out",
+            str(folder / "report.json"),
+        ]
+        arguments += ["--device", settings.TRAINING_DEVICE]
+        if data.validation is not None:
+            arguments += ["--validation", str(data.validation)]
+        if against is not None:
+            arguments += ["--against", str(stage(against.artifact))]
+        child = children.start("workers.evaluate", arguments, log=folder / "log.txt")
+        try:
+            status = child.wait()
+        finally:
+            children.kill(child)
+        said = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
+        if status == children.REFUSED:
+            raise DomainError(children.told_error(folder, said))
+        if status != children.OK:
+            reference = secrets.token_hex(4)
+            log.error(
+                "evaluation of %s %s, reference %s:\n%s",
+                model,
+                children.how_it_ended(status),
+                reference,
+                said,
+            )
+            raise DomainError(
+                f"The evaluation {children.how_it_ended(status)}; the log has it under {reference}."
+            )
+        report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+        return report

@@ -1,0 +1,43 @@
+"""The child's event file: one JSON line per logged step or message, read as it grows."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class EventTail:
+    """Whole lines only; a line that is still being written waits for its end. Line numbers begin at 1."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._offset, self._line = path, 0, 0
+        self.progress: dict[str, Any] = {}  # as pages and commands show it: {"done", "total", "note"}
+
+    def lines_there(self) -> int:
+        """How many whole lines the file has now."""
+        return self._path.read_bytes().count(b"\n") if self._path.is_file() else 0
+
+    def read(self) -> list[tuple[int, dict[str, Any]]]:
+        """What was added since, with line numbers."""
+        if not self._path.is_file():
+            return []
+        if self._path.stat().st_size < self._offset:  # cut back to a checkpoint: read it anew
+            self._offset = self._line = 0
+        found = []
+        with self._path.open("rb") as source:
+            source.seek(self._offset)
+            for line in source:
+                if not line.endswith(b"\n"):
+                    break
+                self._offset += len(line)
+                self._line += 1
+                found.append((self._line, json.loads(line)))
+        for _, event in found:
+            self._note(event)
+        return found
+
+    def _note(self, event: dict[str, Any]) -> None:
+        if "progress" in event:
+            speed = event.get("pairs_per_second")
+            self.progress = {**event["progress"], "note": f"{speed:.0f} pairs/s" if speed else ""}
+        elif "message" in event:
+            self.progress = self.progress | {"note": str(event["message"])[:200]}

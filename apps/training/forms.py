@@ -1,0 +1,72 @@
+"""Forms of training, with the widgets our look expects."""
+
+from typing import Any
+
+from django import forms
+
+from apps.accounts.models import Project
+from apps.core.errors import DomainError
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import snapshots_of
+from apps.training import recipes
+from apps.training.services import MAX_SEED
+
+OWN = "own"
+_CONTROL = {"class": "form-control"}
+_SELECT = {"class": "form-select"}
+
+
+class SnapshotChoice(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name}@{obj.version}: {obj.usable_pairs} usable pairs"
+
+
+class RunForm(forms.Form):
+    dataset = SnapshotChoice(
+        queryset=Snapshot.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
+    )
+    recipe = forms.ChoiceField(widget=forms.Select(attrs=_SELECT))
+    toml = forms.CharField(
+        required=False,
+        label="Own recipe",
+        help_text="TOML; read where “own, below” is chosen. Keys that are left out have the values shown beside.",
+        widget=forms.Textarea(attrs={"class": "form-control mono", "rows": 8, "spellcheck": "false"}),
+    )
+    save_as = forms.SlugField(
+        required=False,
+        max_length=60,
+        label="Keep the own recipe as",
+        help_text="So that other runs can use it by name.",
+        widget=forms.TextInput(attrs=_CONTROL),
+    )
+    name = forms.SlugField(
+        required=False,
+        max_length=60,
+        label="Name of the model",
+        help_text="The dataset's name without.",
+        widget=forms.TextInput(attrs=_CONTROL),
+    )
+    seed = forms.IntegerField(
+        initial=0, min_value=0, max_value=MAX_SEED, widget=forms.NumberInput(attrs=_CONTROL)
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        dataset, recipe = self.fields["dataset"], self.fields["recipe"]
+        assert isinstance(dataset, SnapshotChoice)
+        assert isinstance(recipe, forms.ChoiceField)
+        dataset.queryset = snapshots_of(project).filter(state=JobState.SUCCEEDED)
+        recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "own, below")]
+
+    @property
+    def is_own(self) -> bool:
+        return bool(self.cleaned_data["recipe"] == OWN)
+
+    def take(self, error: DomainError) -> None:
+        """Put a service's error where the mistake is; what is no field of ours is a key of the recipe."""
+        field = (error.pointer or "").strip("/").split("/")[0]
+        if field not in ("dataset", "recipe", "name", "seed"):
+            field = "toml" if error.pointer is not None and self.is_own else ""
+        where = f" (at {error.pointer})" if field == "toml" and error.pointer else ""
+        self.add_error(field or None, error.message + where)

@@ -1,0 +1,36 @@
+"""`compare MODEL MODEL --dataset NAME`: which of two models is right more often, and whether by chance."""
+
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.datasets.selectors import snapshot_named
+from apps.training.evaluation import compare_models, of_snapshot
+from apps.training.selectors import model_named
+
+
+class Command(TouchstoneCommand):
+    help = "Compare two models on the test split of a dataset."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("model", help="project/name@version; the newest version without")
+        parser.add_argument("other", help="project/name@version; the newest version without")
+        parser.add_argument(
+            "--dataset", required=True, help="project/name@version; the newest version without"
+        )
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        model, other = model_named(options["model"]), model_named(options["other"])
+        data = of_snapshot(snapshot_named(options["dataset"]))
+        self.say(f"{model} against {other} on {data.source} ...")
+        report = compare_models(model=model, other=other, data=data, by=None).report
+        found = report["against"]
+        low, high = found["interval"]
+        said = (
+            f"{model} is right {found['difference']:+.1%} more often than {other} "
+            f"(95% interval {low:+.1%} to {high:+.1%}, n {found['n']})"
+        )
+        self.say(said + ("" if low > 0 or high < 0 else "; that may be chance") + ".")
+        return {"model": str(model), "other": str(other), "report": report}

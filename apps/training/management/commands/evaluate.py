@@ -1,0 +1,33 @@
+"""`evaluate MODEL --dataset NAME|--file FILE`: the report of a model on data it has not seen."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.datasets.selectors import snapshot_named
+from apps.training.evaluation import evaluate_model, of_file, of_snapshot
+from apps.training.report import verdict
+from apps.training.selectors import model_named
+
+
+class Command(TouchstoneCommand):
+    help = "Measure a model on the test split of a dataset, or on a file of records."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("model", help="project/name@version; the newest version without")
+        given = parser.add_mutually_exclusive_group(required=True)
+        given.add_argument("--dataset", help="project/name@version; the newest version without")
+        given.add_argument("--file", type=Path, help="records as export_dataset --format jsonl writes them")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        model = model_named(options["model"])
+        data = (
+            of_file(options["file"]) if options["file"] else of_snapshot(snapshot_named(options["dataset"]))
+        )
+        self.say(f"{model} on {data.source} ...")
+        evaluation = evaluate_model(model=model, data=data, by=None)
+        self.say(verdict(evaluation.report).sentence)
+        return {"model": str(model), "report": evaluation.report}

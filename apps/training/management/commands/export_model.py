@@ -1,0 +1,25 @@
+"""`export_model MODEL DIR`: the artifact folder of a model."""
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.training.selectors import model_named
+from apps.training.transfer import export_model
+
+
+class Command(TouchstoneCommand):
+    help = "Copy a model's artifact to a folder."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("model", help="project/name@version; the newest version without")
+        parser.add_argument("dir", type=Path, help="a new or empty folder")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        model = model_named(options["model"])
+        folder = export_model(model=model, folder=options["dir"])
+        self.say(f"{model} is in {folder}")
+        return {"model": str(model), "dir": str(folder)}

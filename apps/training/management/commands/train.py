@@ -1,0 +1,84 @@
+"""`train PROJECT --dataset NAME --recipe FILE.toml|NAME`: put a run in the queue; `--wait` follows it."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.accounts.services import project_for
+from apps.core.commands import CommandFailed, TouchstoneCommand
+from apps.core.errors import DomainError
+from apps.core.jobs import JobState
+from apps.datasets.selectors import snapshot_named
+from apps.training.models import Run
+from apps.training.report import verdict
+from apps.training.services import start_run
+
+POLL = 0.5
+PATIENCE = 15.0  # seconds a queued run may wait before the command says why
+
+
+class Command(TouchstoneCommand):
+    help = "Train a reward model on a frozen dataset."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("project")
+        parser.add_argument("--dataset", required=True, help="name@version; the newest version without")
+        parser.add_argument(
+            "--recipe", required=True, help="a TOML file, or a recipe's name such as bradley-terry"
+        )
+        parser.add_argument("--name", default="", help="of the model; the dataset's name without")
+        parser.add_argument("--seed", type=int, default=0)
+        parser.add_argument("--wait", action="store_true", help="follow the run to its end")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        project = project_for(options["project"])
+        run = start_run(
+            project=project,
+            snapshot=snapshot_named(options["dataset"], project=project),
+            recipe=_recipe(options["recipe"]),
+            name=options["name"],
+            seed=options["seed"],
+            by=None,
+        )
+        self.say(f"run {run.pk} on {run.snapshot} is queued")
+        if options["wait"]:
+            self._follow(run)
+        result = _result(run)
+        if run.state in (JobState.FAILED, JobState.CANCELLED):
+            raise CommandFailed(f"run {run.pk} {run.state}. {run.error}".rstrip(), result=result)
+        if run.state == JobState.SUCCEEDED:
+            self.say(f"{result['model']}: {verdict(run.report or {}).sentence}")
+            self.say(f"Next: deploy {result['model']} {project.slug}")
+        return result
+
+    def _follow(self, run: Run) -> None:
+        begun, said = time.monotonic(), False
+        with self.progress(None, f"run {run.pk}") as progress:
+            while not run.is_finished:
+                if run.state == JobState.QUEUED and not said and time.monotonic() - begun > PATIENCE:
+                    self.say("No worker has taken the run yet; is `worker gpu` running?")
+                    said = True
+                time.sleep(POLL)
+                run.refresh_from_db()
+                done = run.progress.get("done") or 0
+                progress.update(
+                    done, total=run.progress.get("total"), note=run.progress.get("note") or run.state
+                )
+
+
+def _recipe(given: str) -> str:
+    path = Path(given)
+    if not given.endswith(".toml"):
+        return given
+    if not path.is_file():
+        raise DomainError(f"There is no file {given}.")
+    text = path.read_text(encoding="utf-8")
+    return text if "=" in text else text + "\n# all defaults = built-in ones\n"
+
+
+def _result(run: Run) -> dict[str, Any]:
+    model = getattr(run, "model", None)
+    return {"run": run.pk, "state": run.state, "model": str(model) if model else None, "report": run.report}

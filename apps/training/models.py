@@ -1,0 +1,101 @@
+"""Recipes, runs, and the registry of the models they made."""
+
+from typing import Any
+
+from django.db import models
+from django.utils import timezone
+
+from apps.accounts.models import Project, User
+from apps.core.jobs import Job
+from apps.datasets.models import Snapshot
+from apps.training.report import measured
+
+
+class Recipe(models.Model):
+    """A named recipe of a project; built-in ones are files and have no row."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="recipes")
+    name = models.SlugField(max_length=60)
+    toml = models.TextField()
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="recipe_name_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Run(Job):
+    project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
+    snapshot = models.ForeignKey(Snapshot, models.PROTECT, related_name="runs")
+    recipe_name = models.CharField(max_length=60)
+    recipe = models.JSONField()  # the validated recipe, all defaults filled in
+    seed = models.BigIntegerField(default=0)
+    model_name = models.SlugField(max_length=60)
+    started_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    report = models.JSONField(null=True)
+    log_tail = models.TextField(default="")  # the end of what the child printed, wherever it ran
+
+    def __str__(self) -> str:
+        return f"run {self.pk} of {self.recipe_name}"
+
+    @property
+    def measured(self) -> dict[str, Any] | None:
+        return measured(self.report)
+
+
+class RunEvent(models.Model):
+    """One logged line of the child: {"step", "loss", "validation": {...}, ...}. seq: its line number in the file."""
+
+    run = models.ForeignKey(Run, models.CASCADE, related_name="events")
+    attempt = models.PositiveIntegerField()
+    seq = models.PositiveIntegerField()
+    data = models.JSONField()
+    at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["run", "seq"]
+        constraints = [models.UniqueConstraint(fields=["run", "seq"], name="event_once")]
+
+    def __str__(self) -> str:
+        return f"event {self.seq} of run {self.run_id}"
+
+
+class RewardModel(models.Model):
+    """`project/name@version`, an artifact folder in the artifact store."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="models")
+    name = models.SlugField(max_length=60)
+    version = models.PositiveIntegerField()
+    run = models.OneToOneField(Run, models.PROTECT, null=True, related_name="model")
+    parent = models.ForeignKey("self", models.SET_NULL, null=True)
+    artifact = models.CharField(max_length=255)
+    manifest = models.JSONField()  # touchstone.json of the artifact
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name", "version"], name="model_version_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project.slug}/{self.name}@{self.version}"
+
+
+class Evaluation(models.Model):
+    """A model's report on a snapshot's test split, or on a file."""
+
+    model = models.ForeignKey(RewardModel, models.CASCADE, related_name="evaluations")
+    snapshot = models.ForeignKey(Snapshot, models.PROTECT, null=True, related_name="evaluations")
+    source = models.CharField(max_length=255)
+    report = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.model} on {self.source}"
+
+    @property
+    def measured(self) -> dict[str, Any] | None:
+        return measured(self.report)

@@ -1,0 +1,58 @@
+"""From what a person gave (a name, TOML, values) to a checked recipe."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.accounts.models import Project
+from apps.core.errors import DomainError, NotFound
+from apps.training.models import Recipe as NamedRecipe
+from workers.errors import RewardError
+from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A checked recipe and what to call it."""
+
+    name: str
+    recipe: Recipe
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Every key, defaults filled in."""
+        return recipe_to_dict(self.recipe)
+
+
+def choose(project: Project, recipe: Recipe | str | Mapping[str, Any], *, name: str = "") -> Chosen:
+    """recipe: values, TOML text, or the name of a recipe of the project or of a built-in one."""
+    if isinstance(recipe, Recipe):
+        return Chosen(name or "own", recipe)
+    if isinstance(recipe, str) and "=" not in recipe and recipe.strip():
+        return named(project, recipe.strip())
+    return Chosen(name or "own", check(recipe))
+
+
+def check(source: str | Mapping[str, Any]) -> Recipe:
+    """Raises DomainError with the pointer of the key that is wrong."""
+    try:
+        return parse_recipe(source)
+    except RewardError as error:
+        raise DomainError(f"The recipe cannot be used: {error.message}", pointer=error.pointer) from error
+
+
+def named(project: Project, name: str) -> Chosen:
+    own = NamedRecipe.objects.filter(project=project, name=name).first()
+    if own is not None:
+        return Chosen(name, check(own.toml))
+    builtin = builtin_recipes()
+    if name not in builtin:
+        known = [*builtin, *NamedRecipe.objects.filter(project=project).values_list("name", flat=True)]
+        raise NotFound(f"There is no recipe {name!r}; known are {', '.join(known)}.", pointer="/recipe")
+    return Chosen(name, builtin[name])
+
+
+def names_for(project: Project) -> list[str]:
+    """What a run of this project can be started with by name: its own recipes, then the built-in ones."""
+    own = NamedRecipe.objects.filter(project=project).order_by("name").values_list("name", flat=True)
+    return list(dict.fromkeys([*own, *builtin_recipes()]))

@@ -1,0 +1,182 @@
+"""Executes a claimed run: a child process on a run directory, watched until it ends.
+
+Every row the child causes is written behind the fence of the run's attempt. Whatever goes wrong here, the child does
+not outlive it.
+"""
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.core.artifacts import delete_tree, store_tree
+from apps.core.errors import DomainError
+from apps.core.jobs import HEARTBEAT_SECONDS, ClaimLost, JobState, beat, finish, heart
+from apps.datasets.selectors import data_folder
+from apps.training import children, services
+from apps.training.events import EventTail
+from apps.training.models import Run
+from apps.training.selectors import run_folder
+
+log = logging.getLogger(__name__)
+
+CHILD = "workers.train"
+TICK = 0.5  # seconds between looks at the child
+RESUME = "Resume goes on from the newest checkpoint."
+LOG_TAIL = 8000  # bytes
+GRACE = 120.0  # seconds a cancelled child may take to write its checkpoint
+
+
+def execute(run: Run) -> None:
+    """Run to the end, whichever it is. Raises ClaimLost when another worker took the run."""
+    folder = run_folder(run)
+    try:
+        prepare(run, folder)
+        status = children.OK if _is_complete(folder) else _watch(run, folder)
+        _conclude(run, folder, status)
+    except DomainError as error:
+        finish(run, JobState.FAILED, error=error.message)
+
+
+def prepare(run: Run, folder: Path) -> None:
+    """The run directory as the core expects it. What an earlier attempt left (checkpoints) stays."""
+    identity = f"run {run.pk} of {run.created_at.isoformat()}"
+    if _identity(folder) != identity:  # left by another database that used this home
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "error.json").unlink(missing_ok=True)
+    with heart(run):
+        _link_tree(data_folder(run.snapshot), folder / "data")
+    config = {
+        "run": identity,
+        "recipe": run.recipe,
+        "seed": run.seed,
+        "device": settings.TRAINING_DEVICE,
+        "budget": None,
+        "attempt": run.attempt,
+        "snapshot": {"name": str(run.snapshot), "hash": run.snapshot.content_hash},
+    }
+    _write_whole(folder / "config.json", json.dumps(config, indent=2))
+
+
+def _watch(run: Run, folder: Path) -> int:
+    """Start the child and follow it; its exit status."""
+    tail = EventTail(folder / "events.jsonl")
+    services.forget_events(run=run, beyond=tail.lines_there())
+    child = children.start(CHILD, [str(folder)], log=folder / "log.txt")
+    log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
+    try:
+        return _follow(run, folder, child, tail)
+    finally:
+        children.kill(child)
+
+
+def _follow(run: Run, folder: Path, child: subprocess.Popen[bytes], tail: EventTail) -> int:
+    beaten, asked = 0.0, None
+    while True:
+        ended = _wait(child)
+        fresh = tail.read()
+        if fresh:
+            services.record_events(run=run, events=fresh)
+        if ended is not None:
+            beat(run, log_tail=log_tail(folder))
+            return ended
+        now = time.monotonic()
+        if now - beaten >= HEARTBEAT_SECONDS or fresh:
+            changes: dict[str, Any] = {"progress": tail.progress} if tail.progress else {}
+            changes["log_tail"] = log_tail(folder)
+            if beat(run, **changes) and asked is None:
+                child.send_signal(signal.SIGTERM)
+                asked = now
+            beaten = now
+        if asked is not None and now - asked > GRACE:
+            children.kill(child)
+
+
+def log_tail(folder: Path) -> str:
+    """The end of the child's output. NUL characters, which PostgreSQL cannot hold, are replaced."""
+    path = folder / "log.txt"
+    if not path.is_file():
+        return ""
+    with path.open("rb") as source:
+        source.seek(max(0, path.stat().st_size - LOG_TAIL))
+        return source.read().decode("utf-8", "replace").replace("\0", "\ufffd")
+
+
+def _wait(child: subprocess.Popen[bytes]) -> int | None:
+    try:
+        return child.wait(TICK)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _conclude(run: Run, folder: Path, status: int) -> None:
+    if status == children.OK and _is_complete(folder):
+        _register(run, folder)
+        return
+    run.refresh_from_db(fields=["cancel_requested"])
+    if run.cancel_requested:
+        finish(run, JobState.CANCELLED)
+    elif status == children.REFUSED:
+        finish(run, JobState.FAILED, error=children.told_error(folder, log_tail(folder)))
+    elif status == children.CANCELLED:
+        finish(run, JobState.FAILED, error=f"The training process was stopped from outside. {RESUME}")
+    else:
+        reference, ended = secrets.token_hex(4), children.how_it_ended(status)
+        log.error("%s: its process %s, reference %s; see %s", run, ended, reference, folder / "log.txt")
+        error = (
+            f"The training process {ended} (reference {reference}; its log is on the run's page). {RESUME}"
+        )
+        finish(run, JobState.FAILED, error=error)
+
+
+def _register(run: Run, folder: Path) -> None:
+    manifest = json.loads((folder / "model" / "touchstone.json").read_text(encoding="utf-8"))
+    report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
+    artifact = f"models/run-{run.pk}-{run.attempt}"
+    with heart(run):
+        store_tree(folder / "model", artifact)
+    try:
+        services.register_model(run=run, artifact=artifact, manifest=manifest, report=report)
+    except ClaimLost:
+        delete_tree(artifact)
+        raise
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _identity(folder: Path) -> str | None:
+    config = folder / "config.json"
+    return json.loads(config.read_text(encoding="utf-8")).get("run") if config.is_file() else None
+
+
+def _is_complete(folder: Path) -> bool:
+    return (folder / "manifest.json").is_file()
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """The files of `source` under `target`: hard links where the file system allows, else copies."""
+    target.mkdir(exist_ok=True)
+    for path in source.iterdir():
+        place = target / path.name
+        if place.exists():
+            continue
+        scratch = place.with_name(f".{place.name}.{os.getpid()}")
+        try:
+            os.link(path, scratch)
+        except OSError:
+            shutil.copyfile(path, scratch)
+        scratch.replace(place)
+
+
+def _write_whole(path: Path, text: str) -> None:
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)

@@ -1,0 +1,48 @@
+"""Reads of runs and models that several callers share."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from apps.accounts.models import Project
+from apps.core.errors import NotFound
+from apps.core.names import parse_name
+from apps.training.models import RewardModel, Run
+
+
+def runs_of(project: Project) -> QuerySet[Run]:
+    """Newest first."""
+    rows = Run.objects.filter(project=project).select_related(
+        "project", "snapshot__project", "model__project", "started_by"
+    )
+    return rows.order_by("-created_at", "-pk")
+
+
+def models_of(project: Project) -> QuerySet[RewardModel]:
+    """Newest first."""
+    rows = RewardModel.objects.filter(project=project).select_related("project", "run__snapshot__project")
+    return rows.order_by("-created_at", "-pk")
+
+
+def model_named(text: str, *, project: Project | None = None) -> RewardModel:
+    """The model `text` names, its newest version where it names none."""
+    name = parse_name(text, project=project.slug if project else None)
+    rows = RewardModel.objects.select_related("project", "run__snapshot__project")
+    rows = rows.filter(project__slug=name.project, name=name.name)
+    if name.version is not None:
+        rows = rows.filter(version=name.version)
+    found = rows.order_by("-version").first()
+    if found is None:
+        raise NotFound(f"There is no model {name}; the models page of {name.project} lists those there are.")
+    return found
+
+
+def run_folder(run: Run) -> Path:
+    return Path(settings.HOME) / "runs" / str(run.pk)
+
+
+def events_after(run: Run, seq: int = 0) -> list[dict[str, Any]]:
+    """The run's logged lines after line `seq`, in order."""
+    return list(run.events.filter(seq__gt=seq).values_list("data", flat=True))

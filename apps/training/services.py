@@ -1,0 +1,163 @@
+"""What changes recipes, runs and models."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
+from apps.core import jobs
+from apps.core.errors import Conflict, DomainError
+from apps.core.names import check_slug
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import require_frozen
+from apps.training import recipes
+from apps.training.models import Evaluation, Recipe, RewardModel, Run, RunEvent
+from workers.schema.recipe import Recipe as RecipeValue
+
+ADVANCE = "apps.training.tasks.advance_runs"
+By = User | ApiKey | None  # None is the command line
+MAX_SEED = 2**63 - 1
+
+
+@transaction.atomic
+def start_run(
+    *,
+    project: Project,
+    snapshot: Snapshot,
+    recipe: RecipeValue | str | Mapping[str, Any],
+    by: By,
+    name: str = "",
+    seed: int = 0,
+) -> Run:
+    """Put a training run in the queue.
+
+    recipe: values, TOML, or a recipe's name. name: of the model; the dataset's without.
+    """
+    if snapshot.project_id != project.pk:
+        raise DomainError(f"{snapshot} belongs to another project than {project}.", pointer="/dataset")
+    require_frozen(snapshot)
+    if snapshot.usable_pairs < 2:
+        pairs = f"{snapshot.usable_pairs} usable pair{'' if snapshot.usable_pairs == 1 else 's'}"
+        raise DomainError(f"{snapshot} has {pairs}; label at least two and freeze again.", pointer="/dataset")
+    if not 0 <= seed <= MAX_SEED:
+        raise DomainError(f"seed is {seed}; it must be from 0 to {MAX_SEED}.", pointer="/seed")
+    chosen = recipes.choose(project, recipe)
+    run = Run.objects.create(
+        project=project,
+        snapshot=snapshot,
+        recipe_name=chosen.name,
+        recipe=chosen.values,
+        seed=seed,
+        model_name=check_slug(name or snapshot.name, what="model"),
+        started_by=_user(by),
+    )
+    record_audit(
+        project=project, actor=by, verb="run.started", target=str(run), data={"snapshot": str(snapshot)}
+    )
+    jobs.nudge_on_commit(ADVANCE)
+    return run
+
+
+@transaction.atomic
+def save_recipe(*, project: Project, name: str, toml: str, by: By) -> Recipe:
+    """Keep a checked recipe under a name; one of that name is replaced (runs hold a copy of what they used)."""
+    check_slug(name, what="recipe")
+    recipes.check(toml)
+    recipe, _ = Recipe.objects.update_or_create(
+        project=project, name=name, defaults={"toml": toml, "created_by": _user(by)}
+    )
+    record_audit(project=project, actor=by, verb="recipe.saved", target=name)
+    return recipe
+
+
+@transaction.atomic
+def cancel_run(*, run: Run, by: By) -> Run:
+    """A queued run ends here; a running one writes a checkpoint and stops within seconds."""
+    if run.is_finished:
+        raise Conflict(f"Run {run.pk} has {run.state} already.")
+    jobs.request_cancel(run)
+    record_audit(project=run.project, actor=by, verb="run.cancelled", target=str(run))
+    return run
+
+
+@transaction.atomic
+def resume_run(*, run: Run, by: By) -> Run:
+    """Put a failed or cancelled run back in the queue; it goes on from its newest checkpoint."""
+    if run.state not in (jobs.JobState.FAILED, jobs.JobState.CANCELLED):
+        raise Conflict(f"Run {run.pk} is {run.state}; only a failed or cancelled run can be resumed.")
+    jobs.requeue(run)
+    record_audit(project=run.project, actor=by, verb="run.resumed", target=str(run))
+    jobs.nudge_on_commit(ADVANCE)
+    return run
+
+
+def record_events(*, run: Run, events: list[tuple[int, dict[str, Any]]]) -> None:
+    """Store lines of the run's event file by their numbers; the same line twice is one row. Raises ClaimLost."""
+    rows = [RunEvent(run=run, attempt=run.attempt, seq=seq, data=data) for seq, data in events]
+    with jobs.fenced(run):
+        RunEvent.objects.bulk_create(
+            rows, update_conflicts=True, unique_fields=["run", "seq"], update_fields=["attempt", "data"]
+        )
+
+
+def forget_events(*, run: Run, beyond: int) -> None:
+    """Drop rows of lines the event file does not have: those of an attempt on another machine. Raises ClaimLost."""
+    with jobs.fenced(run):
+        RunEvent.objects.filter(run=run, seq__gt=beyond).delete()
+
+
+def register_model(
+    *, run: Run, artifact: str, manifest: dict[str, Any], report: dict[str, Any]
+) -> RewardModel:
+    """The end of a run that went well: its model, with its report, as the next version. Raises ClaimLost."""
+    with jobs.fenced(run):
+        model = _next_version(run.project, run.model_name, artifact=artifact, manifest=manifest, run=run)
+        Evaluation.objects.create(model=model, snapshot=run.snapshot, source=str(run.snapshot), report=report)
+        jobs.finish(run, jobs.JobState.SUCCEEDED, report=report)
+    return model
+
+
+@transaction.atomic
+def adopt_model(
+    *, project: Project, name: str, artifact: str, manifest: dict[str, Any], by: By
+) -> RewardModel:
+    """Register a model that was trained elsewhere and is stored already."""
+    model = _next_version(
+        project, check_slug(name, what="model"), artifact=artifact, manifest=manifest, run=None
+    )
+    record_audit(project=project, actor=by, verb="model.imported", target=str(model))
+    return model
+
+
+@transaction.atomic
+def record_evaluation(
+    *, model: RewardModel, snapshot: Snapshot | None, source: str, report: dict[str, Any], by: By
+) -> Evaluation:
+    evaluation = Evaluation.objects.create(model=model, snapshot=snapshot, source=source[:255], report=report)
+    record_audit(
+        project=model.project, actor=by, verb="model.evaluated", target=str(model), data={"on": source}
+    )
+    return evaluation
+
+
+def _next_version(
+    project: Project, name: str, *, artifact: str, manifest: dict[str, Any], run: Run | None
+) -> RewardModel:
+    Project.objects.select_for_update().get(pk=project.pk)  # so that versions are given one after the other
+    models = RewardModel.objects.filter(project=project, name=name)
+    newest = models.aggregate(newest=Max("version"))["newest"] or 0
+    return RewardModel.objects.create(
+        project=project,
+        name=name,
+        version=newest + 1,
+        run=run,
+        artifact=artifact,
+        manifest=manifest,
+    )
+
+
+def _user(by: By) -> User | None:
+    return by if isinstance(by, User) else by.created_by if by else None

@@ -1,0 +1,74 @@
+"""Models in and out: an artifact folder of configuration, safetensors and text, and nothing that could be run."""
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+from apps.accounts.models import Project
+from apps.core.artifacts import delete_tree, stage, store_tree
+from apps.core.errors import DomainError
+from apps.core.names import check_slug
+from apps.training import services
+from apps.training.models import RewardModel
+
+MANIFEST = "touchstone.json"
+_ALLOWED = {".safetensors", ".json", ".txt"}
+_REQUIRED = ("schema_version", "objective", "backbone")
+
+
+def export_model(*, model: RewardModel, folder: Path) -> Path:
+    """Copy the artifact to a folder that is new or empty."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise DomainError(f"{folder} is there and not an empty folder; name a new one.")
+    shutil.copytree(stage(model.artifact), folder, dirs_exist_ok=True)
+    return folder
+
+
+def import_model(*, project: Project, folder: Path, name: str, by: services.By) -> RewardModel:
+    """Check an artifact folder, store it, register it as the next version of `name`."""
+    manifest = check_artifact(folder)
+    check_slug(name, what="model")
+    artifact = f"models/import-{uuid.uuid4().hex}"
+    store_tree(folder, artifact)
+    try:
+        return services.adopt_model(project=project, name=name, artifact=artifact, manifest=manifest, by=by)
+    except BaseException:
+        delete_tree(artifact)
+        raise
+
+
+def check_artifact(folder: Path) -> dict[str, Any]:
+    """The manifest of an artifact folder that holds nothing but what it may. Raises DomainError naming the file."""
+    if not folder.is_dir():
+        raise DomainError(f"{folder} is not a folder.")
+    files = [path for path in sorted(folder.rglob("*")) if not path.is_dir() or path.is_symlink()]
+    for path in files:
+        inside = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not path.is_file():
+            raise DomainError(f"{inside} is not a plain file; a model is imported from plain files only.")
+        if path.suffix not in _ALLOWED:
+            raise DomainError(
+                f"{inside} may not be part of a model: only {', '.join(sorted(_ALLOWED))} files are taken, "
+                "because others can hold code."
+            )
+    if not any(path.suffix == ".safetensors" for path in files):
+        raise DomainError(f"{folder} holds no .safetensors file, so there are no weights in it.")
+    return _manifest(folder)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise DomainError(f"{folder} has no {MANIFEST}; only models that Touchstone made can be imported.")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DomainError(f"{MANIFEST} is not valid JSON: {error}.") from error
+    missing = [key for key in _REQUIRED if not isinstance(manifest, dict) or key not in manifest]
+    if missing:
+        raise DomainError(
+            f"{MANIFEST} lacks {', '.join(missing)}; export the model again.", pointer=f"/{missing[0]}"
+        )
+    return manifest

@@ -1,0 +1,16 @@
+from django.urls import path
+
+from apps.training import views
+
+app_name = "training"
+urlpatterns = [
+    path("node/", views.project_node, name="project-node"),
+    path("runs/", views.run_list, name="run-list"),
+    path("runs/new/", views.run_create, name="run-create"),
+    path("runs/<int:pk>/", views.run_detail, name="run-detail"),
+    path("runs/<int:pk>/status/", views.run_status, name="run-status"),
+    path("runs/<int:pk>/cancel/", views.run_cancel, name="run-cancel"),
+    path("runs/<int:pk>/resume/", views.run_resume, name="run-resume"),
+    path("models/", views.model_list, name="model-list"),
+    path("models/<int:pk>/", views.model_detail, name="model-detail"),
+]

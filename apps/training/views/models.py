@@ -1,0 +1,78 @@
+"""The registry of models."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import NoReverseMatch, reverse
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.api import paginate
+from apps.core.jobs import JobState
+from apps.training.models import RewardModel, Run
+from apps.training.report import measured, shown
+from apps.training.selectors import models_of
+
+_PAGE = 50
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def model_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    cursor = request.GET.get("cursor")
+    page, next_cursor = paginate(models_of(project), cursor=cursor, limit=_PAGE)
+    context = {"project": project, "models": page, "next_cursor": next_cursor, "first": not cursor}
+    return render(request, "training/model_list.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    model = get_object_or_404(models_of(project), pk=pk)
+    evaluations = list(model.evaluations.select_related("snapshot__project").order_by("-created_at", "-pk"))
+    report = evaluations[-1].report if evaluations else None
+    context = {
+        "project": project,
+        "model": model,
+        "run": model.run,
+        "evaluations": evaluations,
+        **shown(report),
+        "deploy_url": _deploy_url(project, model),
+    }
+    return render(request, "training/model_detail.html", context)
+
+
+@require_safe
+@project_view()
+def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
+    models = RewardModel.objects.filter(project=project)
+    count = models.count()
+    context: dict[str, Any] = {
+        "count": count,
+        "unit": "model" if count == 1 else "models",
+        "text": _state(project, models.last()),
+    }
+    if Role(request.membership.role).includes(Role.RESEARCHER):
+        name, label = ("model-list", "Look at them") if count else ("run-create", "Train one")
+        context |= {"url": reverse(f"training:{name}", args=[project.slug]), "label": label}
+    return render(request, "components/_node.html", context)
+
+
+def _state(project: Project, newest: RewardModel | None) -> str:
+    going = Run.objects.filter(project=project, state__in=(JobState.QUEUED, JobState.RUNNING)).count()
+    if going:
+        return f"{going} run{'' if going == 1 else 's'} under way"
+    accuracy = newest and newest.run and (measured(newest.run.report) or {}).get("accuracy")
+    if newest is not None and accuracy is not None:
+        return f"{newest.name}@{newest.version}: {accuracy:.0%} of held-out comparisons right"
+    return ""
+
+
+def _deploy_url(project: Project, model: RewardModel) -> str | None:
+    """The page that deploys it, where the app above us has one."""
+    try:
+        return f"{reverse('rewards:endpoint-deploy', args=[project.slug])}?model={model}"
+    except NoReverseMatch:
+        return None

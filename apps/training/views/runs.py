@@ -1,0 +1,136 @@
+"""Runs: start one, watch it, stop it."""
+
+from dataclasses import asdict
+from typing import Any
+
+from django.db import transaction
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.api import paginate
+from apps.core.errors import DomainError
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.training import services
+from apps.training.curves import curves, in_words, messages
+from apps.training.forms import RunForm
+from apps.training.models import Run
+from apps.training.report import shown
+from apps.training.selectors import events_after, runs_of
+from workers.schema.recipe import PURPOSES, Recipe
+
+_PAGE = 50
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    cursor = request.GET.get("cursor")
+    page, next_cursor = paginate(runs_of(project), cursor=cursor, limit=_PAGE)
+    context = {
+        "project": project,
+        "runs": page,
+        "next_cursor": next_cursor,
+        "first": not cursor,
+        "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
+    }
+    return render(request, "training/run_list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = RunForm(request.POST or None, project=project, initial={"dataset": request.GET.get("dataset")})
+    if request.method == "POST" and form.is_valid():
+        try:
+            run = _start(request, project, form)
+            return redirect("training:run-detail", project.slug, run.pk)
+        except DomainError as error:
+            form.take(error)
+    defaults = asdict(Recipe())
+    context = {
+        "project": project,
+        "form": form,
+        "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
+        "keys": [(key, _toml(defaults[key]), purpose) for key, purpose in PURPOSES.items()],
+    }
+    return render(request, "training/run_create.html", context, status=422 if form.errors else 200)
+
+
+@transaction.atomic
+def _start(request: ProjectRequest, project: Project, form: RunForm) -> Run:
+    given = form.cleaned_data
+    recipe: Any = given["recipe"]
+    if form.is_own:
+        recipe = services.recipes.check(given["toml"])
+        if given["save_as"]:
+            services.save_recipe(project=project, name=given["save_as"], toml=given["toml"], by=request.user)
+            recipe = given["save_as"]
+    return services.start_run(
+        project=project,
+        snapshot=given["dataset"],
+        recipe=recipe,
+        name=given["name"],
+        seed=given["seed"],
+        by=request.user,
+    )
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def run_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    run = get_object_or_404(runs_of(project), pk=pk)
+    return render(request, "training/run_detail.html", run_context(project, run))
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def run_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """What changes while a run goes on; when it has ended, the whole page is loaded once more."""
+    run = get_object_or_404(runs_of(project), pk=pk)
+    response = render(request, "training/_run_status.html", run_context(project, run) | {"out_of_band": True})
+    if run.is_finished:
+        response["HX-Refresh"] = "true"
+    return response
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def run_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    run = get_object_or_404(runs_of(project), pk=pk)
+    services.cancel_run(run=run, by=request.user)
+    return redirect("training:run-detail", project.slug, run.pk)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def run_resume(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    run = get_object_or_404(runs_of(project), pk=pk)
+    services.resume_run(run=run, by=request.user)
+    return redirect("training:run-detail", project.slug, run.pk)
+
+
+def run_context(project: Project, run: Run) -> dict[str, Any]:
+    events = events_after(run)
+    drawn = curves(events)
+    return {
+        "project": project,
+        "run": run,
+        "model": getattr(run, "model", None),
+        "curves": drawn,
+        "words": {name: in_words(drawing) for name, drawing in drawn.items()},
+        "messages_of_run": messages(events),
+        **shown(run.report),
+        "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
+    }
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None:
+        return "(none)"
+    return f'"{value}"' if isinstance(value, str) else str(list(value) if isinstance(value, tuple) else value)

@@ -1,0 +1,115 @@
+"""Trajectories over HTTP: sent in as one, an array or JSON lines; listed; read as ATIF or as chat messages."""
+
+from datetime import datetime
+from tempfile import SpooledTemporaryFile
+from typing import Any, BinaryIO, cast
+
+from django.http import HttpResponse, JsonResponse
+from ninja import Router, Schema
+from ninja.decorators import decorate_view
+
+from apps.accounts.access import project_of_key, require_scope
+from apps.accounts.auth import KeyRequest
+from apps.accounts.idempotency import idempotent
+from apps.accounts.models import Scope
+from apps.core.api import DEFAULT_LIMIT, paginate, problem
+from apps.trajectories import exports, formats, services
+from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import filter_trajectories, trajectory_in
+
+router = Router()
+_IN_MEMORY = 2**20
+
+
+class Rejected(Schema):
+    line: int
+    pointer: str | None
+    message: str
+
+
+class Imported(Schema):
+    created: int
+    duplicates: int
+    rejected: list[Rejected]
+
+
+class Outcome(Schema):
+    reward: float | None
+    success: bool | None
+
+
+class Listed(Schema):
+    id: str
+    task: str
+    agent: str
+    steps: int
+    tokens: int
+    outcome: Outcome
+    created: datetime
+
+
+class Page(Schema):
+    items: list[Listed]
+    next: str | None
+
+
+@router.post("/projects/{slug}/trajectories", response=Imported)
+@decorate_view(idempotent)
+def post_trajectories(
+    request: KeyRequest, slug: str, format: str = formats.AUTO, keep_good: bool = False
+) -> HttpResponse:
+    """Send trajectories: one document, an array, or JSON lines; gzip and zstd are unpacked.
+
+    Nothing is imported if one is bad (422 with what was rejected), unless `keep_good=1`.
+    """
+    project = project_of_key(request.auth, slug, Scope.INGEST)
+    with SpooledTemporaryFile(max_size=_IN_MEMORY) as body:
+        while piece := request.read(_IN_MEMORY):
+            body.write(piece)
+        body.seek(0)
+        result = services.import_trajectories(
+            project=project, stream=cast(BinaryIO, body), format=format, keep_good=keep_good, by=request.auth
+        )
+    if result.rejected and not keep_good:
+        first = result.rejected[0]
+        detail = f"Nothing was imported: line {first['line']}: {first['message']}"
+        return problem(422, detail, pointer=first["pointer"], **result.as_json())
+    return JsonResponse(result.as_json())
+
+
+@router.get("/projects/{slug}/trajectories", response=Page)
+def list_trajectories(
+    request: KeyRequest,
+    slug: str,
+    cursor: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    task: str = "",
+    agent: str = "",
+    success: bool | None = None,
+) -> dict[str, Any]:
+    """Newest first."""
+    project = project_of_key(request.auth, slug, Scope.INGEST)
+    rows = filter_trajectories(project, task=task, agent=agent, success=success).select_related("task")
+    page, following = paginate(rows, cursor=cursor, limit=limit)
+    return {"items": [_listed(row) for row in page], "next": following}
+
+
+@router.get("/trajectories/{int:pk}")
+def get_trajectory(request: KeyRequest, pk: int, format: str = "atif") -> JsonResponse:
+    """One trajectory as an ATIF document, or with `format=openai` as chat messages."""
+    require_scope(request.auth, Scope.INGEST)
+    row = trajectory_in(request.auth.project, pk)
+    document = exports.document_of(request.auth.project, row.pk, format=format)
+    return JsonResponse(document, json_dumps_params={"ensure_ascii": False})
+
+
+def _listed(row: Trajectory) -> dict[str, Any]:
+    return {
+        "id": str(row.pk),
+        "task": row.task.external_id,
+        "agent": row.agent_name,
+        "steps": row.step_count,
+        "tokens": row.token_count,
+        "outcome": {"reward": row.outcome_reward, "success": row.success},
+        "created": row.created_at,
+    }

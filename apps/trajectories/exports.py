@@ -1,0 +1,78 @@
+"""Trajectories as documents: ATIF, chat messages, or what was imported, byte for byte."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import zstandard
+from django.db.models import QuerySet
+from msgspec.structs import replace
+
+from apps.accounts.models import Project
+from apps.core.errors import DomainError
+from apps.trajectories import attachments
+from apps.trajectories.models import Document, Trajectory
+from apps.trajectories.selectors import iterate_trajectories, load_trajectories
+from workers import schema
+
+DOCUMENTS = ("atif", "openai")
+FORMATS = (*DOCUMENTS, "original")
+
+
+def check_format(name: str, known: tuple[str, ...] = FORMATS) -> None:
+    if name not in known:
+        raise DomainError(f"There is no export format {name!r}; known are {', '.join(known)}.")
+
+
+def export_lines(project: Project, rows: QuerySet[Trajectory], *, format: str) -> Iterator[bytes]:
+    """One line per trajectory, in the order they came. `original` gives back what was imported, on one line each."""
+    check_format(format)
+    for keys in iterate_trajectories(rows):
+        yield from _originals(keys) if format == "original" else _documents(project, keys, format)
+
+
+def document_of(project: Project, key: int, *, format: str) -> dict[str, Any]:
+    check_format(format, DOCUMENTS)
+    external = Trajectory.objects.values_list("external_id", flat=True).get(pk=key)
+    return _document(project, load_trajectories([key])[key], external, format)
+
+
+def _documents(project: Project, keys: list[int], format: str) -> Iterator[bytes]:
+    found = load_trajectories(keys)
+    externals = dict(Trajectory.objects.filter(pk__in=keys).values_list("pk", "external_id"))
+    for key in keys:
+        if key in found:
+            document = _document(project, found[key], externals[key], format)
+            yield json.dumps(document, ensure_ascii=False).encode() + b"\n"
+
+
+def _originals(keys: list[int]) -> Iterator[bytes]:
+    unpack = zstandard.ZstdDecompressor().decompress
+    for document in Document.objects.filter(pk__in=keys).order_by("pk").iterator():
+        # A line break between the values of a document is no content; within a text JSON writes it as \n.
+        yield unpack(bytes(document.data)).strip().replace(b"\r\n", b" ").replace(b"\n", b" ") + b"\n"
+
+
+def _document(project: Project, trajectory: schema.Trajectory, external: str, format: str) -> dict[str, Any]:
+    trajectory = attachments.attach(project, replace(trajectory, id=external or trajectory.id))
+    return schema.to_atif(trajectory) if format == "atif" else _openai(trajectory)
+
+
+def _openai(trajectory: schema.Trajectory) -> dict[str, Any]:
+    """What the format `openai` reads: the same trajectory again."""
+    task = {"id": trajectory.task.id, "instruction": trajectory.task.instruction}
+    optional = {
+        "agent": {"name": trajectory.agent, "version": trajectory.agent_version}
+        if trajectory.agent
+        else None,
+        "reward": trajectory.reward,
+        "success": trajectory.success,
+        "metadata": trajectory.metadata or None,
+    }
+    return {
+        "id": trajectory.id,
+        "task": task
+        | ({"reference": trajectory.task.reference} if trajectory.task.reference is not None else {})
+        | ({"metadata": trajectory.task.metadata} if trajectory.task.metadata else {}),
+        "messages": schema.to_messages(trajectory),
+    } | {name: value for name, value in optional.items() if value is not None}

@@ -1,0 +1,175 @@
+"""Cutting a stream of JSON into records, with constant memory and every record's own bytes.
+
+Read are JSON lines, one JSON array of records, and one or more JSON documents one after another; gzip and zstd are
+unpacked. What cannot be cut further (a broken array has no next record to be found) ends the stream with its error.
+"""
+
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import msgspec
+import zstandard
+
+from apps.trajectories.formats.text import Malformed, Text
+from workers.errors import InvalidRecord
+
+_HEAD = 2**20
+_decode = msgspec.json.Decoder().decode
+_FIRST_KEY = re.compile(r'\[\s*\{\s*"role"\s*:')
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`."""
+
+    line: int
+    raw: bytes = b""
+    document: Any = None
+    pointer: str = ""
+    error: InvalidRecord | None = None
+
+
+def read_records(stream: BinaryIO, *, limit: int, first_line: int = 1) -> Iterator[Record]:
+    """limit: bytes one record may have. Never raises for bad input: the record says what is wrong."""
+    line = first_line
+    try:
+        for record in _cut(stream, limit, first_line):
+            line = record.line
+            yield record
+    except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
+        yield Record(line, error=InvalidRecord(f"the compressed file is damaged after this record: {error}."))
+
+
+def _cut(stream: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
+    head, whole = _look(_unpacked(stream))
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if text.startswith("[") and not _is_messages(text):
+        return _array(Text(whole, limit))
+    if _is_lines(text):
+        return _lines(whole, limit, first_line)
+    return _documents(Text(whole, limit))
+
+
+def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
+    while raw := stream.readline(limit + 1):
+        if len(raw) > limit:
+            while raw and not raw.endswith(b"\n"):
+                raw = stream.readline(_HEAD)
+            yield Record(number, error=too_large(limit))
+        elif raw.strip(b"\xef\xbb\xbf \t\r\n"):
+            yield _line(raw, number)
+        number += 1
+
+
+def _line(raw: bytes, number: int) -> Record:
+    try:
+        return Record(number, raw, _decode(raw))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        pass  # NaN, lone surrogates, or no JSON at all: the other decoder takes what it can and says what is wrong
+    try:
+        return Record(number, raw, json.loads(raw.decode("utf-8-sig")))
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8 at byte {error.start} of the line; save the file as UTF-8."
+    except json.JSONDecodeError as error:
+        problem = f"not valid JSON: {error.msg} at column {error.colno}."
+    except ValueError as error:  # a whole number of thousands of digits
+        problem = f"not readable as JSON: {error}."
+    except RecursionError:
+        problem = "nested too deeply to be read."
+    return Record(number, raw, error=InvalidRecord(problem))
+
+
+def _array(text: Text) -> Iterator[Record]:
+    index, line = 0, 1
+    try:
+        text.take("[")
+        after = "]" if text.peek() == "]" else ","
+        while after == ",":
+            text.peek()
+            line = text.line
+            raw, document = text.value()
+            yield Record(line, raw, document, pointer=f"/{index}")
+            line, after = text.line, text.take(",]")
+            index += 1
+    except Malformed as error:
+        yield Record(error.line or line, pointer=f"/{index}", error=InvalidRecord(f"{error} {_REST}"))
+
+
+_REST = "The rest of the array cannot be read."
+
+
+def _documents(text: Text) -> Iterator[Record]:
+    line = 1
+    try:
+        while text.peek():
+            line = text.line
+            raw, document = text.value()
+            yield Record(line, raw, document)
+    except Malformed as error:
+        yield Record(error.line or line, error=InvalidRecord(str(error)))
+
+
+def too_large(limit: int) -> InvalidRecord:
+    return InvalidRecord(
+        f"the record has more than {limit // 2**20} MB; split it, or raise TOUCHSTONE_MAX_RECORD_MB."
+    )
+
+
+def _is_lines(text: str) -> bool:
+    """Whether the first line is a document of its own, or was meant to be."""
+    line, newline, _ = text.partition("\n")
+    return not newline or line.rstrip().endswith(("}", "]")) or not line.startswith(("{", "["))
+
+
+def _is_messages(text: str) -> bool:
+    """Whether an array's first element is a chat message, so that the array is one record."""
+    try:
+        if _FIRST_KEY.match(text):
+            return True
+        first, _ = json.JSONDecoder().raw_decode(text, len(text) - len(text[1:].lstrip(" \t\r\n")))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(first, dict) and "role" in first
+
+
+def _look(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
+    """The beginning of a stream, and the whole of it."""
+    head = b""
+    while len(head) < _HEAD and (piece := stream.read(_HEAD - len(head))):
+        head += piece
+    return head, cast(BinaryIO, io.BufferedReader(_Rejoined(head, stream), _HEAD))
+
+
+def _unpacked(stream: BinaryIO) -> BinaryIO:
+    magic = stream.read(4)
+    whole = _Rejoined(magic, stream)
+    if magic[:2] == b"\x1f\x8b":
+        return cast(BinaryIO, gzip.GzipFile(fileobj=io.BufferedReader(whole)))
+    if magic == b"\x28\xb5\x2f\xfd":
+        return cast(
+            BinaryIO,
+            zstandard.ZstdDecompressor().stream_reader(cast(BinaryIO, whole), read_across_frames=True),
+        )
+    return cast(BinaryIO, io.BufferedReader(whole, _HEAD))
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream with what was already read of it put back in front."""
+
+    def __init__(self, head: bytes, stream: BinaryIO) -> None:
+        self._head, self._stream = head, stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._head[: len(buffer)] if self._head else self._stream.read(len(buffer))
+        self._head = self._head[len(piece) :] if self._head else b""
+        buffer[: len(piece)] = piece
+        return len(piece)

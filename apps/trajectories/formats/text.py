@@ -1,0 +1,96 @@
+"""A growing window over a stream of text, from which whole JSON values are taken one by one."""
+
+import codecs
+import json
+from typing import Any, BinaryIO
+
+_PIECE = 2**20
+_SPACE = " \t\r\n\ufeff"
+_MARGIN = 16  # an escape or a literal cut off by the window's end reports an error this close to it
+
+
+class Malformed(Exception):
+    """Says what is wrong; line: where, if it is not where the value began."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Text:
+    """line: that of the next character, from 1. limit: characters one value may have."""
+
+    def __init__(self, stream: BinaryIO, limit: int) -> None:
+        self.line = 1
+        self._stream, self._limit = stream, limit
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._window, self._at, self._ended = "", 0, False
+        self._json = json.JSONDecoder()
+
+    def peek(self) -> str:
+        """The next character that is no space; empty at the end."""
+        while True:
+            while self._at < len(self._window) and self._window[self._at] in _SPACE:
+                self.line += self._window[self._at] == "\n"
+                self._at += 1
+            if self._at < len(self._window) or not self._fill():
+                return self._window[self._at : self._at + 1]
+
+    def take(self, wanted: str) -> str:
+        """Take the next character, which is one of `wanted`."""
+        found = self.peek()
+        if not found or found not in wanted:
+            what = repr(found) if found else "the end of the file"
+            raise Malformed(f"not valid JSON: expected {' or '.join(wanted)}, found {what}.", self.line)
+        self._at += 1
+        return found
+
+    def value(self) -> tuple[bytes, Any]:
+        """Take the next JSON value: its own bytes, and what it says."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._json.raw_decode(self._window, self._at)
+            except json.JSONDecodeError as error:
+                if self._may_be_cut(error) and self._fill():
+                    continue
+                line = self.line + self._window.count("\n", self._at, error.pos)
+                raise Malformed(f"not valid JSON: {error.msg}.", line) from None
+            except ValueError as error:  # a whole number of thousands of digits
+                raise Malformed(f"not readable as JSON: {error}.") from None
+            except RecursionError:
+                raise Malformed("nested too deeply to be read.") from None
+            if end < len(self._window) or not self._fill():  # a number may go on
+                return self._taken(end), value
+
+    def _taken(self, end: int) -> bytes:
+        raw = self._window[self._at : end].encode()
+        if len(raw) > self._limit:
+            self._refuse()
+        self.line += raw.count(b"\n")
+        self._at = end
+        return raw
+
+    def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
+        return error.msg.startswith("Unterminated string") or error.pos >= len(self._window) - _MARGIN
+
+    def _fill(self) -> bool:
+        """Widen the window, dropping what was taken. Whether there was more."""
+        if self._ended:
+            return False
+        if len(self._window) - self._at > self._limit:
+            self._refuse()
+        # Doubling what is looked at keeps the repeated decoding of a long value linear in its length.
+        raw = self._stream.read(max(_PIECE, len(self._window) - self._at))
+        self._ended = not raw
+        try:
+            more = self._decoder.decode(raw, final=self._ended)
+        except UnicodeDecodeError as error:
+            raise Malformed(f"not UTF-8 ({error.reason}); save the file as UTF-8.", self.line) from None
+        self._window, self._at = self._window[self._at :] + more, 0
+        return bool(more) or not self._ended
+
+    def _refuse(self) -> None:
+        raise Malformed(
+            f"the record has more than {self._limit // 2**20} MB; split it, or raise TOUCHSTONE_MAX_RECORD_MB."
+        )

@@ -1,0 +1,137 @@
+"""import_trajectories PROJECT FILE... : agents' trajectories from files or standard input."""
+
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from django.conf import settings
+from django.core.management.base import CommandParser
+from django.db import transaction
+
+from apps.accounts.models import Project
+from apps.accounts.services import project_for
+from apps.core.commands import CommandFailed, TouchstoneCommand
+from apps.core.errors import DomainError
+from apps.trajectories import formats, services
+
+_WAIT = 1.0  # seconds between looks at a file that grows
+
+
+class Command(TouchstoneCommand):
+    help = "Import trajectories. What is already there is not imported again."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("project")
+        parser.add_argument(
+            "files", nargs="+", metavar="FILE", help="a file, plain or .gz or .zst; - is standard input"
+        )
+        parser.add_argument(
+            "--format", default=formats.AUTO, help=f"auto (default), {', '.join(formats.FORMATS)}"
+        )
+        parser.add_argument(
+            "--keep-good", action="store_true", help="import the good records of a file with bad ones"
+        )
+        parser.add_argument(
+            "--follow", action="store_true", help="keep reading a growing file of JSON lines, until Ctrl-C"
+        )
+
+    def run(
+        self, *, project: str, files: list[str], format: str, keep_good: bool, follow: bool, **_: Any
+    ) -> dict[str, Any]:
+        owner = project_for(project)
+        formats.by_name(format)
+        if follow:
+            return self._follow(owner, files, format)
+        total = services.ImportResult()
+        with nullcontext() if keep_good else transaction.atomic():
+            for name in files:
+                result = self._import(owner, name, format, keep_good)
+                self._report(name, result)
+                _add(total, result, name if len(files) > 1 else None)
+            if total.rejected and not keep_good:
+                transaction.set_rollback(True)
+                total.created = total.duplicates = 0
+        if total.rejected and not keep_good:
+            raise CommandFailed(
+                "Nothing was imported; mend the rejected records, or use --keep-good.", result=total.as_json()
+            )
+        return total.as_json()
+
+    def _import(self, project: Project, name: str, format: str, keep_good: bool) -> services.ImportResult:
+        with _open(name) as stream, self.progress(None, f"Reading {name}") as progress:
+            return services.import_trajectories(
+                project=project,
+                stream=stream,
+                format=format,
+                keep_good=keep_good,
+                by=None,
+                progress=progress.update,
+            )
+
+    def _report(self, name: str, result: services.ImportResult) -> None:
+        self.say(
+            f"{name}: {result.format or 'no format recognised'}, {result.created} created,"
+            f" {result.duplicates} already there, {result.rejected_count} rejected"
+        )
+        for one in result.rejected[:20]:
+            where = f" at {one['pointer']}" if one["pointer"] else ""
+            self.say(f"  line {one['line']}{where}: {one['message']}")
+        if result.rejected_count > 20:
+            self.say(f"  and {result.rejected_count - 20} more; --json lists up to 1000.")
+
+    def _follow(self, project: Project, files: list[str], format: str) -> dict[str, Any]:
+        if len(files) != 1 or files[0] == "-":
+            raise DomainError("--follow reads one file; give its name.")
+        total, line = services.ImportResult(), 1
+        for lines in _growing(Path(files[0])):
+            result = services.import_trajectories(
+                project=project,
+                stream=io.BytesIO(lines),
+                format=format,
+                keep_good=True,
+                by=None,
+                first_line=line,
+            )
+            line += lines.count(b"\n")
+            self._report(files[0], result)
+            _add(total, result, None)
+        return total.as_json()
+
+
+def _open(name: str) -> AbstractContextManager[BinaryIO]:
+    if name == "-":  # never closed: after Ctrl-C the thread that reads ahead may still wait in it
+        return nullcontext(os.fdopen(os.dup(sys.stdin.fileno()), "rb"))
+    try:
+        return Path(name).open("rb")
+    except OSError as error:
+        raise DomainError(f"{name} cannot be read: {error.strerror}.") from None
+
+
+def _add(total: services.ImportResult, result: services.ImportResult, name: str | None) -> None:
+    total.created += result.created
+    total.duplicates += result.duplicates
+    total.rejected_count += result.rejected_count
+    total.rejected += [one | ({"file": name} if name else {}) for one in result.rejected]
+
+
+def _growing(path: Path) -> Iterator[bytes]:
+    """Whole lines as they are written, until Ctrl-C; blank pieces are not worth an import."""
+    rest = b""
+    with _open(str(path)) as stream:
+        try:
+            while True:
+                piece = stream.read(8 * 2**20)
+                lines, newline, rest = (rest + piece).rpartition(b"\n")
+                if lines.strip():
+                    yield lines + newline
+                if len(rest) > settings.MAX_RECORD_BYTES:
+                    raise DomainError(f"{path} has a line over the limit of TOUCHSTONE_MAX_RECORD_MB.")
+                if not piece:
+                    time.sleep(_WAIT)
+        except KeyboardInterrupt:
+            return

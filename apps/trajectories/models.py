@@ -1,0 +1,132 @@
+"""Tasks, what agents did on them step by step, and the documents they came from."""
+
+from django.db import models
+from django.utils import timezone
+
+from apps.accounts.models import Project, User
+from apps.core.jobs import Job
+from apps.trajectories.fields import OrderedJSONField
+
+
+class Task(models.Model):
+    project = models.ForeignKey(Project, models.CASCADE, related_name="tasks")
+    external_id = models.CharField(max_length=200)
+    instruction = models.TextField(blank=True)
+    reference = models.TextField(null=True)
+    metadata = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "external_id"], name="task_once")]
+
+    def __str__(self) -> str:
+        return self.external_id
+
+
+class Trajectory(models.Model):
+    """content_hash covers the task id and what was said and done (workers.schema.Trajectory.content_hash)."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories")
+    task = models.ForeignKey(Task, models.CASCADE, related_name="trajectories")
+    external_id = models.CharField(max_length=200, blank=True)  # the source's own id (ATIF session_id)
+    agent_name = models.CharField(max_length=200, blank=True)
+    agent_version = models.CharField(max_length=200, blank=True)
+    source_format = models.CharField(max_length=40)
+    content_hash = models.CharField(max_length=64)
+    step_count = models.PositiveIntegerField()
+    agent_step_count = models.PositiveIntegerField()
+    token_count = models.PositiveIntegerField()  # an estimate: UTF-8 bytes of all text / 4
+    outcome_reward = models.FloatField(null=True)
+    success = models.BooleanField(null=True)
+    metadata = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        verbose_name_plural = "trajectories"
+        constraints = [
+            models.UniqueConstraint(fields=["project", "content_hash"], name="trajectory_once"),
+            models.CheckConstraint(condition=models.Q(agent_step_count__gt=0), name="trajectory_agent_steps"),
+        ]
+        indexes = [
+            models.Index(fields=["project", "-created_at", "-id"], name="trajectory_newest"),
+            models.Index(fields=["project", "external_id"], name="trajectory_external"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task} by {self.agent_name or 'unknown'} ({self.pk})"
+
+
+class Step(models.Model):
+    """One turn; the columns are those of workers.schema.Step. agent_step counts agent steps only, from 0."""
+
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="steps")
+    index = models.PositiveIntegerField()
+    agent_step = models.PositiveIntegerField(null=True)
+    source = models.CharField(max_length=11)
+    message = OrderedJSONField(default=list)
+    reasoning = models.TextField(null=True)
+    tool_calls = OrderedJSONField(default=list)
+    observation = OrderedJSONField(default=list)
+    features = OrderedJSONField(null=True)
+    reward = models.FloatField(null=True)
+    metrics = OrderedJSONField(default=dict)
+    extra = OrderedJSONField(default=dict)
+
+    class Meta:
+        ordering = ["trajectory", "index"]
+        constraints = [
+            models.UniqueConstraint(fields=["trajectory", "index"], name="step_index_once"),
+            models.CheckConstraint(
+                condition=models.Q(source__in=["system", "user", "agent", "environment"]), name="step_source"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(source="agent", agent_step__isnull=False)
+                | (~models.Q(source="agent") & models.Q(agent_step__isnull=True)),
+                name="step_agent_index",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"step {self.index} of {self.trajectory_id}"
+
+
+class Document(models.Model):
+    """The original record, byte for byte, zstd-compressed: exports are lossless whatever the rows cannot hold."""
+
+    trajectory = models.OneToOneField(Trajectory, models.CASCADE, primary_key=True, related_name="document")
+    data = models.BinaryField()
+
+    def __str__(self) -> str:
+        return f"document of {self.trajectory_id}"
+
+
+class Attachment(models.Model):
+    """An image, clip or file inside a trajectory, kept once per project by its content."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="attachments")
+    sha256 = models.CharField(max_length=64)
+    media_type = models.CharField(max_length=100)
+    size = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "sha256"], name="attachment_once")]
+
+    def __str__(self) -> str:
+        return f"sha256:{self.sha256}"
+
+
+class Import(Job):
+    """An uploaded file on its way into a project; bigger ones run on a worker."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="imports")
+    uploaded_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    filename = models.CharField(max_length=255)
+    file = models.CharField(max_length=255)  # name in the artifact store
+    format = models.CharField(max_length=40)
+    keep_good = models.BooleanField(default=False)
+    created = models.PositiveIntegerField(default=0)
+    duplicates = models.PositiveIntegerField(default=0)
+    rejected = models.JSONField(default=list)  # [{"line", "pointer", "message"}]
+
+    def __str__(self) -> str:
+        return f"import {self.pk} of {self.filename}"

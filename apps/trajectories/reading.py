@@ -1,0 +1,61 @@
+"""From a stream to trajectories ready to be written, with every record that is not one."""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import zstandard
+from django.conf import settings
+
+from apps.trajectories import formats, writer
+from apps.trajectories.formats.stream import Record, read_records
+from workers.errors import InvalidRecord
+from workers.schema import Trajectory
+from workers.schema.decode import escape
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads records of one format, or of the one the first readable record looks like."""
+
+    format: formats.Format | None
+    detected: bool = False
+    compressor: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=3))
+
+    def prepare(self, record: Record) -> writer.Prepared:
+        """Raises InvalidRecord with the pointer into the whole document."""
+        try:
+            return writer.prepare(self.read(record), record.raw, self.compressor)
+        except InvalidRecord as error:
+            if error.pointer is None:
+                error.pointer = _not_finite(record.document)
+            raise error.at(record.pointer) from None
+        except RecursionError:
+            raise InvalidRecord("nested too deeply to be read.", pointer=record.pointer) from None
+
+    def read(self, record: Record) -> Trajectory:
+        if record.error is not None:
+            raise record.error
+        if self.format is None:
+            self.format, self.detected = formats.detect(record.document), True
+        return self.format.read(record.document)
+
+
+def records_of(stream: BinaryIO, *, first_line: int = 1) -> Iterator[Record]:
+    return read_records(stream, limit=settings.MAX_RECORD_BYTES, first_line=first_line)
+
+
+def _not_finite(value: Any, pointer: str = "") -> str | None:
+    """The pointer to the first number that is not finite."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else pointer
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, dict):
+        items = value.items()
+    elif isinstance(value, list):
+        items = enumerate(value)
+    for key, item in items:
+        if (found := _not_finite(item, f"{pointer}/{escape(str(key))}")) is not None:
+            return found
+    return None

@@ -1,0 +1,106 @@
+"""A trajectory as rows, and back: every field that is content comes back exactly, defaults are left out."""
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any
+
+from msgspec.structs import replace
+
+from apps.trajectories import models
+from apps.trajectories.fields import encode_json
+from workers import schema
+from workers.errors import InvalidRecord
+from workers.schema.decode import convert
+
+_PARTS, _CALLS, _RESULTS = (
+    tuple[schema.Part, ...],
+    tuple[schema.ToolCall, ...],
+    tuple[schema.ObservationResult, ...],
+)
+_TEXT_LIMIT = 200  # of names and ids, as in models
+
+
+def identified(trajectory: schema.Trajectory) -> schema.Trajectory:
+    """The trajectory with a task id, made from what stands before the first agent step where it has none."""
+    task = trajectory.task
+    instruction = task.instruction or next(
+        (step.text for step in trajectory.steps if step.source == "user" and step.text), ""
+    )
+    if not task.id:
+        before = trajectory.steps[: trajectory.agent_steps[0]]
+        content = encode_json([[step.source, step.message] for step in before])
+        task = replace(task, id=f"content-{sha256(content.encode()).hexdigest()[:20]}")
+    if task.instruction != instruction:
+        task = replace(task, instruction=instruction)
+    return trajectory if task is trajectory.task else replace(trajectory, task=task)
+
+
+def check_lengths(trajectory: schema.Trajectory) -> None:
+    """Raises InvalidRecord for a name or id no row can hold."""
+    named = {"task id": trajectory.task.id, "id": trajectory.id or "", "agent name": trajectory.agent}
+    for what, text in (named | {"agent version": trajectory.agent_version}).items():
+        if len(text) > _TEXT_LIMIT:
+            raise InvalidRecord(f"the {what} has {len(text)} characters; at most {_TEXT_LIMIT} are kept.")
+
+
+def step_columns(step: schema.Step) -> tuple[Any, ...]:
+    """message, reasoning, tool_calls, observation, features, reward, metrics, extra; JSON already encoded."""
+    return (
+        encode_json(step.message) if step.message else "[]",
+        step.reasoning,
+        encode_json(step.tool_calls) if step.tool_calls else "[]",
+        encode_json(step.observation) if step.observation else "[]",
+        None if step.features is None else encode_json(step.features),
+        step.reward,
+        encode_json(step.metrics) if step.metrics else "{}",
+        encode_json(step.extra) if step.extra else "{}",
+    )
+
+
+def token_count(steps: Iterable[schema.Step]) -> int:
+    """An estimate: UTF-8 bytes of all text / 4."""
+    texts = "".join([text for step in steps for text in _texts(step)])
+    return (len(texts) if texts.isascii() else len(texts.encode())) // 4
+
+
+def to_schema(row: models.Trajectory, steps: Sequence[models.Step]) -> schema.Trajectory:
+    """The trajectory of a row (with its task) and its steps in order; its id is the row's key."""
+    task = row.task
+    return schema.Trajectory(
+        steps=tuple(to_step(step) for step in steps),
+        task=schema.Task(
+            id=task.external_id,
+            instruction=task.instruction,
+            reference=task.reference,
+            metadata=task.metadata,
+        ),
+        id=str(row.pk),
+        agent=row.agent_name,
+        agent_version=row.agent_version,
+        reward=row.outcome_reward,
+        success=row.success,
+        metadata=row.metadata,
+    )
+
+
+def to_step(row: models.Step) -> schema.Step:
+    return schema.Step(
+        source=row.source,  # type: ignore[arg-type]
+        message=convert(row.message, _PARTS) if row.message else (),
+        reasoning=row.reasoning,
+        tool_calls=convert(row.tool_calls, _CALLS) if row.tool_calls else (),
+        observation=convert(row.observation, _RESULTS) if row.observation else (),
+        features=None if row.features is None else tuple(row.features),
+        reward=row.reward,
+        metrics=row.metrics,
+        extra=row.extra,
+    )
+
+
+def _texts(step: schema.Step) -> Iterable[str]:
+    yield from (part.text for part in step.message if part.text)
+    if step.reasoning:
+        yield step.reasoning
+    for call in step.tool_calls:
+        yield call.raw or (call.arguments if isinstance(call.arguments, str) else encode_json(call.arguments))
+    yield from (part.text for result in step.observation for part in result.content if part.text)

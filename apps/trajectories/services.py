@@ -1,0 +1,141 @@
+"""The one writer of trajectories."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO
+
+import zstandard
+from django.db import transaction
+
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
+from apps.core.errors import DomainError
+from apps.trajectories import formats, writer
+from apps.trajectories.ahead import ahead
+from apps.trajectories.formats.stream import Record
+from apps.trajectories.reading import Reader, records_of
+from workers import schema
+from workers.errors import InvalidRecord
+
+_CHUNK, _CHUNK_BYTES = 500, 8 * 2**20  # trajectories, and bytes of documents, written at a time
+_MOST_ERRORS = 100  # after which a file is not read on: nothing of it will be imported
+_MOST_LISTED = 1000
+
+
+@dataclass(slots=True)
+class ImportResult:
+    """rejected: [{"line", "pointer", "message"}], of at most 1000; rejected_count: of all."""
+
+    created: int = 0
+    duplicates: int = 0
+    rejected: list[dict[str, Any]] = field(default_factory=list)
+    rejected_count: int = 0
+    format: str | None = None
+
+    def reject(self, line: int, error: InvalidRecord) -> None:
+        self.rejected_count += 1
+        if len(self.rejected) < _MOST_LISTED:
+            self.rejected.append({"line": line, "pointer": error.pointer, "message": error.message})
+
+    def as_json(self) -> dict[str, Any]:
+        return {"created": self.created, "duplicates": self.duplicates, "rejected": self.rejected}
+
+
+def import_trajectories(
+    *,
+    project: Project,
+    stream: BinaryIO,
+    format: str = formats.AUTO,
+    keep_good: bool = False,
+    by: User | ApiKey | None,
+    progress: Callable[[int], None] = lambda done: None,
+    first_line: int = 1,
+) -> ImportResult:
+    """Bring in a file of trajectories. One bad record refuses all of it, unless `keep_good`: then chunks are kept.
+
+    by: None is the command line. progress: called with the number of records read so far.
+    """
+    reader, result, done = Reader(formats.by_name(format)), ImportResult(), 0
+    chunks = ahead(_chunks(reader, records_of(stream, first_line=first_line)))
+    with closing(chunks), nullcontext() if keep_good else transaction.atomic():
+        for chunk in chunks:
+            for line, error in chunk.bad:
+                result.reject(line, error)
+            if chunk.good and reader.format is not None and (keep_good or not result.rejected):
+                _write(project, reader.format.name, chunk.good, result)
+            done += chunk.read
+            progress(done)
+            if not keep_good and result.rejected_count >= _MOST_ERRORS:
+                break
+        if result.rejected and not keep_good:
+            transaction.set_rollback(True)
+            result.created = result.duplicates = 0
+        result.format = reader.format.name if reader.format else None
+        if result.created:
+            data = {"created": result.created, "format": result.format}
+            record_audit(project=project, actor=by, verb="trajectories.imported", data=data)
+    if not done:
+        raise DomainError("There is nothing in it: no record was found.")
+    return result
+
+
+@dataclass(slots=True)
+class _Chunk:
+    """read: how many records it was made of."""
+
+    good: list[writer.Prepared] = field(default_factory=list)
+    bad: list[tuple[int, InvalidRecord]] = field(default_factory=list)
+    read: int = 0
+    size: int = 0
+
+
+def _chunks(reader: Reader, records: Iterable[Record]) -> Iterator[_Chunk]:
+    chunk = _Chunk()
+    for record in records:
+        chunk.read += 1
+        chunk.size += len(record.raw)
+        try:
+            chunk.good.append(reader.prepare(record))
+        except InvalidRecord as error:
+            chunk.bad.append((record.line, error))
+        if chunk.read >= _CHUNK or chunk.size >= _CHUNK_BYTES:
+            yield chunk
+            chunk = _Chunk()
+    if chunk.read:
+        yield chunk
+
+
+@transaction.atomic
+def _write(project: Project, source_format: str, good: list[writer.Prepared], result: ImportResult) -> None:
+    _, created = writer.write(project, source_format, good)
+    result.created += created
+    result.duplicates += len(good) - created
+
+
+@transaction.atomic
+def store_trajectories(
+    *,
+    project: Project,
+    trajectories: Sequence[schema.Trajectory],
+    source_format: str,
+    documents: Sequence[bytes] | None = None,
+) -> list[int]:
+    """Keys of the trajectories, in order: made, or those already there with the same content.
+
+    documents: the originals; without them a trajectory's ATIF document is kept. Raises InvalidRecord.
+    """
+    compressor = zstandard.ZstdCompressor(level=3)
+    keys: list[int] = []
+    for start in range(0, len(trajectories), _CHUNK):
+        chunk = [
+            writer.prepare(one, documents[start + index] if documents else _document(one), compressor)
+            for index, one in enumerate(trajectories[start : start + _CHUNK])
+        ]
+        keys += writer.write(project, source_format, chunk)[0]
+    return keys
+
+
+def _document(trajectory: schema.Trajectory) -> bytes:
+    return json.dumps(schema.to_atif(trajectory), ensure_ascii=False).encode("utf-8", "surrogatepass")

@@ -1,0 +1,218 @@
+"""Uploaded files: kept, looked into, and imported; the bigger ones by a worker."""
+
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, BinaryIO, cast
+
+from django.core import signing
+from django.core.files import File
+from django.core.files.storage import storages
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.accounts.models import Project, User
+from apps.core import jobs
+from apps.core.errors import DomainError
+from apps.core.jobs import JobState
+from apps.trajectories import formats, services
+from apps.trajectories.models import Import
+from apps.trajectories.reading import Reader, records_of
+from workers import schema
+from workers.errors import InvalidRecord, RewardError
+
+TASK = "apps.trajectories.tasks.advance_imports"
+LOOKED_AT = 2000  # records of an upload read for its preview; more are imported by a worker
+_SHOWN, _ERRORS = 3, 20
+_UNCONFIRMED_FOR = timedelta(days=1)
+_SALT = "trajectories.upload"
+
+
+@dataclass(slots=True)
+class Preview:
+    """count: records read; is_all: there are no more. errors: [{"line", "pointer", "message"}]."""
+
+    format: formats.Format | None = None
+    detected: bool = False
+    count: int = 0
+    is_all: bool = True
+    error_count: int = 0
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    first: list[schema.Trajectory] = field(default_factory=list)
+
+
+def preview(stream: BinaryIO, *, format: str) -> Preview:
+    """What an import of `stream` would do, as far as its first records tell."""
+    reader, found = Reader(formats.by_name(format)), Preview()
+    for record in records_of(stream):
+        if found.count == LOOKED_AT:
+            found.is_all = False
+            break
+        found.count += 1
+        try:
+            reader.prepare(record)
+        except InvalidRecord as error:
+            found.error_count += 1
+            if len(found.errors) < _ERRORS:
+                found.errors.append({"line": record.line, "pointer": error.pointer, "message": error.message})
+            continue
+        if len(found.first) < _SHOWN:
+            found.first.append(reader.read(record))
+    found.format, found.detected = reader.format, reader.detected
+    return found
+
+
+def keep_upload(*, project: Project, file: File) -> str:
+    """Put an uploaded file into the store until it is confirmed. Returns its name there."""
+    folder = f"uploads/{project.pk}"
+    _sweep(folder)
+    return storages["artifacts"].save(f"{folder}/{secrets.token_hex(16)}", file)
+
+
+def open_upload(name: str) -> BinaryIO:
+    if not storages["artifacts"].exists(name):
+        raise DomainError(
+            "The uploaded file is gone: it was imported, or not confirmed for a day. Upload it again."
+        )
+    return cast(BinaryIO, storages["artifacts"].open(name))
+
+
+def sign(project: Project, *, file: str, filename: str, format: str, is_all: bool) -> str:
+    """What the confirmation sends back, so that it can name no other file."""
+    return signing.dumps([project.pk, file, filename, format, is_all], salt=_SALT, compress=True)
+
+
+@transaction.atomic
+def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> Import:
+    """Import what was confirmed: at once if it is small, else by a worker."""
+    try:
+        owner, file, filename, format, is_all = signing.loads(token, salt=_SALT, max_age=_UNCONFIRMED_FOR)
+    except signing.BadSignature:
+        owner = None
+    if owner != project.pk:
+        raise DomainError(
+            "This confirmation is not for an upload of this project, or is too old; upload again."
+        )
+    started = Import.objects.filter(project=project, file=file).first()
+    if started is not None:  # confirmed twice
+        return started
+    open_upload(file).close()
+    job = Import.objects.create(
+        project=project,
+        uploaded_by=by,
+        filename=filename[:255],
+        file=file,
+        format=format,
+        keep_good=keep_good,
+    )
+    if is_all:
+        job.attempt, job.state, job.started_at = 1, JobState.RUNNING, timezone.now()
+        job.save(update_fields=["attempt", "state", "started_at"])
+        _settle(job, _import(job, Follower()))
+    else:
+        jobs.nudge_on_commit(TASK)
+    return job
+
+
+def run_import(job: Import) -> None:
+    """A claimed import to its end, in one transaction. Raises ClaimLost when another attempt has it."""
+    with _followed(job) as follower:
+        try:
+            with transaction.atomic():
+                result = _import(job, follower)
+                with jobs.fenced(job):
+                    _settle(job, result)
+        except Cancelled:
+            jobs.finish(job, JobState.CANCELLED)
+        except (DomainError, RewardError) as error:
+            jobs.finish(job, JobState.FAILED, error=error.message)
+
+
+def cancel_import(*, job: Import) -> None:
+    jobs.request_cancel(job)
+
+
+def _import(job: Import, follower: "Follower") -> services.ImportResult:
+    with open_upload(job.file) as stream:
+        return services.import_trajectories(
+            project=job.project,
+            stream=stream,
+            format=job.format,
+            keep_good=job.keep_good,
+            by=job.uploaded_by,
+            progress=follower.report,
+        )
+
+
+def _settle(job: Import, result: services.ImportResult) -> None:
+    refused = bool(result.rejected) and not job.keep_good
+    error = f"{result.rejected_count} records are not right, so nothing was imported." if refused else ""
+    counts = {"created": result.created, "duplicates": result.duplicates, "rejected": result.rejected}
+    if not job.created and result.format:
+        counts["format"] = result.format
+    jobs.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)
+    transaction.on_commit(lambda: storages["artifacts"].delete(job.file))
+
+
+class Cancelled(Exception):
+    """The import was cancelled, or another attempt has it; what this one wrote is rolled back."""
+
+
+class Follower:
+    """Carries progress from the import to the heartbeat, and the wish to stop back."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.stop: Exception | None = None
+
+    def report(self, done: int) -> None:
+        self.done = done
+        if self.stop is not None:
+            raise self.stop
+
+
+@contextmanager
+def _followed(job: Import) -> Iterator[Follower]:
+    """Beat the job's heart from a thread with its own connection: the import's transaction would hide it."""
+    follower, over = Follower(), threading.Event()
+
+    def beat() -> None:
+        try:
+            while not over.wait(_seconds()):
+                if jobs.beat(job, progress={"done": follower.done, "total": None, "note": "Reading records"}):
+                    follower.stop = Cancelled()
+        except jobs.ClaimLost as lost:
+            follower.stop = lost
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=beat, name=f"heart of import {job.pk}")
+    thread.start()
+    try:
+        yield follower
+    finally:
+        over.set()
+        thread.join()
+
+
+def _seconds() -> float:
+    return min(2.0, jobs.HEARTBEAT_SECONDS)
+
+
+def _sweep(folder: str) -> None:
+    """Delete uploads nobody confirmed."""
+    storage = storages["artifacts"]
+    if not storage.exists(folder):
+        return
+    waiting = set(
+        Import.objects.filter(file__startswith=f"{folder}/", finished_at=None).values_list("file", flat=True)
+    )
+    oldest = time.time() - _UNCONFIRMED_FOR.total_seconds()
+    for name in storage.listdir(folder)[1]:
+        path = f"{folder}/{name}"
+        if path not in waiting and storage.get_modified_time(path).timestamp() < oldest:
+            storage.delete(path)

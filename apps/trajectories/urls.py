@@ -1,0 +1,17 @@
+from django.urls import path
+
+from apps.trajectories import views
+
+app_name = "trajectories"
+urlpatterns = [
+    path("", views.trajectory_list, name="trajectory-list"),
+    path("node/", views.project_node, name="project-node"),
+    path("upload/", views.trajectory_upload, name="trajectory-upload"),
+    path("imports/<int:pk>/", views.import_detail, name="import-detail"),
+    path("imports/", views.import_start, name="import-start"),
+    path("imports/<int:pk>/cancel/", views.import_cancel, name="import-cancel"),
+    path("attachments/<str:sha256>/", views.attachment_detail, name="attachment-detail"),
+    path("<int:pk>/", views.trajectory_detail, name="trajectory-detail"),
+    path("<int:pk>/steps/", views.trajectory_steps, name="trajectory-steps"),
+    path("<int:pk>/steps/<int:index>/", views.step_detail, name="step-detail"),
+]

@@ -1,0 +1,169 @@
+"""COPY of trajectories into their tables: a chunk at a time, each trajectory once per project.
+
+Writers of one project take turns by an advisory lock held to the end of the transaction, so that two imports of the
+same file neither collide nor deadlock. Cost per row does not depend on the rows already there: keys come from the
+sequences in bulk, and what is already there is found by one indexed query per chunk.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import zstandard
+from django.db import connection
+from django.utils import timezone
+
+from apps.accounts.models import Project
+from apps.trajectories import attachments, rows
+from apps.trajectories.fields import encode_json
+from apps.trajectories.models import Document, Step, Task, Trajectory
+from workers import schema
+
+_LOCK = 0x7472616A  # advisory lock class: writers of a project's trajectories
+_TRAJECTORY = (
+    "id, project_id, task_id, source_format, content_hash, created_at, external_id, agent_name, agent_version,"
+    " step_count, agent_step_count, token_count, outcome_reward, success, metadata"
+)
+_STEP = (
+    "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
+    " metrics, extra"
+)
+_DOCUMENT = "trajectory_id, data"
+_TASK = "id, project_id, external_id, instruction, reference, metadata"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A trajectory ready to be written. fields: of its row after the task's key, up to metadata.
+
+    Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
+    """
+
+    task: schema.Task
+    fields: tuple[Any, ...]
+    content_hash: str
+    document: bytes
+    steps: list[tuple[Any, ...]]
+    blobs: list[attachments.Blob]
+
+
+def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandard.ZstdCompressor) -> Prepared:
+    """Everything that needs no database. Raises InvalidRecord."""
+    trajectory = rows.identified(trajectory)
+    blobs: list[attachments.Blob] = []
+    if b"data:" in document:
+        trajectory, blobs = attachments.detach(trajectory)
+    rows.check_lengths(trajectory)
+    if trajectory.task.metadata:
+        encode_json(trajectory.task.metadata)  # for its errors, which come too late when the task is written
+    return Prepared(
+        task=trajectory.task,
+        fields=(
+            trajectory.id or "",
+            trajectory.agent,
+            trajectory.agent_version,
+            len(trajectory.steps),
+            len(trajectory.agent_steps),
+            rows.token_count(trajectory.steps),
+            trajectory.reward,
+            trajectory.success,
+            encode_json(trajectory.metadata),
+        ),
+        content_hash=trajectory.content_hash,
+        document=compressor.compress(document),
+        steps=_step_rows(trajectory.steps),
+        blobs=blobs,
+    )
+
+
+def write(project: Project, source_format: str, chunk: Sequence[Prepared]) -> tuple[list[int], int]:
+    """Write what is not there yet, in the caller's transaction. The keys in order, and how many are new."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, project.pk % 2**31])
+    hashes = {one.content_hash for one in chunk}
+    keys = dict(
+        Trajectory.objects.filter(project=project, content_hash__in=hashes).values_list("content_hash", "pk")
+    )
+    new = {one.content_hash: one for one in chunk if one.content_hash not in keys}
+    if new:
+        keys |= _copy(project, source_format, list(new.values()))
+    return [keys[one.content_hash] for one in chunk], len(new)
+
+
+def _copy(project: Project, source_format: str, chunk: list[Prepared]) -> dict[str, int]:
+    tasks = _tasks(project, [one.task for one in chunk])
+    attachments.store(project, [blob for one in chunk for blob in one.blobs])
+    keyed = list(zip(_next_keys(Trajectory, len(chunk)), chunk, strict=True))
+    now = timezone.now()
+    _copy_rows(
+        Trajectory,
+        _TRAJECTORY,
+        (
+            (key, project.pk, tasks[one.task.id], source_format, one.content_hash, now, *one.fields)
+            for key, one in keyed
+        ),
+    )
+    _copy_rows(Document, _DOCUMENT, ((key, one.document) for key, one in keyed))
+    _copy_rows(Step, _STEP, ((key, *row) for key, one in keyed for row in one.steps))
+    return {one.content_hash: key for key, one in keyed}
+
+
+def _step_rows(steps: Sequence[schema.Step]) -> list[tuple[Any, ...]]:
+    out: list[tuple[Any, ...]] = []
+    agent_step = 0
+    for index, step in enumerate(steps):
+        is_agent = step.source == "agent"
+        out.append((index, agent_step if is_agent else None, step.source, *rows.step_columns(step)))
+        agent_step += is_agent
+    return out
+
+
+def _tasks(project: Project, tasks: Sequence[schema.Task]) -> dict[str, int]:
+    """Keys by external id: made where new, their blanks filled where not. The first to say a thing is believed."""
+    wanted = {task.id: task for task in reversed(tasks)}
+    found = {
+        row.external_id: row
+        for row in Task.objects.filter(project=project, external_id__in=wanted).defer("metadata")
+    }
+    for row in found.values():
+        _fill_blanks(row, wanted[row.external_id])
+    keys = {row.external_id: row.pk for row in found.values()}
+    new = [task for task in wanted.values() if task.id not in found]
+    made = list(zip(_next_keys(Task, len(new)), new, strict=True)) if new else []
+    _copy_rows(
+        Task,
+        _TASK,
+        (
+            (key, project.pk, task.id, task.instruction, task.reference, encode_json(task.metadata))
+            for key, task in made
+        ),
+    )
+    return keys | {task.id: key for key, task in made}
+
+
+def _fill_blanks(row: Task, task: schema.Task) -> None:
+    changed = []
+    if not row.instruction and task.instruction:
+        row.instruction = task.instruction
+        changed.append("instruction")
+    if row.reference is None and task.reference is not None:
+        row.reference = task.reference
+        changed.append("reference")
+    if changed:
+        row.save(update_fields=changed)
+
+
+def _next_keys(model: type[Task | Trajectory], count: int) -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)",
+            [model._meta.db_table, count],
+        )
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _copy_rows(model: type[Any], columns: str, values: Any) -> None:
+    statement = f"COPY {model._meta.db_table} ({columns}) FROM STDIN"
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in values:
+            copy.write_row(row)

@@ -1,0 +1,29 @@
+"""Every benchmark, one after another: `python -m benchmarks [--quick] [NAME...]`. Ends with 1 when one failed."""
+
+import argparse
+import subprocess
+import sys
+
+NAMES = ("import_scaling", "results")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; all without")
+    parser.add_argument("--quick", action="store_true", help="small sizes: do they run?")
+    options = parser.parse_args()
+    if unknown := set(options.names) - set(NAMES):
+        parser.error(f"there is no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}.")
+    failed = []
+    for name in options.names or NAMES:
+        print(f"\n{name}", flush=True)
+        command = [sys.executable, "-m", f"benchmarks.{name}", *(["--quick"] if options.quick else [])]
+        if subprocess.run(command, check=False).returncode:
+            failed.append(name)
+    if failed:
+        sys.stderr.write(f"failed: {', '.join(failed)}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,171 @@
+"""Rewards for trajectories: the client, for threads and for asyncio."""
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from touchstone_client.retries import PATIENT, Retries
+from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key
+from touchstone_client.values import (
+    Comparison,
+    Item,
+    Ranking,
+    Scores,
+    merge,
+    read_comparison,
+    read_ranking,
+    read_scores,
+)
+
+
+class _Requests:
+    """What both clients send. run, policy_version: which training run and policy the items are of, for drift."""
+
+    def __init__(self, endpoint: str, run: str | None, policy_version: str | None, batch: int) -> None:
+        if batch < 1:
+            raise ValueError(f"batch is {batch}; it must be at least 1")
+        self.path = f"/api/v1/rewards/{quote(endpoint, safe='')}"
+        self.run, self.policy_version, self.batch = run, policy_version, batch
+
+    def body(self, items: Sequence[Item], **options: Any) -> dict[str, Any]:
+        tags = {"run": self.run, "policy_version": self.policy_version}
+        body = {"inputs": [dict(item) for item in items]} | tags | options
+        return {key: value for key, value in body.items() if value is not None}
+
+    def pages(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+        yield from (items[start : start + self.batch] for start in range(0, max(len(items), 1), self.batch))
+
+
+class RewardClient:
+    """Rewards from one endpoint.
+
+        with RewardClient("http://127.0.0.1:8000", "sample", key) as client:
+            client.score([{"prompt": "Where is my parcel?", "response": "It comes today."}]).rewards
+
+    key: an API key with the scope `reward`, or a function that gives one. batch: items per request; more are sent
+    one request after the other. May be used by several threads. Every method raises RewardServiceError.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        endpoint: str,
+        key: Key,
+        *,
+        run: str | None = None,
+        policy_version: str | None = None,
+        batch: int = 256,
+        retries: Retries = PATIENT,
+        timeout: httpx.Timeout | float = TIMEOUT,
+    ) -> None:
+        self._requests = _Requests(endpoint, run, policy_version, batch)
+        self._caller = Caller(url, key, retries=retries, timeout=timeout)
+
+    def score(
+        self,
+        items: Sequence[Item],
+        *,
+        steps: bool = True,
+        uncertainty: bool = True,
+        version: int | None = None,
+        policy_version: str | None = None,
+    ) -> Scores:
+        """A result for each item, in order. version: refuse to be answered by another revision."""
+        options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
+        if policy_version is not None:
+            options["policy_version"] = policy_version
+        pages = []
+        for page in self._requests.pages(items):
+            reply = self._call("score", self._requests.body(page, **options))
+            pages.append(read_scores(reply, len(page)))
+        return merge(pages)
+
+    def compare(self, first: Item, second: Item) -> Comparison:
+        return read_comparison(self._call("compare", self._requests.body([first, second])))
+
+    def rank(self, items: Sequence[Item]) -> Ranking:
+        """Best of n."""
+        return read_ranking(self._call("rank", self._requests.body(items)), len(items))
+
+    def describe(self) -> dict[str, Any]:
+        """What is deployed: version, spec, reward statistics, template fingerprint."""
+        reply: dict[str, Any] = self._caller.call("GET", f"{self._requests.path}/")
+        return reply
+
+    def close(self) -> None:
+        self._caller.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _call(self, verb: str, body: dict[str, Any]) -> Any:
+        return self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)
+
+
+class AsyncRewardClient:
+    """As RewardClient, for asyncio: `async with AsyncRewardClient(...) as client: await client.score([...])`."""
+
+    def __init__(
+        self,
+        url: str,
+        endpoint: str,
+        key: Key,
+        *,
+        run: str | None = None,
+        policy_version: str | None = None,
+        batch: int = 256,
+        retries: Retries = PATIENT,
+        timeout: httpx.Timeout | float = TIMEOUT,
+    ) -> None:
+        self._requests = _Requests(endpoint, run, policy_version, batch)
+        self._caller = AsyncCaller(url, key, retries=retries, timeout=timeout)
+
+    async def score(
+        self,
+        items: Sequence[Item],
+        *,
+        steps: bool = True,
+        uncertainty: bool = True,
+        version: int | None = None,
+        policy_version: str | None = None,
+    ) -> Scores:
+        options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
+        if policy_version is not None:
+            options["policy_version"] = policy_version
+        pages = []
+        for page in self._requests.pages(items):
+            reply = await self._call("score", self._requests.body(page, **options))
+            pages.append(read_scores(reply, len(page)))
+        return merge(pages)
+
+    async def compare(self, first: Item, second: Item) -> Comparison:
+        return read_comparison(await self._call("compare", self._requests.body([first, second])))
+
+    async def rank(self, items: Sequence[Item]) -> Ranking:
+        return read_ranking(await self._call("rank", self._requests.body(items)), len(items))
+
+    async def describe(self) -> dict[str, Any]:
+        reply: dict[str, Any] = await self._caller.call("GET", f"{self._requests.path}/")
+        return reply
+
+    async def close(self) -> None:
+        await self._caller.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _call(self, verb: str, body: dict[str, Any]) -> Any:
+        return await self._caller.call("POST", f"{self._requests.path}/{verb}", json=body)

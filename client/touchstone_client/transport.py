@@ -1,0 +1,99 @@
+"""One HTTP call with its retries, in both colours; what they share is pure."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from touchstone_client.errors import BadReply, Refused, RewardServiceError, Unavailable, Unreachable
+from touchstone_client.retries import RETRIED, Retries, is_worth_retrying, problem_of
+
+Key = str | Callable[[], str]
+TIMEOUT = httpx.Timeout(180.0, connect=10.0)
+
+
+def headers_of(key: Key) -> dict[str, str]:
+    return {"Authorization": f"Bearer {key() if callable(key) else key}"}
+
+
+class Caller:
+    """Keeps its connections. Close it, or use it as a context manager."""
+
+    def __init__(self, url: str, key: Key, *, retries: Retries, timeout: httpx.Timeout | float) -> None:
+        self._key, self._retries = key, retries
+        self._client = httpx.Client(base_url=url.rstrip("/"), timeout=timeout, follow_redirects=True)
+
+    def call(self, method: str, path: str, **request: Any) -> Any:
+        """The decoded reply. Raises RewardServiceError."""
+        attempt = 1
+        while True:
+            response, failure = None, None
+            try:
+                response = self._client.request(method, path, headers=headers_of(self._key), **request)
+            except httpx.TransportError as error:
+                failure = error
+            if response is not None and not is_worth_retrying(response):
+                return read_reply(response)
+            if (seconds := self._retries.wait(attempt, response)) is None:
+                raise last_error(response, failure, attempt) from failure
+            time.sleep(seconds)
+            attempt += 1
+
+    def close(self) -> None:
+        self._client.close()
+
+
+class AsyncCaller:
+    """As Caller, for asyncio."""
+
+    def __init__(self, url: str, key: Key, *, retries: Retries, timeout: httpx.Timeout | float) -> None:
+        self._key, self._retries = key, retries
+        self._client = httpx.AsyncClient(base_url=url.rstrip("/"), timeout=timeout, follow_redirects=True)
+
+    async def call(self, method: str, path: str, **request: Any) -> Any:
+        """The decoded reply. Raises RewardServiceError."""
+        attempt = 1
+        while True:
+            response, failure = None, None
+            try:
+                response = await self._client.request(method, path, headers=headers_of(self._key), **request)
+            except httpx.TransportError as error:
+                failure = error
+            if response is not None and not is_worth_retrying(response):
+                return read_reply(response)
+            if (seconds := self._retries.wait(attempt, response)) is None:
+                raise last_error(response, failure, attempt) from failure
+            await asyncio.sleep(seconds)
+            attempt += 1
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def read_reply(response: httpx.Response) -> Any:
+    if response.is_success:
+        try:
+            return response.json()
+        except ValueError as error:
+            raise BadReply(f"The reply is no JSON: {response.text[:200]!r}") from error
+    raise error_of(response)
+
+
+def error_of(response: httpx.Response) -> RewardServiceError:
+    """The error of a reply that is none, with the problem document where there is one."""
+    status = response.status_code
+    problem = problem_of(response)
+    detail = problem.get("detail") or response.text[:200] or response.reason_phrase
+    pointer = f" (at {problem['pointer']})" if problem.get("pointer") else ""
+    kind = Unavailable if status in RETRIED or status >= 500 else Refused
+    return kind(f"{status}: {detail}{pointer}", status=status, problem=problem)
+
+
+def last_error(
+    response: httpx.Response | None, failure: httpx.TransportError | None, attempts: int
+) -> RewardServiceError:
+    if response is not None:
+        return error_of(response)
+    return Unreachable(f"The reward service does not answer after {attempts} attempts: {failure!r}")

@@ -1,0 +1,87 @@
+"""Reward functions for TRL's trainers (GRPO, RLOO, ...): `reward_funcs=[trl_reward(url, endpoint, key)]`.
+
+TRL calls f(prompts=..., completions=..., completion_ids=..., trainer_state=..., **columns) and takes a list of floats.
+Conversational prompts and completions are message lists; both go to the endpoint as they are.
+"""
+
+import weakref
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from touchstone_client.retries import PATIENT, Retries
+from touchstone_client.rewards import AsyncRewardClient, RewardClient
+from touchstone_client.transport import Key
+from touchstone_client.values import Item
+
+RewardFunction = Callable[..., list[float]]
+AsyncRewardFunction = Callable[..., Awaitable[list[float]]]
+
+
+def trl_reward(
+    url: str,
+    endpoint: str,
+    key: Key,
+    *,
+    run: str | None = None,
+    name: str | None = None,
+    retries: Retries = PATIENT,
+) -> RewardFunction:
+    """name: what TRL logs the rewards under; the endpoint's by default. Its connections are kept for its life."""
+    client = RewardClient(url, endpoint, key, run=run, retries=retries)
+
+    def reward(
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Any] | None = None,
+        trainer_state: Any = None,
+        **columns: Any,
+    ) -> list[float]:
+        items, policy = to_items(prompts, completions), policy_of(trainer_state)
+        return client.score(items, steps=False, uncertainty=False, policy_version=policy).rewards
+
+    reward.__name__ = reward.__qualname__ = name or endpoint
+    weakref.finalize(reward, client.close)
+    return reward
+
+
+def trl_reward_async(
+    url: str,
+    endpoint: str,
+    key: Key,
+    *,
+    run: str | None = None,
+    name: str | None = None,
+    retries: Retries = PATIENT,
+) -> AsyncRewardFunction:
+    """As trl_reward; TRL awaits several such functions at once."""
+
+    async def reward(
+        prompts: Sequence[Any],
+        completions: Sequence[Any],
+        completion_ids: Sequence[Any] | None = None,
+        trainer_state: Any = None,
+        **columns: Any,
+    ) -> list[float]:
+        items, policy = to_items(prompts, completions), policy_of(trainer_state)
+        # A client of its own for each call: an event loop's connections do not outlive it.
+        async with AsyncRewardClient(url, endpoint, key, run=run, retries=retries) as client:
+            return (await client.score(items, steps=False, uncertainty=False, policy_version=policy)).rewards
+
+    reward.__name__ = reward.__qualname__ = name or endpoint
+    return reward
+
+
+def to_items(prompts: Sequence[Any], completions: Sequence[Any]) -> list[Item]:
+    """One item for each completion. Raises ValueError when there is not a prompt for each."""
+    if len(prompts) != len(completions):
+        raise ValueError(f"{len(prompts)} prompts for {len(completions)} completions")
+    return [
+        {"prompt": prompt, "response": completion}
+        for prompt, completion in zip(prompts, completions, strict=True)
+    ]
+
+
+def policy_of(trainer_state: Any) -> str | None:
+    """The policy's version: the trainer's step."""
+    step = getattr(trainer_state, "global_step", None)
+    return None if step is None else f"step-{step}"

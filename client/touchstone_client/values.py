@@ -1,0 +1,123 @@
+"""What the service answers, as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from touchstone_client.errors import BadReply
+
+# ITEM: exactly one of {"messages"}, {"trajectory"}, {"prompt", "response"}, {"text"}, {"input_ids"}, {"features"},
+# {"trajectory_id"}, plus optional "reference", "group", "session", "logprob", "ref_logprob", "metadata".
+Item = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One item's reward.
+
+    reward: the final value, on the reward scale (0 is the training median, 1 one standard deviation above it),
+    transforms included. raw, baseline, steps: the model's own units; steps by agent_step, summing to raw - baseline
+    for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale.
+    """
+
+    reward: float
+    raw: float
+    baseline: float
+    std: float | None
+    steps: tuple[float, ...] | None
+    criteria: dict[str, float] | None
+    components: dict[str, float]
+    flags: tuple[str, ...]
+    tokens: int
+    cached_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Results in the order of the items. version: the endpoint's revision that answered."""
+
+    endpoint: str
+    version: int
+    results: tuple[Result, ...]
+    usage: dict[str, Any]
+
+    @property
+    def rewards(self) -> list[float]:
+        return [result.reward for result in self.results]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """probability: that the first is better, by Bradley-Terry. margin: the first's reward minus the second's."""
+
+    probability: float
+    margin: float
+    results: tuple[Result, ...]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """order: places of the items, best first. rewards: in the order of the items."""
+
+    order: tuple[int, ...]
+    rewards: tuple[float, ...]
+    results: tuple[Result, ...]
+    version: int
+
+    @property
+    def best(self) -> int:
+        return self.order[0]
+
+
+def read_scores(reply: Any, expected: int) -> Scores:
+    """Raises BadReply unless there is a result for each item."""
+    try:
+        results = _results(reply)
+        scores = Scores(reply["endpoint"], reply["version"], results, reply["usage"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadReply(f"The reply has not the shape of scores ({error!r}).") from error
+    if len(results) != expected:
+        raise BadReply(f"The reply has {len(results)} results for {expected} items.")
+    return scores
+
+
+def read_comparison(reply: Any) -> Comparison:
+    scores = read_scores(reply, 2)
+    return Comparison(float(reply["probability"]), float(reply["margin"]), scores.results, scores.version)
+
+
+def read_ranking(reply: Any, expected: int) -> Ranking:
+    scores = read_scores(reply, expected)
+    return Ranking(tuple(reply["order"]), tuple(scores.rewards), scores.results, scores.version)
+
+
+def merge(pages: list[Scores]) -> Scores:
+    """Scores of several requests as one; usage adds up. version: the last's, should it have changed between."""
+    usage = {
+        key: sum(page.usage[key] for page in pages)
+        for key, value in pages[-1].usage.items()
+        if isinstance(value, int | float)
+    }
+    results = tuple(result for page in pages for result in page.results)
+    return Scores(pages[-1].endpoint, pages[-1].version, results, usage)
+
+
+def _results(reply: Any) -> tuple[Result, ...]:
+    return tuple(_result(raw) for raw in reply["results"])
+
+
+def _result(raw: Mapping[str, Any]) -> Result:
+    steps = raw["steps"]
+    return Result(
+        reward=float(raw["reward"]),
+        raw=float(raw["raw"]),
+        baseline=float(raw["baseline"]),
+        std=None if raw["std"] is None else float(raw["std"]),
+        steps=None if steps is None else tuple(float(step["reward"]) for step in steps),
+        criteria=raw["criteria"],
+        components=dict(raw["components"]),
+        flags=tuple(raw["flags"]),
+        tokens=int(raw["tokens"]),
+        cached_tokens=int(raw["cached_tokens"]),
+    )

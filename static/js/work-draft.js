@@ -1,0 +1,105 @@
+// Drafts: kept here at every stroke, sent to the server soon after, and forgotten here once the server has them.
+import { isActive } from "./work-clock.js";
+
+const AFTER = 700; // ms without a stroke
+const RENEW = 60_000; // ms: somebody who reads keeps her item
+let form = null;
+let timer = 0;
+let savedAt = null;
+let sentAt = 0;
+let state = "";
+
+const key = () => `touchstone-draft-${form.dataset.assignment}`;
+const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => name === "choice" || name.startsWith("comment-")));
+const isGone = () => !form?.isConnected;
+
+function keep() {
+  localStorage.setItem(key(), JSON.stringify({ at: new Date().toISOString(), fields: fields() }));
+}
+
+async function send() {
+  clearTimeout(timer);
+  if (isGone()) return;
+  const sending = form;
+  const name = key();
+  const kept = localStorage.getItem(name);
+  sentAt = Date.now();
+  try {
+    const response = await fetch(sending.dataset.draftUrl, { method: "POST", body: new URLSearchParams(new FormData(sending)), keepalive: true });
+    if (!response.ok || response.redirected) throw new Error(`The server answered ${response.status}.`);
+    const { held } = await response.json();
+    if (localStorage.getItem(name) === kept) localStorage.removeItem(name);
+    if (sending !== form) return;
+    savedAt = Date.now();
+    state = held ? "saved" : "late";
+  } catch (error) {
+    // Nothing is lost: what was written is in this browser, and is sent again when the server answers.
+    console.warn("The draft stays in this browser:", error);
+    if (sending === form) state = "offline";
+  }
+  show();
+}
+
+function show() {
+  if (isGone()) return;
+  const place = form.querySelector("#saved");
+  place.classList.toggle("is-offline", state === "offline" || state === "late");
+  if (state === "offline") place.textContent = "offline: kept here";
+  else if (state === "late") place.textContent = "draft saved; the item went to somebody else, what you submit is kept aside";
+  else if (savedAt) place.textContent = `saved ${ago(Date.now() - savedAt)}`;
+}
+function ago(ms) {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 60) return `${seconds} s ago`;
+  return `${Math.round(seconds / 60)} min ago`;
+}
+
+function restore(addComment) {
+  const kept = localStorage.getItem(key());
+  if (!kept) return;
+  const { at, fields: said } = JSON.parse(kept);
+  if (at <= form.dataset.draftSaved) return localStorage.removeItem(key());
+  for (const [name, value] of Object.entries(said)) {
+    if (name === "choice") {
+      const radio = form.querySelector(`[name="choice"][value="${CSS.escape(value)}"]`);
+      if (radio) radio.checked = true;
+      continue;
+    }
+    while (!form.elements[name] && /^comment-\d{1,3}-/.test(name) && form.querySelectorAll(".work-comment").length < 100) addComment();
+    if (form.elements[name]) form.elements[name].value = value;
+  }
+  if (Object.entries(said).some(([name, value]) => name.endsWith("-text") && value)) form.querySelector(".work-comments").open = true;
+  send();
+}
+
+function changed(event) {
+  if (!form?.contains(event.target)) return;
+  keep();
+  clearTimeout(timer);
+  timer = setTimeout(send, AFTER);
+}
+document.addEventListener("input", changed);
+document.addEventListener("change", changed);
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "hidden" && !isGone() && localStorage.getItem(key())) send();
+});
+addEventListener("online", () => { if (state === "offline") send(); });
+document.addEventListener("htmx:beforeRequest", (event) => { if (event.detail.elt === form) clearTimeout(timer); });
+document.addEventListener("htmx:afterRequest", (event) => {
+  const posted = event.detail.elt;
+  if (event.detail.successful && posted.dataset?.assignment) localStorage.removeItem(`touchstone-draft-${posted.dataset.assignment}`);
+});
+setInterval(() => {
+  if (isGone()) return;
+  if (state === "offline" && Date.now() - sentAt > 5000) send();
+  else if (isActive() && Date.now() - sentAt > RENEW) send();
+  else show();
+}, 1000);
+
+export function startDrafts(next, addComment) {
+  form = next;
+  state = "";
+  savedAt = null;
+  sentAt = Date.now();
+  restore(addComment);
+}

@@ -1,0 +1,129 @@
+// The work page: differences to walk, comments from what is selected. Drafts and active time are modules of their own.
+// The page is swapped as a whole after each submission, so everything listens on the document.
+import { startDrafts } from "./work-draft.js";
+import { startClock } from "./work-clock.js";
+
+const work = () => document.getElementById("work");
+const decision = () => document.getElementById("decision");
+const on = (type, selector, handle) =>
+  document.addEventListener(type, (event) => {
+    const element = event.target instanceof Element && event.target.closest(selector);
+    if (element) handle(event, element);
+  });
+
+// Differences. n on the last loaded one brings the next rows first.
+let walkOn = false;
+function walk(direction) {
+  const rows = [...work().querySelectorAll(".work-row.is-different")];
+  const current = rows.findIndex((row) => row.classList.contains("is-current"));
+  const next = current < 0 ? (direction > 0 ? 0 : -1) : current + direction;
+  const more = work().querySelector(".steps-more");
+  if (next >= rows.length && more) {
+    walkOn = true;
+    more.scrollIntoView();
+    return;
+  }
+  if (!rows[next]) return;
+  rows[current]?.classList.remove("is-current");
+  rows[next].classList.add("is-current");
+  rows[next].focus({ preventScroll: true });
+  rows[next].scrollIntoView({ block: "start" });
+  const count = work().querySelector(".work-walk-count");
+  count.textContent = `difference ${next + 1} of ${count.dataset.total}`;
+}
+on("click", "[data-walk]", (_, button) => walk(Number(button.dataset.walk)));
+document.addEventListener("htmx:afterSettle", () => {
+  if (!walkOn) return;
+  walkOn = false;
+  walk(1);
+});
+
+on("click", "[data-fold]", (_, button) => {
+  for (const fold of work().querySelectorAll(".work-prefix, .work-rows details")) fold.open = button.dataset.fold === "1";
+});
+
+// Links that have a page of their own without a script open a sheet here.
+on("click", "a[data-opens]", (event, link) => {
+  event.preventDefault();
+  document.querySelector(link.dataset.opens).showModal();
+});
+
+// Comments. What is selected in a step becomes the quote.
+let selected = null;
+document.addEventListener("selectionchange", () => {
+  const selection = document.getSelection();
+  const node = selection.anchorNode;
+  const step = (node instanceof Element ? node : node?.parentElement)?.closest(".work [data-step]");
+  if (!selection.isCollapsed && step) {
+    const side = step.closest("[data-side]")?.dataset.side ?? "left";
+    selected = { side, step: step.dataset.step, quote: selection.toString().trim().slice(0, 20000) };
+  } else if (!decision()?.contains(document.activeElement)) selected = null;
+});
+on("mousedown", ".work-comments summary", (event) => event.preventDefault()); // keeps the selection
+
+const field = (comment, name) => comment.querySelector(`[name$="-${name}"]`);
+function addComment() {
+  const list = work().querySelector(".work-comment-list");
+  const numbers = [...list.children].map((comment) => Number(comment.dataset.number));
+  const holder = document.createElement("template");
+  holder.innerHTML = document.getElementById("comment-template").innerHTML.replaceAll("NUMBER", Math.max(-1, ...numbers) + 1);
+  list.append(holder.content);
+  return list.lastElementChild;
+}
+function writeComment() {
+  const last = work().querySelector(".work-comment-list").lastElementChild;
+  const isFree = last && !field(last, "text").value && !field(last, "quote").value;
+  const comment = isFree ? last : addComment();
+  if (selected) {
+    field(comment, "quote").value = selected.quote;
+    field(comment, "on").value = selected.side;
+    field(comment, "from").value = field(comment, "to").value = selected.step;
+    selected = null;
+  }
+  comment.scrollIntoView({ block: "nearest" });
+  field(comment, "text").focus();
+}
+on("click", ".work-comments > summary", (event, summary) => {
+  const isByKey = event.detail === 0;
+  if (summary.parentElement.open && !isByKey) return;
+  event.preventDefault();
+  summary.parentElement.open = true;
+  writeComment();
+});
+on("click", ".work-comment-add", () => {
+  field(addComment(), "text").focus();
+});
+on("keydown", "#decision :is(textarea, input, select)", (event, element) => {
+  if (event.key === "Escape") {
+    element.blur();
+    const comments = element.closest(".work-comments");
+    if (comments) comments.open = false;
+  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    decision().requestSubmit(decision().querySelector(".work-submit"));
+  } else if (event.key === "Enter" && element.matches("input:not([type=radio])")) event.preventDefault();
+});
+
+export function countComments() {
+  const count = [...(work()?.querySelectorAll(".work-comment textarea") ?? [])].filter((text) => text.value.trim()).length;
+  const place = work()?.querySelector(".work-comment-count");
+  if (place) place.textContent = count ? `(${count})` : "";
+}
+on("input", "#decision", countComments);
+
+function begin() {
+  for (const element of work()?.querySelectorAll(".needs-script, .work-comment-add, .work-comment-hint") ?? []) element.hidden = false;
+  countComments();
+  if (!decision()) return;
+  startClock(decision());
+  startDrafts(decision(), addComment);
+  countComments();
+}
+begin();
+document.addEventListener("work:next", () => {
+  begin();
+  const heading = work().querySelector("h1, h2");
+  if (!heading) return;
+  heading.tabIndex = -1; // so that a screen reader says where we are now
+  heading.focus({ preventScroll: true });
+});

@@ -1,0 +1,73 @@
+"""Adding people, changing what they are, and never losing the last owner."""
+
+from collections.abc import Callable
+
+from django.contrib.auth import authenticate
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, User
+
+
+def test_somebody_new_gets_a_password_shown_once(as_: Callable[[str], Client], project: Project) -> None:
+    client = as_("owner")
+    answer = client.post(
+        reverse("accounts:member-add", args=["desk"]), {"email": "New@Example.org", "role": "reviewer"}
+    )
+    password = answer.context["password"]
+    assert password in answer.content.decode()
+    assert authenticate(username="new@example.org", password=password) is not None
+    assert project.memberships.get(user__email="new@example.org").role == "reviewer"
+    assert password not in client.get(reverse("accounts:member-list", args=["desk"])).content.decode()
+
+
+def test_somebody_known_keeps_her_password(
+    as_: Callable[[str], Client], project: Project, people: dict[str, User]
+) -> None:
+    before = people["stranger"].password
+    data = {"email": "stranger@example.org", "role": "annotator"}
+    answer = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data)
+    assert answer.status_code == 302
+    people["stranger"].refresh_from_db()
+    assert people["stranger"].password == before
+    assert project.memberships.filter(user=people["stranger"], role="annotator").exists()
+
+
+def test_a_member_is_not_added_twice(as_: Callable[[str], Client], project: Project) -> None:
+    data = {"email": "ANNOTATOR@example.org", "role": "owner"}
+    answer = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data)
+    assert answer.status_code == 422
+    assert "is a member already" in answer.content.decode()
+    assert project.memberships.get(user__email="annotator@example.org").role == "annotator"
+
+
+def test_a_role_is_changed_and_an_unknown_one_refused(as_: Callable[[str], Client], project: Project) -> None:
+    member = project.memberships.get(user__email="annotator@example.org")
+    url = reverse("accounts:member-change", args=["desk", member.pk])
+    assert as_("owner").post(url, {"role": "researcher"}).status_code == 302
+    member.refresh_from_db()
+    assert member.role == "researcher"
+    answer = as_("owner").post(url, {"role": "emperor"})
+    assert answer.status_code == 400
+    assert "There is no such role" in answer.content.decode()
+
+
+def test_the_last_owner_can_neither_leave_nor_step_down(
+    as_: Callable[[str], Client], project: Project
+) -> None:
+    member = project.memberships.get(role="owner")
+    for name, data in (("member-remove", {}), ("member-change", {"role": "annotator"})):
+        answer = as_("owner").post(reverse(f"accounts:{name}", args=["desk", member.pk]), data)
+        assert answer.status_code == 409
+        assert "only owner" in answer.content.decode()
+    member.refresh_from_db()
+    assert member.role == "owner"
+
+
+def test_htmx_gets_the_sentence_alone(as_: Callable[[str], Client], project: Project) -> None:
+    member = project.memberships.get(role="owner")
+    url = reverse("accounts:member-remove", args=["desk", member.pk])
+    answer = as_("owner").post(url, headers={"HX-Request": "true"})
+    assert answer.status_code == 409
+    assert "<html" not in answer.content.decode()
+    assert "data-error" in answer.content.decode()

@@ -1,0 +1,224 @@
+import json
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from apps.accounts.models import AuditEvent, Project
+from apps.annotation.agreement import agreement
+from apps.annotation.feedback.exports import export_csv, export_jsonl
+from apps.annotation.feedback.incoming import FeedbackResult
+from apps.annotation.feedback.records import feedback_records
+from apps.annotation.feedback.services import import_feedback
+from apps.annotation.models import Annotator, Campaign, Comment, Item, Preference, Submission
+from apps.core.errors import DomainError
+from apps.trajectories.models import Trajectory
+from tests.annotation.feedback.test_readers import BYE, COMMENT, HI, OUTCOME, PAIR
+from workers import schema
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project() -> Project:
+    return Project.objects.create(slug="p", name="P")
+
+
+def load(project: Project, *records: object, format: str = "pairs", **options: object) -> FeedbackResult:
+    text = "\n".join(record if isinstance(record, str) else json.dumps(record) for record in records)
+    return import_feedback(project=project, stream=BytesIO(text.encode()), format=format, by=None, **options)  # type: ignore[arg-type]
+
+
+def said(project: Project) -> list[tuple[str, str, int]]:
+    records = [one for one in feedback_records(project=project) if isinstance(one, schema.PreferenceRecord)]
+    return [(one.annotator, one.choice, one.strength) for one in records]
+
+
+def test_a_pair_brings_its_trajectories_its_annotator_and_a_closed_campaign(project):
+    assert load(project, PAIR) == FeedbackResult(created=1)
+    assert Trajectory.objects.count() == 2
+    assert Annotator.objects.get().name == "ann"
+    campaign = Campaign.objects.get()
+    assert (campaign.name, campaign.state, campaign.kinds) == ("Imported: pairs", "closed", ["pairwise"])
+    assert Submission.objects.get().origin == "imported"
+    assert said(project) == [("ann", "a", 3)]
+    assert AuditEvent.objects.filter(project=project, verb="feedback.imported").exists()
+
+
+def test_the_same_judgement_twice_is_a_duplicate_in_one_file_or_two(project):
+    assert load(project, PAIR, PAIR) == FeedbackResult(created=1, duplicates=1)
+    assert load(project, PAIR) == FeedbackResult(duplicates=1)
+    assert Preference.objects.count() == 1
+
+
+def test_another_choice_by_the_same_annotator_is_a_new_revision(project):
+    load(project, PAIR, PAIR | {"choice": "b"})
+    load(project, PAIR | {"choice": "tie", "strength": 1})
+    assert list(Submission.objects.order_by("revision").values_list("revision", flat=True)) == [1, 2, 3]
+    assert said(project) == [("ann", "tie", 1)]
+
+
+def test_another_annotator_or_criterion_judges_the_same_item(project):
+    load(project, PAIR, PAIR | {"annotator": "bob", "choice": "b"}, PAIR | {"criterion": "polite"})
+    item = Item.objects.get()
+    assert (item.done, item.taken) == (2, 2)
+    overall = [("ann", "a", 3), ("ann", "a", 3), ("bob", "b", 3)]
+    assert sorted(said(project)) == overall
+    criteria = {
+        one.criterion for one in feedback_records(project=project) if isinstance(one, schema.PreferenceRecord)
+    }
+    assert criteria == {None, "polite"}
+
+
+def test_a_mirrored_pair_is_the_same_item_and_its_choice_is_turned_round(project):
+    load(project, PAIR)
+    assert load(project, PAIR | {"a": BYE, "b": HI, "choice": "b"}) == FeedbackResult(duplicates=1)
+    assert Item.objects.count() == 1
+
+
+def test_a_named_item_is_about_its_trajectories_only(project):
+    other = {"prompt": "Hi", "response": "What?"}
+    result = load(project, PAIR | {"item": "1"}, PAIR | {"item": "2"}, PAIR | {"item": "1", "b": other})
+    assert Item.objects.count() == 0
+    assert result.rejected[0]["line"] == 3
+    assert "about other trajectories" in result.rejected[0]["message"]
+
+
+def test_trajectories_can_be_named_by_their_own_id(project):
+    documents = [
+        schema.to_atif(one) | {"session_id": name} for name, one in (("x", parse(HI)), ("y", parse(BYE)))
+    ]
+    load(
+        project,
+        *[{"trajectory": {"trajectory": one}, "success": True} for one in documents],
+        format="outcomes",
+    )
+    pair = {"a": {"trajectory_id": "x"}, "b": {"trajectory_id": "y"}, "choice": "a", "annotator": "ann"}
+    assert load(project, pair) == FeedbackResult(created=1)
+    refused = load(project, pair | {"b": {"trajectory_id": "z"}})
+    assert "has no trajectory 'z'" in refused.rejected[0]["message"]
+
+
+def parse(item: dict) -> schema.Trajectory:
+    content = schema.parse_item(item, task=schema.Task(id="t")).content
+    assert isinstance(content, schema.Trajectory)
+    return content
+
+
+def test_outcomes_go_to_the_trajectory_and_comments_to_their_steps(project):
+    assert load(project, OUTCOME, OUTCOME, format="outcomes") == FeedbackResult(created=1, duplicates=1)
+    assert Trajectory.objects.get().success is True
+    assert load(project, COMMENT, COMMENT, format="comments") == FeedbackResult(created=1, duplicates=1)
+    comment = Comment.objects.get()
+    assert (comment.text, comment.first_step, comment.last_step, comment.sign) == ("rude", 1, 1, -1)
+    kinds = {schema.records.KIND_OF[type(one)] for one in feedback_records(project=project)}
+    assert kinds == {"comment", "outcome"}
+
+
+@pytest.mark.parametrize("keep_good", [False, True])
+def test_one_bad_record_refuses_the_file_unless_the_good_are_kept(project, keep_good):
+    records = [PAIR | {"annotator": f"a{n}"} for n in range(999)]
+    lines = [json.dumps(record) for record in records]
+    lines.insert(516, '{"task": ')
+    result = load(project, *lines, keep_good=keep_good)
+    assert [one["line"] for one in result.rejected] == [517]
+    assert "not valid JSON" in result.rejected[0]["message"]
+    assert result.created == Preference.objects.count() == (999 if keep_good else 0)
+    assert Trajectory.objects.count() == (2 if keep_good else 0)
+
+
+def test_an_unknown_format_names_the_known_ones(project):
+    with pytest.raises(DomainError, match="known are pairs, comments"):
+        load(project, PAIR, format="stars")
+
+
+def test_simulated_judgements_stay_marked(project):
+    load(project, PAIR | {"origin": "simulated"})
+    (record,) = [one for one in feedback_records(project=project) if isinstance(one, schema.PreferenceRecord)]
+    assert record.origin == "simulated"
+    assert not list(feedback_records(project=project, filters={"origins": ["person"]}))
+
+
+def test_filters(project):
+    load(project, PAIR, campaign="one")
+    load(project, PAIR | {"annotator": "bob"}, campaign="two")
+    names = [one.annotator for one in feedback_records(project=project, filters={"campaigns": ["two"]})]  # type: ignore[union-attr]
+    assert names == ["bob"]
+    with pytest.raises(DomainError, match="Unknown filter 'color'"):
+        list(feedback_records(project=project, filters={"color": 1}))
+    with pytest.raises(DomainError, match="Unknown kind"):
+        list(feedback_records(project=project, filters={"kinds": ["stars"]}))
+
+
+def test_what_goes_out_as_jsonl_comes_back_as_duplicates_and_into_an_empty_project_whole(project):
+    load(project, PAIR, PAIR | {"annotator": "bob", "item": "7"})
+    load(project, COMMENT, format="comments", campaign="Imported: pairs")
+    lines = list(export_jsonl(project=project, filters={}))
+    assert len(lines) == 3
+    other = Project.objects.create(slug="q", name="Q")
+    for target, created in ((project, 0), (other, 1)):
+        for format, kind, n in (("pairs", "pairwise", 2), ("comments", "comment", 1)):
+            out = list(export_jsonl(project=project, filters={"kinds": [kind]}))
+            result = load(target, *out, format=format)
+            assert (result.created, result.duplicates, result.rejected) == (
+                n * created,
+                n * (1 - created),
+                [],
+            )
+    assert [content(line) for line in export_jsonl(project=other, filters={})] == [
+        content(line) for line in lines
+    ]
+
+
+def content(line: str) -> dict:
+    """What was said, without which row it was and when."""
+    record = json.loads(line)
+    record.pop("made")
+    for place in {"a", "b", "trajectory"} & record.keys():
+        record[place]["trajectory"].pop("session_id")
+    return record
+
+
+def test_csv_has_a_row_a_judgement_and_no_formula_runs(project):
+    load(project, COMMENT | {"text": "=1+1"}, format="comments")
+    header, row = export_csv(project=project, filters={})
+    assert header.startswith("kind,task,item")
+    assert "'=1+1" in row
+
+
+def test_agreement_of_people_who_always_agree_and_of_one_alone(project):
+    assert agreement(project=project) == {"kinds": {}}
+    load(project, PAIR)
+    assert agreement(project=project)["kinds"]["pairwise"]["alpha"] is None
+    load(project, PAIR | {"annotator": "bob"})
+    found = agreement(project=project)["kinds"]["pairwise"]
+    assert (found["alpha"], found["items"], found["annotators"]) == (1.0, 1, 2)
+    assert found["pairs"] == [{"a": "ann", "b": "bob", "kappa": None, "n": 1}]
+
+
+def test_pandalm_gives_the_published_agreement(project, shared_data: Path):
+    with (shared_data / "pandalm/testset-v1.json").open("rb") as stream:
+        result = import_feedback(project=project, stream=stream, format="pandalm", by=None)
+    assert (result.created, result.rejected) == (2997, [])
+    found = agreement(project=project)["kinds"]["pairwise"]
+    assert round(found["alpha"], 4) == 0.8642
+    assert [round(pair["kappa"], 3) for pair in found["pairs"]] == [0.852, 0.879, 0.862]
+    assert Item.objects.count() == 999
+    assert Trajectory.objects.values("task").distinct().count() == 170
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "created"),
+    [
+        ("hh", "hh_rlhf/harmless-base-first-1800.jsonl", 1800),
+        ("fine-grained-rlhf", "fine_grained_rlhf/qa_feedback_first_350.json", 2100 + 958),
+    ],
+)
+def test_real_files_are_read_whole(project, shared_data: Path, format, name, created):
+    with (shared_data / name).open("rb") as stream:
+        result = import_feedback(project=project, stream=stream, format=format, by=None)
+    assert (result.created, result.duplicates, result.rejected) == (created, 0, [])
+    ties = sum(
+        one.choice == "tie" for one in feedback_records(project=project, filters={"kinds": ["pairwise"]})
+    )  # type: ignore[union-attr]
+    assert ties == (0 if format == "hh" else 2100 - 1840)

@@ -1,0 +1,58 @@
+"""Campaigns: made, changed with a growing version, refused where wrong."""
+
+import pytest
+
+from apps.accounts.models import Project
+from apps.annotation import services
+from apps.annotation.models import Campaign
+from apps.core.errors import Conflict, DomainError
+from tests.annotation import rows
+
+
+def test_the_version_grows_when_what_annotators_see_changes(campaign: Campaign) -> None:
+    assert services.update_campaign(campaign=campaign, overlap=2).version == 1
+    assert services.update_campaign(campaign=campaign, guidelines="Be kind.").version == 2
+    assert services.update_campaign(campaign=campaign, guidelines="Be kind.").version == 2
+
+
+def test_overlap_goes_to_the_items_there(campaign: Campaign) -> None:
+    item = rows.pair(campaign, "one")
+    services.update_campaign(campaign=campaign, overlap=4)
+    item.refresh_from_db()
+    assert item.wanted == 4
+
+
+def test_kinds_stay_once_there_are_items(campaign: Campaign) -> None:
+    assert services.update_campaign(campaign=campaign, kinds=["pairwise"]).kinds == ["pairwise"]
+    rows.pair(campaign, "one")
+    with pytest.raises(Conflict, match="kinds"):
+        services.update_campaign(campaign=campaign, kinds=["comment"])
+
+
+@pytest.mark.parametrize(
+    ("fields", "pointer"),
+    [
+        ({"name": " "}, "/name"),
+        ({"kinds": []}, "/kinds"),
+        ({"kinds": ["telepathy"]}, "/kinds"),
+        ({"overlap": 0}, "/overlap"),
+        ({"lease_minutes": 0}, "/lease_minutes"),
+        ({"name": "Which is better"}, "/name"),
+    ],
+)
+def test_wrong_fields_are_named(campaign: Campaign, fields: dict[str, object], pointer: str) -> None:
+    with pytest.raises(DomainError) as caught:
+        services.create_campaign(
+            project=campaign.project, **({"name": "New", "kinds": ["pairwise"]} | fields)
+        )
+    assert caught.value.pointer == pointer
+
+
+def test_closing_and_opening(campaign: Campaign) -> None:
+    assert services.close_campaign(campaign=campaign).state == Campaign.State.CLOSED
+    assert services.open_campaign(campaign=campaign).state == Campaign.State.OPEN
+
+
+def test_an_unknown_change_is_refused(campaign: Campaign, project: Project) -> None:
+    with pytest.raises(DomainError, match="project"):
+        services.update_campaign(campaign=campaign, project=project)

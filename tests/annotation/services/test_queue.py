@@ -1,0 +1,207 @@
+"""The queue: who gets what, and that nobody gets what another holds."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
+
+import pytest
+from django.db import connection, connections, transaction
+
+from apps.accounts.models import Project, User
+from apps.annotation import services
+from apps.annotation.models import Assignment, Campaign, Item
+from apps.core.errors import Conflict
+from tests.annotation import rows
+
+
+def test_a_lease_counts_as_taken_and_is_resumed(campaign: Campaign, ann: User) -> None:
+    item = rows.pair(campaign, "one")
+    first = rows.leased(campaign, ann)
+    assert first.item == item
+    again = rows.leased(campaign, ann)
+    assert again == first
+    rows.assert_counts_are_right(campaign)
+
+
+def test_overlap_one_gives_each_item_to_one_person(campaign: Campaign, ann: User, ben: User) -> None:
+    for name in ("one", "two"):
+        rows.pair(campaign, name)
+    hers, his = rows.leased(campaign, ann), rows.leased(campaign, ben)
+    assert hers.item_id != his.item_id
+    rows.submit(hers, ann)
+    rows.submit(his, ben)
+    assert rows.lease(campaign, ann) is None
+    rows.assert_counts_are_right(campaign)
+
+
+def test_nobody_gets_an_item_twice(project: Project, ann: User) -> None:
+    campaign = services.create_campaign(project=project, name="Three each", kinds=["pairwise"], overlap=3)
+    rows.pair(campaign, "one")
+    rows.submit(rows.leased(campaign, ann), ann)
+    assert rows.lease(campaign, ann) is None
+
+
+def test_overlap_is_filled_evenly(project: Project, ann: User, ben: User) -> None:
+    campaign = services.create_campaign(project=project, name="Two each", kinds=["pairwise"], overlap=2)
+    for name in ("one", "two", "three"):
+        rows.pair(campaign, name)
+    seen = set()
+    for _ in range(3):
+        assignment = rows.leased(campaign, ann)
+        seen.add(assignment.item_id)
+        rows.submit(assignment, ann)
+        assert max(campaign.items.values_list("taken", flat=True)) == 1
+    assert len(seen) == 3
+    rows.submit(rows.leased(campaign, ben), ben)
+    assert sorted(campaign.items.values_list("done", flat=True)) == [1, 1, 2]
+
+
+def test_priority_goes_first(project: Project, ann: User) -> None:
+    campaign = services.create_campaign(
+        project=project, name="Urgent", kinds=["pairwise"], ordering="priority"
+    )
+    for name in ("one", "two", "three"):
+        rows.pair(campaign, name)
+    urgent = campaign.items.get(task__external_id="two")
+    Item.objects.filter(pk=urgent.pk).update(priority=5)
+    assert rows.leased(campaign, ann).item == urgent
+
+
+def test_an_expired_lease_goes_to_the_next_person(campaign: Campaign, ann: User, ben: User) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    assert rows.lease(campaign, ben) is None
+    rows.let_expire(hers)
+    his = rows.leased(campaign, ben)
+    hers.refresh_from_db()
+    assert (his.item_id, hers.state) == (hers.item_id, Assignment.State.EXPIRED)
+    rows.assert_counts_are_right(campaign)
+
+
+def test_her_own_expired_lease_comes_back_with_coin_and_draft(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    Assignment.objects.filter(pk=hers.pk).update(draft={"choice": "left-2"})
+    rows.let_expire(hers)
+    assert services.expire_leases() == 1
+    again = rows.leased(campaign, ann)
+    assert (again.pk, again.draft, again.swapped) == (hers.pk, {"choice": "left-2"}, hers.swapped)
+    rows.assert_counts_are_right(campaign)
+
+
+def test_turning_to_another_campaign_gives_the_item_back(
+    campaign: Campaign, project: Project, ann: User
+) -> None:
+    other = services.create_campaign(project=project, name="Other", kinds=["pairwise"])
+    rows.pair(campaign, "one")
+    rows.pair(other, "two")
+    first = rows.leased(campaign, ann)
+    rows.leased(other, ann)
+    first.refresh_from_db()
+    assert first.state == Assignment.State.EXPIRED
+    rows.assert_counts_are_right(campaign)
+    assert rows.leased(campaign, ann).pk == first.pk
+
+
+def test_a_paused_campaign_hands_nothing_out(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    paused = services.pause_campaign(campaign=campaign)
+    with pytest.raises(Conflict, match="paused"):
+        rows.lease(paused, ann)
+    assert rows.lease(services.open_campaign(campaign=campaign), ann) is not None
+
+
+def test_the_coin_falls_on_both_sides_and_only_if_asked(project: Project, ann: User) -> None:
+    def coins(swap: bool) -> set[bool]:
+        campaign = services.create_campaign(
+            project=project, name=f"Swap {swap}", kinds=["pairwise"], swap_sides=swap
+        )
+        seen = set()
+        for number in range(40):
+            rows.pair(campaign, f"{swap} {number}")
+            assignment = rows.leased(campaign, ann)
+            seen.add(assignment.swapped)
+            rows.submit(assignment, ann)
+        return seen
+
+    assert coins(swap=True) == {True, False}  # all forty alike: once in 10^12 runs
+    assert coins(swap=False) == {False}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_at_once_never_hold_the_same_item(project: Project) -> None:
+    campaign = services.create_campaign(project=project, name="Race", kinds=["pairwise"])
+    for number in range(12):
+        rows.pair(campaign, str(number))
+    people = [rows.member(project, f"p{n}@example.org", "annotator") for n in range(6)]
+    start = Barrier(len(people), timeout=30)
+
+    def work(person: User) -> list[int]:
+        mine = []
+        start.wait()
+        try:
+            while (assignment := rows.lease(campaign, person)) is not None:
+                mine.append(assignment.item_id)
+                rows.submit(assignment, person)
+        finally:
+            connections.close_all()
+        return mine
+
+    with ThreadPoolExecutor(len(people)) as pool:
+        taken = [item for mine in pool.map(work, people) for item in mine]
+    assert sorted(taken) == sorted(campaign.items.values_list("pk", flat=True))
+    rows.assert_counts_are_right(campaign)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_tabs_of_one_person_lease_one_item(campaign: Campaign, ann: User) -> None:
+    for name in ("one", "two"):
+        rows.pair(campaign, name)
+    rows.annotator(campaign, ann)
+    start = Barrier(2, timeout=30)
+
+    def tab(_: int) -> int:
+        start.wait()
+        try:
+            return rows.leased(campaign, ann).pk
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(2) as pool:
+        assert len(set(pool.map(tab, range(2)))) == 1
+    rows.assert_counts_are_right(campaign)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_left_is_not_said_while_a_locked_item_may_come_free(campaign: Campaign, ann: User) -> None:
+    item = rows.pair(campaign, "one")
+    rows.annotator(campaign, ann)
+    locked, waiting = Event(), Event()
+
+    def look() -> Assignment | None:
+        locked.wait(30)
+        waiting.set()
+        try:
+            return rows.lease(campaign, ann)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(look)
+        with transaction.atomic():
+            Item.objects.select_for_update().get(pk=item.pk)
+            locked.set()
+            waiting.wait(30)
+            _wait_until_somebody_waits_for_our_lock()
+        assignment = found.result(timeout=30)
+    assert assignment is not None and assignment.item_id == item.pk
+
+
+def _wait_until_somebody_waits_for_our_lock() -> None:
+    with connection.cursor() as cursor:
+        for _ in range(10_000):
+            cursor.execute(
+                "select count(*) from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))"
+            )
+            if cursor.fetchone()[0]:
+                return
+    raise AssertionError("nobody waited for the locked item")

@@ -1,0 +1,260 @@
+"""Submissions: once, append-only, kept whatever happened to the lease."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import pytest
+from django.db import connections
+
+from apps.accounts.models import User
+from apps.annotation import services
+from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from apps.core.errors import Conflict, DomainError, Forbidden
+from tests.annotation import rows
+
+
+def test_a_submission_holds_what_was_said(campaign: Campaign, ann: User) -> None:
+    item = rows.pair(campaign, "one")
+    run = item.trajectories.first()
+    assignment = rows.leased(campaign, ann)
+    submission = services.submit_judgement(
+        assignment=assignment,
+        idempotency_key=uuid.uuid4(),
+        judgements=[
+            Preference(choice="b", strength=2),
+            Comment(trajectory=run, text="Rude.", first_step=1, last_step=1, sign=-1),
+            Comment(trajectory=run, text="Fast."),
+        ],
+        by=ann,
+        active_seconds=0.0,
+    )
+    said = submission.preferences.get()
+    assert (said.choice, said.strength) == ("b", 2)
+    assert [c.text for c in submission.comments.order_by("pk")] == ["Rude.", "Fast."]
+    assignment.refresh_from_db()
+    assert (assignment.state, assignment.leased_until) == (Assignment.State.SUBMITTED, None)
+    assert (submission.revision, submission.aside, submission.campaign_version) == (1, False, 1)
+    rows.assert_counts_are_right(campaign)
+
+
+def test_the_same_key_again_is_the_same_submission(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    assignment, key = rows.leased(campaign, ann), uuid.uuid4()
+    first = rows.submit(assignment, ann, "a", key=key)
+    assert rows.submit(assignment, ann, "b", key=key) == first
+    assert Preference.objects.get().choice == "a"
+
+
+def test_a_key_of_another_item_is_refused(campaign: Campaign, ann: User) -> None:
+    for name in ("one", "two"):
+        rows.pair(campaign, name)
+    key = uuid.uuid4()
+    rows.submit(rows.leased(campaign, ann), ann, key=key)
+    with pytest.raises(Conflict, match="another item"):
+        rows.submit(rows.leased(campaign, ann), ann, key=key)
+
+
+def test_an_edit_is_a_new_revision_and_counts_once(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    assignment = rows.leased(campaign, ann)
+    rows.submit(assignment, ann, "a")
+    second = rows.submit(assignment, ann, "both_bad")
+    assert second.revision == 2
+    assert [p.choice for p in Preference.objects.order_by("pk")] == ["a", "both_bad"]
+    rows.assert_counts_are_right(campaign)
+
+
+def test_late_but_still_wanted_counts(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    assignment = rows.leased(campaign, ann)
+    rows.let_expire(assignment)
+    services.expire_leases()
+    assert not rows.submit(assignment, ann).aside
+    rows.assert_counts_are_right(campaign)
+    assert campaign.items.get().done == 1
+
+
+def test_late_and_no_more_wanted_is_kept_aside_and_so_are_its_edits(
+    campaign: Campaign, ann: User, ben: User
+) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    rows.let_expire(hers)
+    rows.submit(rows.leased(campaign, ben), ben)
+    late = rows.submit(hers, ann, "b")
+    assert late.aside and late.preferences.get().choice == "b"
+    assert rows.submit(hers, ann, "a").aside
+    hers.refresh_from_db()
+    assert hers.state == Assignment.State.EXPIRED
+    assert (campaign.items.get().taken, campaign.items.get().done) == (1, 1)
+    rows.assert_counts_are_right(campaign)
+
+
+def test_what_was_kept_aside_counts_when_it_is_edited_and_wanted_again(
+    campaign: Campaign, ann: User, ben: User
+) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    rows.let_expire(hers)
+    his = rows.leased(campaign, ben)
+    assert rows.submit(hers, ann, "b").aside
+    rows.let_expire(his)
+    services.expire_leases()
+    assert rows.lease(campaign, ann) is None  # she has said what she thinks of it
+    assert not rows.submit(hers, ann, "a").aside
+    rows.assert_counts_are_right(campaign)
+
+
+def test_a_skipped_item_goes_to_others_and_can_still_be_judged(
+    campaign: Campaign, ann: User, ben: User
+) -> None:
+    rows.pair(campaign, "one")
+    hers = services.skip_assignment(assignment=rows.leased(campaign, ann), reason="Too long.", by=ann)
+    assert (hers.state, hers.reason) == (Assignment.State.SKIPPED, "Too long.")
+    rows.assert_counts_are_right(campaign)
+    assert rows.lease(campaign, ann) is None
+    assert not rows.submit(hers, ann).aside
+    rows.assert_counts_are_right(campaign)
+    assert rows.lease(campaign, ben) is None
+
+
+def test_a_flag_needs_a_reason_and_is_kept(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    assignment = rows.leased(campaign, ann)
+    with pytest.raises(DomainError, match="why"):
+        services.flag_assignment(assignment=assignment, reason=" ", by=ann)
+    flagged = services.flag_assignment(assignment=assignment, reason="Broken text.", by=ann)
+    assert flagged.state == Assignment.State.FLAGGED
+    rows.assert_counts_are_right(campaign)
+
+
+def test_what_is_judged_cannot_be_skipped(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    assignment = rows.leased(campaign, ann)
+    rows.submit(assignment, ann)
+    with pytest.raises(Conflict, match="already judged"):
+        services.skip_assignment(assignment=assignment, reason="no", by=ann)
+
+
+@pytest.mark.parametrize(
+    ("judgements", "message"),
+    [
+        ([], "Choose first"),
+        ([Preference(choice="a"), Preference(choice="b")], "Choose first"),
+    ],
+)
+def test_too_little_or_too_much_is_refused(
+    campaign: Campaign, ann: User, judgements: list[Preference], message: str
+) -> None:
+    rows.pair(campaign, "one")
+    with pytest.raises(DomainError, match=message):
+        services.submit_judgement(
+            assignment=rows.leased(campaign, ann), idempotency_key=uuid.uuid4(), judgements=judgements, by=ann
+        )
+    assert not Submission.objects.exists()
+
+
+def test_a_kind_the_campaign_does_not_ask_for_is_refused(campaign: Campaign, ann: User) -> None:
+    only = services.create_campaign(project=campaign.project, name="Only pairs", kinds=["pairwise"])
+    item = rows.pair(only, "one")
+    comment = Comment(trajectory=item.trajectories.first(), text="Hello")
+    with pytest.raises(DomainError, match="does not ask for a comment"):
+        services.submit_judgement(
+            assignment=rows.leased(only, ann),
+            idempotency_key=uuid.uuid4(),
+            judgements=[Preference(choice="a"), comment],
+            by=ann,
+        )
+
+
+def test_nobody_writes_for_somebody_else(campaign: Campaign, ann: User, ben: User) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    with pytest.raises(Forbidden):
+        rows.submit(hers, ben)
+    with pytest.raises(Forbidden):
+        services.skip_assignment(assignment=hers, reason="no", by=ben)
+    with pytest.raises(Forbidden):
+        services.save_draft(assignment=hers, fields={}, idempotency_key=uuid.uuid4(), by=ben)
+
+
+def test_a_draft_is_kept_and_renews_the_lease(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    rows.let_expire(hers)
+    saved = services.save_draft(
+        assignment=hers, fields={"choice": "left-1"}, idempotency_key=uuid.uuid4(), by=ann, active_seconds=1e6
+    )
+    assert saved.draft == {"choice": "left-1"}
+    assert services.expire_leases() == 0
+    assert saved.active_seconds < 60
+
+
+def test_a_draft_after_the_lease_takes_the_item_back_if_it_is_free(
+    campaign: Campaign, ann: User, ben: User
+) -> None:
+    rows.pair(campaign, "one")
+    hers = rows.leased(campaign, ann)
+    rows.let_expire(hers)
+    services.expire_leases()
+    saved = services.save_draft(assignment=hers, fields={"a": "1"}, idempotency_key=uuid.uuid4(), by=ann)
+    assert saved.state == Assignment.State.LEASED
+    rows.assert_counts_are_right(campaign)
+    rows.let_expire(hers)
+    rows.leased(campaign, ben)
+    saved = services.save_draft(assignment=hers, fields={"a": "2"}, idempotency_key=uuid.uuid4(), by=ann)
+    assert (saved.state, saved.draft) == (Assignment.State.EXPIRED, {"a": "2"})
+    rows.assert_counts_are_right(campaign)
+
+
+def test_a_draft_that_arrives_after_its_submission_is_old_news(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    hers, key = rows.leased(campaign, ann), uuid.uuid4()
+    rows.submit(hers, ann, key=key)
+    services.save_draft(assignment=hers, fields={"choice": "tie"}, idempotency_key=key, by=ann)
+    hers.refresh_from_db()
+    assert (hers.draft, hers.state) == ({}, Assignment.State.SUBMITTED)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_double_click_makes_one_submission(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    assignment, key = rows.leased(campaign, ann), uuid.uuid4()
+    start = Barrier(4, timeout=30)
+
+    def click(_: int) -> int:
+        start.wait()
+        try:
+            return rows.submit(assignment, ann, key=key).pk
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(click, range(4)))) == 1
+    assert Submission.objects.count() == 1
+    rows.assert_counts_are_right(campaign)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_expiry_and_submission_at_once_keep_the_counts(campaign: Campaign, ann: User) -> None:
+    for number in range(10):
+        rows.pair(campaign, str(number))
+        assignment = rows.leased(campaign, ann)
+        rows.let_expire(assignment)
+        start = Barrier(2, timeout=30)
+
+        def take_back(start: Barrier = start) -> None:
+            start.wait()
+            try:
+                services.expire_leases()
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(take_back)
+            start.wait()
+            rows.submit(assignment, ann)
+            other.result(timeout=30)
+    rows.assert_counts_are_right(campaign)
+    assert sum(campaign.items.values_list("done", flat=True)) == 10

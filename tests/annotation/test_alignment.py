@@ -1,0 +1,84 @@
+"""Alignment: the common beginning, equal steps found again, similar ones beside each other, nothing lost."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apps.annotation.alignment import Alignment, Row, align
+from workers.schema import ObservationResult, Part, Step, ToolCall
+
+
+def say(text: str, source: str = "agent") -> Step:
+    return Step(source=source, message=(Part(text=text),))  # type: ignore[arg-type]
+
+
+def call(name: str, argument: str, *, call_id: str = "x", result: str = "ok") -> Step:
+    observation = ObservationResult(call_id=call_id, content=(Part(text=result),))
+    return Step(
+        source="agent",
+        tool_calls=(ToolCall(name=name, arguments={"q": argument}, id=call_id),),
+        observation=(observation,),
+    )
+
+
+def test_equal_runs_are_all_prefix() -> None:
+    steps = [say("hello", "user"), say("hi")]
+    assert align(steps, steps) == Alignment(2, ())
+    assert align(steps, steps).first_difference is None
+
+
+def test_a_common_beginning_then_a_difference() -> None:
+    left = [say("hello", "user"), say("hi"), say("no")]
+    right = [say("hello", "user"), say("hi"), say("yes")]
+    assert align(left, right) == Alignment(2, (Row(2, 2, True),))
+
+
+def test_ids_of_calls_do_not_matter_but_results_do() -> None:
+    assert align([call("find", "a", call_id="1")], [call("find", "a", call_id="2")]).prefix == 1
+    assert align([call("find", "a")], [call("find", "a", result="error")]).prefix == 0
+
+
+def test_reasoning_that_differs_is_a_difference() -> None:
+    one, other = Step(source="agent", reasoning="a"), Step(source="agent", reasoning="b")
+    assert align([one], [other]).differences == [0]
+
+
+def test_equal_steps_after_an_extra_one_are_found_again() -> None:
+    left = [say("a"), call("find", "x"), say("b"), say("c")]
+    right = [say("a"), say("b"), say("c")]
+    assert align(left, right) == Alignment(1, (Row(1, None, True), Row(2, 1, False), Row(3, 2, False)))
+
+
+def test_similar_steps_stand_beside_each_other() -> None:
+    left = [call("find", "x"), call("book", "1"), say("done")]
+    right = [call("book", "2"), say("finished")]
+    assert align(left, right).rows == (Row(0, None, True), Row(1, 0, True), Row(2, 1, True))
+
+
+def test_one_longer_than_the_other() -> None:
+    assert align([say("a")], [say("a"), say("b")]) == Alignment(1, (Row(None, 1, True),))
+    assert align([], []) == Alignment(0, ())
+
+
+def test_very_long_runs_go_in_order() -> None:
+    left, right = [say(f"l{n}") for n in range(2100)], [say(f"r{n}") for n in range(2000)]
+    rows = align(left, right).rows
+    assert (rows[0], rows[-1], len(rows)) == (Row(0, 0, True), Row(2099, None, True), 2100)
+
+
+texts = st.lists(st.sampled_from("abcd").map(say), max_size=12)
+
+
+@given(texts, texts)
+def test_every_step_is_shown_once_and_in_order(left: list[Step], right: list[Step]) -> None:
+    aligned = align(left, right)
+    lefts = [row.left for row in aligned.rows if row.left is not None]
+    rights = [row.right for row in aligned.rows if row.right is not None]
+    assert lefts == list(range(aligned.prefix, len(left)))
+    assert rights == list(range(aligned.prefix, len(right)))
+    assert all(a < b for a, b in pairwise(aligned.differences))
+    for row in aligned.rows:
+        if not row.differs:
+            assert row.left is not None and row.right is not None
+            assert left[row.left] == right[row.right]

@@ -1,0 +1,141 @@
+"""Campaign pages: researchers manage, annotators see their own, strangers nothing."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, User
+from apps.annotation.models import Campaign, Item
+from apps.trajectories.models import Task
+from tests.annotation import rows
+
+FIELDS = {
+    "name": "New one",
+    "kinds": ["pairwise", "comment"],
+    "overlap": "2",
+    "ordering": "random",
+    "lease_minutes": "30",
+}
+PAIRS = {"per_task": "3", "differ": "outcome", "seed": "0"}
+
+
+@pytest.fixture
+def runs(task: Task) -> None:
+    for name, success in (("won", True), ("lost", False)):
+        rows.trajectory(task, name, success=success, agent_name="fox")
+
+
+@pytest.fixture
+def hers(client: Client, rose: User) -> Client:
+    client.force_login(rose)
+    return client
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"annotation:{name}", args=["desk", *args])
+
+
+def test_a_campaign_is_made_with_its_pairs(hers: Client, project: Project, runs: None) -> None:
+    assert b"No campaign yet" in hers.get(url("campaign-list")).content
+    assert hers.get(url("campaign-create")).status_code == 200
+    response = hers.post(url("campaign-create"), FIELDS | PAIRS)
+    campaign = Campaign.objects.get()
+    assert response.headers["Location"] == url("campaign-detail", campaign.pk)
+    assert (campaign.overlap, campaign.swap_sides, campaign.items.count()) == (2, False, 1)
+    page = hers.get(url("campaign-detail", campaign.pk)).content.decode()
+    assert "0 of 2" in page and "1 item" in page
+
+
+def test_the_preview_counts_without_making_anything(hers: Client, project: Project, runs: None) -> None:
+    assert b"1 pair</strong> of 1 task." in hers.get(url("pair-preview"), PAIRS).content
+    assert b"No pairs" in hers.get(url("pair-preview"), PAIRS | {"differ": "agent"}).content
+    response = hers.post(url("campaign-create"), FIELDS | PAIRS | {"preview": "1"})
+    assert b"1 pair</strong>" in response.content
+    assert not Campaign.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"name": ""}, b"required"),
+        ({"overlap": "0"}, b"greater than or equal to 1"),
+        ({"per_task": "-1"}, b"greater than or equal"),
+    ],
+)
+def test_mistakes_are_shown_where_they_are(
+    hers: Client, project: Project, wrong: dict[str, str], words: bytes
+) -> None:
+    response = hers.post(url("campaign-create"), FIELDS | PAIRS | wrong)
+    assert response.status_code == 422 and words in response.content
+    assert not Campaign.objects.exists()
+
+
+def test_a_name_is_used_once(hers: Client, campaign: Campaign) -> None:
+    response = hers.post(url("campaign-create"), FIELDS | PAIRS | {"name": campaign.name})
+    assert response.status_code == 422 and b"already has a campaign" in response.content
+
+
+def test_change_and_state(hers: Client, campaign: Campaign) -> None:
+    assert hers.get(url("campaign-update", campaign.pk)).status_code == 200
+    hers.post(url("campaign-update", campaign.pk), FIELDS | {"guidelines": "Be kind."})
+    campaign.refresh_from_db()
+    assert (campaign.guidelines, campaign.version, campaign.name) == ("Be kind.", 2, "New one")
+    for move, state in (("pause", "paused"), ("open", "open"), ("close", "closed")):
+        hers.post(url("campaign-state", campaign.pk), {"move": move})
+        campaign.refresh_from_db()
+        assert campaign.state == state
+    assert hers.post(url("campaign-state", campaign.pk), {"move": "burn"}).status_code == 400
+
+
+def test_more_pairs(hers: Client, campaign: Campaign, runs: None) -> None:
+    assert hers.post(url("campaign-pairs", campaign.pk), PAIRS).status_code == 302
+    assert Item.objects.count() == 1
+    assert hers.post(url("campaign-pairs", campaign.pk), PAIRS | {"differ": "mood"}).status_code == 422
+
+
+def test_people_and_flags_are_the_researchers_to_see(hers: Client, campaign: Campaign, ann: User) -> None:
+    from apps.annotation import services
+
+    for name in ("one", "two"):
+        rows.pair(campaign, name)
+    rows.submit(rows.leased(campaign, ann), ann)
+    services.flag_assignment(assignment=rows.leased(campaign, ann), reason="Cut off here.", by=ann)
+    page = hers.get(url("campaign-detail", campaign.pk)).content.decode()
+    assert ann.email in page and "Cut off here." in page and "1 of 2" in page
+    assert "1 judgement" in hers.get(url("project-node")).content.decode()
+
+
+@pytest.mark.parametrize("name", ["campaign-detail", "campaign-update"])
+def test_annotators_do_not_manage(
+    client: Client, campaign: Campaign, ann: User, stranger: User, name: str
+) -> None:
+    for user, status in ((ann, 403), (stranger, 404)):
+        client.force_login(user)
+        assert client.get(url(name, campaign.pk)).status_code == status
+        assert client.get(url("campaign-create")).status_code == status
+        assert client.post(url("campaign-state", campaign.pk), {"move": "close"}).status_code == status
+        assert client.post(url("campaign-pairs", campaign.pk), PAIRS).status_code == status
+    campaign.refresh_from_db()
+    assert campaign.state == "open"
+
+
+def test_wrong_methods(hers: Client, campaign: Campaign) -> None:
+    assert hers.get(url("campaign-state", campaign.pk)).status_code == 405
+    assert hers.post(url("campaign-list")).status_code == 405
+    assert hers.get(url("campaign-detail", campaign.pk + 1)).status_code == 404
+
+
+def test_an_annotator_sees_her_own_work_only(
+    client: Client, campaign: Campaign, ann: User, ben: User
+) -> None:
+    for name in ("one", "two", "three"):
+        rows.pair(campaign, name)
+    rows.submit(rows.leased(campaign, ann), ann, "a")
+    client.force_login(ann)
+    home = client.get(url("my-work"), headers={"HX-Request": "true"}).content.decode()
+    assert "2 left for you" in home and "1 done" in home and 'data-key="Enter"' in home
+    assert "<html" not in home and "<html" in client.get(url("campaign-list")).content.decode()
+    assert client.get(url("history", campaign.pk)).content.count(b"Change</a>") == 1
+    client.force_login(ben)
+    assert b"Change</a>" not in client.get(url("history", campaign.pk)).content
+    assert "0 done" in client.get(url("my-work")).content.decode()

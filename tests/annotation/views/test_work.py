@@ -1,0 +1,218 @@
+"""The work page by plain forms and by htmx: hers alone, the coin both ways, nothing lost."""
+
+import re
+import uuid
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import User
+from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from tests.annotation import rows
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def assignment(campaign: Campaign, ann: User) -> Assignment:
+    rows.pair(campaign, "one")
+    return rows.leased(campaign, ann)
+
+
+@pytest.fixture
+def hers(client: Client, ann: User) -> Client:
+    client.force_login(ann)
+    return client
+
+
+def url(name: str, *args: Any) -> str:
+    return reverse(f"annotation:{name}", args=["desk", *args])
+
+
+def form(**fields: str) -> dict[str, str]:
+    return {"idempotency_key": str(uuid.uuid4()), **fields}
+
+
+def test_the_page_shows_both_runs_and_a_form(
+    hers: Client, campaign: Campaign, assignment: Assignment
+) -> None:
+    page = hers.get(url("work", campaign.pk)).content.decode()
+    assert "one well" in page and "one badly" in page and "Do one." in page
+    assert "1 equal step" in page
+    assert re.search(r'name="idempotency_key" value="[0-9a-f-]{36}"', page)
+
+
+def test_names_and_outcomes_are_hidden_or_shown(
+    hers: Client, campaign: Campaign, assignment: Assignment
+) -> None:
+    assignment.item.trajectories.update(agent_name="fox-9000", outcome_reward=0.125)
+    assert "fox-9000" not in hers.get(url("work", campaign.pk)).content.decode()
+    Campaign.objects.update(blind_agents=False, show_outcome=True)
+    page = hers.get(url("work", campaign.pk)).content.decode()
+    assert "fox-9000" in page and "0.125" in page and "succeeded" in page
+
+
+@pytest.mark.parametrize(("swapped", "choice"), [(False, "a"), (True, "b")])
+def test_a_choice_for_the_left_is_for_what_stood_there(
+    hers: Client, assignment: Assignment, swapped: bool, choice: str
+) -> None:
+    Assignment.objects.update(swapped=swapped)
+    page = hers.get(url("work", assignment.item.campaign_id)).content.decode()
+    left = re.search(r'data-side="left"[^>]*>\s*<article[^>]*id="t(\d+)-', page)
+    hers.post(url("assignment-submit", assignment.pk), form(choice="left-3"))
+    said = Preference.objects.get()
+    assert (said.choice, said.strength) == (choice, 3)
+    position = {"a": 0, "b": 1}[said.choice]
+    assert left is not None
+    assert assignment.item.places.get(position=position).trajectory_id == int(left[1])
+
+
+def test_a_plain_form_is_redirected_and_an_htmx_one_gets_the_next_item(
+    hers: Client, campaign: Campaign, assignment: Assignment
+) -> None:
+    rows.pair(campaign, "two")
+    response = hers.post(url("assignment-submit", assignment.pk), form(choice="tie"))
+    assert response.headers["Location"] == url("work", campaign.pk)
+    hers.get(url("work", campaign.pk))
+    second = Assignment.objects.get(state="leased")
+    response = hers.post(url("assignment-submit", second.pk), form(choice="both_bad"), headers=HTMX)
+    assert b"All done" in response.content and response.headers["HX-Trigger-After-Settle"] == "work:next"
+    assert Submission.objects.count() == 2
+
+
+def test_the_back_button_sends_nothing_twice(hers: Client, assignment: Assignment) -> None:
+    again = form(choice="tie")
+    for _ in range(2):
+        assert hers.post(url("assignment-submit", assignment.pk), again).status_code == 302
+    assert Submission.objects.count() == 1
+
+
+def test_too_little_said_keeps_what_was_written(hers: Client, assignment: Assignment) -> None:
+    posted = form(**{"comment-0-text": "kept words", "comment-0-on": "right"})
+    response = hers.post(url("assignment-submit", assignment.pk), posted)
+    assert response.status_code == 400
+    assert b"Choose first" in response.content and b"kept words" in response.content
+    response = hers.post(url("assignment-submit", assignment.pk), posted, headers=HTMX)
+    assert response.status_code == 400 and b"data-error" in response.content
+    assert not Submission.objects.exists()
+
+
+def test_another_comment_without_a_script(hers: Client, assignment: Assignment) -> None:
+    posted = form(choice="left-1", action="comment", **{"comment-0-text": "first"})
+    page = hers.post(url("assignment-submit", assignment.pk), posted, follow=True).content.decode()
+    assert "first" in page and 'name="comment-1-text"' in page
+    posted = form(choice="left-1", **{"comment-0-text": "first", "comment-1-text": "second"})
+    hers.post(url("assignment-submit", assignment.pk), posted)
+    assert list(Comment.objects.order_by("pk").values_list("text", flat=True)) == ["first", "second"]
+
+
+def test_a_draft_comes_back(hers: Client, campaign: Campaign, assignment: Assignment) -> None:
+    draft = form(choice="right-2", active_seconds="0", **{"comment-0-text": "half a thought"})
+    assert hers.post(url("assignment-draft", assignment.pk), draft).json() == {"saved": True, "held": True}
+    page = hers.get(url("work", campaign.pk)).content.decode()
+    assert "half a thought" in page
+    assert re.search(r'value="right-2"[^>]*checked', page)
+
+
+def test_an_edit_starts_with_what_was_said_and_is_a_revision(hers: Client, assignment: Assignment) -> None:
+    hers.post(url("assignment-submit", assignment.pk), form(choice="right-3", **{"comment-0-text": "Well."}))
+    page = hers.get(url("assignment-detail", assignment.pk)).content.decode()
+    assert re.search(r'value="right-3"[^>]*checked', page) and "Well." in page
+    response = hers.post(url("assignment-submit", assignment.pk), form(choice="tie", again="1"), headers=HTMX)
+    assert response.headers["HX-Redirect"]
+    assert list(Submission.objects.order_by("revision").values_list("revision", flat=True)) == [1, 2]
+
+
+def test_skip_and_flag_need_no_script(hers: Client, assignment: Assignment) -> None:
+    leave = url("assignment-leave", assignment.pk, "skip")
+    assert b"Skip this item" in hers.get(leave).content
+    assert hers.post(leave, {"reason": "Too long"}).status_code == 302
+    assignment.refresh_from_db()
+    assert (assignment.state, assignment.reason) == ("skipped", "Too long")
+    hers.post(url("assignment-leave", assignment.pk, "flag"), {"reason": "Broken", "words": "step 3 is cut"})
+    assignment.refresh_from_db()
+    assert (assignment.state, assignment.reason) == ("flagged", "step 3 is cut")
+    assert hers.post(url("assignment-leave", assignment.pk, "eat"), {"reason": "x"}).status_code == 404
+
+
+def test_rows_come_in_portions_and_all_at_once_without_a_script(
+    hers: Client, campaign: Campaign, ann: User
+) -> None:
+    from apps.annotation import services
+    from apps.trajectories.models import Task
+
+    task = Task.objects.create(project=campaign.project, external_id="long")
+    runs = [
+        rows.trajectory(task, side, texts=[f"{side} says {n}." for n in range(30)]) for side in ("fox", "owl")
+    ]
+    services.add_items(campaign=campaign, items=[services.ItemSpec(trajectories=runs)])
+    assignment = rows.leased(campaign, ann)
+    page = hers.get(url("work", campaign.pk)).content.decode()
+    assert "fox says 19." in page and "fox says 20." not in page
+    more = hers.get(url("assignment-rows", assignment.pk) + "?start=20", headers=HTMX).content.decode()
+    assert "owl says 20." in more and "owl says 29." in more and "hx-trigger" not in more
+    prefix = hers.get(url("assignment-rows", assignment.pk) + "?start=prefix", headers=HTMX).content.decode()
+    assert prefix.count("<article") == 1
+    assert "owl says 29." in hers.get(url("work", campaign.pk) + "?all=1").content.decode()
+    assert hers.get(url("assignment-rows", assignment.pk) + "?start=x").status_code == 400
+
+
+@pytest.mark.parametrize("name", ["assignment-detail", "assignment-rows"])
+def test_an_item_is_hers_alone(
+    client: Client, assignment: Assignment, ben: User, rose: User, name: str
+) -> None:
+    for other in (ben, rose):
+        client.force_login(other)
+        assert client.get(url(name, assignment.pk)).status_code == 404
+
+
+@pytest.mark.parametrize("name", ["assignment-submit", "assignment-draft"])
+def test_nobody_else_writes_it(
+    client: Client, hers: Client, assignment: Assignment, ben: User, name: str
+) -> None:
+    assert hers.get(url(name, assignment.pk)).status_code == 405
+    client.force_login(ben)
+    assert client.post(url(name, assignment.pk), form(choice="tie")).status_code == 404
+    assert not Submission.objects.exists()
+
+
+def test_strangers_see_nothing(
+    client: Client, campaign: Campaign, assignment: Assignment, stranger: User
+) -> None:
+    client.force_login(stranger)
+    for page in (url("work", campaign.pk), url("my-work"), url("campaign-list"), url("history", campaign.pk)):
+        assert client.get(page).status_code == 404
+    client.logout()
+    assert client.get(url("work", campaign.pk)).status_code == 302
+
+
+@pytest.mark.parametrize("key", ["", "no key"])
+def test_a_form_without_a_key_is_refused(hers: Client, assignment: Assignment, key: str) -> None:
+    response = hers.post(url("assignment-submit", assignment.pk), {"idempotency_key": key, "choice": "tie"})
+    assert response.status_code == 400 and not Submission.objects.exists()
+
+
+def test_a_paused_campaign_says_so(hers: Client, campaign: Campaign) -> None:
+    Campaign.objects.update(state="paused")
+    assert b"not open" in hers.get(url("work", campaign.pk)).content
+
+
+def test_what_agents_wrote_is_shown_as_text(hers: Client, campaign: Campaign, ann: User) -> None:
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+    item = rows.pair(campaign, hostile)
+    item.task.instruction = item.task.reference = hostile
+    item.task.save()
+    Campaign.objects.update(name=hostile, guidelines=hostile)
+    assignment = rows.leased(campaign, ann)
+    draft = form(choice="tie", **{"comment-0-text": hostile, "comment-0-quote": '"><script>x</script>'})
+    hers.post(url("assignment-draft", assignment.pk), draft)
+    pages = [hers.get(url("work", campaign.pk))]
+    hers.post(url("assignment-submit", assignment.pk), draft | form())
+    pages += [hers.get(url(name, campaign.pk)) for name in ("history",)]
+    pages += [hers.get(url("assignment-detail", assignment.pk)), hers.get(url("my-work"))]
+    for page in pages:
+        text = page.content.decode()
+        assert "<script>alert" not in text and "<img src=x" not in text and '"><script>x' not in text
+        assert "&lt;script&gt;" in text

@@ -1,0 +1,69 @@
+"""The benchmarks run, at small sizes; their full sizes are `make bench`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.bag_of_bigrams import bag_of_bigrams
+from workers.evaluate.preference import Prediction
+from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
+
+ROOT = Path(__file__).parents[2]
+
+
+def quick(name: str, *options: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json", *options]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ, timeout=300)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.slow
+def test_import_scaling_runs() -> None:
+    found = quick("import_scaling")
+    assert found["rows"] == [500, 2000]
+    assert len(found["seconds_per_1000"]) == 2
+    assert found["vs_copy"] > 0
+
+
+@pytest.mark.slow
+def test_results_run(shared_data: Path) -> None:
+    found = quick("results", "--case", "hh-frozen", "--threads", "1")["hh-frozen"]
+    assert found["n"] == found["pairs"] == 60
+    assert 0 <= found["interval"][0] <= found["accuracy"] <= found["interval"][1] <= 1
+    assert set(found["baselines"]) == {"longer", "shorter", "fewer_steps", "bag of bigrams"}
+
+
+def test_an_unknown_benchmark_is_refused() -> None:
+    command = [sys.executable, "-m", "benchmarks", "nothing"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "there is no benchmark nothing" in done.stderr
+
+
+def test_a_bag_of_bigrams_learns_from_the_other_folds_only() -> None:
+    found = [prediction(number, "thank you", "go away") for number in range(20)]
+    found += [
+        prediction(number, "go away", "thank you") for number in range(20, 24)
+    ]  # a fold that knows nothing
+    folds = [number % 4 for number in range(20)] + [4] * 4
+    right = [one.margin > 0 for one in bag_of_bigrams(found, folds)]
+    assert right == [True] * 20 + [False] * 4
+
+
+def prediction(number: int, good: str, bad: str) -> Prediction:
+    task = Task(id=f"t{number}")
+    a, b = (
+        Trajectory(steps=(Step(source="agent", message=(Part(text=text),)),), task=task)
+        for text in (good, bad)
+    )
+    choice: Any = "a" if number % 2 == 0 else "b"
+    if choice == "b":
+        a, b = b, a
+    return Prediction(PreferenceRecord(annotator="ann", a=a, b=b, choice=choice), (0.0, 0.0), (2, 2), (1, 1))

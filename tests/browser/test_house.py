@@ -1,0 +1,147 @@
+"""The house in a browser: signing in, both themes, keys, people, and what an error looks like."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts import services
+from apps.accounts.models import Project, Role, User
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def owner(transactional_db: None, tools: Any) -> User:
+    return services.create_user(email="olga@example.org", password=tools.password, name="Olga")[0]
+
+
+@pytest.fixture
+def project(owner: User) -> Project:
+    return services.create_project(slug="desk", name="Support desk", owner=owner)
+
+
+def test_sign_in_and_out(page: Page, live_server: Any, tools: Any, owner: User, project: Project) -> None:
+    page.goto(live_server.url)
+    tools.shoot(page, "login")
+    page.fill("#id_username", owner.email)
+    page.fill("#id_password", "wrong")
+    page.press("#id_password", "Enter")
+    expect(page.get_by_role("alert")).to_contain_text("e-mail address or the password is wrong")
+    tools.shoot(page, "login-wrong")
+    tools.login(page, live_server, owner)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Support desk")
+    expect(page.get_by_text("Counting…")).to_have_count(0)
+    tools.shoot(page, "project-home")
+    page.get_by_role("button", name="account and project").click()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in to Touchstone")
+
+
+def test_the_theme_is_kept_and_follows_the_system(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    theme = "document.documentElement.dataset.bsTheme"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(theme) == "light"
+    light = page.evaluate(ground)
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
+    assert page.evaluate(ground) != light
+    page.get_by_role("button", name="Light or dark").click()
+    page.reload()
+    assert page.evaluate(theme) == "light"
+
+
+def test_keys_are_listed_and_work(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    page.keyboard.press("?")
+    help_ = page.get_by_role("dialog", name="Keys on this page")
+    expect(help_).to_contain_text("This list")
+    page.keyboard.press("Escape")
+    expect(help_).to_be_hidden()
+    page.goto(f"{live_server.url}/p/desk/people")
+    page.focus("#id_email")
+    page.keyboard.type("a?b")  # typing is not a key
+    expect(help_).to_be_hidden()
+    assert page.input_value("#id_email") == "a?b"
+
+
+def test_an_owner_runs_the_house(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    page.goto(f"{live_server.url}/p/desk/people")
+    page.fill("#id_email", "anna@example.org")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("#password")).to_be_visible()
+    tools.shoot(page, "people")
+    page.select_option("select[aria-label='Role of anna@example.org']", "researcher")
+    expect(page.get_by_role("status")).to_contain_text("is now researcher")
+    page.goto(f"{live_server.url}/p/desk/keys")
+    tools.shoot(page, "keys-empty")
+    page.get_by_label("ask endpoints for rewards").check()
+    page.get_by_role("button", name="Make key").click()
+    expect(page.locator("#secret")).to_contain_text("tsk_")
+    tools.shoot(page, "keys")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.locator("td .state")).to_contain_text("revoked")
+    page.goto(f"{live_server.url}/p/desk/audit")
+    expect(page.get_by_text("key.revoked")).to_be_visible()
+    tools.shoot(page, "audit")
+
+
+def test_a_question_can_be_declined(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    anna, _ = services.create_user(email="anna@example.org")
+    services.set_member(project=project, user=anna, role=Role.ANNOTATOR, by=owner)
+    tools.login(page, live_server, owner)
+    page.goto(f"{live_server.url}/p/desk/people")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Remove anna@example.org").click()
+    assert project.memberships.filter(user=anna).exists()
+
+
+def test_pages_that_are_not_there(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    page.watched.expect(404)  # type: ignore[attr-defined]
+    page.goto(f"{live_server.url}/p/nothing/")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    tools.shoot(page, "not-found")
+
+
+def test_a_failed_fragment_says_why(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    page.watched.expect(404)  # type: ignore[attr-defined]
+    page.evaluate("htmx.ajax('GET', '/p/nothing/', {target: '#main', swap: 'none'})")
+    expect(page.locator("#toasts")).to_contain_text("There is nothing here, or it is not yours to see.")
+
+
+def test_the_api_page(page: Page, live_server: Any, tools: Any, project: Project) -> None:
+    page.goto(f"{live_server.url}/api/v1/docs")
+    expect(page.get_by_role("heading", level=1)).to_have_text("The JSON API")
+    tools.shoot(page, "api")
+
+
+def test_without_a_script_the_forms_still_work(
+    open_page: Callable[..., Page], live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    anna, _ = services.create_user(email="anna@example.org")
+    services.set_member(project=project, user=anna, role=Role.ANNOTATOR, by=owner)
+    plain = open_page(java_script_enabled=False)
+    tools.login(plain, live_server, owner)
+    plain.goto(f"{live_server.url}/p/desk/people")
+    row = plain.get_by_role("row").filter(has_text="anna@example.org")
+    row.get_by_role("combobox").select_option("reviewer")
+    row.get_by_role("button", name="Change").click()
+    expect(plain.get_by_role("status")).to_contain_text("is now reviewer")

@@ -1,0 +1,66 @@
+"""A home and a database for the whole run: yours by DATABASE_URL, else an embedded PostgreSQL made here and removed.
+
+This happens when the file is loaded: pytest imports the conftest files below this one, and with them models, before
+any hook of ours could run.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import django
+import pytest
+
+from apps.core import embedded
+
+_made: list[embedded.Server | Path] = []
+
+
+def _prepare() -> None:
+    """Workers of xdist inherit the controller's environment, and have a home of their own within its."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None:
+        home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
+        home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
+        _made.append(home)
+        os.environ["TOUCHSTONE_HOME"] = str(home)
+        if not os.environ.get("DATABASE_URL"):
+            server = embedded.start(home, durable=False)
+            _made.insert(0, server)
+            os.environ["DATABASE_URL"] = server.url
+    else:
+        os.environ["TOUCHSTONE_HOME"] = str(Path(os.environ["TOUCHSTONE_HOME"]) / worker)
+    os.environ["CELERY_BROKER_URL"] = "memory://"  # tests of nudges name a real broker
+    os.environ["DJANGO_SETTINGS_MODULE"] = "apps.config.settings"
+    django.setup()
+
+
+_prepare()
+
+
+def pytest_unconfigure() -> None:
+    while _made:
+        made = _made.pop(0)
+        if isinstance(made, Path):
+            shutil.rmtree(made)
+        else:
+            made.stop()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def fast_passwords() -> Iterator[None]:
+    from django.test import override_settings
+
+    with override_settings(PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"]):
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of real data, by TOUCHSTONE_DATA; tests that need it are skipped in words where it is absent."""
+    folder = Path(os.environ.get("TOUCHSTONE_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    if not folder.is_dir():
+        pytest.skip(f"needs the data sets in {folder} (TOUCHSTONE_DATA)")
+    return folder

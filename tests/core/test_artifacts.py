@@ -1,0 +1,82 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.storage import InMemoryStorage, storages
+
+from apps.core import artifacts
+from apps.core.errors import DomainError, NotFound
+
+
+class Remote(InMemoryStorage):
+    """As S3: what is below a prefix exists, the prefix does not."""
+
+    def exists(self, name: str) -> bool:
+        try:
+            self.open(name).close()
+        except (FileNotFoundError, IsADirectoryError):
+            return False
+        return True
+
+
+@pytest.fixture(params=["folder", "remote"])
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store with local paths, and one without (as S3 is)."""
+    settings.HOME = tmp_path / "home"
+    if request.param == "remote":
+        remote = Remote()
+        monkeypatch.setattr(artifacts, "_storage", lambda: remote)
+        monkeypatch.setattr(artifacts, "_local_path", lambda name: None)
+    else:
+        from django.core.files.storage import FileSystemStorage
+
+        local = FileSystemStorage(location=tmp_path / "store")
+        monkeypatch.setattr(artifacts, "_storage", lambda: local)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "tree" / "deep").mkdir(parents=True)
+    (tmp_path / "tree" / "a.txt").write_text("a")
+    (tmp_path / "tree" / "deep" / "b.bin").write_bytes(b"\0b")
+    return tmp_path / "tree"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_tree_comes_back_as_it_was(tree: Path) -> None:
+    artifacts.store_tree(tree, "models/1")
+    staged = artifacts.stage("models/1")
+    files = {
+        path.relative_to(staged).as_posix(): path.read_bytes() for path in staged.rglob("*") if path.is_file()
+    }
+    assert files == {"a.txt": b"a", "deep/b.bin": b"\0b"}
+    artifacts.delete_tree("models/1")
+    with pytest.raises(NotFound, match="models/1 is not in the store"):
+        artifacts.stage("models/1")
+
+
+@pytest.mark.usefixtures("store")
+def test_a_file_is_replaced_under_its_name(tree: Path, tmp_path: Path) -> None:
+    artifacts.store_file(tree / "a.txt", "uploads/x")
+    (tmp_path / "other").write_text("other")
+    artifacts.store_file(tmp_path / "other", "uploads/x")
+    assert artifacts.stage("uploads/x").read_text() == "other"
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("name", ["", "/etc/passwd", "../out", "a/../../b"])
+def test_names_stay_in_the_store(name: str) -> None:
+    with pytest.raises(DomainError, match="is no name for an artifact"):
+        artifacts.stage(name)
+
+
+@pytest.mark.usefixtures("store")
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DomainError, match="nothing to store"):
+        artifacts.store_tree(tmp_path, "empty/1")
+
+
+def test_the_configured_store_is_the_homes() -> None:
+    assert artifacts._storage() is storages["artifacts"]

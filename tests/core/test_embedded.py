@@ -1,0 +1,185 @@
+import fcntl
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from apps.core import embedded
+from apps.core.errors import DomainError
+from tests.core.homes import open_home
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """A home whose server was started and stopped once."""
+    with open_home() as home:
+        embedded.start(home, durable=False).stop()
+        yield home
+
+
+@pytest.fixture
+def server(home: Path) -> Iterator[embedded.Server]:
+    server = embedded.start(home, durable=False)
+    yield server
+    server.stop()
+
+
+def test_secrets_are_their_owners_alone(home: Path) -> None:
+    embedded.secret_key(home)
+    for name in ("secret_key", "postgres.json", "postgres.lock"):
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o600, name
+    assert stat.S_IMODE((home / "postgres").stat().st_mode) == 0o700
+
+
+def test_it_answers_with_the_password_only(server: embedded.Server) -> None:
+    with psycopg.connect(server.url) as db:
+        assert db.execute("SELECT current_database(), current_setting('max_connections')").fetchone() == (
+            "touchstone",
+            "200",
+        )
+        names = {name for (name,) in db.execute("SELECT datname FROM pg_database")}
+    assert {embedded.DATABASE, embedded.BROKER_DATABASE} <= names
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(server.url.replace(server.connection.password, "guess"))
+
+
+def test_it_listens_on_loopback_alone_and_has_no_socket_file(server: embedded.Server) -> None:
+    with psycopg.connect(server.url) as db:
+        settings = ("listen_addresses", "unix_socket_directories", "password_encryption")
+        values = [db.execute("SELECT current_setting(%s)", (name,)).fetchone() for name in settings]
+    assert values == [("127.0.0.1",), ("",), ("scram-sha-256",)]
+
+
+def test_a_second_start_attaches_and_its_stop_stops_nothing(server: embedded.Server) -> None:
+    second = embedded.start(server.home)
+    assert second.process is None
+    assert second.url == server.url
+    second.stop()
+    assert embedded.attach(server.home).answers()
+
+
+def test_what_was_committed_survives_a_kill(home: Path) -> None:
+    first = embedded.start(home)
+    with psycopg.connect(first.url) as db:
+        db.execute("CREATE TABLE kept (n int)")
+        db.execute("INSERT INTO kept VALUES (7)")
+    assert first.process is not None
+    first.process.kill()
+    second = embedded.start(home)
+    try:
+        assert second.process is not None
+        with psycopg.connect(second.url) as db:
+            assert db.execute("SELECT n FROM kept").fetchone() == (7,)
+    finally:
+        second.stop()
+        first.process.wait()
+
+
+def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(home: Path) -> None:
+    data = Path(embedded._read_connection(home).data)  # type: ignore[union-attr]
+    (data / "postmaster.pid").write_text(f"{os.getpid()}\n{data}\n0\n5432\n\n127.0.0.1\n  1 2\nready   \n")
+    server = embedded.start(home, durable=False)
+    try:
+        assert server.process is not None
+    finally:
+        server.stop()
+
+
+def test_a_port_taken_meanwhile_is_exchanged(home: Path) -> None:
+    before = embedded._read_connection(home)
+    assert before is not None
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", before.port))
+        taken.listen()
+        server = embedded.start(home, durable=False)
+    try:
+        assert server.connection.port != before.port
+        assert embedded.database_url(home) == server.url
+    finally:
+        server.stop()
+
+
+def test_stopping_does_not_wait_for_open_connections(home: Path) -> None:
+    server = embedded.start(home, durable=False)
+    with psycopg.connect(server.url) as db:
+        server.stop(patience=10)
+        assert server.process is not None
+        assert server.process.returncode == 0
+        with pytest.raises(psycopg.OperationalError):
+            db.execute("SELECT 1")
+
+
+def test_a_home_held_by_something_that_does_not_answer_is_refused_in_words(home: Path) -> None:
+    with (home / "postgres.lock").open("r+") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(DomainError, match=r"Another process holds .*postgres.lock.*use another home"):
+            embedded.start(home, patience=0.2)
+
+
+def test_before_the_first_start_everything_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with pytest.raises(DomainError, match=r"There is no database in .*Start one with"):
+        embedded.require(home)
+    with pytest.raises(psycopg.OperationalError, match=r"no-database-yet--run-manage\.py-up"):
+        psycopg.connect(embedded.database_url(home))
+    assert embedded.broker_url(home).startswith("sqla+postgresql+psycopg://")
+    assert not home.exists()
+
+
+def test_a_stopped_one_says_so(home: Path) -> None:
+    with pytest.raises(DomainError, match=r"is not running\. Start it with"):
+        embedded.require(home)
+
+
+def test_the_secret_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        secrets = set(pool.map(embedded.secret_key, [tmp_path / "new"] * 8))
+    assert len(secrets) == 1
+    assert len(secrets.pop()) > 60
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["secret_key"]
+
+
+@pytest.mark.skipif(
+    os.geteuid() != 0, reason="only root's homes can be closed to the user PostgreSQL runs as"
+)
+def test_a_home_its_user_cannot_enter_stays_closed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    server = embedded.start(tmp_path, durable=False)
+    data = Path(server.connection.data)
+    try:
+        assert server.answers()
+        assert not data.is_relative_to(tmp_path)
+        assert stat.S_IMODE(data.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    finally:
+        server.stop()
+        shutil.rmtree(data.parent)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root needs to stage binaries for another user")
+def test_binaries_their_user_cannot_reach_are_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from apps.core import binaries
+
+    installed, stages = binaries._package(), tmp_path / "closed"
+    stages.mkdir(mode=0o700)
+    package = stages / installed.name
+    package.symlink_to(installed)  # the same files, by a way only root can go
+    libraries = installed.with_name(f"{installed.name}.libs")
+    (stages / libraries.name).symlink_to(libraries)
+    monkeypatch.setattr(binaries, "_package", lambda: package)
+    with open_home() as home:
+        monkeypatch.setattr(binaries, "_STAGES", (home / "stages",))
+        runner = binaries.find_runner()
+        assert runner.bin.is_relative_to(home / "stages")
+        server = embedded.start(home / "in", durable=False)
+        try:
+            assert server.answers()
+        finally:
+            server.stop()

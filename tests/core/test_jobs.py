@@ -1,0 +1,177 @@
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.accounts.models import Project
+from apps.core import jobs
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+
+
+def _orphan(job: Snapshot) -> None:
+    silent_since = timezone.now() - jobs.ORPHANED_AFTER - timedelta(seconds=1)
+    Snapshot.objects.filter(pk=job.pk).update(heartbeat_at=silent_since)
+
+
+@pytest.mark.django_db
+def test_the_oldest_is_claimed_first_and_only_once(project: Project, job: Snapshot) -> None:
+    second = Snapshot.objects.create(project=project, name="second", version=1)
+    first_claim, second_claim = jobs.claim_next(Snapshot), jobs.claim_next(Snapshot)
+    assert [first_claim, second_claim, jobs.claim_next(Snapshot)] == [job, second, None]
+    assert first_claim is not None
+    job.refresh_from_db()
+    assert (job.state, job.attempt, job.started_at) == (JobState.RUNNING, 1, first_claim.started_at)
+    assert job.heartbeat_at is not None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_claimers_at_once_never_get_the_same_row(project: Project) -> None:
+    Snapshot.objects.bulk_create(
+        Snapshot(project=project, name="many", version=number) for number in range(60)
+    )
+    start = threading.Barrier(6)
+
+    def claim_all() -> list[int]:
+        start.wait()
+        claimed = []
+        while (job := jobs.claim_next(Snapshot)) is not None:
+            claimed.append(job.pk)
+        connection.close()
+        return claimed
+
+    with ThreadPoolExecutor(6) as pool:
+        claims = [future.result() for future in [pool.submit(claim_all) for _ in range(6)]]
+    claimed = [pk for claim in claims for pk in claim]
+    assert len(claimed) == len(set(claimed)) == 60
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_row_somebody_is_claiming_is_skipped_not_waited_for(job: Snapshot) -> None:
+    locked, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with transaction.atomic():
+            Snapshot.objects.select_for_update().get(pk=job.pk)
+            locked.set()
+            done.wait(10)
+        connection.close()
+
+    with ThreadPoolExecutor(1) as pool:
+        holder = pool.submit(hold)
+        assert locked.wait(10)
+        assert jobs.claim_next(Snapshot) is None
+        done.set()
+        holder.result()
+    assert jobs.claim_next(Snapshot) == job
+
+
+@pytest.mark.django_db
+def test_an_orphan_is_claimed_again_and_its_first_attempt_writes_nothing(job: Snapshot) -> None:
+    first = jobs.claim_next(Snapshot)
+    assert first is not None
+    assert jobs.claim_next(Snapshot) is None
+    _orphan(job)
+    second = jobs.claim_next(Snapshot)
+    assert second is not None
+    assert second.attempt == 2
+    assert second.started_at == first.started_at
+    with pytest.raises(jobs.ClaimLost):
+        jobs.beat(first, progress={"done": 9})
+    with pytest.raises(jobs.ClaimLost), jobs.fenced(first):
+        pytest.fail("the lost attempt was let in")
+    with pytest.raises(jobs.ClaimLost):
+        jobs.finish(first, JobState.SUCCEEDED)
+    job.refresh_from_db()
+    assert (job.state, job.attempt, job.progress) == (JobState.RUNNING, 2, {})
+    jobs.finish(second, JobState.SUCCEEDED, records={"pairwise": 3})
+    assert (second.state, second.records, second.is_finished) == (JobState.SUCCEEDED, {"pairwise": 3}, True)
+
+
+@pytest.mark.django_db
+def test_a_beating_job_is_nobodys_orphan(job: Snapshot) -> None:
+    claimed = jobs.claim_next(Snapshot)
+    assert claimed is not None
+    _orphan(job)
+    assert jobs.beat(claimed, progress={"done": 1}) is False
+    assert jobs.claim_next(Snapshot) is None
+    job.refresh_from_db()
+    assert job.progress == {"done": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_a_fence_holds_cannot_be_claimed_meanwhile(job: Snapshot) -> None:
+    claimed = jobs.claim_next(Snapshot)
+    assert claimed is not None
+    _orphan(job)
+
+    def claim() -> Snapshot | None:
+        try:
+            return jobs.claim_next(Snapshot)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as pool, jobs.fenced(claimed):
+        assert pool.submit(claim).result() is None
+
+
+@pytest.mark.django_db
+def test_cancelling_a_queued_job_ends_it(job: Snapshot) -> None:
+    jobs.request_cancel(job)
+    assert job.state == JobState.CANCELLED
+    assert job.finished_at is not None
+    assert jobs.claim_next(Snapshot) is None
+
+
+@pytest.mark.django_db
+def test_cancelling_a_running_job_tells_it_at_its_next_heartbeat(job: Snapshot) -> None:
+    claimed = jobs.claim_next(Snapshot)
+    assert claimed is not None
+    jobs.request_cancel(job)
+    assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
+    assert jobs.beat(claimed) is True
+    jobs.finish(claimed, JobState.CANCELLED)
+    jobs.requeue(job)
+    assert (job.state, job.cancel_requested, job.finished_at) == (JobState.QUEUED, False, None)
+    again = jobs.claim_next(Snapshot)
+    assert again is not None
+    assert again.attempt == 2
+
+
+@pytest.mark.django_db
+def test_a_cancelled_orphan_is_ended_and_the_next_one_claimed(project: Project, job: Snapshot) -> None:
+    assert jobs.claim_next(Snapshot) == job
+    jobs.request_cancel(job)
+    _orphan(job)
+    following = Snapshot.objects.create(project=project, name="second", version=1)
+    assert jobs.claim_next(Snapshot) == following
+    job.refresh_from_db()
+    assert (job.state, job.attempt) == (JobState.CANCELLED, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot) -> None:
+    claimed = jobs.claim_next(Snapshot)
+    assert claimed is not None
+    _orphan(job)
+    with jobs.heart(claimed, every=0.01) as heart:
+        heart.check()
+        jobs.request_cancel(job)
+        assert heart.cancelled.wait(10)
+        with pytest.raises(jobs.Cancelled):
+            heart.check()
+    assert jobs.claim_next(Snapshot) is None
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_heart_hears_that_the_claim_is_lost(job: Snapshot) -> None:
+    claimed = jobs.claim_next(Snapshot)
+    assert claimed is not None
+    with jobs.heart(claimed, every=0.01) as heart:
+        Snapshot.objects.filter(pk=job.pk).update(attempt=2)
+        assert heart.lost.wait(10)
+        with pytest.raises(jobs.ClaimLost):
+            heart.check()

@@ -1,0 +1,45 @@
+"""Feedback for tests: comparisons of short texts, imported as anybody would."""
+
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from apps.accounts.models import Membership, Project, User
+from apps.annotation.feedback.services import import_feedback
+from apps.datasets.freezing import build_snapshot
+from apps.datasets.models import Snapshot
+from apps.datasets.services import freeze_snapshot
+
+
+def pair(task: str, *, choice: str = "a", annotator: str = "ann", **fields: Any) -> dict[str, Any]:
+    """A comparison of a long and careful answer (a) with a rude one (b)."""
+    return {
+        "task": {"id": task, "instruction": f"Please help me with {task}."},
+        "a": {
+            "prompt": f"Please help me with {task}.",
+            "response": f"Gladly: {task} is done, and I checked it.",
+        },
+        "b": {"prompt": f"Please help me with {task}.", "response": f"No. {task} is your problem."},
+        "choice": choice,
+        "annotator": annotator,
+        **fields,
+    }
+
+
+def import_pairs(project: Project, pairs: Iterable[dict[str, Any]]) -> None:
+    stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in pairs).encode())
+    result = import_feedback(project=project, stream=stream, format="pairs", by=None)
+    assert not result.rejected, result.rejected
+
+
+def freeze(project: Project, name: str = "first", **options: Any) -> Snapshot:
+    return build_snapshot(freeze_snapshot(project=project, name=name, by=None, claimed=True, **options))
+
+
+def member(project: Project, email: str, role: str) -> User:
+    user = User(email=email)
+    user.set_password("correct horse battery")
+    user.save()
+    Membership.objects.create(project=project, user=user, role=role)
+    return user

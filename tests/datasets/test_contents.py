@@ -1,0 +1,72 @@
+import pytest
+from msgspec.structs import replace
+
+from apps.datasets.contents import Reliability, content_hash, digest_of, is_usable_pair
+from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
+
+
+def trajectory(text: str, **fields: object) -> Trajectory:
+    step = Step(source="agent", message=(Part(text=text),))
+    return Trajectory(steps=(step,), task=Task(id="t"), **fields)  # type: ignore[arg-type]
+
+
+def preference(
+    annotator: str = "ann", choice: str = "a", item: str = "1", **fields: object
+) -> PreferenceRecord:
+    return PreferenceRecord(
+        a=trajectory("yes"),
+        b=trajectory("no"),
+        choice=choice,  # type: ignore[arg-type]
+        annotator=annotator,
+        item=item,
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def test_the_digest_knows_nothing_of_row_ids_and_other_records() -> None:
+    one = preference()
+    moved = replace(one, a=trajectory("yes", id="4711"), reliability=0.5)
+    assert digest_of(one) == digest_of(moved)
+
+
+def test_the_digest_sees_what_was_said() -> None:
+    one = preference()
+    others = [
+        preference(choice="b"),
+        preference(annotator="ben"),
+        preference(strength=2),
+        preference(criterion="polite"),
+        replace(one, a=trajectory("yes!")),
+        replace(one, a=trajectory("yes", success=True)),
+        replace(one, a=one.b, b=one.a),
+    ]
+    assert len({digest_of(each) for each in [one, *others]}) == len(others) + 1
+
+
+def test_the_hash_is_of_sets_in_splits() -> None:
+    first, second = digest_of(preference()), digest_of(preference(choice="b"))
+    hashed = content_hash({"train": [first, second], "test": []})
+    assert hashed == content_hash({"test": [], "train": [second, first]})
+    assert hashed != content_hash({"train": [first], "test": [second]})
+    assert hashed != content_hash({"train": [first, second, second], "test": []})
+
+
+def test_reliability_is_leave_one_out() -> None:
+    # Item 1: a a b, so ann and ben agree with the majority of the others only where there is one: cid faces a, a.
+    # Item 2: a a a a; everybody agrees. Item 3: two annotators, which says nothing.
+    reliability = Reliability()
+    for item, choices in {"1": "aab", "2": "aaaa", "3": "ab"}.items():
+        for name, choice in zip(["ann", "ben", "cid", "dov"], choices, strict=False):
+            reliability.add(preference(annotator=name, choice=choice, item=item))
+    # Item 1: ann's others are a, b: no majority; ben's the same; cid's are a, a: disagrees.
+    assert reliability.shares() == {"ann": 1.0, "ben": 1.0, "cid": pytest.approx(0.5), "dov": 1.0}
+
+
+@pytest.mark.parametrize("choice", ["a", "b", "tie", "both_bad"])
+def test_every_choice_can_be_used(choice: str) -> None:
+    assert is_usable_pair(preference(choice=choice))
+
+
+def test_what_cannot_be_used() -> None:
+    assert not is_usable_pair(preference(criterion="polite"))
+    assert not is_usable_pair(replace(preference(), b=trajectory("yes", id="another row")))

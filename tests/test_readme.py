@@ -1,0 +1,20 @@
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_settings_table_names_every_variable_and_no_other():
+    code = "".join(path.read_text() for path in (ROOT / "apps").rglob("*.py"))
+    read = set(re.findall(r'env_\w+\(\s*"([A-Z0-9_]+)"', code))
+    table = (ROOT / "README.md").read_text().split("## Settings")[1].split("## Developing")[0]
+    assert set(re.findall(r"`((?:TOUCHSTONE|DATABASE|CELERY)_[A-Z0-9_]+)`", table)) == read
+
+
+def test_the_tree_names_what_is_there():
+    tree = (ROOT / "README.md").read_text().split("## The tree")[1].split("```")[1]
+    top = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
+    named = set(re.findall(r"(\w+)/", tree))
+    assert top <= named
+    assert {path.parent.name for path in (ROOT / "apps").glob("*/__init__.py")} <= named
+    assert {path.parent.name for path in (ROOT / "workers").glob("*/__init__.py")} <= named

@@ -1,0 +1,47 @@
+from pathlib import Path
+
+import pytest
+from pytest_django import Settings
+
+from apps.accounts.models import Project, User
+from apps.datasets.models import Snapshot
+from apps.training import runner
+from tests.datasets.feedback import freeze, import_pairs, member, pair
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Settings, tmp_path: Path) -> None:
+    settings.HOME = tmp_path  # run directories are named after rows, whose numbers come again
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(slug="desk", name="Desk")
+
+
+@pytest.fixture
+def snapshot(project: Project) -> Snapshot:
+    import_pairs(project, [pair(f"task-{n}") for n in range(12)])
+    return freeze(project)
+
+
+@pytest.fixture
+def rose(project: Project) -> User:
+    return member(project, "rose@example.org", "researcher")
+
+
+@pytest.fixture
+def ann(project: Project) -> User:
+    return member(project, "ann@example.org", "annotator")
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    return member(Project.objects.create(slug="elsewhere", name="Elsewhere"), "eve@example.org", "owner")
+
+
+@pytest.fixture
+def fake_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "CHILD", "tests.training.fake_child")
+    monkeypatch.setattr(runner, "TICK", 0.02)
+    monkeypatch.setattr(runner, "HEARTBEAT_SECONDS", 0.05)

@@ -1,0 +1,230 @@
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from apps.core.artifacts import stage
+from apps.core.jobs import ClaimLost, JobState, claim_next, request_cancel
+from apps.datasets.models import Snapshot
+from apps.training import children, runner, services, tasks
+from apps.training.models import RewardModel, Run
+from apps.training.selectors import events_after, run_folder
+from tests.training import fake_child as child
+
+pytestmark = [pytest.mark.usefixtures("fake_child")]
+
+
+def claimed(snapshot: Snapshot, behaviour: float = child.COMPLETE) -> Run:
+    services.start_run(
+        project=snapshot.project,
+        snapshot=snapshot,
+        recipe={"label_smoothing": behaviour},
+        name="polite",
+        by=None,
+    )
+    run = claim_next(Run)
+    assert run is not None
+    return run
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_run_that_goes_well_becomes_a_model(snapshot: Snapshot) -> None:
+    run = claimed(snapshot)
+    runner.execute(run)
+    model = RewardModel.objects.get()
+    assert (str(model), model.run, model.manifest["objective"]) == ("desk/polite@1", run, "bradley_terry")
+    assert (stage(model.artifact) / "model.safetensors").read_bytes() == b"weights"
+    run.refresh_from_db()
+    assert (run.state, run.report, run.error) == (JobState.SUCCEEDED, child.REPORT, "")
+    assert [event["step"] for event in events_after(run)] == [1, 2, 3]
+    assert run.log_tail == "three steps done\n"
+
+
+def test_the_child_gets_data_and_config_but_no_secret(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    run = claimed(snapshot)
+    runner.execute(run)
+    folder = run_folder(run)
+    seen = json.loads((folder / "environment.json").read_text())
+    assert seen["OMP_NUM_THREADS"] == "1"
+    assert not {"DATABASE_URL", "CELERY_BROKER_URL", "TOUCHSTONE_HOME", "HF_TOKEN"} & seen.keys()
+    assert "secret" not in json.dumps(seen)
+    for split in ("train", "validation", "test"):
+        assert (folder / "data" / f"{split}.jsonl.zst").read_bytes() == (
+            stage(snapshot.artifact) / f"{split}.jsonl.zst"
+        ).read_bytes()
+    config = json.loads((folder / "config.json").read_text())
+    assert (config["recipe"], config["seed"], config["attempt"]) == (run.recipe, run.seed, 1)
+
+
+def test_a_refusal_is_the_childs_sentence(snapshot: Snapshot) -> None:
+    run = claimed(snapshot, child.REFUSE)
+    runner.execute(run)
+    assert (run.state, run.error) == (JobState.FAILED, "The training split has one pair; freeze more.")
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "said"), [(child.CRASH, "ended with status 1"), (child.DIE, "was ended by SIGKILL")]
+)
+def test_a_crash_has_a_reference_and_a_log(snapshot: Snapshot, behaviour: float, said: str) -> None:
+    run = claimed(snapshot, behaviour)
+    runner.execute(run)
+    assert run.state == JobState.FAILED
+    assert said in run.error
+    assert "reference" in run.error
+    assert "ZeroDivisionError" not in run.error
+    assert run.events.count() == 3
+    assert not RewardModel.objects.exists()
+
+
+def test_a_child_stopped_from_outside_can_be_resumed(snapshot: Snapshot) -> None:
+    run = claimed(snapshot, child.STOP)
+    runner.execute(run)
+    assert run.state == JobState.FAILED
+    assert "Resume goes on" in run.error
+    services.resume_run(run=run, by=None)
+    assert claim_next(Run) == run
+
+
+def test_what_an_earlier_attempt_finished_is_not_done_again(snapshot: Snapshot) -> None:
+    run = claimed(snapshot)
+    folder = run_folder(run)
+    runner.prepare(run, folder)
+    (folder / "model").mkdir()
+    (folder / "model" / "touchstone.json").write_text("{}")
+    (folder / "report.json").write_text("{}")
+    (folder / "manifest.json").write_text("{}")
+    runner.execute(run)
+    assert run.state == JobState.SUCCEEDED
+    assert not (folder / "pid").exists()
+
+
+def test_a_folder_of_another_database_is_not_taken_for_ours(snapshot: Snapshot) -> None:
+    run = claimed(snapshot)
+    folder = run_folder(run)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"run": "run 1 of last year"}')
+    (folder / "manifest.json").write_text("{}")
+    runner.execute(run)
+    assert RewardModel.objects.get().manifest["objective"] == "bradley_terry"
+    assert (folder / "pid").exists()
+
+
+def test_a_bug_of_ours_fails_the_run_with_a_reference(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(run: Run, folder: Path) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runner, "prepare", broken)
+    run = claimed(snapshot)
+    tasks.execute(run)
+    run.refresh_from_db()
+    assert run.state == JobState.FAILED
+    assert "the log has it under" in run.error
+
+
+def test_a_worker_takes_one_run_after_the_other(snapshot: Snapshot) -> None:
+    for _ in range(2):
+        services.start_run(project=snapshot.project, snapshot=snapshot, recipe="bradley-terry", by=None)
+    tasks.advance_runs()
+    assert list(Run.objects.values_list("state", flat=True)) == [JobState.SUCCEEDED] * 2
+    assert sorted(RewardModel.objects.values_list("version", flat=True)) == [1, 2]
+
+
+def in_background(run: Run) -> tuple[threading.Thread, list[BaseException]]:
+    """The run executed as a worker of its own would."""
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            runner.execute(run)
+        except BaseException as error:
+            raised.append(error)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until((run_folder(run) / "pid").exists)
+    return thread, raised
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWhileItRuns:
+    def test_cancel_lets_the_child_write_a_checkpoint_and_resume_goes_on(self, snapshot: Snapshot) -> None:
+        run = claimed(snapshot, child.WAIT)
+        thread, raised = in_background(run)
+        until(lambda: run.events.count() == 3)
+        request_cancel(Run.objects.get(pk=run.pk))
+        thread.join(20)
+        assert not raised
+        run.refresh_from_db()
+        assert (run.state, run.error) == (JobState.CANCELLED, "")
+        assert (run_folder(run) / "checkpoints" / "last").exists()
+        services.resume_run(run=run, by=None)
+        tasks.advance_runs()
+        run.refresh_from_db()
+        assert (run.state, run.attempt) == (JobState.SUCCEEDED, 2)
+        assert RewardModel.objects.get().run == run
+
+    def test_a_lost_claim_kills_the_child_and_writes_nothing(self, snapshot: Snapshot) -> None:
+        run = claimed(snapshot, child.WAIT)
+        thread, raised = in_background(run)
+        pid = int((run_folder(run) / "pid").read_text())
+        Run.objects.filter(pk=run.pk).update(attempt=2)
+        thread.join(20)
+        assert [type(error) for error in raised] == [ClaimLost]
+        assert not is_alive(pid)
+        run.refresh_from_db()
+        assert (run.state, run.attempt) == (JobState.RUNNING, 2)
+
+    def test_kill_9_of_the_child(self, snapshot: Snapshot) -> None:
+        run = claimed(snapshot, child.WAIT)
+        thread, raised = in_background(run)
+        os.kill(int((run_folder(run) / "pid").read_text()), signal.SIGKILL)
+        thread.join(20)
+        assert not raised
+        run.refresh_from_db()
+        assert run.state == JobState.FAILED
+        assert "SIGKILL" in run.error
+
+    def test_the_heart_beats_and_progress_is_shown(self, snapshot: Snapshot) -> None:
+        run = claimed(snapshot, child.WAIT)
+        begun = run.heartbeat_at
+        thread, _ = in_background(run)
+        until(lambda: Run.objects.get(pk=run.pk).progress.get("done") == 3)
+        assert begun is not None
+        until(lambda: (Run.objects.get(pk=run.pk).heartbeat_at or begun) > begun)
+        assert Run.objects.get(pk=run.pk).progress == {"done": 3, "total": 3, "note": "20 pairs/s"}
+        request_cancel(Run.objects.get(pk=run.pk))
+        thread.join(20)
+
+
+def test_how_it_ended_in_words() -> None:
+    assert children.how_it_ended(1) == "ended with status 1"
+    assert children.how_it_ended(-15) == "was ended by SIGTERM"

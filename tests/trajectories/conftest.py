@@ -1,0 +1,73 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import Membership, Project, Role, Scope, User
+from apps.accounts.services import create_api_key
+
+
+@pytest.fixture(autouse=True)
+def artifacts(settings: Any, tmp_path: Path) -> None:
+    """Artifacts of each test in a folder of its own."""
+    store = {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": tmp_path / "artifacts"},
+    }
+    settings.STORAGES = settings.STORAGES | {"artifacts": store}
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(slug="desk", name="Desk")
+
+
+def member(project: Project, email: str, role: Role) -> User:
+    user = User.objects.create(email=email)
+    Membership.objects.create(project=project, user=user, role=role)
+    return user
+
+
+@pytest.fixture
+def rose(project: Project, client: Client) -> User:
+    """A researcher, logged in."""
+    user = member(project, "rose@example.org", Role.RESEARCHER)
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def annotator_client(project: Project) -> Client:
+    client = Client()
+    client.force_login(member(project, "ann@example.org", Role.ANNOTATOR))
+    return client
+
+
+@pytest.fixture
+def stranger_client(db: None) -> Client:
+    elsewhere = Project.objects.create(slug="elsewhere", name="Elsewhere")
+    client = Client()
+    client.force_login(member(elsewhere, "eve@example.org", Role.OWNER))
+    return client
+
+
+@pytest.fixture
+def key(project: Project) -> dict[str, str]:
+    """Headers of a key with the scope ingest."""
+    _, secret = create_api_key(project=project, scopes=[Scope.INGEST])
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def record(number: int = 0, **fields: Any) -> dict[str, Any]:
+    """An OpenAI record; different numbers are different content."""
+    messages = [
+        {"role": "user", "content": f"What is {number} + 1?"},
+        {"role": "assistant", "content": f"It is {number + 1}."},
+    ]
+    return {"task": {"id": f"task-{number}"}, "messages": messages} | fields
+
+
+def lines(*records: Any) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in records)

@@ -1,0 +1,126 @@
+import gzip
+import io
+import json
+import tracemalloc
+
+import pytest
+import zstandard
+
+from apps.trajectories.formats.stream import Record, read_records
+from tests.trajectories.conftest import lines, record
+
+LIMIT = 2**20
+
+
+def read(data: bytes, limit: int = LIMIT) -> list[Record]:
+    return list(read_records(io.BytesIO(data), limit=limit))
+
+
+MANY = [record(number) for number in range(1000)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        lines(*MANY),
+        json.dumps(MANY).encode(),
+        json.dumps(MANY, indent=2).encode(),
+        b"\xef\xbb\xbf" + lines(*MANY).replace(b"\n", b"\r\n"),
+        b"\n".join(json.dumps(one, indent=1).encode() for one in MANY),
+        gzip.compress(lines(*MANY)),
+        zstandard.compress(json.dumps(MANY).encode()),
+    ],
+    ids=["lines", "array", "indented", "crlf-bom", "documents", "gzip", "zstd"],
+)
+def test_every_shape_gives_the_same_records(data: bytes) -> None:
+    found = read(data)
+    assert [one.error for one in found if one.error] == []
+    assert [one.document for one in found] == MANY
+
+
+def test_raw_bytes_are_the_records_own() -> None:
+    odd = b'{"prompt": "\\u00e9",  "response":"\xc3\xa9", "x": 1.10, "x": 12345678901234567890.5}'
+    assert [one.raw for one in read(b"[ " + odd + b" ,\n" + odd + b"]")] == [odd, odd]
+    assert [one.raw.strip() for one in read(odd + b"\n" + odd)] == [odd, odd]
+
+
+def test_a_list_of_messages_is_one_record() -> None:
+    messages = record()["messages"]
+    assert [one.document for one in read(json.dumps(messages, indent=1).encode())] == [messages]
+    assert [one.document for one in read(lines(messages, messages))] == [messages, messages]
+
+
+def test_a_bad_line_is_named_and_the_others_are_read() -> None:
+    broken = lines(*MANY).splitlines(keepends=True)
+    broken[516] = b'{"id": nope}\n'
+    found = read(b"".join(broken))
+    assert [(one.line, str(one.error)) for one in found if one.error] == [
+        (517, "not valid JSON: Expecting value at column 8.")
+    ]
+    assert len(found) == 1000
+
+
+def test_a_bad_element_ends_the_array_with_its_line_and_pointer() -> None:
+    broken = [json.dumps(one) for one in MANY]
+    broken[516] = '{"id": nope}'
+    last = read(("[" + ",\n".join(broken) + "]").encode())[-1]
+    assert (last.line, last.pointer) == (517, "/516")
+    assert "not valid JSON" in str(last.error)
+
+
+@pytest.mark.parametrize("cut", [1, 100, 5000])
+def test_a_cut_array_says_so(cut: int) -> None:
+    assert "not valid JSON" in str(read(json.dumps(MANY).encode()[:-cut])[-1].error)
+
+
+def test_a_record_over_the_limit_is_refused_and_the_next_is_read() -> None:
+    data = lines(record(1), record(2, note="x" * 5000), record(3))
+    found = read(data, limit=2000)
+    assert [(one.line, one.error is None) for one in found] == [(1, True), (2, False), (3, True)]
+    assert "TOUCHSTONE_MAX_RECORD_MB" in str(found[1].error)
+    huge = b'[{"a": "' + b"x" * (4 * 2**20) + b'"}]'
+    assert "TOUCHSTONE_MAX_RECORD_MB" in str(read(huge)[-1].error)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b"[]", b" [ ] "])
+def test_nothing_gives_nothing(data: bytes) -> None:
+    assert read(data) == []
+
+
+def test_what_is_no_utf8_and_what_is_damaged_is_said() -> None:
+    assert "UTF-8" in str(read(b'{"a": "\xff"}\n')[0].error)
+    assert "UTF-8" in str(read(b'[{"a": "\xff"}]')[0].error)
+    whole = gzip.compress(lines(*MANY))
+    assert "damaged" in str(read(whole[: len(whole) // 2])[-1].error)
+
+
+def test_hostile_depth_and_digits_are_errors_and_no_crash() -> None:
+    assert "nested too deeply" in str(read(b'{"a": ' + b"[" * 100_000 + b"\n")[0].error)
+    assert read(b"[" + b"[" * 100_000 + b"]")[0].error is not None
+    assert "readable" in str(read(b'{"a": ' + b"9" * 5000 + b"}")[0].error)
+
+
+@pytest.mark.parametrize("data", [lines(*MANY), json.dumps(MANY).encode()], ids=["lines", "array"])
+def test_memory_does_not_grow_with_the_file(data: bytes) -> None:
+    class Endless(io.RawIOBase):
+        """20 MB of records, made as they are read."""
+
+        def __init__(self) -> None:
+            self.left, self.rest = 150, b"" if data[:1] == b"{" else b"["
+
+        def readable(self) -> bool:
+            return True
+
+        def read(self, size: int = -1) -> bytes:
+            while len(self.rest) < size and self.left:
+                self.left -= 1
+                self.rest += data if data[:1] == b"{" else data[1:-1] + (b"," if self.left else b"]")
+            piece, self.rest = self.rest[:size], self.rest[size:]
+            return piece
+
+    tracemalloc.start()
+    count = sum(1 for one in read_records(Endless(), limit=LIMIT) if one.error is None)  # type: ignore[arg-type]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert count == 150 * 1000
+    assert peak < 12 * 2**20

@@ -1,0 +1,102 @@
+import io
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+
+from apps.accounts.models import Project
+from apps.core import jobs
+from apps.trajectories import tasks, uploads
+from apps.trajectories.models import Import, Trajectory
+from tests.trajectories.conftest import lines, record
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def job() -> Import:
+    project = Project.objects.create(slug="desk", name="Desk")
+    file = uploads.keep_upload(project=project, file=ContentFile(lines(*(record(n) for n in range(5)))))
+    return Import.objects.create(project=project, filename="runs.jsonl", file=file, format="openai")
+
+
+def test_a_waiting_import_is_run_to_its_end(job: Import) -> None:
+    tasks.advance_imports()
+    job.refresh_from_db()
+    assert (job.state, job.created, job.attempt) == ("succeeded", 5, 1)
+    assert not storages["artifacts"].exists(job.file)
+
+
+def test_bad_records_fail_it_with_their_lines(job: Import) -> None:
+    with storages["artifacts"].open(job.file, "ab") as file:
+        file.write(b"nonsense\n")
+    tasks.advance_imports()
+    job.refresh_from_db()
+    assert (job.state, job.created, job.rejected[0]["line"]) == ("failed", 0, 6)
+    assert not Trajectory.objects.exists()
+
+
+def test_a_lost_file_fails_it_in_words(job: Import) -> None:
+    storages["artifacts"].delete(job.file)
+    tasks.advance_imports()
+    job.refresh_from_db()
+    assert job.state == "failed" and "Upload it again" in job.error
+
+
+def test_a_cancelled_import_leaves_nothing(job: Import, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(uploads, "_seconds", lambda: 0.001)
+    heard = uploads.Follower.report
+
+    def report(self: uploads.Follower, done: int) -> None:
+        """The cancel comes while the chunk is written; the next heartbeat tells the import."""
+        jobs_row = Import.objects.filter(pk=job.pk)
+        jobs_row.using("default").exists()
+        thread_cancel(job)
+        while self.stop is None:
+            stopped.wait(0.001)
+        heard(self, done)
+
+    import threading
+
+    from django.db import connection
+
+    stopped = threading.Event()
+
+    def thread_cancel(job: Import) -> None:
+        def ask() -> None:
+            jobs.request_cancel(job)
+            connection.close()
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(uploads.Follower, "report", report)
+    tasks.advance_imports()
+    job.refresh_from_db()
+    assert job.state == "cancelled"
+    assert not Trajectory.objects.exists()
+
+
+def test_an_attempt_that_lost_its_claim_writes_nothing(job: Import) -> None:
+    claimed = jobs.claim_next(Import)
+    assert claimed is not None
+    Import.objects.filter(pk=job.pk).update(attempt=2)
+    with pytest.raises(jobs.ClaimLost):
+        uploads.run_import(claimed)
+    assert not Trajectory.objects.exists()
+
+
+def test_a_bigger_upload_waits_for_a_worker(
+    job: Import, monkeypatch: pytest.MonkeyPatch, rose: Any = None
+) -> None:
+    monkeypatch.setattr(uploads, "LOOKED_AT", 3)
+    sent: list[str] = []
+    monkeypatch.setattr(jobs, "nudge", sent.append)
+    found = uploads.preview(io.BytesIO(lines(*(record(n) for n in range(5)))), format="auto")
+    assert (found.count, found.is_all) == (3, False)
+    name = uploads.keep_upload(project=job.project, file=ContentFile(b"x"))
+    token = uploads.sign(job.project, file=name, filename="f", format="openai", is_all=found.is_all)
+    started = uploads.start_import(project=job.project, token=token, keep_good=False, by=None)  # type: ignore[arg-type]
+    assert (started.state, sent) == ("queued", [uploads.TASK])

@@ -1,0 +1,85 @@
+"""A reward model that does arithmetic on letters: deterministic, quick, and it can be made to fail."""
+
+import hashlib
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.engine import Content
+from workers.errors import RewardError
+from workers.schema import Features, Text, TokenIds
+
+
+@dataclass(frozen=True)
+class FakeRendered:
+    steps: tuple[tuple[int, ...], ...]
+    truncated: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(step) for step in self.steps)
+
+    @property
+    def key(self) -> bytes:
+        return hashlib.sha256(repr(self.steps).encode()).digest()
+
+
+@dataclass(frozen=True)
+class FakeScore:
+    raw: float
+    baseline: float
+    std: float | None
+    step_rewards: tuple[float, ...]
+    values: tuple[float, ...]
+    tokens: int
+    cached_tokens: int
+    truncated: bool
+
+
+@dataclass
+class FakeModel:
+    """A step's reward is `factor` times the sum of its letters' codes over 1000. Letters cut off past `limit`.
+
+    The text "refused" is refused by render, "nan" scores NaN, "broken" breaks the whole batch.
+    """
+
+    factor: float = 1.0
+    median: float = 0.5
+    std: float = 2.0
+    spread: float | None = 0.1
+    aggregation: str = "value"
+    limit: int = 10_000
+    manifest: dict[str, Any] = field(default_factory=lambda: {"template_fingerprint": "fake"})
+    batches: list[int] = field(default_factory=list)
+    gate: threading.Event | None = None
+
+    def render(self, content: Content) -> FakeRendered:
+        if isinstance(content, Features):
+            raise RewardError("this model reads text; it has no features.", pointer="/features")
+        if isinstance(content, Text):
+            texts = [content.text]
+        elif isinstance(content, TokenIds):
+            return FakeRendered((content.ids,))
+        else:
+            texts = [content.steps[index].text for index in content.agent_steps]
+        if "refused" in texts:
+            raise RewardError("this text is refused.")
+        return FakeRendered(
+            tuple(tuple(map(ord, text[: self.limit])) for text in texts),
+            truncated=any(len(text) > self.limit for text in texts),
+        )
+
+    def score(self, batch: Sequence[FakeRendered], *, cache: Any) -> list[FakeScore]:
+        if self.gate is not None and not self.gate.wait(timeout=20):
+            raise TimeoutError("nobody opened the gate")
+        self.batches.append(len(batch))
+        if any(step == tuple(map(ord, "broken")) for one in batch for step in one.steps):
+            raise RewardError("this item breaks the batch.")
+        return [self._score(one) for one in batch]
+
+    def _score(self, rendered: FakeRendered) -> FakeScore:
+        steps = tuple(self.factor * sum(step) / 1000 for step in rendered.steps)
+        nan = any(step == tuple(map(ord, "nan")) for step in rendered.steps)
+        raw = float("nan") if nan else 0.25 + sum(steps)
+        return FakeScore(raw, 0.25, self.spread, steps, (), rendered.tokens, 0, rendered.truncated)

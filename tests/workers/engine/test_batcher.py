@@ -1,0 +1,135 @@
+"""The batcher: order, budgets, duplicates, overload, and one bad item that fails alone."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+
+import pytest
+
+from tests.workers.engine.fakes import FakeModel
+from workers.engine import Batcher, Overloaded, ServedModel
+from workers.errors import RewardError
+from workers.schema import Text
+
+
+@pytest.fixture
+def gate() -> threading.Event:
+    return threading.Event()
+
+
+@pytest.fixture
+def served(gate: threading.Event) -> ServedModel:
+    return ServedModel("p/m@1", FakeModel(gate=gate))
+
+
+@pytest.fixture
+def batcher(gate: threading.Event) -> Iterator[Batcher]:
+    batcher = Batcher(batch_tokens=10, queue_tokens=30, wait_seconds=0.0)
+    yield batcher
+    gate.set()
+    batcher.close()
+
+
+def render(served: ServedModel, *texts: str) -> list:
+    return [served.model.render(Text(text)) for text in texts]
+
+
+def raws(future) -> list[float]:
+    return [score.raw for score in future.result(timeout=10)]
+
+
+def test_scores_come_in_order_and_batches_keep_to_the_budget(batcher, served, gate) -> None:
+    first = batcher.submit(served, render(served, "a", "bb", "ccc"))
+    second = batcher.submit(served, render(served, "dddd", "eeeee", "ffffff", "g"))
+    gate.set()
+    assert raws(first) == pytest.approx([0.25 + n * ord(c) / 1000 for n, c in [(1, "a"), (2, "b"), (3, "c")]])
+    assert raws(second) == pytest.approx(
+        [0.25 + n * ord(c) / 1000 for n, c in [(4, "d"), (5, "e"), (6, "f"), (1, "g")]]
+    )
+    # At most 10 tokens a batch: however the first was cut, everything after it is 1+2+3+4 | 5 | 6+1 or the like.
+    assert sum(served.model.batches) == 7
+    assert len(served.model.batches) >= 3
+
+
+def test_an_empty_request_has_an_empty_answer(batcher, served) -> None:
+    assert batcher.submit(served, []).result(timeout=10) == []
+
+
+def test_an_item_larger_than_the_budget_goes_alone(batcher, served, gate) -> None:
+    gate.set()
+    assert len(raws(batcher.submit(served, render(served, "x" * 25, "y")))) == 2
+
+
+def test_equal_items_are_computed_once_and_remembered(batcher, served, gate) -> None:
+    future = batcher.submit(served, render(served, "a", "a", "b"))
+    other = batcher.submit(served, render(served, "b"))
+    gate.set()
+    a, again, b = future.result(timeout=10)
+    assert (a.raw, a.raw, b.raw) == (again.raw, a.raw, other.result(timeout=10)[0].raw)
+    assert sum(served.model.batches) == 2
+    remembered = batcher.submit(served, render(served, "a")).result(timeout=10)[0]
+    assert (remembered.raw, remembered.cached_tokens) == (a.raw, 1)
+    assert sum(served.model.batches) == 2
+
+
+def test_what_is_remembered_belongs_to_one_model(batcher, served, gate) -> None:
+    gate.set()
+    other = ServedModel("p/m@2", FakeModel(factor=2.0))
+    one = raws(batcher.submit(served, render(served, "a")))
+    two = raws(batcher.submit(other, render(other, "a")))
+    assert (two[0] - 0.25) == pytest.approx(2 * (one[0] - 0.25))
+    batcher.forget(served)
+    batcher.submit(served, render(served, "a")).result(timeout=10)
+    assert sum(served.model.batches) == 2
+
+
+@pytest.mark.parametrize("bad", ["broken", "nan"])
+def test_one_bad_item_fails_its_request_and_no_other(batcher, served, gate, bad) -> None:
+    batcher.batch_tokens = 100
+    failing = batcher.submit(served, render(served, "a", bad))
+    good = batcher.submit(served, render(served, "b", "c"))
+    gate.set()
+    with pytest.raises(RewardError) as caught:
+        failing.result(timeout=10)
+    assert caught.value.pointer == "/1"
+    assert len(raws(good)) == 2
+
+
+def test_overload_is_refused_at_once_and_whole(batcher, served, gate) -> None:
+    waiting = batcher.submit(served, render(served, "a" * 8, "b" * 8, "c" * 8))
+    with pytest.raises(Overloaded) as caught:
+        batcher.submit(served, render(served, "d" * 20, "e" * 20))
+    assert caught.value.retry_after >= 1
+    assert "the limit is 30" in caught.value.message
+    gate.set()
+    assert len(raws(waiting)) == 3
+    assert batcher.queued == 0
+
+
+def test_a_request_above_the_limit_gets_its_turn_when_nothing_waits(batcher, served, gate) -> None:
+    gate.set()
+    assert len(raws(batcher.submit(served, render(served, "a" * 50)))) == 1
+
+
+def test_a_cancelled_request_is_not_computed(batcher, served, gate) -> None:
+    running = batcher.submit(served, render(served, "a" * 10))
+    given_up = batcher.submit(served, render(served, "b"))
+    given_up.cancel()
+    last = batcher.submit(served, render(served, "c"))
+    gate.set()
+    assert len(raws(running)) == len(raws(last)) == 1
+    assert sum(served.model.batches) == 2
+    with pytest.raises(CancelledError):
+        given_up.result(timeout=10)
+
+
+def test_duplicates_keep_to_their_bound(served, gate) -> None:
+    gate.set()
+    batcher = Batcher(duplicate_bytes=5 * 532)
+    texts = [chr(97 + n) for n in range(10)]
+    batcher.submit(served, render(served, *texts)).result(timeout=10)
+    assert len(batcher.duplicates) == 5
+    assert batcher.duplicates.nbytes <= 5 * 532
+    batcher.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        batcher.submit(served, render(served, "a"))

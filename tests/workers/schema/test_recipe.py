@@ -1,0 +1,62 @@
+import dataclasses
+
+import pytest
+
+from workers.errors import RewardError
+from workers.schema.recipe import PURPOSES, Recipe, builtin_recipes, parse_recipe, recipe_to_dict
+
+
+def test_an_empty_recipe_is_the_default_one():
+    assert parse_recipe("") == Recipe() == parse_recipe({})
+
+
+def test_toml_and_dict_say_the_same():
+    text = 'aggregation = "sum"\nmargins = [0, 0.5, 1]\nlearning_rate = 1\n'
+    expected = Recipe(aggregation="sum", margins=(0.0, 0.5, 1.0), learning_rate=1.0)
+    assert parse_recipe(text) == expected
+    assert parse_recipe(recipe_to_dict(expected)) == expected
+
+
+def test_every_builtin_recipe_comes_back_from_its_dict():
+    for recipe in builtin_recipes().values():
+        assert parse_recipe(recipe_to_dict(recipe)) == recipe
+    assert not builtin_recipes()["bradley-terry"].unfrozen
+    assert builtin_recipes()["bradley-terry-unfrozen"].unfrozen
+
+
+def test_every_knob_has_a_purpose():
+    assert list(PURPOSES) == [field.name for field in dataclasses.fields(Recipe)]
+
+
+@pytest.mark.parametrize(
+    ("text", "pointer", "says"),
+    [
+        ("learning_rat = 1", "/learning_rat", "learning_rate"),
+        ('"a/b" = 1', "/a~1b", "known are objective"),
+        ("epochs = 0", "/epochs", ">= 1"),
+        ("epochs = 1.5", "/epochs", "int"),
+        ("unfrozen = 1", "/unfrozen", "bool"),
+        ('objective = "plackett"', "/objective", "plackett"),
+        ("learning_rate = nan", "/learning_rate", "finite"),
+        ("margins = [0, 0, inf]", "/margins", "finite"),
+        ("margins = [0, -1, 0]", "/margins", ">= 0"),
+        ("margins = [0, 1]", "/margins", "length"),
+        ("width = 30\nattention_heads = 4", "/attention_heads", "divide"),
+        ("chunk_tokens = 64\nmax_tokens = 95", "/chunk_tokens", "leave room"),
+        ("folds = 1", "/folds", "at least 2"),
+        ("epochs = ", "", "TOML"),
+    ],
+)
+def test_a_bad_recipe_is_refused_with_the_key(text, pointer, says):
+    with pytest.raises(RewardError) as caught:
+        parse_recipe(text)
+    assert caught.value.pointer == pointer
+    assert says in caught.value.message
+
+
+def test_reading_a_recipe_loads_no_torch():
+    import subprocess
+    import sys
+
+    code = "import sys, workers.schema.recipe; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

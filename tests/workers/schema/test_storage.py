@@ -1,0 +1,59 @@
+import pytest
+
+from workers.errors import InvalidRecord
+from workers.schema import (
+    Anchor,
+    CommentRecord,
+    OutcomeRecord,
+    PreferenceRecord,
+    RankingRecord,
+    RatingRecord,
+    ScoreRecord,
+    StepLabelRecord,
+    Task,
+    from_prompt_response,
+    read_records,
+    write_records,
+)
+from workers.schema.messages import build_trajectory
+from workers.schema.storage import read_lines
+
+A, B = (build_trajectory(from_prompt_response("Hi", text), Task(id="t")) for text in ("Hello", "Go away"))
+RECORDS = [
+    PreferenceRecord(
+        a=A, b=B, choice="a", strength=3, annotator="ann", origin="simulated", reliability=0.9, item="i"
+    ),
+    RankingRecord(trajectories=(A, B), ranks=(1, 2), annotator="ann"),
+    StepLabelRecord(trajectory=B, labels={0: "bad"}, has_first_error=True, first_error=0, annotator="ann"),
+    ScoreRecord(trajectory=A, criterion="polite", value=4, scale=(1.0, 5.0), annotator="bob"),
+    CommentRecord(
+        trajectory=B, text="rude", anchor=Anchor(steps=(1, 1), quote="Go"), sign=-1, annotator="bob"
+    ),
+    RatingRecord(trajectory=A, accept=True, annotator="bob"),
+    OutcomeRecord(trajectory=A, success=True, reward=1.0),
+]
+
+
+def test_every_kind_comes_back_equal_and_a_trajectory_is_written_once(tmp_path):
+    path = tmp_path / "train.jsonl.zst"
+    counts = write_records(path, RECORDS)
+    assert counts == dict.fromkeys(
+        ("pairwise", "ranking", "step", "rubric", "comment", "rating", "outcome"), 1
+    )
+    assert list(read_records(path)) == RECORDS
+    assert len(list(read_lines(path))) == len(RECORDS) + 2
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"kind": "guess"}', "line 1: unknown kind 'guess'"),
+        ('{"kind": "rating", "trajectory": "x", "annotator": "a"}', "line 1: names the trajectory 'x'"),
+        ("{", "line 1: not valid JSON"),
+    ],
+)
+def test_a_broken_file_says_which_line(tmp_path, line, says):
+    path = tmp_path / "train.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(InvalidRecord, match=says):
+        list(read_records(path))

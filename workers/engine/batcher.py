@@ -1,0 +1,240 @@
+"""One thread owns the models' arithmetic; everybody else hands it rendered items and waits for a future.
+
+Micro-batches are filled to a budget of tokens, one model at a time, oldest first. An idle thread waits a few
+milliseconds for company; a busy one takes what has gathered meanwhile. Equal items wait for one computation.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from workers.engine.cache import DuplicateCache, Key
+from workers.engine.protocol import RawScore, Rendered, RewardModel
+from workers.errors import RewardError
+
+logger = logging.getLogger(__name__)
+
+
+class Overloaded(RewardError):
+    """More tokens are waiting than the limit. retry_after: seconds until there is probably room."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+@dataclass(eq=False, slots=True)
+class ServedModel:
+    """A model and what belongs to its serving. name: `project/name@version`. cache: its chunks, or None."""
+
+    name: str
+    model: RewardModel
+    cache: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class _Request:
+    """Some items of one caller; `future` is done when the last of them is, or with the first error."""
+
+    results: list[RawScore | None]
+    missing: int
+    future: "Future[list[RawScore]]" = field(default_factory=Future)
+
+
+@dataclass(eq=False, slots=True)
+class _Entry:
+    """One computation, and who waits for it at which of his places."""
+
+    order: int
+    served: ServedModel
+    rendered: Rendered
+    waiters: list[tuple[_Request, int]]
+
+    @property
+    def key(self) -> Key:
+        return id(self.served), self.rendered.key
+
+    @property
+    def is_wanted(self) -> bool:
+        return any(not request.future.done() for request, _ in self.waiters)
+
+
+class Batcher:
+    """Start it by making it; `close` ends its thread. `submit` may be called from any thread."""
+
+    def __init__(
+        self,
+        *,
+        batch_tokens: int = 8192,
+        queue_tokens: int = 500_000,
+        wait_seconds: float = 0.002,
+        duplicate_bytes: int = 64 * 2**20,
+    ) -> None:
+        self.batch_tokens = batch_tokens
+        self.queue_tokens = queue_tokens
+        self.wait_seconds = wait_seconds
+        self.duplicates = DuplicateCache(duplicate_bytes)
+        self.queued = 0  # tokens
+        self._tokens_per_second = 5_000.0  # a guess until something was computed; only Retry-After reads it
+        self._queues: dict[int, deque[_Entry]] = {}  # by served model
+        self._pending: dict[Key, _Entry] = {}
+        self._order = 0
+        self._closed = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="touchstone-model", daemon=True)
+        self._thread.start()
+
+    def submit(self, served: ServedModel, batch: Sequence[Rendered]) -> "Future[list[RawScore]]":
+        """The scores of `batch`, in order. Raises Overloaded at once.
+
+        The future raises RewardError with the pointer `/<index>` of the item that could not be scored.
+        """
+        request = _Request([None] * len(batch), len(batch))
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the batcher is closed")
+            self._refuse_overload(served, batch)
+            for index, rendered in enumerate(batch):
+                self._place(request, index, served, rendered)
+            complete = request.missing == 0
+            self._changed.notify()
+        if complete:
+            request.future.set_result(_complete(request))
+        return request.future
+
+    def forget(self, served: ServedModel) -> None:
+        """Drop what is remembered of a model that is no longer served."""
+        with self._changed:
+            self.duplicates.forget(id(served))
+
+    def close(self) -> None:
+        """End the thread after what it is computing; what still waits is cancelled."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify()
+        self._thread.join()
+        for entry in self._pending.values():
+            for request, _ in entry.waiters:
+                request.future.cancel()
+
+    def _refuse_overload(self, served: ServedModel, batch: Sequence[Rendered]) -> None:
+        """A request is let in whole or not at all; one above the limit gets its turn when nothing waits."""
+        new = sum(one.tokens for one in batch if self.duplicates.get((id(served), one.key)) is None)
+        if self.queued and self.queued + new > self.queue_tokens:
+            seconds = min(max(math.ceil(self.queued / self._tokens_per_second), 1), 60)
+            raise Overloaded(
+                f"{self.queued} tokens are waiting and this request has {new} more; "
+                f"the limit is {self.queue_tokens}. Try again in {seconds} s.",
+                retry_after=seconds,
+            )
+
+    def _place(self, request: _Request, index: int, served: ServedModel, rendered: Rendered) -> None:
+        key = id(served), rendered.key
+        remembered = self.duplicates.get(key)
+        if remembered is not None:
+            request.results[index] = remembered
+            request.missing -= 1
+        elif (entry := self._pending.get(key)) is not None:
+            entry.waiters.append((request, index))
+        else:
+            self._order += 1
+            entry = _Entry(self._order, served, rendered, [(request, index)])
+            self._pending[key] = entry
+            self._queues.setdefault(id(served), deque()).append(entry)
+            self.queued += rendered.tokens
+
+    def _run(self) -> None:
+        while (batch := self._take()) is not None:
+            started = time.perf_counter()
+            self._compute(batch)
+            seconds = max(time.perf_counter() - started, 1e-6)
+            rate = sum(entry.rendered.tokens for entry in batch) / seconds
+            self._tokens_per_second = max(0.8 * self._tokens_per_second + 0.2 * rate, 1.0)
+
+    def _take(self) -> list[_Entry] | None:
+        """The next micro-batch; None when closed."""
+        with self._changed:
+            if not self._queues and not self._closed:
+                self._changed.wait_for(lambda: self._queues or self._closed)
+                self._changed.wait_for(self._is_full, timeout=self.wait_seconds)
+            if self._closed:
+                return None
+            name, queue = min(self._queues.items(), key=lambda pair: pair[1][0].order)
+            batch: list[_Entry] = []
+            tokens = 0
+            while queue and (not batch or tokens + queue[0].rendered.tokens <= self.batch_tokens):
+                entry = queue.popleft()
+                self.queued -= entry.rendered.tokens
+                if entry.is_wanted:
+                    batch.append(entry)
+                    tokens += entry.rendered.tokens
+                else:
+                    del self._pending[entry.key]
+            if not queue:
+                del self._queues[name]
+            return batch
+
+    def _is_full(self) -> bool:
+        return self._closed or self.queued >= self.batch_tokens
+
+    def _compute(self, batch: list[_Entry]) -> None:
+        """Score a micro-batch. If it fails, each item is scored alone: only the bad one's request fails."""
+        if not batch:
+            return
+        served = batch[0].served
+        try:
+            scores = served.model.score([entry.rendered for entry in batch], cache=served.cache)
+            if len(scores) != len(batch):
+                raise RuntimeError(f"{served.name} gave {len(scores)} scores for {len(batch)} items")  # noqa: TRY301
+        except Exception as error:
+            if len(batch) == 1:
+                self._fail(batch[0], error)
+                return
+            logger.warning("a batch of %d items failed, scoring each alone: %s", len(batch), error)
+            for entry in batch:
+                self._compute([entry])
+            return
+        for entry, score in zip(batch, scores, strict=True):
+            if _is_finite(score):
+                self._finish(entry, score)
+            else:
+                message = f"The model {served.name} gave no finite reward for this item."
+                self._fail(entry, RewardError(message))
+
+    def _finish(self, entry: _Entry, score: RawScore) -> None:
+        done: list[_Request] = []
+        with self._changed:
+            self.duplicates.put(entry.key, score)
+            del self._pending[entry.key]
+            for request, index in entry.waiters:
+                request.results[index] = score
+                request.missing -= 1
+                if request.missing == 0:
+                    done.append(request)
+        for request in done:
+            with suppress(InvalidStateError):  # whoever asked has gone, or had an error
+                request.future.set_result(_complete(request))
+
+    def _fail(self, entry: _Entry, error: Exception) -> None:
+        with self._changed:
+            del self._pending[entry.key]
+        for request, index in entry.waiters:
+            placed = error.at(f"/{index}") if isinstance(error, RewardError) else error
+            with suppress(InvalidStateError):
+                request.future.set_exception(placed)
+
+
+def _complete(request: _Request) -> list[RawScore]:
+    return [score for score in request.results if score is not None]
+
+
+def _is_finite(score: RawScore) -> bool:
+    numbers = (score.raw, score.baseline, 0.0 if score.std is None else score.std, *score.step_rewards)
+    return all(math.isfinite(number) for number in numbers)

@@ -1,0 +1,64 @@
+"""Exact duplicates: an item that was scored is not scored again. Bounded in bytes, oldest use out."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from workers.engine.protocol import RawScore
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A RawScore whose every token came from the cache."""
+
+    raw: float
+    baseline: float
+    std: float | None
+    step_rewards: tuple[float, ...]
+    tokens: int
+    cached_tokens: int
+    truncated: bool
+
+    @classmethod
+    def of(cls, score: RawScore) -> "Remembered":
+        steps = tuple(score.step_rewards)
+        return cls(score.raw, score.baseline, score.std, steps, score.tokens, score.tokens, score.truncated)
+
+    @property
+    def nbytes(self) -> int:
+        """About what it takes in CPython, key and table slot included."""
+        return 500 + 32 * len(self.step_rewards)
+
+
+Key = tuple[int, bytes]  # a served model's identity, and what the item rendered to
+
+
+class DuplicateCache:
+    """Not thread-safe: the batcher holds its lock."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        self._entries: OrderedDict[Key, Remembered] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, key: Key) -> Remembered | None:
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: Key, score: RawScore) -> None:
+        remembered = Remembered.of(score)
+        previous = self._entries.pop(key, None)
+        self.nbytes += remembered.nbytes - (previous.nbytes if previous else 0)
+        self._entries[key] = remembered
+        while self.nbytes > self.max_bytes and self._entries:
+            _, oldest = self._entries.popitem(last=False)
+            self.nbytes -= oldest.nbytes
+
+    def forget(self, model: int) -> None:
+        """Drop everything of a model that is no longer served."""
+        for key in [key for key in self._entries if key[0] == model]:
+            self.nbytes -= self._entries.pop(key).nbytes

@@ -1,0 +1,53 @@
+"""What the engine needs of a model. `workers.models.LoadedModel` has this shape; so may another backend."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from workers.schema import Features, Text, TokenIds, Trajectory
+
+Content = Trajectory | Text | TokenIds | Features
+
+
+class Rendered(Protocol):
+    """An item made ready for the model. key: equal for items the model cannot tell apart."""
+
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def truncated(self) -> bool: ...
+    @property
+    def key(self) -> bytes: ...
+
+
+class RawScore(Protocol):
+    """In the model's own units. baseline: V_0, or 0. std: disagreement of the ensemble, None without one."""
+
+    @property
+    def raw(self) -> float: ...
+    @property
+    def baseline(self) -> float: ...
+    @property
+    def std(self) -> float | None: ...
+    @property
+    def step_rewards(self) -> Sequence[float]: ...
+    @property
+    def tokens(self) -> int: ...
+    @property
+    def cached_tokens(self) -> int: ...
+    @property
+    def truncated(self) -> bool: ...
+
+
+class RewardModel(Protocol):
+    """render may be called from any thread; score only from the model thread."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
+    @property
+    def median(self) -> float: ...
+    @property
+    def std(self) -> float: ...
+    @property
+    def aggregation(self) -> str: ...
+    def render(self, content: Content) -> Rendered: ...
+    def score(self, batch: Sequence[Any], *, cache: Any) -> Sequence[RawScore]: ...

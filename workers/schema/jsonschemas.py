@@ -1,0 +1,82 @@
+"""The JSON Schemas in docs/schemas, made from the code: `python -m workers.schema.jsonschemas docs/schemas`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from workers.schema.records import RECORD_TYPES, Step, Trajectory
+
+_ANY_OBJECT = {"type": "object"}
+_MESSAGES = {
+    "type": "array",
+    "items": {"type": "object", "required": ["role"]},
+    "description": "OpenAI chat messages",
+}
+ITEM: dict[str, Any] = {
+    "title": "Item",
+    "description": "Something to be scored: exactly one form, and options.",
+    "type": "object",
+    "properties": {
+        "messages": _MESSAGES,
+        "trajectory": _ANY_OBJECT
+        | {"description": "an ATIF document, v1.4 to v1.8", "required": ["schema_version", "steps"]},
+        "prompt": {"anyOf": [{"type": "string"}, _MESSAGES]},
+        "response": {"anyOf": [{"type": "string"}, _MESSAGES]},
+        "text": {"type": "string", "description": "one agent step, no template added"},
+        "input_ids": {
+            "type": "array",
+            "items": {"type": "integer"},
+            "minItems": 1,
+            "description": "scored as they are",
+        },
+        "features": {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "number"}},
+            "minItems": 1,
+            "description": "[agent steps][features]",
+        },
+        "trajectory_id": {"type": "string", "description": "a stored trajectory"},
+        "reference": {"type": ["string", "null"]},
+        "group": {"type": ["string", "null"], "description": "items of the same prompt"},
+        "session": {"type": ["string", "null"], "description": "this trajectory grows; a cache hint"},
+        "logprob": {"type": ["number", "null"], "description": "sum over the response, nats"},
+        "ref_logprob": {"type": ["number", "null"], "description": "sum over the response, nats"},
+        "metadata": {"type": ["object", "null"]},
+    },
+    "additionalProperties": False,
+    "oneOf": [
+        {"required": [form]} if form != "prompt" else {"required": ["prompt", "response"]}
+        for form in ("messages", "trajectory", "prompt", "text", "input_ids", "features", "trajectory_id")
+    ],
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """{file name without ending: JSON Schema}: a trajectory, its step, each kind of record, and an API item."""
+    types: dict[str, Any] = {"trajectory": Trajectory, "step": Step} | dict(RECORD_TYPES)
+    made = {name: msgspec.json.schema(type_) for name, type_ in types.items()} | {"item": ITEM}
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return {name: _sorted(dialect | schema) for name, schema in made.items()}
+
+
+def _sorted(schema: Any) -> Any:
+    """Alternatives in one order (msgspec gives them in that of a set), and lists for tuples."""
+    if isinstance(schema, dict):
+        return {
+            key: sorted(map(_sorted, value), key=json.dumps) if key in ("anyOf", "enum") else _sorted(value)
+            for key, value in schema.items()
+        }
+    return list(map(_sorted, schema)) if isinstance(schema, list | tuple) else schema
+
+
+def write(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, schema in schemas().items():
+        (folder / f"{name}.json").write_text(json.dumps(schema, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))

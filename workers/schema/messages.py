@@ -1,0 +1,264 @@
+"""OpenAI chat messages to steps, and back.
+
+system/developer -> `system`, user -> `user`, assistant -> `agent`; a tool (or legacy function) message becomes an
+observation result of the agent step that called it. What has no place of its own is kept in `extra`.
+"""
+
+import json
+from typing import Any
+
+from msgspec.structs import replace
+
+from workers.errors import InvalidRecord
+from workers.schema.decode import clean, finite, is_clean, kind_of, optional_str, require_list, require_object
+from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
+
+_ROLES: dict[str, Source] = {"system": "system", "developer": "system", "user": "user", "assistant": "agent"}
+_KNOWN = frozenset(
+    ("role", "content", "tool_calls", "function_call", "reward", "reasoning_content", "reasoning")
+)
+_CALL_KNOWN, _RESULT_KNOWN = frozenset(("id", "function")), frozenset(("role", "content", "tool_call_id"))
+_MEDIA = {"image_url": "image", "input_audio": "audio", "video_url": "video", "file": "file"}
+
+
+def from_messages(messages: Any, *, pointer: str = "") -> tuple[Step, ...]:
+    """Steps of a list of chat messages. Raises InvalidRecord with the pointer of the bad message."""
+    steps: list[Step] = []
+    calls: dict[str, int] = {}  # call id, or name of a legacy function call, to the step that made it
+    all_clean = is_clean(require_list(messages, pointer=pointer))
+    for index, message in enumerate(messages):
+        try:
+            message, replaced = (message, 0) if all_clean else clean(message)
+            _add(require_object(message), index, replaced, steps, calls)
+        except InvalidRecord as error:
+            raise error.at(f"{pointer}/{index}") from None
+    return tuple(steps)
+
+
+def _add(
+    message: dict[str, Any], index: int, replaced: int, steps: list[Step], calls: dict[str, int]
+) -> None:
+    role = message.get("role")
+    if role in ("tool", "function"):
+        step_index, result = _result(message, calls)
+        step = steps[step_index]
+        extra = _count_replaced(step.extra, replaced)
+        steps[step_index] = replace(step, observation=(*step.observation, result), extra=extra)
+        return
+    if role not in _ROLES:
+        known = ", ".join([*_ROLES, "tool", "function"])
+        raise InvalidRecord(f"unknown role {role!r}; known are {known}.", pointer="/role")
+    step = _step(message, _ROLES[role], _count_replaced({"source_index": index}, replaced))
+    for call in step.tool_calls:
+        calls[call.id or call.name] = len(steps)
+    steps.append(step)
+
+
+def from_prompt_response(prompt: Any, response: Any, *, pointer: str = "") -> tuple[Step, ...]:
+    """prompt: text (one user step; none if empty) or chat messages; response: the agent's text or messages."""
+    if isinstance(prompt, str):
+        before: Any = [{"role": "user", "content": prompt}] if prompt else []
+    elif isinstance(prompt, list):
+        before = prompt
+    else:
+        raise InvalidRecord(
+            f"expected a string or chat messages, got {kind_of(prompt)}.", pointer=f"{pointer}/prompt"
+        )
+    if isinstance(response, str):
+        after: Any = [{"role": "assistant", "content": response}]
+    elif isinstance(response, list):
+        after = response
+    else:
+        raise InvalidRecord(f"expected a string, got {kind_of(response)}.", pointer=f"{pointer}/response")
+    from_messages(before, pointer=f"{pointer}/prompt")  # for an error that points into the right field
+    return from_messages([*before, *after], pointer=pointer)
+
+
+def to_messages(trajectory: Trajectory) -> list[dict[str, Any]]:
+    """Chat messages of a trajectory; equal to the input for one that came from chat messages."""
+    messages: list[dict[str, Any]] = []
+    for step in trajectory.steps:
+        kept = step.extra.get("message", {})
+        if step.source == "environment":
+            messages += [{"role": "user", "content": _content(result.content)} for result in step.observation]
+            continue
+        role = {"agent": "assistant"}.get(step.source, step.source)
+        message = {"role": kept.get("role", role), "content": _content(step.message)}
+        if step.reasoning is not None:
+            message[step.extra.get("reasoning_key", "reasoning_content")] = step.reasoning
+        if step.tool_calls and step.extra.get("function_call"):
+            call = step.tool_calls[0]
+            message["function_call"] = {"name": call.name, "arguments": call.arguments_text}
+        elif step.tool_calls:
+            message["tool_calls"] = [_call_out(call) for call in step.tool_calls]
+        if step.reward is not None:
+            message["reward"] = step.reward
+        messages.append(message | kept)
+        for result in step.observation:
+            tied = {"role": "tool", "tool_call_id": result.call_id}
+            messages.append(tied | {"content": _content(result.content)} | result.extra.get("message", {}))
+    return [
+        {key: value for key, value in message.items() if value is not None or key == "content"}
+        for message in messages
+    ]
+
+
+def parts_of(content: Any, *, pointer: str = "") -> tuple[Part, ...]:
+    """Message content (null, text, or content parts) as parts."""
+    if content is None:
+        return ()
+    if isinstance(content, str):
+        return (Part(text=content),)
+    return tuple(
+        _part(part, f"{pointer}/{index}") for index, part in enumerate(require_list(content, pointer=pointer))
+    )
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)  # NaN is no JSON: such arguments are text
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # as ToolCall.arguments_text
+
+
+def decode_arguments(raw: Any, *, pointer: str = "") -> tuple[dict[str, Any] | str, str | None]:
+    """A call's arguments as an object where they are one, and their text where encoding would not give it back."""
+    if isinstance(raw, dict):
+        return raw, None
+    if not isinstance(raw, str):
+        raise InvalidRecord(
+            f"expected the arguments as text or an object, got {kind_of(raw)}.", pointer=pointer
+        )
+    try:
+        decoded = _DECODER.decode(raw)
+    except (ValueError, RecursionError):
+        return raw, None
+    if not isinstance(decoded, dict):
+        return raw, None
+    decoded, _ = clean(decoded)
+    return decoded, None if _ENCODER.encode(decoded) == raw else raw
+
+
+def build_trajectory(steps: tuple[Step, ...], task: Task, *, pointer: str = "", **fields: Any) -> Trajectory:
+    """A trajectory that has at least one agent step, else InvalidRecord. fields: Trajectory's other fields."""
+    if not any(step.source == "agent" for step in steps):
+        raise InvalidRecord("has no agent step, so there is nothing to judge or score.", pointer=pointer)
+    return Trajectory(steps=steps, task=task, **fields)
+
+
+def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Step:
+    kept = _without(message, _KNOWN)
+    if message["role"] == "developer":
+        kept["role"] = "developer"
+    if kept:
+        extra["message"] = kept
+    reasoning_key = "reasoning_content"
+    if message.get(reasoning_key) is None and message.get("reasoning") is not None:
+        extra["reasoning_key"] = reasoning_key = "reasoning"
+    if message.get("function_call"):
+        extra["function_call"] = True
+    return Step(
+        source=source,
+        message=parts_of(message.get("content"), pointer="/content"),
+        reasoning=optional_str(message.get(reasoning_key), pointer=f"/{reasoning_key}"),
+        tool_calls=_calls(message),
+        reward=finite(message.get("reward"), pointer="/reward"),
+        extra=extra,
+    )
+
+
+def _calls(message: dict[str, Any]) -> tuple[ToolCall, ...]:
+    legacy = message.get("function_call")
+    if legacy:
+        return (_call(require_object(legacy, pointer="/function_call"), {}, "/function_call"),)
+    calls = message.get("tool_calls")
+    if not calls:
+        return ()
+    out = []
+    for index, call in enumerate(require_list(calls, pointer="/tool_calls")):
+        where = f"/tool_calls/{index}"
+        call = require_object(call, pointer=where)
+        function = require_object(call.get("function"), pointer=f"{where}/function")
+        out.append(_call(function, call, f"{where}/function"))
+    return tuple(out)
+
+
+def _call(function: dict[str, Any], call: dict[str, Any], at: str) -> ToolCall:
+    if not isinstance(function.get("name"), str):
+        raise InvalidRecord("a tool call needs the name of its function as text.", pointer=f"{at}/name")
+    arguments, raw = decode_arguments(function.get("arguments", ""), pointer=f"{at}/arguments")
+    kept = _without(call, _CALL_KNOWN)
+    return ToolCall(
+        id=optional_str(call.get("id")),
+        name=function["name"],
+        arguments=arguments,
+        raw=raw,
+        extra={} if kept in ({}, {"type": "function"}) else {"call": kept},
+    )
+
+
+def _call_out(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments_text}
+    return {"id": call.id, "type": "function"} | call.extra.get("call", {}) | {"function": function}
+
+
+def _result(message: dict[str, Any], calls: dict[str, int]) -> tuple[int, ObservationResult]:
+    key = "tool_call_id" if message["role"] == "tool" else "name"
+    named = message.get(key)
+    if not isinstance(named, str) or named not in calls:
+        raise InvalidRecord(
+            f"a tool result without its call: no earlier assistant message has a call {named!r}.",
+            pointer=f"/{key}",
+        )
+    kept = _without(message, _RESULT_KNOWN)
+    if message["role"] == "function":
+        kept["role"] = "function"
+    result = ObservationResult(
+        call_id=message.get("tool_call_id"),
+        content=parts_of(message.get("content"), pointer="/content"),
+        extra={"message": kept} if kept else {},
+    )
+    return calls[named], result
+
+
+def _part(part: Any, at: str) -> Part:
+    part = require_object(part, pointer=at)
+    kind = part.get("type")
+    if kind in ("text", "input_text", "output_text", "refusal"):
+        text = part.get("text", part.get("refusal"))
+        if not isinstance(text, str):
+            raise InvalidRecord("a text part needs its text as a string.", pointer=f"{at}/text")
+        extra = {key: value for key, value in part.items() if key not in ("type", "text")}
+        return Part(text=text, extra=extra | ({} if kind == "text" else {"type": kind}))
+    if kind not in _MEDIA:
+        known = ", ".join(["text", *_MEDIA])
+        raise InvalidRecord(f"unknown content part {kind!r}; known are {known}.", pointer=f"{at}/type")
+    body = part.get(kind)
+    source = body.get("url") or body.get("data") if isinstance(body, dict) else body
+    return Part(type=_MEDIA[kind], source=optional_str(source, pointer=f"{at}/{kind}"), extra={"part": part})  # type: ignore[arg-type]
+
+
+def _content(parts: tuple[Part, ...]) -> Any:
+    if not parts:
+        return None
+    if len(parts) == 1 and parts[0].type == "text" and not parts[0].extra:
+        return parts[0].text
+    return [part.extra.get("part") or _part_out(part) for part in parts]
+
+
+def _part_out(part: Part) -> dict[str, Any]:
+    if part.type == "text":
+        return {"type": "text", "text": part.text} | part.extra
+    return {"type": "image_url" if part.type == "image" else part.type, "image_url": {"url": part.source}}
+
+
+def _without(given: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {} if given.keys() <= known else {key: value for key, value in given.items() if key not in known}
+
+
+def _count_replaced(extra: dict[str, Any], replaced: int) -> dict[str, Any]:
+    """Mark how many NUL characters and lone surrogates were replaced."""
+    return (
+        extra | {"replaced_characters": extra.get("replaced_characters", 0) + replaced} if replaced else extra
+    )

@@ -1,0 +1,231 @@
+"""Trajectories and feedback as frozen values. Missing is missing (None), never zero."""
+
+import hashlib
+import json
+from typing import Any, Literal
+
+import msgspec
+
+Source = Literal["system", "user", "agent", "environment"]
+Choice = Literal["a", "b", "tie", "both_bad"]
+StepLabel = Literal["good", "neutral", "bad"]
+Origin = Literal["person", "judge", "simulated", "imported"]
+Kind = Literal["pairwise", "ranking", "step", "rubric", "comment", "rating", "outcome"]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A frozen value. Encoded without what has its default; no cycles, so the garbage collector need not look."""
+
+
+class Part(Record, frozen=True, kw_only=True):
+    """One part of a message: text, or something by reference (`source`: a URL, a data URL, `sha256:...`)."""
+
+    type: Literal["text", "image", "audio", "video", "file"] = "text"
+    text: str | None = None
+    source: str | None = None
+    media_type: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class ToolCall(Record, frozen=True, kw_only=True):
+    """arguments: the decoded object, or the text as the model wrote it where that is no JSON object.
+
+    raw: the arguments' text where encoding `arguments` again would not give it back.
+    """
+
+    name: str
+    arguments: dict[str, Any] | str
+    id: str | None = None
+    raw: str | None = None
+    extra: dict[str, Any] = {}
+
+    @property
+    def arguments_text(self) -> str:
+        if self.raw is not None:
+            return self.raw
+        return (
+            self.arguments
+            if isinstance(self.arguments, str)
+            else json.dumps(self.arguments, ensure_ascii=False)
+        )
+
+
+class ObservationResult(Record, frozen=True, kw_only=True):
+    """What one tool call gave back. call_id is None where the source does not tie results to calls."""
+
+    content: tuple[Part, ...] = ()
+    call_id: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class Step(Record, frozen=True, kw_only=True):
+    """One turn. A tool result is the observation of the agent step that called it.
+
+    `environment` is only for observations that no step caused. extra["source_index"] keeps the source's own index.
+    features: one row of numbers for numeric trajectories (observation and action), else None.
+    """
+
+    source: Source
+    message: tuple[Part, ...] = ()
+    reasoning: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    observation: tuple[ObservationResult, ...] = ()
+    features: tuple[float, ...] | None = None
+    reward: float | None = None
+    metrics: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        return "\n".join(part.text for part in self.message if part.text)
+
+
+class Task(Record, frozen=True, kw_only=True):
+    id: str
+    instruction: str = ""
+    reference: str | None = None
+    metadata: dict[str, Any] = {}
+
+
+class Trajectory(Record, frozen=True, kw_only=True):
+    """What an agent did on a task. A step's `step` index is its place in `steps`.
+
+    reward, success: the outcome, from outside (a verifier, a benchmark); no model is ever shown them.
+    """
+
+    steps: tuple[Step, ...]
+    task: Task
+    id: str | None = None
+    agent: str = ""
+    agent_version: str = ""
+    reward: float | None = None
+    success: bool | None = None
+    metadata: dict[str, Any] = {}
+
+    @property
+    def agent_steps(self) -> list[int]:
+        """The `step` index of every agent step; the place in this list is its `agent_step`."""
+        return [index for index, step in enumerate(self.steps) if step.source == "agent"]
+
+    @property
+    def content_hash(self) -> str:
+        """SHA-256 over the task id and what was said and done: equal for equal content, whoever produced it."""
+        content = [self.task.id, [_content(step) for step in self.steps]]
+        try:
+            encoded = _ENCODER.encode(content)
+        except UnicodeEncodeError:  # lone surrogates, which nothing that was read by us has
+            text = json.dumps(msgspec.to_builtins(content, str_keys=True), ensure_ascii=False, sort_keys=True)
+            encoded = text.encode("utf-8", "surrogatepass")
+        return hashlib.sha256(encoded).hexdigest()
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")  # keys sorted: their order is no content here
+
+
+def _content(step: Step) -> tuple[Any, ...]:
+    return (step.source, step.message, step.reasoning, step.tool_calls, step.observation, step.features)
+
+
+class Judgement(Record, frozen=True, kw_only=True):
+    """Who said it. reliability: the chance that this annotator agrees with the majority, where known."""
+
+    annotator: str
+    origin: Origin = "person"
+    reliability: float | None = None
+    item: str | None = None
+    weight: float = 1.0
+
+
+class PreferenceRecord(Judgement, frozen=True, kw_only=True):
+    """Two trajectories of one task. strength: 1 slightly, 2 better, 3 much better. criterion None: overall."""
+
+    a: Trajectory
+    b: Trajectory
+    choice: Choice
+    strength: Literal[1, 2, 3] = 1
+    criterion: str | None = None
+
+
+class RankingRecord(Judgement, frozen=True, kw_only=True):
+    """ranks: 1 is best; equal ranks are ties. As long as `trajectories`."""
+
+    trajectories: tuple[Trajectory, ...]
+    ranks: tuple[int, ...]
+    criterion: str | None = None
+
+
+class StepLabelRecord(Judgement, frozen=True, kw_only=True):
+    """labels: by agent_step; what is not in it is unknown, not neutral.
+
+    first_error: the agent_step of the first error (None: no error) if `has_first_error`; steps after it are unknown.
+    """
+
+    trajectory: Trajectory
+    labels: dict[int, StepLabel] = {}
+    has_first_error: bool = False
+    first_error: int | None = None
+    corrections: dict[int, str] = {}
+
+
+class ScoreRecord(Judgement, frozen=True, kw_only=True):
+    """A rubric score on `scale` (lowest, highest)."""
+
+    trajectory: Trajectory
+    criterion: str
+    value: float
+    scale: tuple[float, float]
+    definition: str | None = None
+    note: str | None = None
+
+
+class Anchor(Record, frozen=True, kw_only=True):
+    """steps: inclusive range of `step` (all steps, from 0). chars: [start, end) within the quoted step's text."""
+
+    steps: tuple[int, int]
+    quote: str | None = None
+    chars: tuple[int, int] | None = None
+
+
+class CommentRecord(Judgement, frozen=True, kw_only=True):
+    trajectory: Trajectory
+    text: str
+    anchor: Anchor | None = None
+    sign: Literal[1, -1] | None = None
+
+
+class RatingRecord(Judgement, frozen=True, kw_only=True):
+    """accept, or a rating on a scale; exactly one of them."""
+
+    trajectory: Trajectory
+    accept: bool | None = None
+    rating: float | None = None
+    scale: tuple[float, float] | None = None
+
+
+class OutcomeRecord(Record, frozen=True, kw_only=True):
+    """What became of a trajectory, from a verifier. Not a judgement: nobody's opinion."""
+
+    trajectory: Trajectory
+    success: bool
+    reward: float | None = None
+
+
+FeedbackRecord = (
+    PreferenceRecord
+    | RankingRecord
+    | StepLabelRecord
+    | ScoreRecord
+    | CommentRecord
+    | RatingRecord
+    | OutcomeRecord
+)
+RECORD_TYPES: dict[Kind, type[FeedbackRecord]] = {
+    "pairwise": PreferenceRecord,
+    "ranking": RankingRecord,
+    "step": StepLabelRecord,
+    "rubric": ScoreRecord,
+    "comment": CommentRecord,
+    "rating": RatingRecord,
+    "outcome": OutcomeRecord,
+}
+KIND_OF = {record_type: kind for kind, record_type in RECORD_TYPES.items()}

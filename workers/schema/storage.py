@@ -1,0 +1,109 @@
+"""Records on disk: zstd-compressed JSON lines. A trajectory is written once, before the first record that names it.
+
+{"kind": "trajectory", "key": "<content hash>", ...}
+{"kind": "pairwise", "a": "<key>", "b": "<key>", "choice": "a", ...}
+"""
+
+import io
+import json
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import zstandard
+from msgspec.structs import replace
+
+from workers.errors import InvalidRecord
+from workers.schema.decode import convert, parse_json, require_object
+from workers.schema.records import KIND_OF, RECORD_TYPES, FeedbackRecord, RankingRecord, Trajectory
+
+_SINGLE = ("a", "b", "trajectory")
+
+
+def to_builtins(value: Any) -> Any:
+    """A record as plain JSON values; keys of dictionaries become text."""
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+def write_records(path: Path, records: Iterable[FeedbackRecord]) -> dict[str, int]:
+    """Write records to `path`, in order; how many of each kind."""
+    counts: dict[str, int] = {}
+    written: set[str] = set()
+    with path.open("wb") as raw, zstandard.ZstdCompressor(level=6).stream_writer(raw) as out:
+        for record in records:
+            kind = KIND_OF[type(record)]
+            line: dict[str, Any] = {"kind": kind}
+            for name in record.__struct_fields__:
+                value = getattr(record, name)
+                if isinstance(value, Trajectory):
+                    line[name] = _write_once(value, written, out)
+                elif name == "trajectories":
+                    line[name] = [_write_once(one, written, out) for one in value]
+                else:
+                    line[name] = to_builtins(value)
+            out.write(_encode(line))
+            counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def read_records(path: Path) -> Iterator[FeedbackRecord]:
+    """Records of a file that `write_records` made. Raises InvalidRecord naming the line."""
+    trajectories: dict[str, Trajectory] = {}
+    with closing(read_lines(path)) as lines:
+        for number, text in enumerate(lines, start=1):
+            try:
+                line = require_object(parse_json(text))
+                kind = line.pop("kind", None)
+                if kind != "trajectory":
+                    yield _record(kind, line, trajectories)
+                    continue
+                trajectories[line.pop("key", "")] = convert(line, Trajectory)
+            except InvalidRecord as error:
+                message = f"{path.name}, line {number}: {error.message}"
+                raise InvalidRecord(message, pointer=error.pointer) from None
+
+
+def read_lines(path: Path) -> Generator[str, None, None]:
+    """Lines of a file, zstd-compressed if its name ends with .zst."""
+    with path.open("rb") as raw:
+        stream = zstandard.ZstdDecompressor().stream_reader(raw) if path.suffix == ".zst" else raw
+        with io.TextIOWrapper(stream, encoding="utf-8") as lines:
+            yield from (line for line in lines if line.strip())
+
+
+def _record(kind: Any, line: dict[str, Any], trajectories: dict[str, Trajectory]) -> FeedbackRecord:
+    if kind not in RECORD_TYPES:
+        raise InvalidRecord(f"unknown kind {kind!r}; known are {', '.join(RECORD_TYPES)}.", pointer="/kind")
+    # The trajectories are values already; the rest is converted with a stand-in and they are put back.
+    found = {name: _look_up(line[name], trajectories, name) for name in _SINGLE if name in line}
+    several = tuple(_look_up(key, trajectories, "trajectories") for key in line.get("trajectories", []))
+    stand_in: dict[str, Any] = dict.fromkeys(found, _STAND_IN) | ({"trajectories": []} if several else {})
+    record = convert(line | stand_in, RECORD_TYPES[kind])
+    if isinstance(record, RankingRecord):
+        return replace(record, trajectories=several)
+    return replace(record, **found)
+
+
+_STAND_IN: dict[str, Any] = {"steps": [], "task": {"id": ""}}
+
+
+def _look_up(key: Any, trajectories: dict[str, Trajectory], name: str) -> Trajectory:
+    if key not in trajectories:
+        raise InvalidRecord(
+            f"names the trajectory {key!r}, which no line before it holds.", pointer=f"/{name}"
+        )
+    return trajectories[key]
+
+
+def _write_once(trajectory: Trajectory, written: set[str], out: Any) -> str:
+    key = trajectory.content_hash
+    if key not in written:
+        written.add(key)
+        out.write(_encode({"kind": "trajectory", "key": key} | to_builtins(trajectory)))
+    return key
+
+
+def _encode(line: dict[str, Any]) -> bytes:
+    return (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()

@@ -1,0 +1,170 @@
+"""The renderer of the step-encoder: a trajectory as chunks of token ids, append-only.
+
+What a step renders to depends on that step alone; only a trajectory over `max_tokens` loses chunks from its middle.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from tokenizers import Tokenizer
+
+from workers.errors import RewardError
+from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.text.grounding import grounding
+from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
+
+Content = Trajectory | Text | TokenIds | Features
+FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """ids: without the frame. source: place in SOURCES. agent_step: None outside agent steps; step: -1 for a gap."""
+
+    ids: tuple[int, ...]
+    source: int
+    step: int
+    agent_step: int | None
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A trajectory ready for the model.
+
+    reads: by agent_step, the chunk its value is read at: its last one, observations included; None if dropped.
+    start: how many chunks come before the first agent step; the baseline is read at the last of them.
+    """
+
+    chunks: tuple[Chunk, ...]
+    reads: tuple[int | None, ...]
+    start: int
+    truncated: bool
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(chunk.ids) + FRAME for chunk in self.chunks)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """The agent steps that are not read, because the trajectory was too long."""
+        return tuple(agent_step for agent_step, read in enumerate(self.reads) if read is None)
+
+    @cached_property
+    def key(self) -> bytes:
+        """Equal for items that the model cannot tell apart."""
+        numbers = array("q", (self.start, self.truncated, len(self.reads)))
+        numbers.extend(-1 if read is None else read for read in self.reads)
+        for chunk in self.chunks:
+            numbers.extend((chunk.source, len(chunk.ids), *chunk.ids))
+        return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
+
+    @cached_property
+    def grounding(self) -> tuple[tuple[float, ...], ...]:
+        """[chunks][grounding.NAMES]"""
+        own = {SOURCES.index("agent"), SOURCES.index("reasoning")}
+        return grounding((chunk.ids, chunk.source in own) for chunk in self.chunks)
+
+
+@dataclass(frozen=True)
+class ChunkRenderer:
+    """tokenizer: of the encoder; what it truncates or pads by itself is switched off. Safe to use from any thread."""
+
+    tokenizer: Tokenizer
+    first: int  # [CLS]
+    last: int  # [SEP]
+    chunk_tokens: int
+    max_tokens: int
+
+    def __post_init__(self) -> None:
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+
+    def render(self, content: Content) -> Rendered:
+        """Raises RewardError for content that has no text or no agent step, and for ids outside the vocabulary."""
+        if isinstance(content, Features):
+            raise RewardError(
+                "this model reads text; send messages, text or a trajectory.", pointer="/features"
+            )
+        if isinstance(content, TokenIds):
+            return self._finish([self._chunk(piece, "agent", 0, 0) for piece in self._pieces_of_ids(content)])
+        if isinstance(content, Text):
+            step = Step(source="agent", message=(Part(text=content.text),))
+            content = Trajectory(steps=(step,), task=Task(id=""))
+        if not content.agent_steps:
+            raise RewardError("the trajectory has no agent step, so there is nothing to score.")
+        return self._finish(list(self._chunks(content)))
+
+    def framed(self, chunk: Chunk) -> tuple[int, ...]:
+        return (self.first, *chunk.ids, self.last)
+
+    def token_ids(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def _chunks(self, trajectory: Trajectory) -> Iterable[Chunk]:
+        agent_step = -1
+        for index, step in enumerate(trajectory.steps):
+            agent_step += step.source == "agent"
+            number = agent_step if step.source == "agent" else None
+            for segment in segments(step):
+                for piece in self._split(self.token_ids(segment.text)):
+                    yield self._chunk(piece, segment.source, index, number)
+
+    def _chunk(self, ids: Iterable[int], source: str, step: int, agent_step: int | None) -> Chunk:
+        return Chunk(tuple(ids), SOURCES.index(source), step, agent_step)
+
+    def _split(self, ids: list[int]) -> list[list[int]]:
+        """In as few chunks as it takes, all of about one length: a last chunk of three tokens would say little."""
+        count = max(1, -(-len(ids) // self.chunk_tokens))
+        cuts = [round(len(ids) * piece / count) for piece in range(count + 1)]
+        return [ids[start:end] for start, end in pairwise(cuts)]
+
+    def _pieces_of_ids(self, content: TokenIds) -> list[list[int]]:
+        ids, size = list(content.ids), self.tokenizer.get_vocab_size()
+        bad = next((place for place, id_ in enumerate(ids) if not 0 <= id_ < size), None)
+        if bad is not None:
+            raise RewardError(
+                f"token id {ids[bad]} is outside this model's vocabulary of {size}.",
+                pointer=f"/input_ids/{bad}",
+            )
+        # The frame is put around every chunk; one that the client's tokenizer put there is not doubled.
+        if len(ids) > 1 and ids[0] == self.first and ids[-1] == self.last:
+            ids = ids[1:-1]
+        return self._split(ids)
+
+    def _finish(self, chunks: list[Chunk]) -> Rendered:
+        total = 1 + max(chunk.agent_step for chunk in chunks if chunk.agent_step is not None)
+        while chunks[-1].agent_step is None:  # nothing is read after the last agent step
+            chunks.pop()
+        kept, truncated = self._fit(chunks)
+        last = {chunk.agent_step: place for place, chunk in enumerate(kept) if chunk.agent_step is not None}
+        start = next(place for place, chunk in enumerate(kept) if chunk.agent_step is not None)
+        start -= truncated and kept[start - 1].step == -1  # the gap belongs to what comes after the task
+        return Rendered(tuple(kept), tuple(last.get(index) for index in range(total)), start, truncated)
+
+    def _fit(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
+        """Too long: the task (the chunks before the first agent step) and the latest chunks stay, with a gap."""
+        if sum(len(chunk.ids) + FRAME for chunk in chunks) <= self.max_tokens:
+            return chunks, False
+        gap = self._chunk(self.token_ids(GAP_TEXT), Segment(GAP_TEXT, "gap").source, -1, None)
+        room = self.max_tokens - len(gap.ids) - FRAME
+        start = next(place for place, chunk in enumerate(chunks) if chunk.agent_step is not None)
+        rest = sum(len(chunk.ids) + FRAME for chunk in chunks[start:])
+        latest = len(chunks[-1].ids) + FRAME
+        head = _prefix(chunks[:start], room - min(rest, max(latest, room // 2)))
+        used = sum(len(chunk.ids) + FRAME for chunk in chunks[:head])
+        tail = _prefix(chunks[: start - 1 if start else None : -1], room - used)
+        return [*chunks[:head], gap, *chunks[len(chunks) - tail :]], True
+
+
+def _prefix(chunks: list[Chunk], room: int) -> int:
+    """How many of the first chunks fit into `room` tokens."""
+    for count, chunk in enumerate(chunks):
+        room -= len(chunk.ids) + FRAME
+        if room < 0:
+            return count
+    return len(chunks)

@@ -1,0 +1,1 @@
+"""Training: `python -m workers.train RUN_DIR`."""

@@ -1,0 +1,71 @@
+"""`python -m workers.train RUN_DIR`: exit status 0 complete, 2 refused (error.json says why), 3 stopped by SIGTERM."""
+
+import argparse
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from workers.errors import RewardError
+from workers.train.directory import locked, write_json
+from workers.train.loop import Stopped
+from workers.train.run import train
+
+REFUSED, STOPPED = 2, 3
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m workers.train", description="Train on a run directory.")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--alone", action="store_true", help="go on when the process that started it ends")
+    arguments = parser.parse_args()
+    if not arguments.alone:
+        die_with_parent()
+    asked: list[int] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+
+    signal.signal(signal.SIGTERM, ask)
+    run: Path = arguments.run.resolve()
+    try:
+        with locked(run):
+            return _train(run, asked)
+    except (
+        RewardError
+    ) as error:  # not ours to write into: another process has the directory, or there is none
+        sys.stderr.write(f"{error.message}\n")
+        return REFUSED
+
+
+def _train(run: Path, asked: list[int]) -> int:
+    if (run / "manifest.json").is_file():
+        return 0
+    (run / "error.json").unlink(missing_ok=True)
+    try:
+        train(run, stop=lambda: bool(asked))
+    except RewardError as error:
+        write_json(run / "error.json", {"message": error.message, "pointer": error.pointer})
+        sys.stderr.write(f"{error.message}\n")
+        return REFUSED
+    except Stopped:
+        return STOPPED
+    return 0
+
+
+def die_with_parent() -> None:
+    """Linux: be killed when the process that started this one ends, so that a lost worker leaves no writer behind."""
+    if not sys.platform.startswith("linux"):
+        return
+    parent = os.getppid()
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:  # it ended just before
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
