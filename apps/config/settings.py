@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "apps.core.middleware.DomainErrorMiddleware",
     "apps.core.middleware.ContentSecurityPolicyMiddleware",
+    "apps.core.api.MethodProblemMiddleware",
 ]
 
 ROOT_URLCONF = "apps.config.urls"

@@ -1,11 +1,13 @@
 """Every URL of the installation."""
 
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from apps.config.api import api
+from apps.core.api import not_found
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
+    re_path("^api/", not_found),
     path("", include("apps.accounts.urls")),
     path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
     path("p/<slug:slug>/campaigns/", include("apps.annotation.urls")),

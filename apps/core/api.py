@@ -11,7 +11,7 @@ import binascii
 import json
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db.models import Model, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
@@ -45,12 +46,25 @@ def pointer(parts: Sequence[str | int]) -> str:
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in parts)
 
 
-def not_found(request: HttpRequest, **kwargs: Any) -> HttpResponse:
+@csrf_exempt
+def not_found(request: HttpRequest) -> HttpResponse:
     """What answers below the API's root where no operation does."""
-    return problem(
-        404,
-        f"There is no {request.path} in this API; {request.method} calls are listed in the documentation.",
-    )
+    return problem(404, f"There is no {request.path} in this API; its calls are listed at /api/v1/docs.")
+
+
+class MethodProblemMiddleware:
+    """A method that an operation does not take is a problem document too; ninja answers it with plain text."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if response.status_code != 405 or not request.path.startswith("/api/"):
+            return response
+        allowed = response.headers["Allow"]
+        detail = f"{request.path} does not take {request.method}; it takes {allowed}."
+        return problem(405, detail, headers={"Allow": allowed})
 
 
 def _validation(error: ValidationError) -> HttpResponse:
