@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from workers.errors import RewardError
@@ -22,7 +23,8 @@ from workers.models.encoder import (
 from workers.models.loaded import LoadedModel
 from workers.models.mixer import Mixer, MixerConfig
 from workers.models.step_encoder import StepEncoder
-from workers.schema import SCHEMA_VERSION
+from workers.schema import SCHEMA_VERSION, parse_json
+from workers.schema.decode import require_object
 from workers.schema.recipe import Recipe
 from workers.text import template_fingerprint
 
@@ -79,9 +81,18 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 def load(folder: Path, *, device: str = "cpu") -> LoadedModel:
     """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same."""
     manifest = _manifest(folder)
+    try:
+        return _load(folder, manifest, torch.device(device))
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise RewardError(
+            f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it anew."
+        ) from error
+
+
+def _load(folder: Path, manifest: dict[str, Any], device: torch.device) -> LoadedModel:
     backbone, text = manifest["backbone"], manifest["text"]
-    own = backbone["encoder"] == "own"
-    source = folder if own else encoder_folder(backbone["encoder"])
+    own = backbone["encoder"] != EMBEDDED
+    source = folder if own else encoder_folder(EMBEDDED)
     if (found := weights_hash(source)) != backbone["weights_sha256"]:
         raise RewardError(
             f"the encoder of {folder.name} has the hash {found[:12]}, but it was trained on "
@@ -98,7 +109,7 @@ def load(folder: Path, *, device: str = "cpu") -> LoadedModel:
         encoder.load_state_dict(load_file(folder / WEIGHTS), strict=True)
     mixer = Mixer(MixerConfig(**manifest["mixer"]))
     mixer.load_state_dict(load_file(folder / _MIXER), strict=True)
-    model = StepEncoder(encoder, mixer, frozen=not backbone["unfrozen"]).to(torch.device(device))
+    model = StepEncoder(encoder, mixer, frozen=not backbone["unfrozen"]).to(device)
     return LoadedModel(model, renderer, manifest, backbone["weights_sha256"])
 
 
@@ -106,7 +117,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     if not path.is_file():
         raise RewardError(f"{folder.name} is no reward model: it has no {MANIFEST}.")
-    manifest: dict[str, Any] = json.loads(path.read_text())
+    try:
+        manifest = require_object(parse_json(path.read_bytes()))
+    except RewardError as error:
+        raise RewardError(f"{MANIFEST} of {folder.name}: {error.message}") from None
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise RewardError(
             f"{folder.name} has schema version {manifest.get('schema_version')}, "

@@ -65,7 +65,10 @@ def empty_encoder(folder: Path) -> nn.Module:
 
 def chunk_renderer(folder: Path, *, chunk_tokens: int, max_tokens: int) -> ChunkRenderer:
     """The renderer for an encoder's tokenizer. Raises RewardError where the encoder takes no such chunks."""
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    try:
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    except Exception as error:  # the library has no class of its own for it
+        raise RewardError(f"tokenizer.json of {folder.name} cannot be read: {error}.") from error
     first, last = tokenizer.token_to_id("[CLS]"), tokenizer.token_to_id("[SEP]")
     if first is None or last is None:
         raise RewardError("the encoder's tokenizer has no [CLS] and [SEP]; use a BERT-type encoder.")

@@ -1,10 +1,12 @@
-"""Checkpoints: written whole or not at all, the newest complete one wins, read with `weights_only=True`."""
+"""Checkpoints: written whole or not at all, the newest readable one wins, read with `weights_only=True`."""
 
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
+
+_KEPT = 2  # the one before the newest stands in for it, should the disk have spoilt that
 
 
 def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> None:
@@ -17,15 +19,21 @@ def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
-    for old in folder.iterdir():
-        if old != path and old.suffix in (".pt", ".part"):
-            old.unlink()
+    for old in [*sorted(folder.glob("step-*.pt"))[:-_KEPT], *folder.glob("step-*.part")]:
+        old.unlink()
 
 
-def newest_checkpoint(folder: Path) -> dict[str, Any] | None:
-    """None where there is none; an unfinished one (`.part`) is not looked at."""
-    found = sorted(folder.glob("step-*.pt"))
-    if not found:
-        return None
-    state: dict[str, Any] = torch.load(found[-1], map_location="cpu", weights_only=True)
-    return state
+def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
+    """The newest that can be read, None where there is none; and the names of those that could not be.
+
+    An unfinished one (`.part`) is not looked at.
+    """
+    unreadable: list[str] = []
+    for path in sorted(folder.glob("step-*.pt"), reverse=True):
+        try:
+            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        except Exception:  # torch raises whatever the spoilt bytes lead it to
+            unreadable.append(path.name)
+        else:
+            return state, unreadable
+    return None, unreadable

@@ -166,7 +166,7 @@ class Fit:
                 pair.name for pair, one in zip(pairs, losses, strict=True) if not bool(one.isfinite().all())
             ]
             raise RewardError(
-                f"the loss became {float(loss)} at step {self.step + 1}; lower the learning rate, or look at "
+                f"the loss became {loss.item()} at step {self.step + 1}; lower the learning rate, or look at "
                 f"these pairs: {'; '.join((bad or [pair.name for pair in pairs])[:20])}."
             )
         loss.backward()
@@ -237,7 +237,11 @@ class Fit:
         save_checkpoint(self.limits.checkpoints, self.step, state)
 
     def _resume(self) -> None:
-        state = newest_checkpoint(self.limits.checkpoints) if self.limits.checkpoints else None
+        if self.limits.checkpoints is None:
+            return
+        state, unreadable = newest_checkpoint(self.limits.checkpoints)
+        for name in unreadable:
+            self.report(message=f"the checkpoint {name} cannot be read; going on from the one before it")
         if state is None:
             return
         if state["pairs"] != len(self.train):

@@ -1,0 +1,87 @@
+"""Accuracy, baselines and verdict, worked out by hand."""
+
+import pytest
+
+from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.preference import accuracy_report, compare_predictions, preference_report, verdict
+
+
+def test_accuracy_counts_equal_rewards_as_half(predicted) -> None:
+    found = [predicted(margin, task=task) for task, margin in enumerate([2.0, 0.1, -1.0, 0.0])]
+    report = accuracy_report(found)
+    assert (report["accuracy"], report["n"]) == ((1 + 1 + 0 + 0.5) / 4, 4)
+    assert report["interval"][0] <= report["accuracy"] <= report["interval"][1]
+
+
+def test_a_choice_of_b_is_a_margin_the_other_way(predicted) -> None:
+    assert accuracy_report([predicted(-3.0, choice="b")])["accuracy"] == 1.0
+    assert accuracy_report([predicted(3.0, choice="b")])["accuracy"] == 0.0
+
+
+def test_baselines_follow_their_rules(predicted) -> None:
+    found = [
+        predicted(length=(30, 10), steps=(2, 5), task=0),  # the chosen one is longer, in fewer steps
+        predicted(length=(10, 30), steps=(5, 2), task=1),  # shorter, in more steps
+        predicted(length=(30, 10), steps=(3, 3), task=2),  # longer, in equally many
+        predicted(length=(10, 30), steps=(2, 3), choice="b", task=3),  # b was chosen: longer, in more
+    ]
+    rules = accuracy_report(found)["baselines"]
+    assert {name: one["accuracy"] for name, one in rules.items()} == {
+        "longer": 0.75,
+        "shorter": 0.25,
+        "fewer_steps": 0.375,
+    }
+
+
+def test_the_difference_to_a_baseline_is_paired(predicted) -> None:
+    """Model and rule are right on the same comparisons: no difference at all, however few there are."""
+    found = [
+        predicted(1.0 if task % 3 else -1.0, length=(30, 10) if task % 3 else (10, 30), task=task)
+        for task in range(9)
+    ]
+    longer = accuracy_report(found)["baselines"]["longer"]
+    assert longer == {"accuracy": pytest.approx(6 / 9), "difference": 0.0, "interval": [0.0, 0.0]}
+
+
+def rule(low: float) -> dict:
+    return {"accuracy": 0.5, "difference": 0.1, "interval": [low, 0.2]}
+
+
+def test_the_verdict_names_what_is_not_shown_to_be_beaten() -> None:
+    beaten = {"longer": rule(0.01), "shorter": rule(0.01), "fewer_steps": rule(0.01)}
+    assert verdict(beaten) == "beats every trivial baseline"
+    assert verdict(beaten | {"shorter": rule(-0.01)}) == "does not beat shorter-wins"
+    assert verdict(dict.fromkeys(beaten, rule(0.0))) == (
+        "does not beat longer-wins and shorter-wins and fewer-steps-wins"
+    )
+
+
+def test_ties_and_both_bad_are_counted_and_not_measured(predicted) -> None:
+    found = [predicted(1.0), predicted(1.0, choice="tie"), predicted(1.0, choice="both_bad")]
+    report = preference_report(found, [])
+    assert report is not None
+    preference = report["preference"]
+    assert (preference["n"], preference["ties"], preference["both_bad"]) == (1, 1, 1)
+    assert preference_report(found[1:], []) is None
+
+
+def test_two_models_are_compared_on_the_same_comparisons(predicted) -> None:
+    ours = [predicted(1.0, task=0), predicted(1.0, task=1), predicted(0.0, choice="tie", task=2)]
+    theirs = [predicted(1.0, task=0), predicted(-1.0, task=1), predicted(0.0, choice="tie", task=2)]
+    compared = compare_predictions(ours, theirs)
+    assert (compared["difference"], compared["n"]) == (0.5, 2)
+
+
+class TestInterval:
+    def test_whole_tasks_are_drawn(self) -> None:
+        """A hundred judgements of two tasks tell as much as two, not as a hundred."""
+        values = [1.0] * 50 + [0.0] * 50
+        _, (low, high) = mean_interval(values, ["x"] * 50 + ["y"] * 50)
+        assert (low, high) == (0.0, 1.0)
+        _, (low, high) = mean_interval(values, [str(number) for number in range(100)])
+        assert low == pytest.approx(0.4, abs=0.03)  # 0.5 -+ 1.96 * sqrt(0.25 / 100)
+        assert high == pytest.approx(0.6, abs=0.03)
+
+    def test_the_same_again(self) -> None:
+        values, tasks = [1.0, 0.0, 1.0, 1.0], ["a", "b", "c", "d"]
+        assert mean_interval(values, tasks) == mean_interval(values, tasks)

@@ -1,0 +1,82 @@
+"""The whole report of a model made on the spot, and the command that writes it."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from workers.evaluate import compare, evaluate, predict
+from workers.evaluate.report import length_correlation
+from workers.models import build, load, save
+from workers.schema import write_records
+
+
+@pytest.fixture
+def artifact(tmp_path, tiny_recipe):
+    def make(seed: int, **fields):
+        recipe = replace(tiny_recipe, **fields)
+        torch.manual_seed(seed)
+        folder = tmp_path / f"model-{seed}-{len(fields)}"
+        save(build(recipe)[0], folder, recipe=recipe, reward={"median": 0.0, "std": 1.0}, snapshot={})
+        return folder
+
+    return make
+
+
+def test_every_key_of_a_report(artifact, preferences) -> None:
+    report = evaluate(load(artifact(1)), preferences[:12], validation=preferences[12:])
+    assert set(report) == {"annotators", "preference", "calibration", "length_correlation", "seconds"}
+    assert report["annotators"] is None  # nothing here was judged by three
+    assert set(report["preference"]) == {
+        *("accuracy", "interval", "n", "baselines", "verdict", "log_loss", "ties", "both_bad")
+    }
+    assert set(report["calibration"]) == {"ece", "temperature", "curve"}
+    assert -1 <= report["length_correlation"] <= 1
+    json.dumps(report, allow_nan=False)
+
+
+def test_predictions_are_in_the_order_of_the_records(artifact, preferences) -> None:
+    model = load(artifact(1))
+    found = predict(model, preferences)
+    assert [one.record for one in found] == preferences
+    (alone,) = predict(model, preferences[5:6])
+    assert found[5].raw == pytest.approx(alone.raw, abs=1e-5)
+    assert alone.steps == (1, 1)
+
+
+def test_only_comparisons_by_the_models_criterion(artifact, preferences, make_preference) -> None:
+    polite = [make_preference(number, criterion="polite") for number in range(3)]
+    assert len(predict(load(artifact(1)), preferences + polite)) == len(preferences)
+    assert len(predict(load(artifact(1, criterion="polite")), preferences + polite)) == 3
+
+
+def test_a_model_against_itself(artifact, preferences) -> None:
+    model = load(artifact(1))
+    assert compare(model, model, preferences) == {"difference": 0.0, "interval": [0.0, 0.0], "n": 24}
+
+
+def test_length_correlation(predicted) -> None:
+    """Ranks of reward 2t + 1 and 2t, of length 5 + t and t: 1 - 6 * 60 / (10 * 99)."""
+    rising = [
+        replace(predicted(task=task), raw=(float(10 * task + 1), float(10 * task)), length=(task + 50, task))
+        for task in range(5)
+    ]
+    assert length_correlation(rising) == pytest.approx(1 - 6 * 60 / (10 * 99))
+    assert length_correlation(rising[:1]) == pytest.approx(1.0)
+    assert length_correlation([predicted()]) is None  # of one length
+
+
+def test_the_command(artifact, preferences, tmp_path) -> None:
+    write_records(tmp_path / "test.jsonl.zst", preferences)
+    command = [sys.executable, "-m", "workers.evaluate", str(artifact(1)), "--data"]
+    out = tmp_path / "report.json"
+    more = ["--out", str(out), "--against", str(artifact(2))]
+    subprocess.run([*command, str(tmp_path / "test.jsonl.zst"), *more], check=True, timeout=90)
+    report = json.loads(out.read_text())
+    expected = compare(load(artifact(1)), load(artifact(2)), preferences)
+    assert report["against"]["difference"] == pytest.approx(expected["difference"])
+    assert report["against"]["interval"] == pytest.approx(expected["interval"])
+    assert report["preference"]["n"] == len(preferences)

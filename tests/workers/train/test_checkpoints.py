@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import torch
+
+from workers.train.checkpoints import newest_checkpoint, save_checkpoint
+
+
+def save(folder: Path, *steps: int) -> None:
+    for step in steps:
+        save_checkpoint(folder, step, {"step": step, "weights": {"w": torch.full((3,), float(step))}})
+
+
+def test_the_newest_comes_back(tmp_path) -> None:
+    save(tmp_path, 3, 12, 7)
+    state, unreadable = newest_checkpoint(tmp_path)
+    assert state is not None
+    assert (state["step"], unreadable) == (12, [])
+    assert state["weights"]["w"].tolist() == [12.0] * 3
+
+
+def test_nothing_there(tmp_path) -> None:
+    assert newest_checkpoint(tmp_path / "none") == (None, [])
+
+
+def test_two_are_kept(tmp_path) -> None:
+    save(tmp_path, 1, 2, 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["step-000000002.pt", "step-000000003.pt"]
+
+
+def test_an_unfinished_one_is_not_looked_at_and_goes(tmp_path) -> None:
+    save(tmp_path, 1)
+    (tmp_path / "step-000000002.part").write_bytes(b"half")
+    state, _ = newest_checkpoint(tmp_path)
+    assert state is not None
+    assert state["step"] == 1
+    save(tmp_path, 2)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_one_that_cannot_be_read_leaves_the_one_before(tmp_path) -> None:
+    save(tmp_path, 1, 2)
+    whole = (tmp_path / "step-000000002.pt").read_bytes()
+    for broken in (b"", b"no checkpoint", whole[: len(whole) // 2]):
+        (tmp_path / "step-000000002.pt").write_bytes(broken)
+        state, unreadable = newest_checkpoint(tmp_path)
+        assert state is not None
+        assert (state["step"], unreadable) == (1, ["step-000000002.pt"])
+
+
+def test_code_in_a_checkpoint_is_never_run(tmp_path) -> None:
+    class Evil:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            return (Path.touch, (tmp_path / "run",))  # type: ignore[return-value]
+
+    torch.save({"step": 9, "evil": Evil()}, tmp_path / "step-000000009.pt")
+    assert newest_checkpoint(tmp_path) == (None, ["step-000000009.pt"])
+    assert not (tmp_path / "run").exists()

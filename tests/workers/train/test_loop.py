@@ -1,0 +1,180 @@
+"""The loop on a tiny model: it learns, every parameter it should move moves, and what is wrong stops it by name."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from workers.errors import RewardError
+from workers.models import ChunkCache, build
+from workers.text.pairs import Pairs, collect_pairs
+from workers.train.loop import Fit, Limits, Stopped
+from workers.train.optimiser import set_learning_rate
+
+
+@pytest.fixture
+def fit(tiny_recipe, preferences):
+    """make(recipe, **fields) -> Fit and what it reported."""
+
+    def make(recipe=tiny_recipe, *, records=preferences, validation=None, **fields) -> tuple[Fit, list[dict]]:
+        said: list[dict] = []
+        torch.manual_seed(1)
+        model, renderer = build(recipe)
+        values = {
+            "train": collect_pairs(records, renderer),
+            "validation": collect_pairs(validation, renderer) if validation else Pairs(),
+            "seed": 1,
+            "report": lambda **event: said.append(event),
+            "cache": None if recipe.unfrozen else ChunkCache(10**7),
+        } | fields
+        return Fit(model, renderer, recipe, **values), said
+
+    return make
+
+
+def weights(fit: Fit) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in fit.model.named_parameters()}
+
+
+def test_it_learns_which_is_better(fit, tiny_recipe) -> None:
+    one, _ = fit(replace(tiny_recipe, epochs=12, learning_rate=0.02, dropout=0.0))
+    one.run()
+    assert sum(one.losses[-6:]) < 0.5 * sum(one.losses[:6])
+
+
+@pytest.mark.parametrize("unfrozen", [False, True])
+def test_every_parameter_that_is_trained_moves_and_no_other(fit, tiny_recipe, unfrozen) -> None:
+    one, _ = fit(replace(tiny_recipe, unfrozen=unfrozen, epochs=2))
+    before = weights(one)
+    one.run()
+    still = {name for name, tensor in weights(one).items() if torch.equal(tensor, before[name])}
+    encoder = {name for name in before if name.startswith("encoder.")}
+    # BERT's pooler is not on the way to the embeddings, which are means over tokens.
+    never = {name for name in encoder if name.startswith("encoder.pooler.")}
+    assert still == (never if unfrozen else encoder)
+
+
+def test_ties_and_both_bad_are_learnt_from(fit, tiny_recipe, make_preference) -> None:
+    choices = ["tie", "both_bad", "a", "b"]
+    one, _ = fit(
+        tiny_recipe, records=[make_preference(number, choice=choices[number % 4]) for number in range(16)]
+    )
+    before = {name: tensor.detach().clone() for name, tensor in one.objective.named_parameters()}
+    one.run()
+    assert before
+    assert all(not torch.equal(tensor, before[name]) for name, tensor in one.objective.named_parameters())
+
+
+def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_loss(fit, tiny_recipe, monkeypatch) -> None:
+    """Without dropout, which is drawn anew for each part."""
+    recipe = replace(tiny_recipe, dropout=0.0, epochs=1)
+    whole, _ = fit(recipe)
+    whole.run()
+    parted, said = fit(recipe)
+    backward = parted._backward
+
+    def scarce(batch: list[int], size: int) -> float:
+        if len(batch) > 1:
+            raise torch.OutOfMemoryError("no memory")
+        return backward(batch, size)
+
+    monkeypatch.setattr(parted, "_backward", scarce)
+    parted.run()
+    assert parted.losses == pytest.approx(whole.losses, abs=1e-4)
+    assert {"message": "out of memory: the batch goes on in 2 parts"} in said
+    assert {"message": "out of memory: the batch goes on in 4 parts"} in said
+
+
+def test_one_pair_that_does_not_fit_is_an_error(fit, monkeypatch) -> None:
+    one, _ = fit()
+
+    def never(batch: list[int], size: int) -> float:
+        raise torch.OutOfMemoryError("no memory")
+
+    monkeypatch.setattr(one, "_backward", never)
+    with pytest.raises(RewardError, match="lower max_tokens or chunk_tokens"):
+        one.run()
+
+
+def test_a_loss_that_is_no_number_stops_and_names_the_pairs(fit, tiny_recipe, make_preference) -> None:
+    records = [make_preference(number) for number in range(7)]
+    records.append(make_preference(7, weight=float("inf"), item="the odd one"))
+    one, _ = fit(replace(tiny_recipe, ensemble=1), records=records)
+    with pytest.raises(RewardError, match="the odd one"):
+        one.run()
+
+
+def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences) -> None:
+    one, said = fit(
+        replace(tiny_recipe, epochs=30, patience=2, learning_rate=0.05),
+        records=preferences[:12],
+        validation=preferences[12:],
+    )
+    one.run()
+    measured = [event["validation"]["log_loss"] for event in said if "validation" in event]
+    assert one.best is not None
+    assert one.best["log_loss"] == min(measured)
+    assert any("stopped early" in event.get("message", "") for event in said)
+    kept = one.model.mixer.state_dict()
+    assert all(torch.equal(kept[name], tensor) for name, tensor in one.best["weights"]["mixer"].items())
+
+
+def test_a_budget_of_time(fit, tiny_recipe) -> None:
+    one, said = fit(replace(tiny_recipe, epochs=500), limits=Limits(seconds=0.0))
+    one.run()
+    assert one.step == 0
+    assert said[-1]["message"] == "stopped at the budget of 0 seconds"
+
+
+@pytest.mark.parametrize("unfrozen", [False, True])
+@pytest.mark.parametrize("after", [1, 7, 18])
+def test_stopped_and_taken_up_again_it_is_the_same(
+    fit, tiny_recipe, preferences, tmp_path: Path, unfrozen: bool, after: int
+) -> None:
+    recipe = replace(tiny_recipe, unfrozen=unfrozen, patience=3)
+    data = {"records": preferences[:18], "validation": preferences[18:]}
+    whole, _ = fit(recipe, **data)
+    whole.run()
+
+    stopped, _ = fit(recipe, **data)
+    stopped.limits = Limits(lambda: stopped.step == after, checkpoints=tmp_path)
+    with pytest.raises(Stopped):
+        stopped.run()
+    again, said = fit(recipe, **data, limits=Limits(checkpoints=tmp_path))
+    again.run()
+
+    assert said[0]["message"] == f"resumed from the checkpoint at step {after}"
+    assert again.losses == whole.losses
+    ours, theirs = weights(again), weights(whole)
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_a_checkpoint_of_other_data_is_refused(fit, preferences, tmp_path) -> None:
+    one, _ = fit(limits=Limits(checkpoints=tmp_path))
+    one.run()
+    other, _ = fit(records=preferences[:10], limits=Limits(checkpoints=tmp_path))
+    with pytest.raises(RewardError, match="other training data"):
+        other.run()
+
+
+def test_a_spoilt_checkpoint_is_named_and_the_one_before_used(fit, tiny_recipe, tmp_path) -> None:
+    recipe = replace(tiny_recipe, checkpoint_seconds=0.0)
+    one, _ = fit(recipe, limits=Limits(checkpoints=tmp_path))
+    one.run()
+    newest = max(tmp_path.glob("*.pt"))
+    newest.write_bytes(b"spoilt")
+    again, said = fit(recipe, limits=Limits(checkpoints=tmp_path))
+    again.run()
+    assert said[0]["message"].startswith(f"the checkpoint {newest.name} cannot be read")
+    assert again.losses == one.losses
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.0)
+    optimiser.param_groups[0]["peak"] = 2.0
+    rates = [set_learning_rate(optimiser, step, 10, 0.2) for step in range(10)]
+    assert rates[:2] == [1.0, 2.0]
+    assert rates[2] == 2.0
+    assert rates[6] == pytest.approx(1.0)  # half of the fall, cos(pi / 2) = 0
+    assert rates == sorted(rates[:2]) + sorted(rates[2:], reverse=True)

@@ -1,0 +1,184 @@
+"""A run from its directory to its manifest, in a process of its own that is stopped and killed on the way."""
+
+import fcntl
+import hashlib
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from workers.errors import RewardError
+from workers.models import load
+from workers.schema.recipe import recipe_to_dict
+from workers.train.loop import Stopped
+from workers.train.run import choose_device, train
+
+_PATIENCE = 90
+
+
+def command(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "workers.train", str(folder)]
+
+
+def to_the_end(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(folder), check=False, capture_output=True, text=True, timeout=_PATIENCE)
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(command(folder))
+
+
+def events(folder: Path) -> list[dict]:
+    path = folder / "events.jsonl"
+    lines = path.read_text().split("\n")[:-1] if path.is_file() else []
+    return [json.loads(line) for line in lines]
+
+
+def wait_for_checkpoint(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + _PATIENCE
+    while not list((folder / "checkpoints").glob("step-*.pt")):
+        assert process.poll() is None, "it ended before its first checkpoint"
+        assert time.monotonic() < end, "no checkpoint was written"
+        time.sleep(0.005)
+
+
+def rewards(folder: Path, preferences) -> list[float]:
+    model = load(folder / "model")
+    return [one.raw for one in model.score([model.render(record.a) for record in preferences])]
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in [*(folder / "model").iterdir(), folder / "report.json"]
+    }
+
+
+@pytest.fixture
+def long_recipe(tiny_recipe):
+    """Many steps, each with its checkpoint, so that there is a middle to be killed in."""
+    return replace(tiny_recipe, epochs=60, checkpoint_seconds=0.0)
+
+
+class TestWhole:
+    def test_what_a_run_leaves(self, run_directory, tiny_recipe, preferences) -> None:
+        folder = run_directory(replace(tiny_recipe, folds=2))
+        report = train(folder)
+
+        assert json.loads((folder / "report.json").read_text()) == report
+        assert json.loads((folder / "manifest.json").read_text())["files"] == hashes(folder)
+        assert report["preference"]["n"] == 6
+        assert report["preference"]["pooled"]["n"] == len(preferences)
+        assert report["preference"]["pooled"]["folds"] == 2
+        assert report["train"] | {"seconds": 0, "reward": {}, "best_step": 0} == {
+            "pairs": 12,
+            "skipped": {},
+            "steps": 12,
+            "seconds": 0,
+            "best_step": 0,
+            "reward": {},
+        }
+        manifest = load(folder / "model").manifest
+        assert manifest["evaluation"]["accuracy"] == report["preference"]["accuracy"]
+        assert manifest["snapshot"] == {"name": "p/d@1", "hash": "h"}
+        said = events(folder)
+        assert said[-1]["progress"] == {"done": 12, "total": 12}
+        assert any("loss" in event and "learning_rate" in event for event in said)
+
+    def test_the_median_training_reward_becomes_the_zero(self, run_directory, preferences) -> None:
+        folder = run_directory()
+        report = train(folder)
+        model = load(folder / "model")
+        contents = {side.content_hash: side for record in preferences[:12] for side in (record.a, record.b)}
+        raw = sorted(one.raw for one in model.score([model.render(side) for side in contents.values()]))
+        below = sum(one <= report["train"]["reward"]["median"] + 1e-6 for one in raw)
+        assert abs(below - len(raw) / 2) <= 1
+        assert (model.median, model.std) == pytest.approx(tuple(report["train"]["reward"].values()))
+
+    def test_fewer_than_two_usable_pairs(self, run_directory, preferences, make_preference) -> None:
+        splits = {"train": [preferences[0], make_preference(1, weight=0.0)], "test": preferences[18:]}
+        with pytest.raises(RewardError, match=r"1 usable comparisons \(left out: 1 of weight 0\)") as caught:
+            train(run_directory(splits=splits))
+        assert caught.value.pointer == "/snapshot"
+
+    def test_an_unknown_key_of_the_recipe(self, run_directory, tiny_recipe) -> None:
+        folder = run_directory(recipe=tiny_recipe)
+        config = json.loads((folder / "config.json").read_text())
+        config["recipe"] = recipe_to_dict(tiny_recipe) | {"lerning_rate": 0.1}
+        (folder / "config.json").write_text(json.dumps(config))
+        with pytest.raises(RewardError, match="unknown key 'lerning_rate'") as caught:
+            train(folder)
+        assert caught.value.pointer == "/recipe/lerning_rate"
+
+    def test_without_test_data_there_is_no_accuracy(self, run_directory, preferences) -> None:
+        report = train(run_directory(splits={"train": preferences[:12]}))
+        assert report["preference"] is None
+        assert report["calibration"] is None
+
+    def test_stopped_between_training_and_evaluation(self, run_directory) -> None:
+        folder = run_directory()
+        steps = iter([False] * 12)
+        with pytest.raises(Stopped):
+            train(folder, stop=lambda: next(steps, True))
+        assert not (folder / "manifest.json").exists()
+        assert train(folder)["train"]["steps"] == 12
+
+
+def test_a_device_that_is_none() -> None:
+    with pytest.raises(RewardError, match="unknown device 'tpu'"):
+        choose_device("tpu")
+
+
+class TestProcess:
+    def test_killed_and_started_again_it_is_the_same(self, run_directory, long_recipe, preferences) -> None:
+        whole = run_directory(long_recipe, threads=1)
+        assert to_the_end(whole).returncode == 0
+
+        killed = run_directory(long_recipe, threads=1)
+        process = start(killed)
+        wait_for_checkpoint(killed, process)
+        process.kill()
+        process.wait()
+        assert not (killed / "manifest.json").exists()
+        (killed / "checkpoints" / "step-999999999.part").write_bytes(b"half")
+        assert to_the_end(killed).returncode == 0
+
+        assert any("resumed" in event.get("message", "") for event in events(killed))
+        assert rewards(killed, preferences) == rewards(whole, preferences)
+
+    def test_asked_to_stop_it_keeps_what_it_has(self, run_directory, long_recipe) -> None:
+        folder = run_directory(replace(long_recipe, epochs=1000), threads=1)
+        process = start(folder)
+        wait_for_checkpoint(folder, process)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(_PATIENCE) == 3
+        assert list((folder / "checkpoints").glob("step-*.pt"))
+        assert not (folder / "error.json").exists()
+
+    def test_what_is_refused_says_why_in_a_file(self, run_directory, preferences) -> None:
+        folder = run_directory(splits={"train": preferences[:1]})
+        ended = to_the_end(folder)
+        assert ended.returncode == 2
+        error = json.loads((folder / "error.json").read_text())
+        assert error["pointer"] == "/snapshot"
+        assert error["message"] in ended.stderr
+
+    def test_a_directory_has_one_writer(self, run_directory) -> None:
+        folder = run_directory()
+        with (folder / ".lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            ended = to_the_end(folder)
+        assert ended.returncode == 2
+        assert "another process is writing" in ended.stderr
+        assert not (folder / "events.jsonl").exists()
+
+    def test_what_is_complete_is_left_alone(self, run_directory) -> None:
+        folder = run_directory()
+        (folder / "manifest.json").write_text("{}")
+        assert to_the_end(folder).returncode == 0
+        assert not (folder / "events.jsonl").exists()
