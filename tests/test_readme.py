@@ -1,6 +1,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -18,3 +20,12 @@ def test_the_tree_names_what_is_there():
     assert top <= named
     assert {path.parent.name for path in (ROOT / "apps").glob("*/__init__.py")} <= named
     assert {path.parent.name for path in (ROOT / "workers").glob("*/__init__.py")} <= named
+
+
+PAGES = [ROOT / "README.md", ROOT / "client/README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_links_to_is_there(page):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []

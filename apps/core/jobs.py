@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 5
 ORPHANED_AFTER = timedelta(seconds=30)  # by the database's clock, which all machines share
+MOST_LOST = 5  # a job that ends its worker every time must not do so for ever
 NUDGE_EXPIRES = 300  # seconds: those that pile up behind a long job are dropped unread
 
 
@@ -39,6 +40,9 @@ class Job(models.Model):
     State = JobState
     state = models.CharField(max_length=10, choices=JobState, default=JobState.QUEUED)
     attempt = models.PositiveIntegerField(default=0)
+    lost = models.PositiveSmallIntegerField(
+        default=0
+    )  # attempts whose worker fell silent, since it was queued
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -94,19 +98,28 @@ def eligible() -> Q:
 def claim_next(model: type[JobT]) -> JobT | None:
     """Claim the oldest eligible row, or None. Its attempt number is the fence for everything it writes.
 
-    An orphan that was to be cancelled ends here.
+    An orphan that was to be cancelled ends here, and one whose workers were lost MOST_LOST times.
     """
     rows = model._default_manager.select_for_update(skip_locked=True, of=("self",)).filter(eligible())
     while (job := rows.order_by("created_at", "pk").first()) is not None:
-        if not job.cancel_requested:
+        job.lost += job.state == JobState.RUNNING
+        if job.cancel_requested:
+            job.state = JobState.CANCELLED
+        elif job.lost >= MOST_LOST:
+            job.state = JobState.FAILED
+            job.error = (
+                f"Its worker was lost {job.lost} times in a row, so it is not tried again by itself: look at the "
+                "worker's memory and log, then start it anew."
+            )
+        else:
             job.state, job.attempt = JobState.RUNNING, job.attempt + 1
             job.started_at = job.started_at or timezone.now()
             job.heartbeat_at = Now()
-            job.save(update_fields=["state", "attempt", "started_at", "heartbeat_at"])
+            job.save(update_fields=["state", "attempt", "lost", "started_at", "heartbeat_at"])
             job.refresh_from_db(fields=["heartbeat_at"])
             return job
-        job.state, job.finished_at = JobState.CANCELLED, timezone.now()
-        job.save(update_fields=["state", "finished_at"])
+        job.finished_at = timezone.now()
+        job.save(update_fields=["state", "error", "lost", "finished_at"])
     return None
 
 
@@ -196,5 +209,5 @@ def request_cancel(job: Job) -> None:
 def requeue(job: Job) -> None:
     """Put a failed or cancelled job back at the end of the queue; it resumes from what it kept."""
     rows = type(job)._default_manager.filter(pk=job.pk, state__in=(JobState.FAILED, JobState.CANCELLED))
-    rows.update(state=JobState.QUEUED, cancel_requested=False, error="", finished_at=None)
+    rows.update(state=JobState.QUEUED, lost=0, cancel_requested=False, error="", finished_at=None)
     job.refresh_from_db()

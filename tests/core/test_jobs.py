@@ -152,6 +152,23 @@ def test_a_cancelled_orphan_is_ended_and_the_next_one_claimed(project: Project, 
     assert (job.state, job.attempt) == (JobState.CANCELLED, 1)
 
 
+@pytest.mark.django_db
+def test_a_job_that_loses_every_worker_is_given_up_and_can_be_started_anew(job: Snapshot) -> None:
+    for attempt in range(1, jobs.MOST_LOST + 1):
+        claimed = jobs.claim_next(Snapshot)
+        assert claimed is not None
+        assert (claimed.attempt, claimed.lost) == (attempt, attempt - 1)
+        _orphan(job)
+    assert jobs.claim_next(Snapshot) is None
+    job.refresh_from_db()
+    assert (job.state, job.is_finished) == (JobState.FAILED, True)
+    assert "lost 5 times in a row" in job.error
+    jobs.requeue(job)
+    again = jobs.claim_next(Snapshot)
+    assert again is not None
+    assert (again.attempt, again.lost, again.error) == (jobs.MOST_LOST + 1, 0, "")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot) -> None:
     claimed = jobs.claim_next(Snapshot)
