@@ -27,8 +27,8 @@ lint: install
 	$(PY) -m mypy
 
 format: install
-	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
 
 bench: install  ## every benchmark at full size
 	$(PY) -m benchmarks $(ARGS)

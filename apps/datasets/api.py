@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
-from ninja import Field, Router, Schema
+from ninja import Field, Router, Schema, Status
 from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key
@@ -53,7 +53,7 @@ class SnapshotPage(Schema):
 
 @router.post("/projects/{slug}/datasets", response={202: SnapshotOut})
 @decorate_view(idempotent)
-def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> tuple[int, dict[str, Any]]:
+def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[str, Any]]:
     """Freeze the feedback there is into the next version.
 
     A worker does it: ask for the dataset until its state is `succeeded`.
@@ -69,7 +69,7 @@ def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> tuple[int, d
         shares=body.shares,
         seed=body.seed,
     )
-    return 202, snapshot_out(snapshot)
+    return Status(202, snapshot_out(snapshot))
 
 
 @router.get("/projects/{slug}/datasets", response=SnapshotPage)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from ninja import Field, Router, Schema
+from ninja import Field, Router, Schema, Status
 from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key, require_scope
@@ -63,7 +63,7 @@ class ModelPage(Schema):
 
 @router.post("/projects/{slug}/runs", response={202: RunOut})
 @decorate_view(idempotent)
-def post_run(request: KeyRequest, slug: str, body: RunIn) -> tuple[int, dict[str, Any]]:
+def post_run(request: KeyRequest, slug: str, body: RunIn) -> Status[dict[str, Any]]:
     """Put a training run in the queue; follow it with `GET /runs/{id}`."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
     run = start_run(
@@ -74,7 +74,7 @@ def post_run(request: KeyRequest, slug: str, body: RunIn) -> tuple[int, dict[str
         seed=body.seed,
         by=request.auth,
     )
-    return 202, run_out(run)
+    return Status(202, run_out(run))
 
 
 @router.get("/projects/{slug}/runs", response=RunPage)

@@ -1,0 +1,91 @@
+"""The reward API behind the public address: forwarded as it is, or pointed elsewhere."""
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from apps.core.proxy import METHODS, forward, lifespan
+
+
+@pytest.fixture
+def rewards(settings: Any) -> Iterator[list[dict[str, Any]]]:
+    """What a reward service behind the proxy was sent; it answers with a header and a broken-off status of its own."""
+    calls: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            calls.append({"path": self.path, "headers": dict(self.headers), "body": body})
+            answer = json.dumps({"detail": "wait"}).encode()
+            self.send_response(429)
+            for name, value in (
+                ("Retry-After", "7"),
+                ("Connection", "close"),
+                ("Content-Length", str(len(answer))),
+            ):
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        do_GET = do_POST
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    settings.REWARDS_ADDRESS, settings.REWARDS_URL = f"http://127.0.0.1:{server.server_port}", ""
+    yield calls
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def web() -> Iterator[TestClient]:
+    app = Starlette(routes=[Route("/{path:path}", forward, methods=METHODS)], lifespan=lifespan)
+    with TestClient(app, follow_redirects=False) as client:
+        yield client
+
+
+def test_a_call_goes_on_as_it_came(web: TestClient, rewards: list[dict[str, Any]]) -> None:
+    path = "/api/v1/rewards/desk%20reward/score?key=a%26b"
+    answer = web.post(
+        path, content=b'{"inputs": []}', headers={"Authorization": "Bearer x", "Connection": "close"}
+    )
+    (call,) = rewards
+    assert (call["path"], call["body"]) == (path, b'{"inputs": []}')
+    headers = {name.lower(): value for name, value in call["headers"].items()}
+    assert headers["authorization"] == "Bearer x"
+    assert headers["x-forwarded-for"] == "testclient"
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7")
+    assert answer.json() == {"detail": "wait"}
+    assert "connection" not in answer.headers
+
+
+def test_a_call_without_a_body(web: TestClient, rewards: list[dict[str, Any]]) -> None:
+    assert web.get("/api/v1/rewards/desk/").status_code == 429
+    assert rewards[0]["body"] == b""
+
+
+def test_nobody_there_is_a_problem_that_says_so(web: TestClient, settings: Any) -> None:
+    settings.REWARDS_ADDRESS, settings.REWARDS_URL = "http://127.0.0.1:9", ""
+    answer = web.post("/api/v1/rewards/desk/score", content=b"{}")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert "manage.py rewards" in answer.json()["detail"]
+
+
+def test_where_rewards_has_an_address_of_its_own(web: TestClient, settings: Any) -> None:
+    settings.REWARDS_URL = "https://rewards.example.org"
+    answer = web.post("/api/v1/rewards/desk/score?x=1", content=b"{}")
+    assert answer.status_code == 307
+    assert answer.headers["Location"] == "https://rewards.example.org/api/v1/rewards/desk/score?x=1"

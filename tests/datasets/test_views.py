@@ -1,0 +1,96 @@
+"""Pages of datasets: made, shown, exported, and seen by nobody else."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, User
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.datasets.tasks import advance_snapshots
+from tests.datasets.feedback import freeze
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"datasets:{name}", args=["desk", *args])
+
+
+@pytest.fixture
+def roses(rose: User, client: Client) -> Client:
+    client.force_login(rose)
+    return client
+
+
+@pytest.mark.django_db(transaction=True)
+def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None:
+    answer = roses.post(url("snapshot-create"), {"name": "first", "seed": 0, "test_tasks": "task-1\ntask-2"})
+    snapshot = Snapshot.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, url("snapshot-detail", snapshot.pk))
+    assert "queued" in roses.get(answer["Location"]).content.decode()
+    advance_snapshots()
+    page = roses.get(answer["Location"]).content.decode()
+    assert snapshot.name in page
+    snapshot.refresh_from_db()
+    assert snapshot.content_hash in page
+    assert snapshot.splits["test"] == 2
+    assert "first@1" in roses.get(url("snapshot-list")).content.decode()
+    assert "12 usable pairs" in roses.get(url("project-node")).content.decode()
+    fragment = roses.get(url("snapshot-detail", snapshot.pk), headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in fragment
+    assert snapshot.content_hash in fragment
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_cannot_be_built_says_why(judged: Project, roses: Client) -> None:
+    answer = roses.post(url("snapshot-create"), {"name": "first", "seed": 0, "test_tasks": "nowhere"})
+    advance_snapshots()
+    page = roses.get(answer["Location"]).content.decode()
+    assert "None of the 1 test tasks is among the 12 tasks with feedback" in page
+    assert Snapshot.objects.get().state == JobState.FAILED
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": "no good"}, "name"),
+        ({"name": "first", "seed": "x"}, "whole number"),
+    ],
+)
+def test_a_mistake_is_shown_where_it_is(judged: Project, roses: Client, fields: dict, said: str) -> None:
+    answer = roses.post(url("snapshot-create"), {"seed": 0} | fields)
+    assert answer.status_code == 422
+    assert said in answer.content.decode()
+    assert not Snapshot.objects.exists()
+
+
+def test_a_download_is_what_was_frozen(judged: Project, roses: Client) -> None:
+    snapshot = freeze(judged)
+    answer = roses.get(url("snapshot-export", snapshot.pk, "trl"))
+    lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
+    assert len(lines) == 12
+    assert {"prompt", "chosen", "rejected"} <= set(lines[0])
+    assert "attachment" in answer["Content-Disposition"]
+    only = roses.get(url("snapshot-export", snapshot.pk, "jsonl") + "?split=test")
+    assert len(b"".join(only.streaming_content).splitlines()) >= snapshot.splits["test"]  # type: ignore[attr-defined]
+    assert roses.get(url("snapshot-export", snapshot.pk, "csv")).status_code == 400
+
+
+def test_a_waiting_one_can_be_cancelled(judged: Project, roses: Client) -> None:
+    roses.post(url("snapshot-create"), {"name": "first", "seed": 0})
+    snapshot = Snapshot.objects.get()
+    assert roses.get(url("snapshot-export", snapshot.pk, "trl")).status_code == 409
+    roses.post(url("snapshot-cancel", snapshot.pk))
+    snapshot.refresh_from_db()
+    assert snapshot.state == JobState.CANCELLED
+
+
+def test_annotators_and_strangers(judged: Project, ann: User, stranger: User, client: Client) -> None:
+    snapshot = freeze(judged)
+    pages = [url("snapshot-list"), url("snapshot-create"), url("snapshot-detail", snapshot.pk)]
+    for user, status in ((ann, 403), (stranger, 404)):
+        client.force_login(user)
+        assert [client.get(page).status_code for page in pages] == [status] * 3
+        assert client.get(url("snapshot-export", snapshot.pk, "trl")).status_code == status
+        assert client.post(url("snapshot-cancel", snapshot.pk)).status_code == status

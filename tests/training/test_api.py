@@ -1,0 +1,88 @@
+"""Runs and models over HTTP."""
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import Project, Scope
+from apps.accounts.services import create_api_key
+from apps.core.jobs import claim_next
+from apps.datasets.models import Snapshot
+from apps.training import runner
+from apps.training.models import Run
+from tests.training import fake_child as child
+
+RUNS = "/api/v1/projects/desk/runs"
+pytestmark = [pytest.mark.usefixtures("fake_child")]
+
+
+@pytest.fixture
+def headers(project: Project) -> dict[str, str]:
+    return bearer(project, Scope.TRAIN)
+
+
+def bearer(project: Project, scope: Scope) -> dict[str, str]:
+    return {"Authorization": f"Bearer {create_api_key(project=project, scopes=[scope])[1]}"}
+
+
+def post(client: Client, headers: dict[str, str], **body: Any) -> Any:
+    return client.post(RUNS, json.dumps(body), content_type="application/json", headers=headers)
+
+
+def test_a_run_and_its_model(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+    recipe = {"label_smoothing": child.COMPLETE}
+    once = headers | {"Idempotency-Key": "one"}
+    answers = [post(client, once, dataset="first", recipe=recipe, name="polite") for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    assert Run.objects.count() == 1
+    started = answers[0].json()
+    assert (started["state"], started["dataset"], started["model"]) == ("queued", "desk/first@1", None)
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    found = client.get(f"/api/v1/runs/{run.pk}", headers=headers).json()
+    assert (found["state"], found["model"], found["report"]) == ("succeeded", "desk/polite@1", child.REPORT)
+    assert client.get(RUNS, headers=headers).json() == {"items": [found], "next": None}
+    (model,) = client.get("/api/v1/projects/desk/models", headers=headers).json()["items"]
+    assert (model["model"], model["run"], model["dataset"]) == ("desk/polite@1", run.pk, "desk/first@1")
+    assert (model["manifest"]["objective"], model["report"]) == ("bradley_terry", child.REPORT)
+
+
+def test_cancelled(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+    run = post(client, headers, dataset="first", recipe="bradley-terry").json()["run"]
+    answer = client.post(f"/api/v1/runs/{run}/cancel", headers=headers)
+    assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer"),
+    [
+        ({"dataset": "first"}, 422, "/recipe"),
+        ({"dataset": "none", "recipe": "bradley-terry"}, 404, None),
+        ({"dataset": "first", "recipe": "none"}, 404, "/recipe"),
+        ({"dataset": "first", "recipe": {"epoch": 3}}, 400, "/epoch"),
+        ({"dataset": "first", "recipe": "epochs = 0"}, 400, "/epochs"),
+        ({"dataset": "first", "recipe": "bradley-terry", "name": "po lite"}, 400, None),
+    ],
+)
+def test_what_cannot_be_started(
+    snapshot: Snapshot, client: Client, headers: dict[str, str], body: dict, status: int, pointer: str | None
+) -> None:
+    answer = post(client, headers, **body)
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
+    if pointer:
+        assert answer.json()["pointer"].endswith(pointer)
+    assert not Run.objects.exists()
+
+
+def test_scopes_and_projects(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+    run = post(client, headers, dataset="first", recipe="bradley-terry").json()["run"]
+    wrong_scope = bearer(snapshot.project, Scope.REWARD)
+    elsewhere = bearer(Project.objects.create(slug="elsewhere", name="Elsewhere"), Scope.TRAIN)
+    for path in (RUNS, f"/api/v1/runs/{run}", "/api/v1/projects/desk/models"):
+        assert client.get(path, headers=wrong_scope).status_code == 403
+        assert client.get(path, headers=elsewhere).status_code == 404
+    assert client.post(f"/api/v1/runs/{run}/cancel", headers=elsewhere).status_code == 404
+    assert Run.objects.get().state == "queued"

@@ -1,0 +1,83 @@
+"""What a report says in words."""
+
+from typing import Any
+
+import pytest
+
+from apps.training.curves import MOST_POINTS, curves, in_words
+from apps.training.report import baselines, calibration_drawing, measured, verdict
+
+
+def report(
+    accuracy: float, interval: tuple[float, float], *, beaten: bool = True, **more: Any
+) -> dict[str, Any]:
+    low = 0.02 if beaten else -0.02
+    rules = {
+        "longer": {"accuracy": 0.52, "difference": 0.2, "interval": [0.1, 0.3]},
+        "shorter": {"accuracy": 0.6, "difference": accuracy - 0.6, "interval": [low, 0.2]},
+    }
+    preference = {"accuracy": accuracy, "interval": list(interval), "n": 50, "baselines": rules}
+    return {"preference": preference} | more
+
+
+@pytest.mark.parametrize(
+    ("given", "tone", "said"),
+    [
+        ({}, "neutral", "Nothing was held out"),
+        (report(0.55, (0.48, 0.62)), "bad", "cannot be told from guessing"),
+        (
+            report(0.65, (0.6, 0.7), beaten=False),
+            "bad",
+            "not shown to beat a rule that needs no model: “the shorter one wins” reaches 60.0%",
+        ),
+        (report(0.7, (0.6, 0.8)), "good", "beats every rule that needs no model."),
+        (
+            report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.82}),
+            "good",
+            "less often than one annotator agrees with the majority of the others (82.0%)",
+        ),
+        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.71}), "good", "as often as one annotator"),
+        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}), "good", "more often than one annotator"),
+    ],
+)
+def test_the_verdict(given: dict[str, Any], tone: str, said: str) -> None:
+    found = verdict(given)
+    assert found.tone == tone
+    assert said in found.sentence
+
+
+def test_the_strongest_rule_comes_first() -> None:
+    assert [one.rule for one in baselines(report(0.7, (0.6, 0.8)))] == [
+        "the shorter one wins",
+        "the longer one wins",
+    ]
+
+
+def test_folds_stand_in_where_no_test_split_is() -> None:
+    pooled = report(0.7, (0.6, 0.8))["preference"]
+    assert measured({"preference": {"pooled": pooled}}) == pooled
+    assert measured(None) is None
+
+
+def test_the_calibration_is_drawn_beside_the_diagonal() -> None:
+    drawn = calibration_drawing({"calibration": {"curve": [[0.6, 0.5, 10], [0.9, 0.8, 20]]}})
+    assert drawn is not None
+    assert [series["points"] for series in drawn["series"]] == [
+        [[0.6, 0.5], [0.9, 0.8]],
+        [[0.5, 0.5], [1, 1]],
+    ]
+    assert calibration_drawing({"calibration": None}) is None
+
+
+class TestCurves:
+    def test_a_step_said_twice_counts_as_said_last(self) -> None:
+        drawn = curves([{"step": 1, "loss": 3.0}, {"message": "resumed"}, {"step": 1, "loss": 2.0}])
+        assert drawn["loss"]["series"] == [{"name": "training loss", "points": [[1, 2.0]]}]
+        assert drawn["accuracy"]["series"] == []
+        assert in_words(drawn["accuracy"]) == "nothing measured yet"
+
+    def test_a_long_run_is_thinned_and_ends_where_it_ended(self) -> None:
+        drawn = curves({"step": step, "loss": 1 / step} for step in range(1, 5001))
+        points = drawn["loss"]["series"][0]["points"]
+        assert len(points) <= MOST_POINTS + 1
+        assert (points[0], points[-1]) == ([1, 1.0], [5000, 1 / 5000])

@@ -1,0 +1,155 @@
+"""Pages of runs and models, over a child process that plays its part."""
+
+import json
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import User
+from apps.core.jobs import JobState, claim_next
+from apps.datasets.models import Snapshot
+from apps.training import runner, services
+from apps.training.models import Recipe, RewardModel, Run
+from tests.training import fake_child as child
+
+pytestmark = [pytest.mark.usefixtures("fake_child")]
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"training:{name}", args=["desk", *args])
+
+
+@pytest.fixture
+def roses(rose: User, client: Client) -> Client:
+    client.force_login(rose)
+    return client
+
+
+@pytest.fixture
+def finished(snapshot: Snapshot) -> Run:
+    return finish(snapshot, child.COMPLETE)
+
+
+def finish(snapshot: Snapshot, behaviour: float) -> Run:
+    services.start_run(
+        project=snapshot.project, snapshot=snapshot, recipe={"label_smoothing": behaviour}, name="", by=None
+    )
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    return run
+
+
+def drawn(page: str, name: str) -> dict:
+    found = re.search(rf'<script id="{name}-data" type="application/json">(.*?)</script>', page)
+    assert found
+    return json.loads(found[1])
+
+
+class TestStarting:
+    def fields(self, snapshot: Snapshot, **more: object) -> dict:
+        return {"dataset": snapshot.pk, "recipe": "bradley-terry", "seed": 3, "name": "polite"} | more
+
+    def test_by_a_recipes_name(self, snapshot: Snapshot, roses: Client, rose: User) -> None:
+        answer = roses.post(url("run-create"), self.fields(snapshot))
+        run = Run.objects.get()
+        assert (answer.status_code, answer["Location"]) == (302, url("run-detail", run.pk))
+        assert (run.recipe_name, run.seed, run.started_by, run.state) == (
+            "bradley-terry",
+            3,
+            rose,
+            JobState.QUEUED,
+        )
+        assert "Waiting for a GPU worker" in roses.get(answer["Location"]).content.decode()
+
+    def test_by_toml_that_is_kept_under_a_name(self, snapshot: Snapshot, roses: Client) -> None:
+        own = self.fields(snapshot, recipe="own", toml="epochs = 3", save_as="short")
+        choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
+        own["recipe"] = choices[-1][0]
+        assert roses.post(url("run-create"), own).status_code == 302
+        run = Run.objects.get()
+        assert (run.recipe_name, run.recipe["epochs"]) == ("short", 3)
+        assert Recipe.objects.get().toml == "epochs = 3"
+
+    def test_a_key_that_is_none_is_shown_at_the_recipe(self, snapshot: Snapshot, roses: Client) -> None:
+        choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
+        own = self.fields(snapshot, recipe=choices[-1][0], toml="epoch = 3", save_as="short")
+        answer = roses.post(url("run-create"), own)
+        assert answer.status_code == 422
+        assert "unknown key &#x27;epoch&#x27;" in answer.content.decode()
+        assert not Run.objects.exists()
+        assert not Recipe.objects.exists()
+
+    def test_a_dataset_of_another_project_is_none(
+        self, snapshot: Snapshot, stranger: User, client: Client
+    ) -> None:
+        client.force_login(stranger)
+        answer = client.post(reverse("training:run-create", args=["elsewhere"]), self.fields(snapshot))
+        assert answer.status_code == 422
+        assert not Run.objects.exists()
+
+
+class TestAWatchedRun:
+    def test_its_curves_and_what_it_says(self, finished: Run, roses: Client) -> None:
+        page = roses.get(url("run-detail", finished.pk)).content.decode()
+        loss, accuracy = drawn(page, "loss"), drawn(page, "accuracy")
+        assert [series["name"] for series in loss["series"]] == ["training loss", "validation log loss"]
+        assert loss["series"][0]["points"] == [[1, 1.0], [2, 0.5], [3, pytest.approx(1 / 3)]]
+        assert accuracy["series"][0]["points"][-1] == [3, 0.8]
+        assert "training loss from 1.000 to 0.333" in page
+        assert "It is right on 90.0% of 40 held-out comparisons" in page
+        assert "beats every rule that needs no model" in page
+        assert "three steps done" in page
+
+    def test_while_it_goes_on_the_page_asks_for_more(self, snapshot: Snapshot, roses: Client) -> None:
+        run = services.start_run(
+            project=snapshot.project, snapshot=snapshot, recipe="bradley-terry", name="", by=None
+        )
+        fragment = roses.get(url("run-status", run.pk), headers={"HX-Request": "true"})
+        assert "HX-Refresh" not in fragment
+        assert f'hx-get="{url("run-status", run.pk)}"' in fragment.content.decode()
+        roses.post(url("run-cancel", run.pk))
+        ended = roses.get(url("run-status", run.pk), headers={"HX-Request": "true"})
+        assert ended["HX-Refresh"] == "true"
+        assert "hx-trigger" not in ended.content.decode()
+
+    def test_a_failed_one_says_why_and_is_resumed(self, snapshot: Snapshot, roses: Client) -> None:
+        run = finish(snapshot, child.REFUSE)
+        page = roses.get(url("run-detail", run.pk)).content.decode()
+        assert "The training split has one pair" in page
+        assert "Resume" in page
+        assert roses.post(url("run-resume", run.pk)).status_code == 302
+        run.refresh_from_db()
+        assert (run.state, run.error) == (JobState.QUEUED, "")
+
+    def test_hostile_words_of_a_child_are_shown_as_words(self, finished: Run, roses: Client) -> None:
+        Run.objects.filter(pk=finished.pk).update(log_tail="</pre><script>alert(1)</script>")
+        page = roses.get(url("run-detail", finished.pk)).content.decode()
+        assert "<script>alert(1)" not in page
+        assert "&lt;script&gt;alert(1)" in page
+
+
+def test_lists_and_the_model(finished: Run, roses: Client) -> None:
+    model = RewardModel.objects.get()
+    assert "0.900" in roses.get(url("run-list")).content.decode()
+    assert f"{model.name}@1" in roses.get(url("model-list")).content.decode()
+    page = roses.get(url("model-detail", model.pk)).content.decode()
+    assert "manage.py deploy" in page
+    assert "the longer one wins" in page
+    assert "90% of held-out comparisons right" in roses.get(url("project-node")).content.decode()
+
+
+def test_annotators_and_strangers(finished: Run, ann: User, stranger: User, client: Client) -> None:
+    model = RewardModel.objects.get()
+    pages = [
+        *(url(name) for name in ("run-list", "run-create", "model-list")),
+        *(url(name, finished.pk) for name in ("run-detail", "run-status")),
+        url("model-detail", model.pk),
+    ]
+    for user, status in ((ann, 403), (stranger, 404)):
+        client.force_login(user)
+        assert [client.get(page).status_code for page in pages] == [status] * len(pages)
+        for name in ("run-cancel", "run-resume"):
+            assert client.post(url(name, finished.pk)).status_code == status
