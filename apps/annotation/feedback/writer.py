@@ -1,6 +1,5 @@
 """Rows for judgements that came from elsewhere, a chunk at a time and in few queries."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from apps.annotation.models import (
     Preference,
     Submission,
 )
+from apps.annotation.services.items import item_key
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import by_external_ids
@@ -272,13 +272,6 @@ class FeedbackWriter:
                 project=self.project, name=name, origin=Criterion.Origin.IMPORTED
             )
         return self.criteria[name]
-
-
-def item_key(name: str | None, task: str, hashes: Sequence[str]) -> str:
-    """A comparison's key: the name it was given, or its task and contents in any order."""
-    if name is not None:
-        return f"name:{name}"
-    return hashlib.sha256("\n".join([task, *sorted(hashes)]).encode()).hexdigest()
 
 
 def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
