@@ -143,20 +143,19 @@ def freeze(project: Project, by: User, *, anew: bool) -> Snapshot:
     return build_snapshot(snapshot)
 
 
+def trained(snapshot: Snapshot) -> RewardModel | None:
+    """The newest model of this snapshot by the demo's recipe."""
+    models = RewardModel.objects.filter(run__snapshot=snapshot, run__recipe_name=RECIPE)
+    return models.order_by("-version").first()
+
+
 def train(
     snapshot: Snapshot, by: User, *, check: Callable[[], None], tell: Callable[[Run], None]
 ) -> RewardModel:
-    """The model of this snapshot; trained by the workers that run, unless there is one.
+    """Have the workers that run train on this snapshot; a run that waits or goes on already is followed.
 
     check: raises when a process died. tell: called about once a second while the run goes on.
     """
-    done = (
-        RewardModel.objects.filter(run__snapshot=snapshot, run__recipe_name=RECIPE)
-        .order_by("-version")
-        .first()
-    )
-    if done is not None:
-        return done
     open_ = Run.objects.filter(
         snapshot=snapshot, recipe_name=RECIPE, state__in=(JobState.QUEUED, JobState.RUNNING)
     )

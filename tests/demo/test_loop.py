@@ -124,6 +124,7 @@ def test_a_model_of_the_snapshot_is_used_again(project: Project, owner: User) ->
         model_name="sample",
         state="succeeded",
     )
+    assert loop.trained(snapshot) is None
     model = RewardModel.objects.create(
         project=project,
         name="sample",
@@ -132,7 +133,7 @@ def test_a_model_of_the_snapshot_is_used_again(project: Project, owner: User) ->
         artifact="models/x",
         manifest={"aggregation": "value"},
     )
-    assert loop.train(snapshot, owner, check=lambda: None, tell=print) == model
+    assert loop.trained(snapshot) == model
     revision = loop.put_on_endpoint(model, owner)
     assert loop.put_on_endpoint(model, owner) == revision
     with pytest.raises(DomainError, match="no held-out accuracy"):

@@ -50,7 +50,11 @@ class Command(TouchstoneCommand):
         self.say(
             f"Frozen: {snapshot}, {snapshot.usable_pairs} usable pairs, {snapshot.tasks['test']} tasks held out."
         )
-        model = self._train(stack, snapshot, by)
+        model = loop.trained(snapshot)
+        if model is None:
+            model = self._train(stack, snapshot, by)
+        else:
+            self.say(f"Trained on it before: {model}.")
         revision = loop.put_on_endpoint(model, by)
         self.say(f"Deployed {model} on the endpoint {revision.endpoint.name}, revision {revision.number}.")
         key = loop.make_key(project, by)
