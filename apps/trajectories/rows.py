@@ -59,8 +59,21 @@ def step_columns(step: schema.Step) -> tuple[Any, ...]:
 
 def token_count(steps: Iterable[schema.Step]) -> int:
     """An estimate: UTF-8 bytes of all text / 4."""
-    texts = "".join([text for step in steps for text in _texts(step)])
-    return (len(texts) if texts.isascii() else len(texts.encode())) // 4
+    texts: list[str] = []
+    for step in steps:
+        texts += [part.text for part in step.message if part.text]
+        if step.reasoning:
+            texts.append(step.reasoning)
+        if step.tool_calls:
+            texts += [_arguments(call) for call in step.tool_calls]
+        for result in step.observation:
+            texts += [part.text for part in result.content if part.text]
+    joined = "".join(texts)
+    return (len(joined) if joined.isascii() else len(joined.encode())) // 4
+
+
+def _arguments(call: schema.ToolCall) -> str:
+    return call.raw or (call.arguments if isinstance(call.arguments, str) else encode_json(call.arguments))
 
 
 def to_schema(row: models.Trajectory, steps: Sequence[models.Step]) -> schema.Trajectory:
@@ -95,12 +108,3 @@ def to_step(row: models.Step) -> schema.Step:
         metrics=row.metrics,
         extra=row.extra,
     )
-
-
-def _texts(step: schema.Step) -> Iterable[str]:
-    yield from (part.text for part in step.message if part.text)
-    if step.reasoning:
-        yield step.reasoning
-    for call in step.tool_calls:
-        yield call.raw or (call.arguments if isinstance(call.arguments, str) else encode_json(call.arguments))
-    yield from (part.text for result in step.observation for part in result.content if part.text)

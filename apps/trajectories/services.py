@@ -19,7 +19,7 @@ from apps.trajectories.reading import Reader, records_of
 from workers import schema
 from workers.errors import InvalidRecord
 
-_CHUNK, _CHUNK_BYTES = 500, 8 * 2**20  # trajectories, and bytes of documents, written at a time
+_CHUNK, _CHUNK_BYTES = 1000, 8 * 2**20  # trajectories, and bytes of documents, written at a time
 _MOST_ERRORS = 100  # after which a file is not read on: nothing of it will be imported
 _MOST_LISTED = 1000
 

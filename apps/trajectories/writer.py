@@ -28,6 +28,10 @@ _STEP = (
     "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
     " metrics, extra"
 )
+# As one array: a placeholder each is a thousand of them.
+_THERE = (
+    "SELECT content_hash, id FROM trajectories_trajectory WHERE project_id = %s AND content_hash = ANY(%s)"
+)
 _DOCUMENT = "trajectory_id, data"
 _TASK = "id, project_id, external_id, instruction, reference, metadata"
 
@@ -80,10 +84,8 @@ def write(project: Project, source_format: str, chunk: Sequence[Prepared]) -> tu
     """Write what is not there yet, in the caller's transaction. The keys in order, and how many are new."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, project.pk % 2**31])
-    hashes = {one.content_hash for one in chunk}
-    keys = dict(
-        Trajectory.objects.filter(project=project, content_hash__in=hashes).values_list("content_hash", "pk")
-    )
+        cursor.execute(_THERE, [project.pk, [one.content_hash for one in chunk]])
+        keys: dict[str, int] = dict(cursor.fetchall())
     new = {one.content_hash: one for one in chunk if one.content_hash not in keys}
     if new:
         keys |= _copy(project, source_format, list(new.values()))

@@ -11,9 +11,11 @@ from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
 from apps.datasets.selectors import snapshot_named
+from apps.training import recipes
 from apps.training.models import Run
 from apps.training.report import verdict
 from apps.training.services import start_run
+from workers.schema.recipe import Recipe
 
 POLL = 0.5
 PATIENCE = 15.0  # seconds a queued run may wait before the command says why
@@ -69,14 +71,13 @@ class Command(TouchstoneCommand):
                 )
 
 
-def _recipe(given: str) -> str:
+def _recipe(given: str) -> Recipe | str:
     path = Path(given)
     if not given.endswith(".toml"):
         return given
     if not path.is_file():
         raise DomainError(f"There is no file {given}.")
-    text = path.read_text(encoding="utf-8")
-    return text if "=" in text else text + "\n# all defaults = built-in ones\n"
+    return recipes.check(path.read_text(encoding="utf-8"))
 
 
 def _result(run: Run) -> dict[str, Any]:
