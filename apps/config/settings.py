@@ -129,9 +129,12 @@ if env_str("TOUCHSTONE_S3_BUCKET", ""):
 MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64) * 2**20
 DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("TOUCHSTONE_MAX_FORM_MB", 8) * 2**20
 
-# The reward service, as the web process and the commands reach it.
+# The reward service, as the web process and the commands reach it: where `up` says it runs, unless told otherwise.
+REWARDS_ADDRESS_FILE = "rewards-address"
+_running = HOME / REWARDS_ADDRESS_FILE
+_rewards_default = _running.read_text() if _running.is_file() else "http://127.0.0.1:8001"
 REWARDS_URL = env_str("TOUCHSTONE_REWARDS_URL", "").rstrip("/")
-REWARDS_ADDRESS = env_str("TOUCHSTONE_REWARDS_ADDRESS", "http://127.0.0.1:8001").rstrip("/")
+REWARDS_ADDRESS = env_str("TOUCHSTONE_REWARDS_ADDRESS", _rewards_default).rstrip("/")
 REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 TRAINING_DEVICE = env_str("TOUCHSTONE_TRAINING_DEVICE", "auto")
 REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64) * 2**20

@@ -161,10 +161,13 @@ def running(
     home = settings.HOME
     with _home_lock(home), _sigterm_as_interrupt():
         stack = Stack(home, host, port, rewards_port, out)
+        told = home / settings.REWARDS_ADDRESS_FILE  # for the commands that are run on this home meanwhile
         try:
             stack.start()
+            told.write_text(stack.rewards_url)
             yield stack
         finally:
+            told.unlink(missing_ok=True)
             stack.stop()
 
 

@@ -111,6 +111,9 @@ def test_up_serves_and_a_killed_supervisor_leaves_nothing_behind(home: Path) -> 
 
         examined, _ = _manage(home, "doctor").communicate(timeout=120)
         assert "FAIL" not in examined
+        (home / "items.jsonl").write_text('{"text": "hello"}\n')
+        scored, _ = _manage(home, "score", "nothing", str(home / "items.jsonl")).communicate(timeout=120)
+        assert "There is no endpoint" in scored  # it found the service on its port, though nobody told it
 
         names = {line.split("|")[0].strip() for line in up.lines if "|" in line}
         assert {"web", "rewards", "default", "gpu", "beat", "migrate"} <= names
@@ -121,8 +124,10 @@ def test_up_serves_and_a_killed_supervisor_leaves_nothing_behind(home: Path) -> 
 
 def test_ctrl_c_stops_everything(home: Path) -> None:
     with _up(home) as up:
+        assert (home / "rewards-address").read_text() == f"http://127.0.0.1:{up.rewards_port}"
         up.popen.send_signal(signal.SIGINT)
         assert up.wait() == 0
+        assert not (home / "rewards-address").exists()
 
 
 def test_when_one_process_dies_all_stop_and_it_is_named(home: Path) -> None:
