@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import django
 import pytest
@@ -35,6 +36,8 @@ def _prepare() -> None:
     os.environ["CELERY_BROKER_URL"] = "memory://"  # tests of nudges name a real broker
     os.environ["DJANGO_SETTINGS_MODULE"] = "apps.config.settings"
     django.setup()
+    # A worker that inherited it would have its settings read, and with them the home, before it is here.
+    del os.environ["DJANGO_SETTINGS_MODULE"]
 
 
 _prepare()
@@ -64,3 +67,14 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the data sets in {folder} (TOUCHSTONE_DATA)")
     return folder
+
+
+@pytest.fixture
+def own_home(settings: Any, tmp_path: Path) -> None:
+    """A home and an artifact store for one test: what is named after rows would meet the names of other tests."""
+    settings.HOME = tmp_path
+    store = {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": tmp_path / "artifacts"},
+    }
+    settings.STORAGES = settings.STORAGES | {"artifacts": store}

@@ -24,9 +24,7 @@ precision = "float32"
 """
 
 
-@pytest.fixture(autouse=True)
-def home(settings: Any, tmp_path: Path) -> None:
-    settings.HOME = tmp_path
+pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def call(*arguments: Any) -> dict[str, Any]:

@@ -84,7 +84,12 @@ def _visible() -> list[bool]:
 def test_tables_are_made_once_however_many_make_them_at_once(embedded_broker: str) -> None:
     _drop_tables()
     script = "import django; django.setup(); from apps.core.broker import prepare; prepare(); prepare(); print('made')"
-    environment = {**os.environ, "DATABASE_URL": _database_url(), "CELERY_BROKER_URL": embedded_broker}
+    environment = {
+        **os.environ,
+        "DATABASE_URL": _database_url(),
+        "CELERY_BROKER_URL": embedded_broker,
+        "DJANGO_SETTINGS_MODULE": "apps.config.settings",
+    }
 
     def make(_: int) -> str:
         done = subprocess.run(

@@ -1,7 +1,4 @@
-from pathlib import Path
-
 import pytest
-from pytest_django import Settings
 
 from apps.accounts.models import Project, User
 from apps.datasets.models import Snapshot
@@ -10,8 +7,8 @@ from tests.datasets.feedback import freeze, import_pairs, member, pair
 
 
 @pytest.fixture(autouse=True)
-def home(settings: Settings, tmp_path: Path) -> None:
-    settings.HOME = tmp_path  # run directories are named after rows, whose numbers come again
+def home(own_home: None) -> None:
+    """Run directories and models are named after rows, whose numbers come again."""
 
 
 @pytest.fixture

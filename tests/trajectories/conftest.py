@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +9,8 @@ from apps.accounts.services import create_api_key
 
 
 @pytest.fixture(autouse=True)
-def artifacts(settings: Any, tmp_path: Path) -> None:
+def artifacts(own_home: None) -> None:
     """Artifacts of each test in a folder of its own."""
-    store = {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": tmp_path / "artifacts"},
-    }
-    settings.STORAGES = settings.STORAGES | {"artifacts": store}
 
 
 @pytest.fixture
