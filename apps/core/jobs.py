@@ -40,9 +40,8 @@ class Job(models.Model):
     State = JobState
     state = models.CharField(max_length=10, choices=JobState, default=JobState.QUEUED)
     attempt = models.PositiveIntegerField(default=0)
-    lost = models.PositiveSmallIntegerField(
-        default=0
-    )  # attempts whose worker fell silent, since it was queued
+    # Attempts whose worker fell silent, since it was queued.
+    lost = models.PositiveSmallIntegerField(default=0)
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
