@@ -50,14 +50,17 @@ on("click", "a[data-opens]", (event, link) => {
 
 // Comments. What is selected in a step becomes the quote.
 let selected = null;
-document.addEventListener("selectionchange", () => {
+function selectedNow() {
   const selection = document.getSelection();
   const node = selection.anchorNode;
   const step = (node instanceof Element ? node : node?.parentElement)?.closest(".work [data-step]");
-  if (!selection.isCollapsed && step) {
-    const side = step.closest("[data-side]")?.dataset.side ?? "left";
-    selected = { side, step: step.dataset.step, quote: selection.toString().trim().slice(0, 20000) };
-  } else if (!decision()?.contains(document.activeElement)) selected = null;
+  if (selection.isCollapsed || !step) return null;
+  const side = step.closest("[data-side]")?.dataset.side ?? "left";
+  return { side, step: step.dataset.step, quote: selection.toString().trim().slice(0, 20000) };
+}
+document.addEventListener("selectionchange", () => {
+  const now = selectedNow();
+  if (now || !decision()?.contains(document.activeElement)) selected = now;
 });
 on("mousedown", ".work-comments summary", (event) => event.preventDefault()); // keeps the selection
 
@@ -71,6 +74,7 @@ function addComment() {
   return list.lastElementChild;
 }
 function writeComment() {
+  selected = selectedNow() ?? selected; // the event comes a little later than the selection
   const last = work().querySelector(".work-comment-list").lastElementChild;
   const isFree = last && !field(last, "text").value && !field(last, "quote").value;
   const comment = isFree ? last : addComment();
