@@ -1,8 +1,6 @@
 """`Idempotency-Key` on writes: the same request sent twice is done once and answered twice.
 
-    @router.post("/projects/{slug}/runs")
-    @decorate_view(idempotent)
-    def start_run(request: KeyRequest, slug: str, body: RunIn) -> ...
+    api.add_decorator(idempotent, mode="view")
 
 The work and its recorded answer are one transaction. A second request with the same key waits for the first at the
 unique constraint, then gets its answer; after a failure nothing is recorded and the second one does the work.
@@ -28,12 +26,13 @@ from apps.core.api import problem
 MAX_KEY = 255
 KEPT_FOR = timedelta(days=2)
 _CHUNK = 2**20
+_READS = ("GET", "HEAD", "OPTIONS")
 
 
 def idempotent(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     @wraps(view)
     def once(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        name = request.headers.get("Idempotency-Key")
+        name = None if request.method in _READS else request.headers.get("Idempotency-Key")
         key = key_of(request) if name else None
         if not name or key is None:  # without a valid key the operation itself answers 401
             return view(request, *args, **kwargs)

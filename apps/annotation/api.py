@@ -3,11 +3,9 @@
 from typing import Any
 
 from ninja import Field, Router, Schema
-from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
-from apps.accounts.idempotency import idempotent
 from apps.accounts.models import Project, Scope
 from apps.annotation import services
 from apps.annotation.models import Campaign
@@ -50,7 +48,6 @@ class ItemsOut(Schema):
 
 
 @router.post("/projects/{slug}/items", response=ItemsOut, summary="Put trajectories before annotators")
-@decorate_view(idempotent)
 def item_create(request: KeyRequest, slug: str, body: ItemsIn) -> ItemsOut:
     """Items of a campaign, each of one or two runs of one task. Higher priority first, where asked for."""
     project = project_of_key(request.auth, slug, Scope.INGEST)

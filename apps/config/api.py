@@ -5,6 +5,7 @@ from ninja import NinjaAPI
 from ninja.openapi.docs import DocsBase
 
 from apps.accounts.auth import KeyAuth
+from apps.accounts.idempotency import idempotent
 from apps.annotation.api import router as items
 from apps.annotation.feedback.api import router as feedback
 from apps.config.docs import render_docs
@@ -31,6 +32,7 @@ api = NinjaAPI(
     urls_namespace="api",
 )
 install_problem_handlers(api)
+api.add_decorator(idempotent, mode="view")
 api.add_router("", trajectories, tags=["trajectories"])
 api.add_router("", items, tags=["items"])
 api.add_router("", feedback, tags=["feedback"])

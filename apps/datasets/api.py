@@ -5,11 +5,9 @@ from typing import Any
 
 from django.http import HttpResponse, StreamingHttpResponse
 from ninja import Field, Router, Schema, Status
-from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
-from apps.accounts.idempotency import idempotent
 from apps.accounts.models import Scope
 from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.datasets.exports import attachment
@@ -52,7 +50,6 @@ class SnapshotPage(Schema):
 
 
 @router.post("/projects/{slug}/datasets", response={202: SnapshotOut})
-@decorate_view(idempotent)
 def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[str, Any]]:
     """Freeze the feedback there is into the next version.
 

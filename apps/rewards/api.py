@@ -7,6 +7,7 @@ from ninja import Body, Router, Schema
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
+from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.rewards import services
 from apps.rewards.models import Endpoint, EndpointRevision
 from apps.rewards.selectors import endpoint_of, endpoints_of, revisions_of
@@ -19,9 +20,13 @@ class RollbackIn(Schema):
 
 
 @router.get("/projects/{slug}/endpoints", summary="The project's endpoints")
-def list_endpoints(request: KeyRequest, slug: str) -> dict[str, Any]:
+def list_endpoints(
+    request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
+) -> dict[str, Any]:
+    """Newest first."""
     project = project_of_key(request.auth, slug, Scope.ADMIN)
-    return {"items": [_endpoint(one) for one in endpoints_of(project)], "next": None}
+    page, following = paginate(endpoints_of(project), cursor=cursor, limit=limit)
+    return {"items": [_endpoint(one) for one in page], "next": following}
 
 
 @router.get("/projects/{slug}/endpoints/{name}", summary="An endpoint and its revisions")

@@ -4,11 +4,9 @@ from datetime import datetime
 from typing import Any
 
 from ninja import Field, Router, Schema, Status
-from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key, require_scope
 from apps.accounts.auth import KeyRequest
-from apps.accounts.idempotency import idempotent
 from apps.accounts.models import ApiKey, Scope
 from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.core.errors import NotFound
@@ -62,7 +60,6 @@ class ModelPage(Schema):
 
 
 @router.post("/projects/{slug}/runs", response={202: RunOut})
-@decorate_view(idempotent)
 def post_run(request: KeyRequest, slug: str, body: RunIn) -> Status[dict[str, Any]]:
     """Put a training run in the queue; follow it with `GET /runs/{id}`."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
@@ -93,7 +90,6 @@ def get_run(request: KeyRequest, pk: int) -> dict[str, Any]:
 
 
 @router.post("/runs/{int:pk}/cancel", response=RunOut)
-@decorate_view(idempotent)
 def post_cancel(request: KeyRequest, pk: int) -> dict[str, Any]:
     """Stop a run. A running one writes a checkpoint first, and can be resumed."""
     return run_out(cancel_run(run=_run_of_key(request.auth, pk), by=request.auth))

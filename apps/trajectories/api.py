@@ -6,11 +6,9 @@ from typing import Any, BinaryIO, cast
 
 from django.http import HttpResponse, JsonResponse
 from ninja import Router, Schema
-from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key, require_scope
 from apps.accounts.auth import KeyRequest
-from apps.accounts.idempotency import idempotent
 from apps.accounts.models import Scope
 from apps.core.api import DEFAULT_LIMIT, paginate, problem
 from apps.trajectories import exports, formats, services
@@ -54,7 +52,6 @@ class Page(Schema):
 
 
 @router.post("/projects/{slug}/trajectories", response=Imported)
-@decorate_view(idempotent)
 def post_trajectories(
     request: KeyRequest, slug: str, format: str = formats.AUTO, keep_good: bool = False
 ) -> HttpResponse:

@@ -28,7 +28,7 @@ _STEP = (
     "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
     " metrics, extra"
 )
-# As one array: a placeholder each is a thousand of them.
+# The hashes go as one array, so that the statement is the same however many there are.
 _THERE = (
     "SELECT content_hash, id FROM trajectories_trajectory WHERE project_id = %s AND content_hash = ANY(%s)"
 )

@@ -98,3 +98,27 @@ def test_who_may(desk, admin) -> None:
         "/api/v1/projects/third/endpoints/fresh", spec_of("m@1"), content_type="application/json"
     )
     assert reply.status_code == 409
+
+
+def test_a_write_sent_again_is_done_once(admin) -> None:
+    for version in (1, 2):
+        put(admin, spec_of(f"m@{version}"))
+    once = {"Idempotency-Key": "k1"}
+    replies = [
+        admin.put(f"{PATH}/fresh", spec_of("m@1", "m@2"), content_type="application/json", headers=once)
+        for _ in range(2)
+    ]
+    assert [reply.json()["active"] for reply in replies] == [3, 3]
+    once = {"Idempotency-Key": "k2"}
+    replies = [admin.generic("POST", f"{PATH}/fresh/rollback", headers=once) for _ in range(2)]
+    assert [reply.json()["active"] for reply in replies] == [2, 2]
+    assert admin.get(f"{PATH}/fresh").json()["active"] == 2
+
+
+def test_the_list_goes_on_by_cursor(admin) -> None:
+    for number in range(3):
+        put(admin, spec_of("m@1"), name=f"e{number}")
+    page = admin.get(f"{PATH}?limit=2").json()
+    assert [one["endpoint"] for one in page["items"]] == ["e2", "e1"]
+    rest = admin.get(f"{PATH}?limit=2&cursor={page['next']}").json()
+    assert ([one["endpoint"] for one in rest["items"]], rest["next"]) == (["e0"], None)

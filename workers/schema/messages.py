@@ -5,10 +5,8 @@ observation result of the agent step that called it. What has no place of its ow
 """
 
 import json
-import re
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from workers.errors import InvalidRecord
@@ -122,8 +120,6 @@ def _refuse(constant: str) -> float:
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)  # NaN is no JSON: such arguments are text
 _ENCODER = json.JSONEncoder(ensure_ascii=False)  # as ToolCall.arguments_text
-_DELICATE = re.compile(r"\\|[\x00-\x1f]|\d[.eE]")
-_decode_plain, _encode_plain = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
 
 
 def decode_arguments(raw: Any, *, pointer: str = "") -> tuple[dict[str, Any] | str, str | None]:
@@ -134,8 +130,6 @@ def decode_arguments(raw: Any, *, pointer: str = "") -> tuple[dict[str, Any] | s
         raise InvalidRecord(
             f"expected the arguments as text or an object, got {kind_of(raw)}.", pointer=pointer
         )
-    if (plain := _plain_arguments(raw)) is not None:
-        return plain, None
     try:
         decoded = _DECODER.decode(raw)
     except (ValueError, RecursionError):
@@ -144,19 +138,6 @@ def decode_arguments(raw: Any, *, pointer: str = "") -> tuple[dict[str, Any] | s
         return raw, None
     decoded, _ = clean(decoded)
     return decoded, None if _ENCODER.encode(decoded) == raw else raw
-
-
-def _plain_arguments(raw: str) -> dict[str, Any] | None:
-    """The object of arguments that are written as our encoder writes them, which most are: found out in a third of
-    the time. Numbers with a fraction or an exponent and escapes are left to it, as it may write them otherwise."""
-    if _DELICATE.search(raw):
-        return None
-    try:
-        decoded = _decode_plain(raw)
-        is_same = msgspec.json.format(_encode_plain(decoded), indent=0) == raw.encode()
-    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        return None
-    return decoded if is_same and isinstance(decoded, dict) else None
 
 
 def build_trajectory(steps: tuple[Step, ...], task: Task, *, pointer: str = "", **fields: Any) -> Trajectory:

@@ -7,11 +7,9 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from ninja import Router, Schema
-from ninja.decorators import decorate_view
 
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
-from apps.accounts.idempotency import idempotent
 from apps.accounts.models import Scope
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.feedback.incoming import Incoming
@@ -48,7 +46,6 @@ def feedback_list(
 
 
 @router.post("/projects/{slug}/feedback", response=FeedbackOut, summary="Judgements from elsewhere")
-@decorate_view(idempotent)
 def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> FeedbackOut:
     """One `import_feedback` record (pairs, comments, outcomes), a JSON array of them, or NDJSON; origin imported."""
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_WRITE)
