@@ -1,4 +1,5 @@
-"""`Idempotency-Key` on writes: the same request sent twice is done once and answered twice.
+"""Writes over the API: one that is refused changes nothing, and with an `Idempotency-Key` the same request sent
+twice is done once and answered twice.
 
     api.add_decorator(idempotent, mode="view")
 
@@ -20,7 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from apps.accounts.auth import key_of
-from apps.accounts.models import IdempotentResponse
+from apps.accounts.models import ApiKey, IdempotentResponse
 from apps.core.api import problem
 
 MAX_KEY = 255
@@ -32,32 +33,43 @@ _READS = ("GET", "HEAD", "OPTIONS")
 def idempotent(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
     @wraps(view)
     def once(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        name = None if request.method in _READS else request.headers.get("Idempotency-Key")
-        key = key_of(request) if name else None
-        if not name or key is None:  # without a valid key the operation itself answers 401
+        if request.method in _READS:
             return view(request, *args, **kwargs)
-        if len(name) > MAX_KEY:
-            return problem(400, f"Idempotency-Key has {len(name)} characters; at most {MAX_KEY} are kept.")
-        with _spooled(request) as body_hash, transaction.atomic():
-            row, created = IdempotentResponse.objects.get_or_create(
-                project=key.project,
-                key=name,
-                request_hash=hashlib.sha256(
-                    f"{request.method} {request.get_full_path()}".encode()
-                ).hexdigest(),
-                defaults={"api_key": key, "body_hash": body_hash},
-            )
-            if not created:
-                return _replay(row, key_id=key.pk, body_hash=body_hash)
-            response = view(request, *args, **kwargs)
+        name = request.headers.get("Idempotency-Key")
+        key = key_of(request) if name else None
+        with transaction.atomic():
+            if not name or key is None:  # without a valid key the operation itself answers 401
+                response = view(request, *args, **kwargs)
+            elif len(name) > MAX_KEY:
+                return problem(
+                    400, f"Idempotency-Key has {len(name)} characters; at most {MAX_KEY} are kept."
+                )
+            else:
+                response = _once(request, name, key, lambda: view(request, *args, **kwargs))
             if response.status_code >= 400:
                 transaction.set_rollback(True)
-            else:
-                row.status, row.body = response.status_code, response.content.decode()
-                row.save(update_fields=["status", "body"])
             return response
 
     return once
+
+
+def _once(
+    request: HttpRequest, name: str, key: ApiKey, operation: Callable[[], HttpResponse]
+) -> HttpResponse:
+    with _spooled(request) as body_hash:
+        row, created = IdempotentResponse.objects.get_or_create(
+            project=key.project,
+            key=name,
+            request_hash=hashlib.sha256(f"{request.method} {request.get_full_path()}".encode()).hexdigest(),
+            defaults={"api_key": key, "body_hash": body_hash},
+        )
+        if not created:
+            return _replay(row, key_id=key.pk, body_hash=body_hash)
+        response = operation()
+        if response.status_code < 400:
+            row.status, row.body = response.status_code, response.content.decode()
+            row.save(update_fields=["status", "body"])
+        return response
 
 
 def forget_old_answers() -> int:

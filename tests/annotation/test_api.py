@@ -76,3 +76,19 @@ def test_somebody_elses_trajectory_is_not_there(post: Any) -> None:
     elsewhere = Project.objects.create(slug="elsewhere", name="Elsewhere")
     theirs = rows.trajectory(Task.objects.create(project=elsewhere, external_id="x"), "theirs")
     assert post([{"trajectories": [{"trajectory_id": str(theirs.pk)}]}]).status_code == 404
+
+
+def test_one_bad_item_stores_nothing_of_the_good_ones(post: Any, project: Project) -> None:
+    good = {
+        "task": {"id": "t1"},
+        "trajectories": [
+            {"messages": MESSAGES},
+            {"messages": [MESSAGES[0], {"role": "assistant", "content": "No."}]},
+        ],
+    }
+    bad = {"task": {"id": "t2"}, "trajectories": [{"messages": MESSAGES}, {"trajectory_id": "999"}]}
+    answer = post([good, bad])
+    assert (answer.status_code, answer.json()["pointer"]) == (404, "/items/1/trajectories/1/trajectory_id")
+    assert not Item.objects.exists()
+    assert not Trajectory.objects.exists()
+    assert not Task.objects.exists()
