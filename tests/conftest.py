@@ -41,6 +41,11 @@ def _prepare() -> None:
 
 
 _prepare()
+# Models can be imported from here on.
+from django.test import Client  # noqa: E402
+
+from apps.accounts.models import Project, User  # noqa: E402
+from tests.datasets.feedback import member  # noqa: E402
 
 
 def pytest_unconfigure() -> None:
@@ -78,3 +83,30 @@ def own_home(settings: Any, tmp_path: Path) -> None:
         "OPTIONS": {"location": tmp_path / "artifacts"},
     }
     settings.STORAGES = settings.STORAGES | {"artifacts": store}
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return Project.objects.create(slug="desk", name="Desk")
+
+
+@pytest.fixture
+def rose(project: Project) -> User:
+    return member(project, "rose@example.org", "researcher")
+
+
+@pytest.fixture
+def ann(project: Project) -> User:
+    return member(project, "ann@example.org", "annotator")
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    return member(Project.objects.create(slug="elsewhere", name="Elsewhere"), "eve@example.org", "owner")
+
+
+@pytest.fixture
+def roses(rose: User, client: Client) -> Client:
+    """The browser of rose, signed in."""
+    client.force_login(rose)
+    return client

@@ -127,11 +127,6 @@ def test_from_a_project_to_an_endpoint(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(slug="desk", name="Desk")
-
-
-@pytest.fixture
 def frozen(project: Project, tmp_path: Path) -> str:
     file = written(tmp_path / "pairs.jsonl", *judgements())
     call("import_feedback", "desk", file, "--format", "pairs")

@@ -10,11 +10,6 @@ from tests.annotation import rows
 
 
 @pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(slug="desk", name="Desk")
-
-
-@pytest.fixture
 def ann(project: Project) -> User:
     return rows.member(project, "ann@example.org", "annotator")
 

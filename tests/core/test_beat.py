@@ -1,26 +1,11 @@
-"""Beat: every round nudges what waits; a round that fails is tried again."""
+"""Beat: a round that fails is tried again. What it nudges is tested with a broker, in test_brokers."""
 
 import threading
 
 import pytest
 
-from apps.accounts.models import Project
-from apps.core import beat, jobs
+from apps.core import beat
 from apps.core.periodic import Periodic
-from apps.datasets.models import Snapshot
-
-
-@pytest.mark.django_db
-def test_a_nudge_for_each_row_that_waits_up_to_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    sent: list[str] = []
-    monkeypatch.setattr(jobs, "nudge", sent.append)
-    project = Project.objects.create(slug="desk", name="Desk")
-    assert beat.nudge_eligible() == 0
-    Snapshot.objects.bulk_create(Snapshot(project=project, name="s", version=n) for n in range(3))
-    assert beat.nudge_eligible() == 3
-    assert sent == ["apps.datasets.tasks.advance_snapshots"] * 3
-    Snapshot.objects.bulk_create(Snapshot(project=project, name="t", version=n) for n in range(100))
-    assert beat.nudge_eligible() == 8
 
 
 def test_what_fails_is_logged_and_tried_again(

@@ -128,6 +128,9 @@ def test_beat_nudges_each_eligible_row_up_to_a_few(embedded_broker: str) -> None
     jobs.claim_next(Snapshot)  # running, and its heart beats: nobody is told
     assert beat.nudge_eligible() == 2
     assert _visible() == [True, True]
+    for version in range(4, 20):
+        Snapshot.objects.create(project=project, name="waiting", version=version)
+    assert beat.nudge_eligible() == 8
 
 
 @pytest.mark.slow

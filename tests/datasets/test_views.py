@@ -17,12 +17,6 @@ def url(name: str, *args: object) -> str:
     return reverse(f"datasets:{name}", args=["desk", *args])
 
 
-@pytest.fixture
-def roses(rose: User, client: Client) -> Client:
-    client.force_login(rose)
-    return client
-
-
 @pytest.mark.django_db(transaction=True)
 def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None:
     answer = roses.post(url("snapshot-create"), {"name": "first", "seed": 0, "test_tasks": "task-1\ntask-2"})

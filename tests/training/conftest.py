@@ -1,9 +1,9 @@
 import pytest
 
-from apps.accounts.models import Project, User
+from apps.accounts.models import Project
 from apps.datasets.models import Snapshot
 from apps.training import runner
-from tests.datasets.feedback import freeze, import_pairs, member, pair
+from tests.datasets.feedback import freeze, import_pairs, pair
 
 
 @pytest.fixture(autouse=True)
@@ -12,29 +12,9 @@ def home(own_home: None) -> None:
 
 
 @pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(slug="desk", name="Desk")
-
-
-@pytest.fixture
 def snapshot(project: Project) -> Snapshot:
     import_pairs(project, [pair(f"task-{n}") for n in range(12)])
     return freeze(project)
-
-
-@pytest.fixture
-def rose(project: Project) -> User:
-    return member(project, "rose@example.org", "researcher")
-
-
-@pytest.fixture
-def ann(project: Project) -> User:
-    return member(project, "ann@example.org", "annotator")
-
-
-@pytest.fixture
-def stranger(db: None) -> User:
-    return member(Project.objects.create(slug="elsewhere", name="Elsewhere"), "eve@example.org", "owner")
 
 
 @pytest.fixture

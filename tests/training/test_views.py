@@ -22,12 +22,6 @@ def url(name: str, *args: object) -> str:
 
 
 @pytest.fixture
-def roses(rose: User, client: Client) -> Client:
-    client.force_login(rose)
-    return client
-
-
-@pytest.fixture
 def finished(snapshot: Snapshot) -> Run:
     return finish(snapshot, child.COMPLETE)
 

@@ -13,11 +13,6 @@ def artifacts(own_home: None) -> None:
     """Artifacts of each test in a folder of its own."""
 
 
-@pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(slug="desk", name="Desk")
-
-
 def member(project: Project, email: str, role: Role) -> User:
     user = User.objects.create(email=email)
     Membership.objects.create(project=project, user=user, role=role)

@@ -82,14 +82,16 @@ def load(folder: Path, *, device: str = "cpu") -> LoadedModel:
     """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same."""
     manifest = _manifest(folder)
     try:
-        return _load(folder, manifest, torch.device(device))
+        loaded = _load(folder, manifest)
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise RewardError(
             f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it anew."
         ) from error
+    loaded.model.to(torch.device(device))
+    return loaded
 
 
-def _load(folder: Path, manifest: dict[str, Any], device: torch.device) -> LoadedModel:
+def _load(folder: Path, manifest: dict[str, Any]) -> LoadedModel:
     backbone, text = manifest["backbone"], manifest["text"]
     own = backbone["encoder"] != EMBEDDED
     source = folder if own else encoder_folder(EMBEDDED)
@@ -109,7 +111,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: torch.device) -> Loade
         encoder.load_state_dict(load_file(folder / WEIGHTS), strict=True)
     mixer = Mixer(MixerConfig(**manifest["mixer"]))
     mixer.load_state_dict(load_file(folder / _MIXER), strict=True)
-    model = StepEncoder(encoder, mixer, frozen=not backbone["unfrozen"]).to(device)
+    model = StepEncoder(encoder, mixer, frozen=not backbone["unfrozen"])
     return LoadedModel(model, renderer, manifest, backbone["weights_sha256"])
 
 

@@ -24,11 +24,6 @@ COMMENT = {
 OUTCOME = {"task": {"id": "task-1"}, "trajectory": COMMENT["trajectory"], "success": True}
 
 
-@pytest.fixture
-def project(db: None) -> Project:
-    return Project.objects.create(slug="desk", name="Desk")
-
-
 def bearer(project: Project, *scopes: Scope) -> dict[str, str]:
     return {"Authorization": f"Bearer {create_api_key(project=project, scopes=list(scopes))[1]}"}
 
