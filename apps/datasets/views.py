@@ -66,8 +66,12 @@ def snapshot_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
         "filters": {name: value for name, value in snapshot.filters.items() if name != "split"},
         "exports": DESCRIPTIONS,
     }
-    template = "_snapshot_state.html" if _is_htmx(request) else "snapshot_detail.html"
-    return render(request, f"datasets/{template}", context)
+    if not _is_htmx(request):
+        return render(request, "datasets/snapshot_detail.html", context)
+    response = render(request, "datasets/_snapshot_state.html", context)
+    if snapshot.is_finished:  # what is around the state changes too
+        response["HX-Refresh"] = "true"
+    return response
 
 
 @require_safe

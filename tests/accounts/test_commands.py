@@ -37,6 +37,10 @@ def test_a_user_is_not_made_when_her_project_is_missing(db: None) -> None:
     with pytest.raises(CommandError, match="no project nowhere; make one with `create_project nowhere`"):
         run("create_user", "anna@example.org", "--project", "nowhere")
     assert not User.objects.exists()
+    said = StringIO()
+    with pytest.raises(CommandError):
+        call_command("create_user", "anna@example.org", "--project", "nowhere", stdout=said, stderr=said)
+    assert "Made" not in said.getvalue()
 
 
 def test_errors_are_sentences(db: None) -> None:

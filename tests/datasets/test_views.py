@@ -22,9 +22,14 @@ def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None
     answer = roses.post(url("snapshot-create"), {"name": "first", "seed": 0, "test_tasks": "task-1\ntask-2"})
     snapshot = Snapshot.objects.get()
     assert (answer.status_code, answer["Location"]) == (302, url("snapshot-detail", snapshot.pk))
-    assert "queued" in roses.get(answer["Location"]).content.decode()
+    waiting = roses.get(answer["Location"]).content.decode()
+    assert "queued" in waiting
+    assert "Train on it" not in waiting
+    assert "HX-Refresh" not in roses.get(answer["Location"], headers={"HX-Request": "true"})
     advance_snapshots()
+    assert roses.get(answer["Location"], headers={"HX-Request": "true"})["HX-Refresh"] == "true"
     page = roses.get(answer["Location"]).content.decode()
+    assert "Train on it" in page
     assert snapshot.name in page
     snapshot.refresh_from_db()
     assert snapshot.content_hash in page
@@ -42,6 +47,7 @@ def test_what_cannot_be_built_says_why(judged: Project, roses: Client) -> None:
     advance_snapshots()
     page = roses.get(answer["Location"]).content.decode()
     assert "None of the 1 test tasks is among the 12 tasks with feedback" in page
+    assert "Train on it" not in page
     assert Snapshot.objects.get().state == JobState.FAILED
 
 

@@ -24,20 +24,23 @@ class Command(TouchstoneCommand):
             "--ask-password", action="store_true", help="type the password instead of having one made"
         )
 
-    @transaction.atomic
     def run(
         self, *, email: str, name: str, project: str | None, role: str, ask_password: bool
     ) -> dict[str, Any]:
         chosen = self._ask() if ask_password else None
-        user, password = services.create_user(email=email, password=chosen, name=name)
-        self.say(f"Made the user {user.email}.")
-        if project:
-            membership = services.set_member(
-                project=services.project_for(project), user=user, role=Role(role), by=None
-            )
-            self.say(f"{membership}.")
+        said = []
+        with transaction.atomic():
+            user, password = services.create_user(email=email, password=chosen, name=name)
+            said.append(f"Made the user {user.email}.")
+            if project:
+                membership = services.set_member(
+                    project=services.project_for(project), user=user, role=Role(role), by=None
+                )
+                said.append(f"{membership}.")
         if chosen is None:
-            self.say(f"Password (shown once): {password}")
+            said.append(f"Password (shown once): {password}")
+        for line in said:
+            self.say(line)
         return {"email": user.email, "password": password}
 
     def _ask(self) -> str:
