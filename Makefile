@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 ARGS ?=
 WORKERS ?= auto
 
-.PHONY: demo test lint format bench install clean
+.PHONY: demo test faults lint format bench audit install clean
 
 install: $(VENV)/.installed
 
@@ -18,8 +18,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt client/pyproject.toml
 demo: install  ## the whole loop on the sample project; ARGS=--exit stops after it
 	$(PY) manage.py demo $(ARGS)
 
-test: install lint  ## the whole suite, lint and types included
-	$(PY) -m pytest -n $(WORKERS) $(ARGS)
+test: install lint  ## the whole suite, lint and types included; with ARGS only what they name
+	$(PY) -m pytest -n $(WORKERS) $(or $(ARGS),--ignore tests/faults)
+	$(if $(ARGS),,$(MAKE) faults)
+
+faults: install  ## everything at once while processes are killed: ten short random plans, and what was thought of
+	$(PY) -m pytest -n $(WORKERS) --dist loadfile tests/faults $(ARGS)
 
 lint: install
 	$(PY) -m ruff check .
@@ -32,6 +36,9 @@ format: install
 
 bench: install  ## every benchmark at full size
 	$(PY) -m benchmarks $(ARGS)
+
+audit: install  ## known vulnerabilities of what is pinned, where a database of them can be reached
+	$(PY) .ci/audit
 
 clean:
 	rm -rf $(VENV) var

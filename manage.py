@@ -15,11 +15,18 @@ def _option(arguments: list[str], name: str) -> str:
 
 
 def main() -> None:
+    if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+        version = ".".join(map(str, sys.version_info[:2]))
+        sys.exit(f"Touchstone needs Python 3.11 to 3.13; {sys.executable} is {version}.")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
     if home := _option(sys.argv[1:], "--home"):  # the settings read it, so it comes before them
         os.environ["TOUCHSTONE_HOME"] = home
-    from django.core.management import execute_from_command_line
-
+    try:
+        from django.core.management import execute_from_command_line
+    except ModuleNotFoundError:
+        sys.exit(
+            f"Touchstone is not installed for {sys.executable}. Run `make install`, then use `.venv/bin/python`."
+        )
     execute_from_command_line(sys.argv)
 
 

@@ -4,7 +4,7 @@ import argparse
 import subprocess
 import sys
 
-NAMES = ("import_scaling", "results")
+NAMES = ("import_scaling", "queue_scaling", "feedback_export", "keyboard", "results", "faults")
 
 
 def main() -> int:

@@ -79,10 +79,10 @@ def file_of(count: int, salt: str) -> io.BytesIO:
 
 
 @contextmanager
-def own_database() -> Iterator[None]:
+def own_database(name: str = "import_scaling") -> Iterator[None]:
     from django.db import connection
 
-    connection.settings_dict["TEST"]["NAME"] = f"import_scaling_{os.getpid()}"
+    connection.settings_dict["TEST"]["NAME"] = f"{name}_{os.getpid()}"
     name = connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     try:
         yield

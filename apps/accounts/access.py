@@ -3,10 +3,14 @@
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
+from urllib.parse import urlencode, urlsplit
 
-from django.contrib.auth.decorators import login_required
+from django.conf import settings
+from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
 
 from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
 from apps.core.errors import Forbidden, NotFound
@@ -49,14 +53,29 @@ def project_view(
         view: Callable[Concatenate[ProjectRequest, Project, P], HttpResponseBase],
     ) -> Callable[..., HttpResponseBase]:
         @wraps(view)
-        @login_required
         def gated(request: Any, slug: str, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return _to_login(request)
             request.membership = membership_for(request.user, slug, role)
             return view(request, request.membership.project, *args, **kwargs)
 
         return gated
 
     return decorate
+
+
+def _to_login(request: Any) -> HttpResponseBase:
+    """And back to the page she was on: a form that was being sent is found there again, from its draft."""
+    if request.htmx:
+        back = urlsplit(request.htmx.current_url_abs_path or "/")
+        # As a whole page, where the answer would be swapped into a part of one.
+        return HttpResponseClientRedirect(
+            f"{reverse(settings.LOGIN_URL)}?{urlencode({'next': back.geturl()})}"
+        )
+    if request.method in ("GET", "HEAD"):
+        return redirect_to_login(request.get_full_path())
+    referer = urlsplit(request.headers.get("Referer", ""))
+    return redirect_to_login(referer.path if referer.netloc == request.get_host() else "/")
 
 
 def project_of_key(key: ApiKey, slug: str, scope: Scope) -> Project:

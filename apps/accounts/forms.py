@@ -7,6 +7,7 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.utils import timezone
 
+from apps.accounts.invitations import MOST_DAYS, MOST_USES
 from apps.accounts.models import Role, Scope
 
 SCOPE_WORDS = {
@@ -69,6 +70,40 @@ class MemberForm(forms.Form):
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
         return email.strip().lower()
+
+
+class InvitationForm(forms.Form):
+    prefix = "invitation"  # it stands beside another form that asks for a role and an address
+
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.ANNOTATOR)
+    email = forms.EmailField(
+        label="Only for this e-mail", required=False, help_text="Empty: for whoever has the link."
+    )
+    most_uses = forms.IntegerField(label="How many may use it", initial=1, min_value=1, max_value=MOST_USES)
+    days = forms.IntegerField(label="Good for days", initial=14, min_value=1, max_value=MOST_DAYS)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _dress(self)
+
+
+class JoinForm(forms.Form):
+    """email: the one an invitation is for."""
+
+    email = forms.EmailField(label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+    name = forms.CharField(label="Name", max_length=200, required=False)
+    password = forms.CharField(
+        label="Password",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="At least ten characters; not one of the common ones.",
+    )
+
+    def __init__(self, *args: Any, email: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if email:
+            self.fields["email"].initial = email
+            self.fields["email"].disabled = True
+        _dress(self)
 
 
 class RoleForm(forms.Form):

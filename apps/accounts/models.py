@@ -153,3 +153,34 @@ class IdempotentResponse(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class Invitation(models.Model):
+    """A link into a project. Its token (256 random bits) is shown once; only its SHA-256 is kept."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=10, choices=Role)
+    email = models.EmailField(blank=True)  # the only address it is for, if any
+    prefix = models.CharField(max_length=16, unique=True)
+    hash = models.CharField(max_length=64, unique=True)
+    uses = models.PositiveIntegerField(default=0)
+    most_uses = models.PositiveIntegerField(default=1)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(uses__lte=models.F("most_uses")), name="invitation_uses"
+            ),
+            models.CheckConstraint(condition=models.Q(role__in=Role.values), name="invitation_role"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… to {self.project} as {self.role}"
+
+    @property
+    def is_live(self) -> bool:
+        return self.revoked_at is None and self.expires_at > timezone.now() and self.uses < self.most_uses

@@ -22,14 +22,20 @@ KEYS_CHANNEL = "touchstone_keys"
 def record_audit(
     *,
     project: Project | None,
-    actor: User | ApiKey | None,
+    actor: User | ApiKey | str | None,
     verb: str,
     target: str = "",
     data: dict[str, Any] | None = None,
 ) -> AuditEvent:
-    """Append to the trail. actor: None is the command line. verb: past tense, `noun.verb` ("key.revoked")."""
+    """Append to the trail.
+
+    actor: None is the command line, words are a part of the system that acts by itself. verb: past tense, `noun.verb`
+    ("key.revoked").
+    """
     name = COMMAND_LINE
-    if actor is not None:
+    if isinstance(actor, str):
+        name = actor
+    elif actor is not None:
         name = actor.prefix if isinstance(actor, ApiKey) else actor.email
     return AuditEvent.objects.create(
         project=project, actor=name, verb=verb, target=target[:200], data=data or {}

@@ -4,7 +4,7 @@ from django.contrib.auth import views as auth
 from django.urls import path, reverse_lazy
 
 from apps.accounts.forms import LoginForm, PasswordForm
-from apps.accounts.views import audit, home, keys, members
+from apps.accounts.views import audit, health, home, invitations, keys, members
 
 app_name = "accounts"
 urlpatterns = [
@@ -36,10 +36,18 @@ urlpatterns = [
     path("p/<slug:slug>/", home.project_home, name="project-home"),
     path("p/<slug:slug>/people", members.member_list, name="member-list"),
     path("p/<slug:slug>/people/add", members.member_add, name="member-add"),
+    path("p/<slug:slug>/people/invite", invitations.invitation_create, name="invitation-create"),
+    path(
+        "p/<slug:slug>/people/invitations/<int:pk>/revoke",
+        invitations.invitation_revoke,
+        name="invitation-revoke",
+    ),
+    path("join/<str:token>", invitations.join, name="join"),
     path("p/<slug:slug>/people/<int:pk>/change", members.member_change, name="member-change"),
     path("p/<slug:slug>/people/<int:pk>/remove", members.member_remove, name="member-remove"),
     path("p/<slug:slug>/keys", keys.key_list, name="key-list"),
     path("p/<slug:slug>/keys/create", keys.key_create, name="key-create"),
     path("p/<slug:slug>/keys/<int:pk>/revoke", keys.key_revoke, name="key-revoke"),
     path("p/<slug:slug>/audit", audit.audit_list, name="audit-list"),
+    path("p/<slug:slug>/health", health.health_detail, name="health-detail"),
 ]

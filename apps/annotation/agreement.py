@@ -1,88 +1,145 @@
 """How far annotators agree: Krippendorff's alpha and Cohen's kappa on what counts now."""
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
 from itertools import combinations
 from typing import Any
 
 import krippendorff
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.records import current_submissions
+from apps.annotation.answers import answers_to
+from apps.annotation.feedback.records import judged_submissions
+from apps.annotation.kinds import Answer
+from apps.annotation.kinds.base import Level
 
-CATEGORIES = ("a", "tie", "b", "both_bad")
-
-
-@dataclass(frozen=True)
-class Said:
-    annotator: str
-    item: int
-    value: str
+RESAMPLES = 300
+MOST_VALUES = (
+    200  # of an interval scale: beyond it the bootstrap takes too much memory, and there is no interval
+)
+Table = NDArray[np.float64]
 
 
 def agreement(*, project: Project, campaign: str | None = None) -> dict[str, Any]:
-    """{"kinds": {"pairwise": {"alpha", "level", "items", "annotators", "pairs", "criteria"}}}.
+    """{"kinds": {KIND: {"alpha", "interval", "level", "items", "annotators", "pairs", "criteria"}}}.
 
-    alpha: nominal (Krippendorff 2011, "Computing Krippendorff's alpha-reliability") over items that at least two people
-    judged; null where none were. pairs: Cohen's kappa of two annotators over the n items both judged; null where both
-    always said one and the same thing. criteria: the same for each named criterion.
+    alpha: Krippendorff (2011), "Computing Krippendorff's alpha-reliability", with the kind's own metric (`level`),
+    over what at least two people judged; null where nothing was. interval: 95 %, items resampled. pairs: Cohen's kappa
+    of two annotators over the n items both judged, weighted by the squared distance where the scale has one; null where
+    both always said one and the same thing. criteria: the same for each named criterion, and for each other question
+    of the kind. A kind that only asks by criteria has its own figures over all of them together.
     """
-    filters = {"campaigns": [campaign]} if campaign else {}
-    by_criterion: dict[str | None, list[Said]] = defaultdict(list)
-    rows = current_submissions(project, filters).values_list(
-        "assignment__annotator__name",
-        "assignment__item_id",
-        "preferences__choice",
-        "preferences__criterion__name",
-    )
-    for annotator, item, choice, criterion in rows:
-        if choice:
-            by_criterion[criterion].append(Said(annotator, item, choice))
-    if not by_criterion:
-        return {"kinds": {}}
-    criteria = {
-        name: of_one(said) for name, said in sorted(by_criterion.items(), key=str) if name is not None
-    }
-    return {"kinds": {"pairwise": of_one(by_criterion.get(None, [])) | {"criteria": criteria}}}
+    return {"kinds": of_kinds(answers_of(project, campaign))}
 
 
-def of_one(said: list[Said]) -> dict[str, Any]:
+def of_kinds(answers: dict[str, list[Answer]]) -> dict[str, Any]:
+    return {kind: of_kind(said) for kind, said in answers.items()}
+
+
+def answers_of(project: Project, campaign: str | None = None) -> dict[str, list[Answer]]:
+    """What counts now, by kind; without the kinds nobody answered."""
+    return answers_to(judged_submissions(project, campaign))
+
+
+def of_kind(answers: Sequence[Answer]) -> dict[str, Any]:
+    by_question: dict[str | None, list[Answer]] = defaultdict(list)
+    for one in answers:
+        by_question[one.question].append(one)
+    criteria = {name: of_one(by_question[name]) for name in sorted(filter(None, by_question))}
+    own = by_question.get(None) or _together(answers)
+    return of_one(own) | {"criteria": criteria}
+
+
+def _together(answers: Sequence[Answer]) -> list[Answer]:
+    """Several questions as one, where they are of one level: the unit is what was judged, by what."""
+    level = answers[0].level
+    return [
+        Answer(one.annotator, one.item, (one.question, one.unit), one.value, level)
+        for one in answers
+        if one.level == level
+    ]
+
+
+def of_one(answers: Sequence[Answer]) -> dict[str, Any]:
     """Alpha and kappas of one question's answers."""
-    values: dict[str, dict[int, str]] = defaultdict(dict)
-    for one in said:
-        values[one.annotator][one.item] = one.value
+    level = answers[0].level
+    values: dict[str, dict[Hashable, float]] = defaultdict(dict)
+    for one in answers:
+        values[one.annotator][one.unit] = one.value
     annotators = sorted(values)
-    items = sorted({one.item for one in said})
+    units = list(dict.fromkeys(one.unit for one in answers))
+    table = _table(values, annotators, units)
     return {
-        "alpha": _alpha(values, annotators, items),
-        "level": "nominal",
-        "items": len(items),
+        "alpha": _alpha(table, level),
+        "interval": _interval(table, level),
+        "level": level,
+        "items": len(units),
         "annotators": len(annotators),
-        "pairs": [pair for a, b in combinations(annotators, 2) if (pair := _kappa(values, a, b))],
+        "pairs": [pair for a, b in combinations(annotators, 2) if (pair := _kappa(values, a, b, level))],
     }
 
 
-def _alpha(values: dict[str, dict[int, str]], annotators: list[str], items: list[int]) -> float | None:
-    codes = {category: code for code, category in enumerate(CATEGORIES)}
-    table = np.full((len(annotators), len(items)), np.nan)
-    column = {item: index for index, item in enumerate(items)}
+def _table(values: dict[str, dict[Hashable, float]], annotators: list[str], units: list[Hashable]) -> Table:
+    """[annotators, units], NaN where one did not judge the other; only units that two judged."""
+    table = np.full((len(annotators), len(units)), np.nan)
+    column = {unit: index for index, unit in enumerate(units)}
     for row, annotator in enumerate(annotators):
-        for item, value in values[annotator].items():
-            table[row, column[item]] = codes[value]
-    paired = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
-    if paired.size == 0:
+        for unit, value in values[annotator].items():
+            table[row, column[unit]] = value
+    return table[:, (~np.isnan(table)).sum(axis=0) >= 2]
+
+
+def _alpha(table: Table, level: Level) -> float | None:
+    if table.size == 0:
         return None
-    if len(np.unique(paired[~np.isnan(paired)])) == 1:
+    if len(np.unique(table[~np.isnan(table)])) == 1:
         return 1.0  # everybody always said the same: nothing expected by chance to compare with, and no disagreement
-    return float(krippendorff.alpha(reliability_data=paired, level_of_measurement="nominal"))
+    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=level))
 
 
-def _kappa(values: dict[str, dict[int, str]], a: str, b: str) -> dict[str, Any] | None:
-    both = sorted(values[a].keys() & values[b].keys())
+def _interval(table: Table, level: Level) -> list[float] | None:
+    """95 %, by resampling units; null where there are too few of them, or values, to say."""
+    domain = np.unique(table[~np.isnan(table)])
+    if table.shape[1] < 10 or not 2 <= len(domain) <= MOST_VALUES:
+        return None
+    counts = np.stack([(table == value).sum(axis=0) for value in domain], axis=1)  # [units, values]
+    draw = np.random.default_rng(0)
+    found = []
+    for _ in range(RESAMPLES):
+        chosen = counts[draw.integers(0, len(counts), len(counts))]
+        if (chosen.sum(axis=0) > 0).sum() > 1:
+            found.append(
+                krippendorff.alpha(value_counts=chosen, value_domain=domain, level_of_measurement=level)
+            )
+    low, high = np.percentile(found, [2.5, 97.5])
+    return [float(low), float(high)]
+
+
+def _kappa(values: dict[str, dict[Hashable, float]], a: str, b: str, level: Level) -> dict[str, Any] | None:
+    both = values[a].keys() & values[b].keys()
     if not both:
         return None
-    said = [values[a][item] for item in both], [values[b][item] for item in both]
-    constant = len({*said[0], *said[1]}) == 1
-    return {"a": a, "b": b, "kappa": None if constant else float(cohen_kappa_score(*said)), "n": len(both)}
+    said = [values[a][unit] for unit in both], [values[b][unit] for unit in both]
+    return {"a": a, "b": b, "kappa": _cohen(*said, level), "n": len(both)}
+
+
+def _cohen(a: list[float], b: list[float], level: Level) -> float | None:
+    """Cohen (1960); with the squared distance as weight (Cohen 1968) where the values have one."""
+    known = sorted({*a, *b})
+    if len(known) == 1:
+        return None
+    if level == "interval":
+        distance = np.subtract.outer(known, known) ** 2
+        index = {value: place for place, value in enumerate(known)}
+        joint = np.zeros_like(distance)
+        for one, other in zip(a, b, strict=True):
+            joint[index[one], index[other]] += 1 / len(a)
+        expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
+        chance = float((distance * expected).sum())
+        return None if chance == 0 else 1 - float((distance * joint).sum()) / chance
+    codes = {value: code for code, value in enumerate(known)}
+    weights = "quadratic" if level == "ordinal" else None
+    return float(cohen_kappa_score([codes[v] for v in a], [codes[v] for v in b], weights=weights))

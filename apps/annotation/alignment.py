@@ -1,6 +1,6 @@
-"""Two trajectories side by side: their equal beginning, then equal and similar steps beside each other."""
+"""Trajectories side by side: their equal beginning, then equal and similar steps beside each other."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import zip_longest
@@ -15,10 +15,9 @@ MOST_MATCHED = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Steps shown beside each other, by `step` index; None where one side has nothing to put there."""
+    """Steps shown beside each other, by `step` index; None where a run has nothing to put there."""
 
-    left: int | None
-    right: int | None
+    cells: tuple[int | None, ...]
     differs: bool
 
 
@@ -39,19 +38,32 @@ class Alignment:
         return next(iter(self.differences), None)
 
 
-def align(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
-    ours, theirs = [_content(step) for step in left], [_content(step) for step in right]
-    prefix = next(
-        (at for at, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b),
-        min(len(ours), len(theirs)),
-    )
-    rows: list[Row] = []
+def align(*runs: Sequence[Step]) -> Alignment:
+    """One run stands alone; two beside each other, step by similar step; more in the order of their steps."""
+    contents = [[_content(step) for step in run] for run in runs]
+    prefix = _shared(contents) if len(runs) > 1 else 0
+    if len(runs) == 2:
+        return Alignment(prefix, tuple(_pair(runs[0], runs[1], contents[0], contents[1], prefix)))
+    rest = [range(prefix, len(run)) for run in runs]
+    return Alignment(prefix, tuple(Row(cells, True) for cells in zip_longest(*rest)))
+
+
+def _shared(contents: list[list[Any]]) -> int:
+    """How many steps all begin with."""
+    for at, steps in enumerate(zip(*contents, strict=False)):
+        if any(step != steps[0] for step in steps):
+            return at
+    return min(map(len, contents))
+
+
+def _pair(
+    left: Sequence[Step], right: Sequence[Step], ours: list[Any], theirs: list[Any], prefix: int
+) -> Iterator[Row]:
     for same, lefts, rights in _blocks(ours, theirs, prefix, prefix):
         if same:
-            rows += [Row(a, b, False) for a, b in zip(lefts, rights, strict=True)]
+            yield from (Row((a, b), False) for a, b in zip(lefts, rights, strict=True))
         else:
-            rows += _similar(left, right, lefts, rights)
-    return Alignment(prefix, tuple(rows))
+            yield from _similar(left, right, lefts, rights)
 
 
 def _blocks(ours: list[Any], theirs: list[Any], start: int, other: int) -> list[tuple[bool, range, range]]:
@@ -71,7 +83,7 @@ def _similar(left: Sequence[Step], right: Sequence[Step], lefts: range, rights: 
     ours, theirs = [_shape(left[i]) for i in lefts], [_shape(right[i]) for i in rights]
     for _, a, b in _blocks(ours, theirs, 0, 0):
         pairs = zip_longest([lefts[i] for i in a], [rights[i] for i in b])
-        rows += [Row(one, other, True) for one, other in pairs]
+        rows += [Row((one, other), True) for one, other in pairs]
     return rows
 
 

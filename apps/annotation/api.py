@@ -8,6 +8,7 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Project, Scope
 from apps.annotation import services
+from apps.annotation.kinds import SIDES
 from apps.annotation.models import Campaign
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.models import Trajectory
@@ -18,6 +19,7 @@ from workers.schema import parse_item
 
 router = Router()
 MOST = 1000
+MOST_TRAJECTORIES = len(SIDES)
 
 
 class TaskIn(Schema):
@@ -29,7 +31,7 @@ class TaskIn(Schema):
 class ItemIn(Schema):
     """trajectories: each an ITEM (`{"trajectory_id": ...}` for one that is stored). task: of those that name none."""
 
-    trajectories: list[dict[str, Any]] = Field(min_length=1, max_length=2)
+    trajectories: list[dict[str, Any]] = Field(min_length=1, max_length=MOST_TRAJECTORIES)
     task: TaskIn | None = None
     priority: float = 0
     name: str | None = Field(default=None, min_length=1, max_length=190)
@@ -49,7 +51,7 @@ class ItemsOut(Schema):
 
 @router.post("/projects/{slug}/items", response=ItemsOut, summary="Put trajectories before annotators")
 def item_create(request: KeyRequest, slug: str, body: ItemsIn) -> ItemsOut:
-    """Items of a campaign, each of one or two runs of one task. Higher priority first, where asked for."""
+    """Items of a campaign, each of one to eight runs of one task. Higher priority first, where asked for."""
     project = project_of_key(request.auth, slug, Scope.INGEST)
     campaign = Campaign.objects.filter(project=project, name=body.campaign).first()
     if campaign is None:

@@ -1,4 +1,7 @@
+from typing import Any
+
 from django.apps import AppConfig
+from django.db.models.signals import post_delete
 
 from apps.core import periodic
 
@@ -10,6 +13,15 @@ class AnnotationConfig(AppConfig):
     label = "annotation"
 
     def ready(self) -> None:
-        from apps.annotation.services import expire_leases
+        from apps.accounts.models import Membership
+        from apps.annotation.services import expire_leases, release_all
+
+        def free_what_she_holds(instance: Membership, **more: Any) -> None:
+            release_all(project=instance.project, user=instance.user)
+
+        # accounts knows nothing of annotation; hence a signal.
+        post_delete.connect(
+            free_what_she_holds, sender=Membership, weak=False, dispatch_uid="free held items"
+        )
 
         periodic.register("expire leases", EXPIRE_EVERY_SECONDS, expire_leases)

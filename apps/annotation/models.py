@@ -9,7 +9,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.rubrics.models import Criterion
+from apps.rubrics.models import Rubric
 from apps.trajectories.models import Task, Trajectory
 
 
@@ -48,16 +48,20 @@ class Campaign(models.Model):
         OPEN = "open"
         PAUSED = "paused"
         CLOSED = "closed"
+        ARCHIVED = "archived"  # closed, and out of the lists
 
     class Ordering(models.TextChoices):
         RANDOM = "random"
         PRIORITY = "priority"
+        ACTIVE = "active", "Most informative first"
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="campaigns")
     name = models.CharField(max_length=200)
     kinds = ArrayField(
         models.CharField(max_length=10)
     )  # of workers.schema.Kind; modules in annotation/kinds/
+    options = models.JSONField(default=dict, blank=True)  # {kind: {option: value}}, of the kinds' own forms
+    rubric = models.ForeignKey(Rubric, models.PROTECT, null=True, blank=True, related_name="campaigns")
     guidelines = models.TextField(blank=True)
     overlap = models.PositiveSmallIntegerField(default=1)  # how many annotators judge each item
     ordering = models.CharField(max_length=10, choices=Ordering, default=Ordering.RANDOM)
@@ -65,6 +69,12 @@ class Campaign(models.Model):
     blind_agents = models.BooleanField(default=True)
     show_outcome = models.BooleanField(default=False)
     lease_minutes = models.PositiveSmallIntegerField(default=30)
+    most_each = models.PositiveIntegerField(null=True, blank=True)  # items one person is given
+    deadline = models.DateTimeField(null=True, blank=True)  # nothing is handed out after it
+    gold_percent = models.PositiveSmallIntegerField(default=10)  # of what is handed out, while there is gold
+    gold_threshold = models.PositiveSmallIntegerField(default=70)  # percent; whoever is below it is paused
+    in_pilot = models.BooleanField(default=False)  # only items of the pilot are handed out
+    hourly_pay = models.DecimalField(max_digits=8, decimal_places=2, null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
     version = models.PositiveIntegerField(default=1)  # grows when what annotators see changes
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
@@ -74,19 +84,38 @@ class Campaign(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["project", "name"], name="campaign_name_once"),
             models.CheckConstraint(condition=Q(overlap__gte=1), name="campaign_overlap"),
+            models.CheckConstraint(
+                condition=Q(gold_percent__lte=100, gold_threshold__lte=100), name="campaign_gold_percents"
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def is_over(self) -> bool:
+        return self.deadline is not None and self.deadline <= timezone.now()
+
 
 class Item(models.Model):
-    """What is judged together: one to N trajectories. `taken` counts live leases and submissions, kept by services."""
+    """What is judged together: one to N trajectories. `taken` counts live leases and submissions, kept by services.
+
+    Gold and practice are judged by everybody and against an adjudication: they want nothing and count nothing.
+    """
+
+    class Purpose(models.TextChoices):
+        WORK = "work"
+        GOLD = "gold"
+        PRACTICE = "practice"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="items")
     task = models.ForeignKey(Task, models.CASCADE, related_name="items")
     key = models.CharField(max_length=200)  # names the comparison: given, or made from task and contents
+    purpose = models.CharField(max_length=10, choices=Purpose, default=Purpose.WORK)
+    explanation = models.TextField(blank=True)  # of the right answer, said after practice
+    in_pilot = models.BooleanField(default=False)
     priority = models.FloatField(default=0)
+    score = models.FloatField(null=True)  # how informative a judgement would be, by whoever can tell
     random_key = models.BigIntegerField(default=random_key)
     wanted = models.PositiveSmallIntegerField()  # the campaign's overlap when the item was made
     taken = models.PositiveSmallIntegerField(default=0)
@@ -109,6 +138,22 @@ class Item(models.Model):
                 fields=["campaign", "-priority", "taken", "random_key"],
                 condition=Q(taken__lt=F("wanted")),
                 name="item_priority",
+            ),
+            models.Index(
+                F("campaign"),
+                F("score").desc(nulls_last=True),
+                F("taken"),
+                F("random_key"),
+                condition=Q(taken__lt=F("wanted")),
+                name="item_active",
+            ),
+            models.Index(
+                fields=["campaign", "taken", "random_key"],
+                condition=Q(in_pilot=True, taken__lt=F("wanted")),
+                name="item_pilot",
+            ),
+            models.Index(
+                fields=["campaign", "purpose"], condition=~Q(purpose="work"), name="item_with_answer"
             ),
         ]
 
@@ -135,18 +180,25 @@ class ItemTrajectory(models.Model):
 
 
 class Assignment(models.Model):
-    """One person's hold on one item. The same person never gets the same item twice."""
+    """One person's hold on one item. The same person never gets the same item twice, but as its adjudicator.
+
+    An adjudication holds nothing: it is open, or submitted.
+    """
 
     class State(models.TextChoices):
+        GIVEN = "given"  # by a researcher, and not begun
         LEASED = "leased"
         SUBMITTED = "submitted"
         SKIPPED = "skipped"
         FLAGGED = "flagged"
         EXPIRED = "expired"
+        OPEN = "open"
 
     item = models.ForeignKey(Item, models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="assignments")
     state = models.CharField(max_length=10, choices=State, default=State.LEASED)
+    is_adjudication = models.BooleanField(default=False)
+    is_given = models.BooleanField(default=False)  # it stays hers when her lease runs out
     leased_until = models.DateTimeField(null=True)
     swapped = models.BooleanField(default=False)  # the stored coin: whether `b` was shown on the left
     draft = models.JSONField(default=dict)
@@ -158,7 +210,7 @@ class Assignment(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["item", "annotator"], name="assignment_once"),
+            models.UniqueConstraint(fields=["item", "annotator", "is_adjudication"], name="assignment_once"),
             models.UniqueConstraint(
                 fields=["annotator"], condition=Q(state="leased"), name="assignment_one_lease"
             ),
@@ -167,7 +219,8 @@ class Assignment(models.Model):
             ),
         ]
         indexes = [
-            models.Index(fields=["leased_until"], condition=Q(state="leased"), name="assignment_leases")
+            models.Index(fields=["leased_until"], condition=Q(state="leased"), name="assignment_leases"),
+            models.Index(fields=["annotator"], condition=Q(state="given"), name="assignment_given"),
         ]
 
     def __str__(self) -> str:
@@ -177,6 +230,24 @@ class Assignment(models.Model):
     def is_late(self) -> bool:
         """Whether the lease is over and the item may have gone to somebody else."""
         return self.state == self.State.EXPIRED
+
+
+class Participation(models.Model):
+    """How an annotator stands in a campaign, once there is something to say."""
+
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="participations")
+    annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="participations")
+    paused_at = models.DateTimeField(null=True)
+    reason = models.TextField(blank=True)
+    gold_from = models.DateTimeField(null=True)  # gold before this is forgiven
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["campaign", "annotator"], name="participation_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.annotator} in {self.campaign}"
 
 
 class Submission(models.Model):
@@ -200,51 +271,29 @@ class Submission(models.Model):
         return f"revision {self.revision} of {self.assignment_id}"
 
 
-class Preference(models.Model):
-    """choice is by stored position (a = position 0), whatever side it was shown on."""
+# The judgements under a submission: a model a kind, in the kind's own module.
+from apps.annotation.kinds import (  # noqa: E402
+    Comment,
+    Marking,
+    Preference,
+    Ranking,
+    Rating,
+    Score,
+)
 
-    submission = models.ForeignKey(Submission, models.CASCADE, related_name="preferences")
-    choice = models.CharField(max_length=8, choices=[(c, c) for c in ("a", "b", "tie", "both_bad")])
-    strength = models.PositiveSmallIntegerField(default=1)
-    criterion = models.ForeignKey(Criterion, models.PROTECT, null=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["submission", "criterion"], nulls_distinct=False, name="preference_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(choice__in=["a", "b", "tie", "both_bad"]), name="preference_choice"
-            ),
-            models.CheckConstraint(condition=Q(strength__gte=1, strength__lte=3), name="preference_strength"),
-        ]
-
-    def __str__(self) -> str:
-        return self.choice
-
-
-class Comment(models.Model):
-    """Free text on a trajectory or on a part of it. first_step, last_step: `step` indices, inclusive."""
-
-    submission = models.ForeignKey(Submission, models.CASCADE, related_name="comments")
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="comments")
-    text = models.TextField()
-    first_step = models.PositiveIntegerField(null=True)
-    last_step = models.PositiveIntegerField(null=True)
-    quote = models.TextField(blank=True)
-    first_char = models.PositiveIntegerField(null=True)
-    last_char = models.PositiveIntegerField(null=True)
-    sign = models.SmallIntegerField(null=True)
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=~Q(text=""), name="comment_says_something"),
-            models.CheckConstraint(condition=Q(sign=None) | Q(sign__in=[-1, 1]), name="comment_sign"),
-            models.CheckConstraint(
-                condition=Q(first_step=None, last_step=None) | Q(first_step__lte=F("last_step")),
-                name="comment_anchor",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.text[:60]
+__all__ = [
+    "Annotator",
+    "Assignment",
+    "Campaign",
+    "Comment",
+    "Item",
+    "ItemTrajectory",
+    "Marking",
+    "Origin",
+    "Participation",
+    "Preference",
+    "Ranking",
+    "Rating",
+    "Score",
+    "Submission",
+]

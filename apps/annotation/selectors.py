@@ -1,16 +1,18 @@
 """Reads that several callers share. What an annotator sees is always read through her own Annotator row."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from random import Random
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
 from apps.accounts.models import Project
 from apps.annotation.alignment import Alignment, align
 from apps.annotation.kinds import KINDS, Shown
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, Submission
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, Participation, Submission
 from apps.core.errors import NotFound
+from apps.rubrics.models import Criterion, RubricCriterion
 from apps.trajectories.selectors import load_trajectories
 
 State = Assignment.State
@@ -32,16 +34,26 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class MyCampaign:
-    """A campaign as one annotator sees it. left: up to COUNTED. pace: seconds per judgement, lately."""
+    """A campaign as one annotator sees it. left: up to COUNTED. pace: seconds per judgement, lately.
+
+    practice: items she is to practise on first. paused: why nothing is handed out to her.
+    """
 
     campaign: Campaign
     mine: int
     left: int
     pace: float | None
+    practice: int = 0
+    paused: str = ""
 
     @property
     def is_workable(self) -> bool:
-        return self.left > 0 and self.campaign.state == Campaign.State.OPEN
+        is_open = self.campaign.state == Campaign.State.OPEN and not self.campaign.is_over
+        return is_open and not self.paused and self.left + self.practice > 0
+
+    @property
+    def has_enough(self) -> bool:
+        return self.campaign.most_each is not None and self.mine >= self.campaign.most_each
 
     @property
     def left_is_more(self) -> bool:
@@ -60,9 +72,8 @@ def campaign_in(project: Project, pk: int) -> Campaign:
 
 
 def progress_of(campaign: Campaign) -> Progress:
-    sums = Item.objects.filter(campaign=campaign).aggregate(
-        n=Count("pk"), wanted=Sum("wanted"), done=Sum("done")
-    )
+    work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
+    sums = work.aggregate(n=Count("pk"), wanted=Sum("wanted"), done=Sum("done"))
     leased = Assignment.objects.filter(item__campaign=campaign, state=State.LEASED).count()
     return Progress(sums["n"], sums["wanted"] or 0, sums["done"] or 0, leased)
 
@@ -71,9 +82,9 @@ def people_of(campaign: Campaign) -> QuerySet[Annotator]:
     """Everybody who was given something, with counts and active seconds; for researchers."""
 
     def how_many(state: str) -> Count:
-        return Count("assignments", filter=Q(assignments__state=state, assignments__item__campaign=campaign))
+        return Count("assignments", filter=mine & Q(assignments__state=state))
 
-    mine = Q(assignments__item__campaign=campaign)
+    mine = Q(assignments__item__campaign=campaign, assignments__is_adjudication=False)
     return (
         Annotator.objects.filter(mine)
         .annotate(
@@ -95,36 +106,59 @@ def flagged_in(campaign: Campaign) -> QuerySet[Assignment]:
 def my_campaigns(project: Project, annotator: Annotator) -> list[MyCampaign]:
     """Open ones first, then those she worked in."""
     worked = Exists(Assignment.objects.filter(item__campaign=OuterRef("pk"), annotator=annotator))
-    rows = Campaign.objects.filter(Q(state=Campaign.State.OPEN) | worked, project=project).select_related(
-        "project"
-    )
+    rows = Campaign.objects.filter(Q(state=Campaign.State.OPEN) | worked, project=project)
+    rows = rows.exclude(state=Campaign.State.ARCHIVED).select_related("project")
     mine = [my_campaign(campaign, annotator) for campaign in rows.order_by("-created_at", "-pk")]
     return sorted(mine, key=lambda one: not one.is_workable)
 
 
 def my_campaign(campaign: Campaign, annotator: Annotator) -> MyCampaign:
-    mine = Assignment.objects.filter(annotator=annotator, item__campaign=campaign)
+    mine = judged_by(annotator, campaign)
+    judged, left = mine.count(), _left(campaign, annotator)
+    if campaign.most_each is not None:
+        left = min(left, max(0, campaign.most_each - judged))
+    practice = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.PRACTICE)
+    begun = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
+    over = begun.exclude(state__in=[State.LEASED, State.EXPIRED])
+    paused = pause_of(campaign, annotator)
     return MyCampaign(
         campaign,
-        mine.filter(state=State.SUBMITTED).count(),
-        _left(campaign, annotator),
+        judged,
+        left,
         _pace(mine),
+        practice.filter(~Exists(over)).count(),
+        paused.reason if paused else "",
     )
 
 
 def _left(campaign: Campaign, annotator: Annotator) -> int:
     """What she could still judge: items never given to her, and those she began."""
     begun = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    over = begun.exclude(state__in=[State.LEASED, State.EXPIRED])
-    held = begun.filter(state=State.LEASED)
+    over = begun.exclude(state__in=[State.LEASED, State.EXPIRED, State.GIVEN])
+    held = begun.filter(state__in=[State.LEASED, State.GIVEN])
     rows = Item.objects.filter(~Exists(over), Q(taken__lt=F("wanted")) | Exists(held), campaign=campaign)
+    rows = rows.exclude(purpose=Item.Purpose.PRACTICE)
+    if campaign.in_pilot:
+        rows = rows.filter(Q(in_pilot=True) | Exists(held))
     return rows[: COUNTED + 1].count()
 
 
 def _pace(mine: QuerySet[Assignment]) -> float | None:
-    recent = mine.filter(state=State.SUBMITTED, active_seconds__gt=0).order_by("-finished_at")
+    recent = mine.filter(active_seconds__gt=0).order_by("-finished_at")
     seconds = sorted(recent.values_list("active_seconds", flat=True)[:RECENT])
     return seconds[len(seconds) // 2] if seconds else None
+
+
+def pause_of(campaign: Campaign, annotator: Annotator) -> Participation | None:
+    """Why nothing is handed out to her, if so."""
+    rows = Participation.objects.filter(campaign=campaign, annotator=annotator, paused_at__isnull=False)
+    return rows.first()
+
+
+def judged_by(annotator: Annotator, campaign: Campaign) -> QuerySet[Assignment]:
+    """What she judged as work. Gold too: she does not know which it is."""
+    rows = Assignment.objects.filter(annotator=annotator, item__campaign=campaign, state=State.SUBMITTED)
+    return rows.filter(is_adjudication=False).exclude(item__purpose=Item.Purpose.PRACTICE)
 
 
 def assignment_of(annotator: Annotator, pk: int) -> Assignment:
@@ -138,9 +172,13 @@ def assignment_of(annotator: Annotator, pk: int) -> Assignment:
     return assignment
 
 
-def history_of(annotator: Annotator, campaign: Campaign | None = None) -> QuerySet[Assignment]:
-    """What she finished, the newest first."""
-    rows = Assignment.objects.filter(annotator=annotator, finished_at__isnull=False)
+def history_of(
+    annotator: Annotator, campaign: Campaign | None = None, *, adjudications: bool = False
+) -> QuerySet[Assignment]:
+    """What she finished, or adjudicated, the newest first."""
+    rows = Assignment.objects.filter(
+        annotator=annotator, finished_at__isnull=False, is_adjudication=adjudications
+    )
     if campaign is not None:
         rows = rows.filter(item__campaign=campaign)
     return rows.select_related("item__task", "item__campaign").order_by("-finished_at", "-pk")
@@ -148,7 +186,95 @@ def history_of(annotator: Annotator, campaign: Campaign | None = None) -> QueryS
 
 def shown_of(assignment: Assignment) -> Shown:
     places = assignment.item.places.select_related("trajectory").order_by("position")
-    return Shown([place.trajectory for place in places], assignment.swapped)
+    trajectories = [place.trajectory for place in places]
+    campaign = assignment.item.campaign
+    return Shown(
+        trajectories, order_of(assignment, len(trajectories)), criteria_of(campaign), campaign.options
+    )
+
+
+def order_of(assignment: Assignment, count: int) -> list[int]:
+    """The stored positions from left to right: two by the stored coin, more drawn by the assignment's own number.
+
+    An adjudicator sees them as they are stored, like the words of the others beside them; and so does who practises.
+    """
+    order = list(range(count))
+    if assignment.is_adjudication:
+        return order
+    if count == 2:
+        return order[::-1] if assignment.swapped else order
+    if assignment.item.campaign.swap_sides and assignment.item.purpose != Item.Purpose.PRACTICE:
+        Random(assignment.pk).shuffle(order)  # noqa: S311 - a layout, no secret
+    return order
+
+
+def criteria_of(campaign: Campaign) -> list[Criterion]:
+    """Of the campaign's rubric, in its order."""
+    if campaign.rubric_id is None:
+        return []
+    entries = RubricCriterion.objects.filter(rubric=campaign.rubric_id).select_related("criterion")
+    return [entry.criterion for entry in entries.order_by("position")]
+
+
+def stored(item: Item) -> Shown:
+    """An item as nobody saw it: by stored position. For those who look at what several people said."""
+    places = item.places.select_related("trajectory").order_by("position")
+    trajectories = [place.trajectory for place in places]
+    campaign = item.campaign
+    return Shown(trajectories, range(len(trajectories)), criteria_of(campaign), campaign.options)
+
+
+def said_of(item: Item, shown: Shown) -> list[tuple[Submission, list[tuple[str, str]]]]:
+    """Each annotator's newest counted submission on an item, adjudications first, and what it says by `in_words`."""
+    rows = Submission.objects.filter(assignment__item=item, aside=False)
+    rows = (
+        rows.order_by("-assignment__is_adjudication", "assignment", "-revision")
+        .distinct("assignment__is_adjudication", "assignment")
+        .select_related("assignment__annotator")
+    )
+    return [(one, in_words(one, shown)) for one in rows]
+
+
+def in_words(submission: Submission, shown: Shown) -> list[tuple[str, str]]:
+    """(kind, words) for what a submission says."""
+    found = ((kind.label, kind.words(kind.of(submission), shown)) for kind in KINDS.values())
+    return [(label, words) for label, words in found if words]
+
+
+def item_in(project: Project, pk: int) -> Item:
+    rows = Item.objects.select_related("task", "campaign__project")
+    item = rows.filter(campaign__project=project, pk=pk).first()
+    if item is None:
+        raise NotFound(f"There is no item {pk} in this project.")
+    return item
+
+
+def decided_of(items: Collection[int]) -> set[int]:
+    """Those of the items that are adjudicated."""
+    rows = Assignment.objects.filter(item__in=items, is_adjudication=True, state=State.SUBMITTED)
+    return set(rows.values_list("item_id", flat=True))
+
+
+def known_answers(campaign: Campaign) -> dict[str, int]:
+    """How many items are gold, and how many practice."""
+    rows = Item.objects.filter(campaign=campaign).exclude(purpose=Item.Purpose.WORK)
+    return dict(rows.values_list("purpose").annotate(n=Count("pk")))
+
+
+def paused_in(campaign: Campaign) -> QuerySet[Participation]:
+    rows = Participation.objects.filter(campaign=campaign, paused_at__isnull=False)
+    return rows.select_related("annotator").order_by("paused_at")
+
+
+def judged_items(campaign: Campaign, *, by: str = "", purpose: str = "") -> QuerySet[Item]:
+    """Items somebody judged, or one annotator did, the newest first; all of a purpose, where one is named."""
+    if purpose:
+        return Item.objects.filter(campaign=campaign, purpose=purpose).select_related("task").order_by("-pk")
+    said = Assignment.objects.filter(item=OuterRef("pk"), state=State.SUBMITTED, is_adjudication=False)
+    if by:
+        said = said.filter(annotator__name=by)
+    rows = Item.objects.filter(Exists(said), campaign=campaign).select_related("task")
+    return rows.order_by("-pk")
 
 
 def last_submission(assignment: Assignment) -> Submission | None:
@@ -174,5 +300,4 @@ def alignment_of(shown: Shown) -> Alignment:
 @lru_cache(maxsize=256)  # stored trajectories never change, and an alignment is a few numbers
 def _alignment(keys: Sequence[int]) -> Alignment:
     found = load_trajectories(keys)
-    steps = [found[key].steps for key in keys]
-    return align(steps[0], steps[1] if len(steps) > 1 else ())
+    return align(*(found[key].steps for key in keys))

@@ -3,9 +3,9 @@
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging, worker_process_init, worker_ready
+from celery.signals import setup_logging, worker_ready, worker_shutting_down
 
-from apps.core import broker, readiness
+from apps.core import readiness, stopping
 
 app = Celery("touchstone")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -22,6 +22,6 @@ def say_ready(**kwargs: Any) -> None:
     readiness.announce()
 
 
-@worker_process_init.connect
-def forget_inherited_connections(**kwargs: Any) -> None:
-    broker.forget_inherited_connections()
+@worker_shutting_down.connect
+def tell_jobs(**kwargs: Any) -> None:
+    stopping.ask()

@@ -1,15 +1,15 @@
 """Settings come from the environment, are listed in the README's table, and fail loudly."""
 
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import cast
 
-import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
-from apps.core import embedded
-from apps.core.environment import env_bool, env_int, env_list, env_path, env_str
+from apps.core import database_url, embedded
+from apps.core.environment import env_bool, env_choice, env_int, env_list, env_path, env_str
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 HOME = env_path("TOUCHSTONE_HOME", BASE_DIR / "var")
@@ -17,9 +17,8 @@ DATA = env_path("TOUCHSTONE_DATA", BASE_DIR.parent / "shared" / "data")
 
 DEBUG = env_bool("TOUCHSTONE_DEBUG", False)
 # Lazy: `manage.py help` and mypy read these settings and should write nothing.
-SECRET_KEY = env_str("TOUCHSTONE_SECRET_KEY", "") or cast(
-    str, SimpleLazyObject(partial(embedded.secret_key, HOME))
-)
+_SECRET_KEY = env_str("TOUCHSTONE_SECRET_KEY", "")
+SECRET_KEY = _SECRET_KEY or cast(str, SimpleLazyObject(partial(embedded.secret_key, HOME)))
 ALLOWED_HOSTS = env_list("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
 PUBLIC_URL = env_str("TOUCHSTONE_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
@@ -32,6 +31,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "django_htmx",
+    "axes",
     "ninja",
     "apps.core",
     "apps.accounts",
@@ -45,6 +45,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "apps.core.middleware.RequestLogMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -56,6 +57,7 @@ MIDDLEWARE = [
     "apps.core.middleware.DomainErrorMiddleware",
     "apps.core.middleware.ContentSecurityPolicyMiddleware",
     "apps.core.api.MethodProblemMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 
 ROOT_URLCONF = "apps.config.urls"
@@ -80,7 +82,7 @@ TEMPLATES = [
 # One dialect everywhere: PostgreSQL, yours by DATABASE_URL or the embedded one of this home.
 DATABASE_IS_EMBEDDED = not env_str("DATABASE_URL", "")
 DATABASE_URL = env_str("DATABASE_URL", "") or embedded.database_url(HOME)
-DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=0)}
+DATABASES = {"default": database_url.parse(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured(
         "DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:port/name"
@@ -94,6 +96,20 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# Guessing passwords: so many wrong ones for a name from an address, then a pause. Counted in the database.
+AXES_FAILURE_LIMIT = env_int("TOUCHSTONE_LOGIN_FAILURES", 10)
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_CALLABLE = "apps.accounts.views.login.locked_out"
+AXES_USERNAME_FORM_FIELD = "username"  # of the form; the field of the user is email
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:home"
 LOGOUT_REDIRECT_URL = "accounts:login"
@@ -126,7 +142,12 @@ if env_str("TOUCHSTONE_S3_BUCKET", ""):
         },
     }
 
+OUTGOING_ALLOW = env_list(
+    "TOUCHSTONE_OUTGOING_ALLOW", []
+)  # networks people's addresses may lie in all the same
+MAX_UPLOAD_BYTES = env_int("TOUCHSTONE_MAX_UPLOAD_MB", 2048) * 2**20
 MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64) * 2**20
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a form with a mark and a correction for each of hundreds of steps
 DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("TOUCHSTONE_MAX_FORM_MB", 8) * 2**20
 
 # The reward service, as the web process and the commands reach it: where `up` says it runs, unless told otherwise.
@@ -134,13 +155,19 @@ REWARDS_ADDRESS_FILE = "rewards-address"
 _running = HOME / REWARDS_ADDRESS_FILE
 _rewards_default = _running.read_text() if _running.is_file() else "http://127.0.0.1:8001"
 REWARDS_URL = env_str("TOUCHSTONE_REWARDS_URL", "").rstrip("/")
-REWARDS_ADDRESS = env_str("TOUCHSTONE_REWARDS_ADDRESS", _rewards_default).rstrip("/")
+REWARDS_ADDRESSES = [each.rstrip("/") for each in env_list("TOUCHSTONE_REWARDS_ADDRESS", [_rewards_default])]
+REWARDS_ADDRESS = REWARDS_ADDRESSES[0]  # for the commands
 REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 TRAINING_DEVICE = env_str("TOUCHSTONE_TRAINING_DEVICE", "auto")
 REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64) * 2**20
 REWARDS_BATCH_TOKENS = env_int("TOUCHSTONE_REWARDS_BATCH_TOKENS", 8192)
 REWARDS_QUEUE_TOKENS = env_int("TOUCHSTONE_REWARDS_QUEUE_TOKENS", 500_000)
 REWARDS_CACHE_BYTES = env_int("TOUCHSTONE_REWARDS_CACHE_MB", 256) * 2**20
+
+# Files of a dataset are kept for so long after something in it was deleted.
+RETENTION_DAYS = env_int("TOUCHSTONE_RETENTION_DAYS", 30)
+# A job whose worker was silent for so long counts as lost, and is taken up by another one.
+JOB_SILENCE_SECONDS = env_int("TOUCHSTONE_JOB_SILENCE_SECONDS", 30)
 
 # Celery carries nudges, never data: no results, no retries, one at a time (docs/decisions.md).
 # Without one: a database beside the embedded one, or two tables in yours.
@@ -168,12 +195,20 @@ SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env_bool("TOUCHSTONE_BEHIND_PROXY", False) else None
 )
 
+# Never to be seen in a log line, wherever it comes from (apps.core.logs).
+KNOWN_SECRETS = [_SECRET_KEY, env_str("AWS_SECRET_ACCESS_KEY", ""), env_str("AWS_SESSION_TOKEN", "")]
+LOG_FORMAT = env_choice("TOUCHSTONE_LOG_FORMAT", "text", ["text", "json"])
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "formatters": {"line": {"()": f"apps.core.logs.{LOG_FORMAT.title()}"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
     "root": {"handlers": ["stderr"], "level": env_str("TOUCHSTONE_LOG_LEVEL", "INFO")},
-    # It logs whole addresses, and trainers may send their key in one.
-    "loggers": {"httpx": {"level": "WARNING"}},
+    "loggers": {
+        "httpx": {"level": "WARNING"},  # a line for every call
+        "axes": {"level": "WARNING"},  # four for every login
+        "django.request": {
+            "level": "ERROR"
+        },  # every 4xx again; RequestLogMiddleware has a line for each request
+    },
 }

@@ -10,6 +10,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path("^api/", not_found),
     path("", include("apps.accounts.urls")),
     path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
+    path("p/<slug:slug>/rubrics/", include("apps.rubrics.urls")),
     path("p/<slug:slug>/campaigns/", include("apps.annotation.urls")),
     path("p/<slug:slug>/datasets/", include("apps.datasets.urls")),
     path("p/<slug:slug>/training/", include("apps.training.urls")),

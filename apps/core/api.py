@@ -10,7 +10,6 @@ import base64
 import binascii
 import json
 import logging
-import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from http import HTTPStatus
@@ -24,6 +23,8 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
 from apps.core.errors import DomainError
+from apps.core.logs import current
+from apps.core.outage import RETRY_AFTER, in_words, is_outage
 from workers.errors import RewardError
 
 log = logging.getLogger(__name__)
@@ -126,10 +127,12 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(Exception)
     def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
-        reference = secrets.token_hex(4)
-        log.error("%s on %s %s", reference, request.method, request.path, exc_info=error)
+        if is_outage(error):
+            log.warning("%s on %s %s", error, request.method, request.path)
+            return problem(503, in_words(error), headers={"Retry-After": RETRY_AFTER})
+        log.error("failed on %s %s", request.method, request.path, exc_info=error)
         detail = "Something went wrong on our side. The log has the details under this reference."
-        return problem(500, detail, reference=reference)
+        return problem(500, detail, reference=current("request"))
 
 
 RowT = TypeVar("RowT", bound=Model)

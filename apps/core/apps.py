@@ -1,6 +1,15 @@
 from django.apps import AppConfig
 
+FORGET_EVERY_SECONDS = 600.0
+
 
 class CoreConfig(AppConfig):
     name = "apps.core"
     label = "core"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from apps.core import periodic
+        from apps.core.presence import forget_gone
+
+        periodic.register("forget processes that are gone", FORGET_EVERY_SECONDS, forget_gone)

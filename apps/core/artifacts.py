@@ -8,7 +8,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from django.conf import settings
 from django.core.files import File
@@ -68,6 +70,21 @@ def delete_tree(name: str) -> None:
             path.unlink(missing_ok=True)
 
 
+def all_names() -> Iterator[str]:
+    """Every file in the store."""
+    yield from _names("")
+
+
+@contextmanager
+def opened(name: str) -> Iterator[tuple[IO[bytes], int]]:
+    """A stored file and its size in bytes. Raises NotFound."""
+    storage = _storage()
+    if not storage.exists(name):
+        raise NotFound(f"The artifact {name} is not in the store.")
+    with storage.open(name, "rb") as file:
+        yield file, storage.size(name)
+
+
 def _storage() -> Storage:
     return storages["artifacts"]
 
@@ -87,9 +104,11 @@ def _local_path(name: str) -> Path | None:
 
 
 def _names(name: str) -> Iterator[str]:
-    """The stored files `name` stands for."""
+    """The stored files `name` stands for; of all the store where it is empty."""
     storage = _storage()
-    if _local_path(name) is not None:
+    if not name and _local_path(name) is None:
+        pass  # a bucket is always there
+    elif _local_path(name) is not None:
         folder = _local_path(name)
         if folder is not None and folder.is_file():
             yield name
@@ -100,9 +119,10 @@ def _names(name: str) -> Iterator[str]:
         yield name
         return
     folders, files = storage.listdir(name)
-    yield from (f"{name}/{each}" for each in files if each)
+    within = f"{name}/" if name else ""
+    yield from (f"{within}{each}" for each in files if each)
     for each in folders:
-        yield from _names(f"{name}/{each}")
+        yield from _names(f"{within}{each}")
 
 
 def _download(name: str, target: Path) -> None:

@@ -40,13 +40,3 @@ def database_url(url: str) -> str:
     """The broker's database, as psycopg takes it."""
     scheme, rest = url.split("://", 1)
     return f"{scheme.split('+')[1]}://{rest}"
-
-
-def forget_inherited_connections() -> None:
-    """In a forked child: drop the parent's database connections without closing them under it."""
-    if is_embedded(current_app.conf.broker_url):
-        from kombu.transport.sqlalchemy import Channel
-
-        for engine, _ in Channel._engines.values():
-            engine.dispose(close=False)
-        Channel._engines.clear()

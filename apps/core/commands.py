@@ -9,12 +9,15 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
 from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import TaskID
 
 from apps.core import embedded
 from apps.core.errors import DomainError
+from apps.core.room import in_words
+from apps.core.schema import require_applied_migrations
 from workers.errors import RewardError
 
 _DJANGOS = (
@@ -82,8 +85,8 @@ class TouchstoneCommand(BaseCommand):
                 f"The settings were read for {settings.HOME}; set TOUCHSTONE_HOME={home} before they are."
             )
         try:
-            if self.needs_database and settings.DATABASE_IS_EMBEDDED:
-                embedded.require(settings.HOME)
+            if self.needs_database:
+                self._require_database()
             result = self.run(**{name: value for name, value in options.items() if name not in _DJANGOS})
         except CommandFailed as failure:
             self._print(failure.result)
@@ -92,7 +95,24 @@ class TouchstoneCommand(BaseCommand):
             where = f" (at {error.pointer})" if error.pointer else ""
             self._print({"error": {"message": error.message, "pointer": error.pointer}})
             raise Error(f"{error.message}{where}") from error
+        except OSError as error:
+            if (sentence := in_words(error)) is None:
+                raise
+            self._print({"error": {"message": sentence, "pointer": None}})
+            raise Error(sentence) from error
         self._print(result)
+
+    def _require_database(self) -> None:
+        """Raise DomainError where it is not there, or of another version."""
+        if settings.DATABASE_IS_EMBEDDED:
+            embedded.require(settings.HOME)
+        try:
+            require_applied_migrations()
+        except OperationalError as error:
+            raise DomainError(
+                f"The database of DATABASE_URL cannot be reached: {' '.join(str(error).split())} Start it, or correct "
+                "the address."
+            ) from error
 
     def say(self, text: str) -> None:
         """A line for people: standard output, or standard error when standard output is for JSON."""

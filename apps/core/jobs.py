@@ -5,23 +5,27 @@ causes goes through `fenced`, so that an attempt which lost its claim writes not
 """
 
 import logging
+import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from celery import current_app
-from django.db import OperationalError, connection, models, transaction
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection, models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from apps.core import stopping
+from apps.core.logs import context
+from apps.core.outage import is_outage
+
 log = logging.getLogger(__name__)
 
-HEARTBEAT_SECONDS = 5
-ORPHANED_AFTER = timedelta(seconds=30)  # by the database's clock, which all machines share
 MOST_LOST = 5  # a job that ends its worker every time must not do so for ever
 NUDGE_EXPIRES = 300  # seconds: those that pile up behind a long job are dropped unread
 
@@ -74,6 +78,15 @@ class JobKind:
 KINDS: list[JobKind] = []
 
 
+def orphaned_after() -> timedelta:
+    """Silence after which a job's worker counts as lost; by the database's clock, which all machines share."""
+    return timedelta(seconds=settings.JOB_SILENCE_SECONDS)
+
+
+def heartbeat_seconds() -> float:
+    return min(5.0, settings.JOB_SILENCE_SECONDS / 6)
+
+
 def register(model: type[Job], task: str) -> None:
     """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.ready."""
     KINDS.append(JobKind(model, task))
@@ -90,7 +103,7 @@ def nudge(task: str) -> None:
 
 def eligible() -> Q:
     """Rows a worker may claim: queued ones, and running ones whose worker fell silent."""
-    return Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, heartbeat_at__lt=Now() - ORPHANED_AFTER)
+    return Q(state=JobState.QUEUED) | Q(state=JobState.RUNNING, heartbeat_at__lt=Now() - orphaned_after())
 
 
 @transaction.atomic
@@ -134,26 +147,34 @@ class Cancelled(Exception):
     """Somebody asked for the job to be cancelled; finish it as CANCELLED."""
 
 
-class Heart:
-    """The heartbeat of a job that works in this process."""
+class Interrupted(Exception):
+    """This worker is stopping: give the job back with `release`, for the next one to go on with."""
 
-    def __init__(self) -> None:
-        self.lost, self.cancelled = threading.Event(), threading.Event()
+
+@dataclass
+class Heart:
+    """The heartbeat of a job that works in this process. progress: written with the next beat."""
+
+    progress: dict[str, Any] = field(default_factory=dict)
+    lost: threading.Event = field(default_factory=threading.Event)
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
     def check(self) -> None:
-        """Call it now and then. Raises ClaimLost or Cancelled."""
+        """Call it now and then. Raises ClaimLost, Cancelled or Interrupted."""
         if self.lost.is_set():
             raise ClaimLost("another attempt holds this job now")
         if self.cancelled.is_set():
             raise Cancelled
+        if stopping.is_asked():
+            raise Interrupted
 
 
 @contextmanager
-def heart(job: Job, every: float = HEARTBEAT_SECONDS) -> Iterator[Heart]:
+def heart(job: Job) -> Iterator[Heart]:
     """Beat the job's heart from a thread, on a connection of its own, for as long as the block runs."""
     result, stop = Heart(), threading.Event()
     thread = threading.Thread(
-        target=_keep_beating, args=(job, result, stop, every), name=f"heart of {job}", daemon=True
+        target=_keep_beating, args=(job, result, stop), name=f"heart of {job}", daemon=True
     )
     thread.start()
     try:
@@ -163,16 +184,16 @@ def heart(job: Job, every: float = HEARTBEAT_SECONDS) -> Iterator[Heart]:
         thread.join()
 
 
-def _keep_beating(job: Job, result: Heart, stop: threading.Event, every: float) -> None:
+def _keep_beating(job: Job, result: Heart, stop: threading.Event) -> None:
     try:
-        while not stop.wait(every):
+        while not stop.wait(heartbeat_seconds()):
             try:
-                if beat(job):
+                if beat(job, **({"progress": result.progress} if result.progress else {})):
                     result.cancelled.set()
             except ClaimLost:
                 result.lost.set()
                 return
-            except OperationalError:
+            except (OperationalError, InterfaceError):
                 log.exception("the heartbeat of %s did not reach the database; it tries again", job)
                 connection.close()
     finally:
@@ -191,8 +212,17 @@ def fenced(job: JobT) -> Iterator[JobT]:
 
 def finish(job: Job, state: JobState, *, error: str = "", **changes: object) -> None:
     """Move a claimed job to its end, once. Raises ClaimLost when another attempt took it."""
+    _leave(job, state=state, error=error, finished_at=timezone.now(), **changes)
+
+
+def release(job: Job) -> None:
+    """Put a claimed job back in its place in the queue: its worker is stopping. Raises ClaimLost."""
+    _leave(job, state=JobState.QUEUED, heartbeat_at=None)
+
+
+def _leave(job: Job, **changes: object) -> None:
     rows = type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt, state=JobState.RUNNING)
-    if not rows.update(state=state, error=error, finished_at=timezone.now(), **changes):
+    if not rows.update(**changes):
         raise ClaimLost(f"{job} is no longer attempt {job.attempt}'s")
     job.refresh_from_db()
 
@@ -210,3 +240,29 @@ def requeue(job: Job) -> None:
     rows = type(job)._default_manager.filter(pk=job.pk, state__in=(JobState.FAILED, JobState.CANCELLED))
     rows.update(state=JobState.QUEUED, lost=0, cancel_requested=False, error="", finished_at=None)
     job.refresh_from_db()
+
+
+def work_off(model: type[JobT], execute: Callable[[JobT], object]) -> None:
+    """What a worker does when nudged: claim and execute the rows of `model` until none waits or it is to stop."""
+    while not stopping.is_asked() and (job := claim_next(model)) is not None:
+        with context(job=f"{model._meta.model_name}-{job.pk}.{job.attempt}"):
+            work(job, execute)
+
+
+def work(job: JobT, execute: Callable[[JobT], object]) -> None:
+    """Execute a claimed job. Whatever happens its row says so, or is tried again."""
+    try:
+        execute(job)
+    except ClaimLost:
+        log.warning("%s went to another worker; nothing of it was written here", job)
+    except Interrupted:
+        log.info("%s is given back: this worker stops", job)
+        release(job)
+    except Exception as error:
+        if is_outage(error):
+            raise  # the row keeps its claim until its heartbeat is stale; then it is taken up again
+        # A bug must not leave the row to be tried for ever; the log has the traceback.
+        reference = secrets.token_hex(4)
+        log.exception("%s failed, reference %s", job, reference)
+        sentence = f"Something went wrong on our side; the log has it under {reference}."
+        finish(job, JobState.FAILED, error=sentence)

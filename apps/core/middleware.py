@@ -1,14 +1,18 @@
 """The last line of defence: errors for people become pages, everything else a reference number and a traceback."""
 
 import logging
-import secrets
+import sys
+import time
 from collections.abc import Callable
 
+from django.contrib.sessions.exceptions import SessionInterrupted
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
 from apps.core.errors import DomainError
+from apps.core.logs import context, current, request_id
+from apps.core.outage import RETRY_AFTER, in_words, is_outage, outage_behind
 
 log = logging.getLogger(__name__)
 
@@ -18,6 +22,22 @@ _POLICY = (
     "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; "
     "frame-ancestors 'none'"
 )
+
+
+class RequestLogMiddleware:
+    """An id for every request, on all its log lines and in its answer; and one line when it is answered."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        began, number = time.perf_counter(), request_id(request.headers.get("X-Request-ID"))
+        with context(request=number):
+            response = self.get_response(request)
+            response.headers["X-Request-ID"] = number
+            ms = (time.perf_counter() - began) * 1000
+            log.info("%s %s %d %.0f ms", request.method, request.path, response.status_code, ms)
+        return response
 
 
 class ContentSecurityPolicyMiddleware:
@@ -51,7 +71,13 @@ def error_page(request: HttpRequest, *, status: int, message: str, reference: st
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return error_page(request, status=400, message="The request could not be understood.")
+    """What Django calls an interrupted session is a logout elsewhere, or a database that went away meanwhile."""
+    message = "The request could not be understood."
+    if isinstance(exception, SessionInterrupted):
+        if (lost := outage_behind(exception)) is not None:
+            return _outage(request, lost)
+        message = "You were logged out in another window. Log in and send this again."
+    return error_page(request, status=400, message=message)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -64,9 +90,24 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Called while the exception is being handled: the traceback goes to the log under the number people see."""
-    reference = secrets.token_hex(4)
-    log.exception("%s on %s %s", reference, request.method, request.path)
+    error = sys.exc_info()[1]
+    if error is not None and is_outage(error):
+        return _outage(request, error)
+    log.exception("failed on %s %s", request.method, request.path)
     message = "Something went wrong on our side. The log has the details under this number."
+    return _without_database(request, 500, message, {}, reference=current("request"))
+
+
+def _outage(request: HttpRequest, error: BaseException) -> HttpResponse:
+    log.warning("%s on %s %s", error, request.method, request.path)
+    request.META["CSRF_COOKIE_NEEDS_UPDATE"] = False  # the same form is sent again, with its old token
+    return _without_database(request, 503, in_words(error), {"Retry-After": RETRY_AFTER})
+
+
+def _without_database(
+    request: HttpRequest, status: int, message: str, headers: dict[str, str], reference: str = ""
+) -> HttpResponse:
+    """Rendered without the request: what failed may be the database, which the page's navigation reads."""
     template = "core/_error.html" if getattr(request, "htmx", False) else "core/server_error.html"
-    # Rendered without the request: what failed may be the database, which the page's navigation reads.
-    return HttpResponse(render_to_string(template, {"message": message, "reference": reference}), status=500)
+    text = render_to_string(template, {"message": message, "reference": reference})
+    return HttpResponse(text, status=status, headers=headers)

@@ -20,6 +20,7 @@ from apps.core.readiness import VARIABLE
 _COLOURS = {"web": 36, "rewards": 35, "default": 33, "gpu": 32, "beat": 34, "postgres": 31, "migrate": 37}
 _NAME_WIDTH = 8
 _LOG_LIMIT = 10 * 2**20
+_SOON = 10.0  # seconds
 
 
 class Process:
@@ -42,6 +43,7 @@ class Process:
         self.log = _open_log(home, name)
         self._out, self._ended = out, ended
         self._last: deque[str] = deque(maxlen=15)
+        self._was_ready, self._started = False, time.monotonic()
         self._ready, write = os.pipe()
         self.popen = subprocess.Popen(  # noqa: S603
             [sys.executable, str(Path(__file__).parents[2] / "manage.py"), *command],
@@ -62,17 +64,19 @@ class Process:
     def status(self) -> int | None:
         return self.popen.poll()
 
-    def wait_ready(self, deadline: float) -> None:
-        """Until it says it is ready. Raises DomainError when it dies or takes too long."""
-        left = max(0.0, deadline - time.monotonic())
-        if not select.select([self._ready], [], [], left)[0]:
-            raise DomainError(f"{self.name} was not ready in time; see {self.log.name}.")
-        said = os.read(self._ready, 1)
-        os.close(self._ready)
-        self._ready = -1
-        if not said:  # it ended, or closed the pipe without a word
-            self.popen.wait()
-            raise DomainError(self.obituary())
+    @property
+    def was_quick(self) -> bool:
+        """Whether it ended without ever being ready, or right after: starting it again at once would spin."""
+        return not self.is_ready or time.monotonic() - self._started < _SOON
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has said that it is ready; asking does not wait."""
+        if not self._was_ready and self._ready != -1 and select.select([self._ready], [], [], 0)[0]:
+            self._was_ready = bool(os.read(self._ready, 1))
+            os.close(self._ready)
+            self._ready = -1
+        return self._was_ready
 
     def wait_done(self) -> None:
         """Until it ends; raises DomainError unless it did well."""
@@ -82,13 +86,14 @@ class Process:
     def obituary(self) -> str:
         """How it ended, and the last it said."""
         self._reader.join(2.0)
+        return "\n".join([f"{self.how_it_ended}. Its last lines ({self.log.name}):", *self._last])
+
+    @property
+    def how_it_ended(self) -> str:
         status = self.popen.returncode
-        how = (
-            f"was killed by {signal.Signals(-status).name}"
-            if status < 0
-            else f"ended with exit status {status}"
-        )
-        return "\n".join([f"{self.name} {how}. Its last lines ({self.log.name}):", *self._last])
+        if status < 0:
+            return f"{self.name} was killed by {signal.Signals(-status).name}"
+        return f"{self.name} ended with exit status {status}"
 
     def ask_to_end(self) -> None:
         if self.status is None:
@@ -104,7 +109,8 @@ class Process:
                 break
         self._signal_group(signal.SIGKILL)  # children it left behind
         self._reader.join(2.0)
-        self.log.close()
+        with contextlib.suppress(OSError):
+            self.log.close()
         if self._ready != -1:
             os.close(self._ready)
             self._ready = -1
@@ -121,12 +127,14 @@ class Process:
         with self.popen.stdout as stream:
             for raw in stream:
                 line = raw.decode(errors="replace")
-                self.log.write(line)
                 self._last.append(line.rstrip())
-                if self._out is not None:
-                    self._out.write(prefix + line)
-                    self._out.flush()
-        self.log.flush()
+                # A full disk or a closed terminal must not stop the reading: who writes would wait for it for ever.
+                with contextlib.suppress(OSError, ValueError):
+                    self.log.write(line)
+                with contextlib.suppress(OSError, ValueError):
+                    if self._out is not None:
+                        self._out.write(prefix + line)
+                        self._out.flush()
         self.popen.wait()
         self._ended()
 

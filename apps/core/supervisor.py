@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import logging
 import os
 import signal
 import socket
@@ -14,32 +15,70 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-import dj_database_url
-from celery import current_app
 from django.conf import settings
 from django.db import connections
 
 from apps.core import broker, embedded
+from apps.core.database import adopt
 from apps.core.errors import Conflict, DomainError
+from apps.core.outage import is_outage
 from apps.core.processes import Process
+from apps.core.room import require_writable
+from apps.core.schema import require_known_migrations
+
+log = logging.getLogger(__name__)
 
 READY_SECONDS = 180.0
-GRACE_SECONDS = 8.0
+GRACE_SECONDS = 20.0  # a training process writes its checkpoint meanwhile
+LOOK_SECONDS = 1.0
+LONGEST_PAUSE = 30.0  # seconds before one that dies again and again is started anew
+PREPARE_TRIES = 3
+GIVEN_UP_AFTER = 3  # failed starts in a row, for whoever cannot wait: the demo
+_FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)  # ends that say nothing of whether a process can start
+
+
+class MigrateFailed(DomainError):
+    """What `migrate` said last."""
+
+
+@dataclass
+class Tended:
+    """A process that is started again when it dies, after a pause that grows while it does not get ready."""
+
+    name: str
+    command: tuple[str, ...]
+    process: Process
+    failures: int = 0  # starts in a row that did not get as far as being ready
+    own_failures: int = 0  # of these, how many ended by themselves
+    due: float | None = None  # when it is started again; None while it runs
+
+    def notice(self) -> str | None:
+        """What there is to say of it, if it died since the last look."""
+        if self.process.is_ready:
+            self.failures = self.own_failures = 0
+        if self.due is not None or self.process.status is None:
+            return None
+        self.failures += 1
+        self.own_failures += self.process.status not in _FROM_OUTSIDE
+        pause = min(2.0 ** (self.failures - 1) - 1, LONGEST_PAUSE) if self.process.was_quick else 0.0
+        self.due = time.monotonic() + pause
+        again = f"in {pause:.0f} s" if pause else "now"
+        return f"{self.process.how_it_ended}; it is started again {again}. Its log: {self.process.log.name}"
 
 
 @dataclass
 class Stack:
-    """What runs. Use `running()`; `wait()` returns when a process died or somebody asked to stop."""
+    """What runs. Use `running()`; `wait()` keeps it running until somebody asks to stop."""
 
     home: Path
     host: str
     port: int
     rewards_port: int
     out: IO[str] | None
-    processes: list[Process] = field(default_factory=list)
+    processes: list[Tended] = field(default_factory=list)
     postgres: embedded.Server | None = None
     _something: threading.Event = field(default_factory=threading.Event)
-    _asked: str = ""
+    _away_at: float = -LONGEST_PAUSE  # when the database was last seen not to answer
 
     @property
     def url(self) -> str:
@@ -57,53 +96,75 @@ class Stack:
             self._say("starting PostgreSQL")
             self.postgres = embedded.start(self.home)
         self._adopt()
-        migrate = self._spawn("migrate", "migrate", "--no-input", "--verbosity=1")
-        migrate.wait_done()
-        self.processes.remove(migrate)
-        migrate.end(time.monotonic() + 1)
-        self._something.clear()
-        broker.prepare()
-        self._spawn("rewards", "rewards", f"--port={self.rewards_port}")
-        self._spawn("web", "web", f"--host={self.host}", f"--port={self.port}")
-        self._spawn("default", "worker", "default")
-        self._spawn("gpu", "worker", "gpu")
-        self._spawn("beat", "beat")
-        deadline = time.monotonic() + READY_SECONDS
-        for process in self.processes:
-            process.wait_ready(deadline)
+        self._prepare_database()
+        for name, command in self._commands().items():
+            self.processes.append(Tended(name, command, self._spawn(name, command)))
+        self._await_ready(time.monotonic() + READY_SECONDS)
+
+    def _await_ready(self, deadline: float) -> None:
+        """Until all are. Raises DomainError when one cannot be started, or takes too long."""
+        while waiting := [each for each in self.processes if not each.process.is_ready]:
+            self._something.wait(0.1)
+            self._something.clear()
+            self.check()
+            if time.monotonic() > deadline:
+                late = waiting[0].process
+                raise DomainError(f"{late.name} was not ready in time; see {late.log.name}.")
 
     def wait(self) -> None:
-        """Until `ask_to_stop` was called. Raises DomainError when a process died."""
-        while not self._something.wait(2.0):
-            self._check_postgres()
-        self.check()
+        """For ever; what dies is started again."""
+        while True:
+            self._something.wait(LOOK_SECONDS)
+            self._something.clear()
+            self.tend()
+
+    def tend(self) -> None:
+        """Start again what died, the database before all others. From the main thread: children end with theirs."""
+        self._tend_postgres()
+        for each in self.processes:
+            if (said := each.notice()) is not None:
+                self._say(said)
+                if not self._database_answers():
+                    self._away_at = time.monotonic()
+            if each.due is not None and time.monotonic() >= each.due:
+                each.process.end(time.monotonic())  # what is left of its group
+                each.process, each.due = self._spawn(each.name, each.command), None
 
     def check(self) -> None:
-        """Raise DomainError when a process died."""
-        self._check_postgres()
-        dead = [process for process in self.processes if process.status is not None]
-        if dead and not self._asked:
-            raise DomainError(dead[0].obituary())
+        """`tend`, for whoever cannot wait for ever: raises DomainError when something does not start any more.
 
-    def ask_to_stop(self, why: str) -> None:
-        self._asked = why
-        self._something.set()
+        What ends while the database is away, or has just come back, will start when it is there.
+        """
+        self.tend()
+        if time.monotonic() - self._away_at < LONGEST_PAUSE:
+            return
+        hopeless = next((each for each in self.processes if each.own_failures >= GIVEN_UP_AFTER), None)
+        if hopeless is not None and hopeless.process.status is not None:
+            raise DomainError(hopeless.process.obituary())
 
     def stop(self) -> None:
         """Stop everything, postgres last. Safe to call at any point of the start."""
-        self._asked = self._asked or "stop"
-        for process in reversed(self.processes):
-            process.ask_to_end()
+        for each in reversed(self.processes):
+            each.process.ask_to_end()
         deadline = time.monotonic() + GRACE_SECONDS
-        for process in reversed(self.processes):
-            process.end(deadline)
+        for each in reversed(self.processes):
+            each.process.end(deadline)
         self.processes.clear()
         connections.close_all()
         if self.postgres is not None:
             self.postgres.stop()
 
-    def _spawn(self, name: str, *command: str) -> Process:
-        process = Process(
+    def _commands(self) -> dict[str, tuple[str, ...]]:
+        return {
+            "rewards": ("rewards", f"--port={self.rewards_port}"),
+            "web": ("web", f"--host={self.host}", f"--port={self.port}"),
+            "default": ("worker", "default"),
+            "gpu": ("worker", "gpu"),
+            "beat": ("beat",),
+        }
+
+    def _spawn(self, name: str, command: tuple[str, ...]) -> Process:
+        return Process(
             name,
             command,
             home=self.home,
@@ -111,8 +172,34 @@ class Stack:
             out=self.out,
             ended=self._something.set,
         )
-        self.processes.append(process)
-        return process
+
+    def _prepare_database(self) -> None:
+        """Migrations and the broker's tables; begun again where the database went away in the midst of them."""
+        for attempt in range(1, PREPARE_TRIES + 1):
+            try:
+                require_known_migrations()
+                self._migrate()
+                broker.prepare()
+            except Exception as error:
+                is_away = any(is_outage(each) for each in (error, error.__cause__) if each is not None)
+                if attempt == PREPARE_TRIES or not (is_away or isinstance(error, MigrateFailed)):
+                    raise
+                self._say(f"the database was not prepared, it is tried again: {error}")
+                connections.close_all()
+                time.sleep(attempt)
+                self._tend_postgres()
+            else:
+                return
+
+    def _migrate(self) -> None:
+        migrate = self._spawn("migrate", ("migrate", "--no-input", "--verbosity=1"))
+        try:
+            migrate.wait_done()
+        except DomainError as error:
+            raise MigrateFailed(error.message) from error
+        finally:
+            migrate.end(time.monotonic())
+        self._something.clear()
 
     def _environment(self) -> dict[str, str]:
         public = {"TOUCHSTONE_PUBLIC_URL": self.url} if "TOUCHSTONE_PUBLIC_URL" not in os.environ else {}
@@ -120,33 +207,57 @@ class Stack:
             **os.environ,
             **public,
             "TOUCHSTONE_HOME": str(self.home),
-            "TOUCHSTONE_REWARDS_ADDRESS": self.rewards_url,
+            # Ours, and those of the operator that run beside it.
+            "TOUCHSTONE_REWARDS_ADDRESS": ",".join(
+                filter(None, [self.rewards_url, os.environ.get("TOUCHSTONE_REWARDS_ADDRESS")])
+            ),
         }
 
     def _adopt(self) -> None:
         """Let this process, whose settings were read before the start, use what was started too."""
         settings.REWARDS_ADDRESS = self.rewards_url
         settings.PUBLIC_URL = os.environ.get("TOUCHSTONE_PUBLIC_URL", self.url)
-        if self.postgres is None:
-            return
-        connections["default"].close()
-        connections["default"].settings_dict.update(dj_database_url.parse(self.postgres.url))
-        if not os.environ.get("CELERY_BROKER_URL"):
-            current_app.conf.broker_url = settings.CELERY_BROKER_URL = embedded.broker_url(self.home)
+        if self.postgres is not None:
+            adopt(self.postgres)
 
-    def _check_postgres(self) -> None:
+    def _tend_postgres(self) -> None:
+        """A server that died is started again on its port, or, where that is taken by now, everything on another."""
         if self.postgres is None:
             return
-        process = self.postgres.process
+        process, port = self.postgres.process, self.postgres.connection.port
         gone = process.poll() is not None if process is not None else not self.postgres.answers()
-        if gone and not self._asked:
-            status = f" with exit status {process.returncode}" if process is not None else ""
-            raise DomainError(f"postgres ended{status}; see {self.home}/logs/postgres.log.")
+        if not gone:
+            return
+        self._away_at = time.monotonic()
+        how = f" with exit status {process.returncode}" if process is not None else ""
+        self._say(f"postgres ended{how}; it is started again. Its log: {self.home}/logs/postgres.log")
+        try:
+            self.postgres = embedded.start(self.home)
+        except DomainError as error:
+            self._say(f"{error.message}\nIt is tried again in {LONGEST_PAUSE:.0f} s.")
+            time.sleep(LONGEST_PAUSE)
+            return
+        self._adopt()
+        if self.postgres.connection.port != port:
+            for each in self.processes:
+                each.process.ask_to_end()
+
+    def _database_answers(self) -> bool:
+        try:
+            connections["default"].close()
+            connections["default"].ensure_connection()
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            return False
+        return True
 
     def _say(self, text: str) -> None:
         if self.out is not None:
             self.out.write(f"{text}\n")
             self.out.flush()
+        else:
+            log.warning(text)
 
 
 @contextlib.contextmanager
@@ -173,7 +284,7 @@ def running(
 
 @contextlib.contextmanager
 def _home_lock(home: Path) -> Iterator[None]:
-    home.mkdir(parents=True, exist_ok=True)
+    require_writable(home)
     with (home / "up.lock").open("a+") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

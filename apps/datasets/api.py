@@ -28,6 +28,9 @@ class FreezeIn(Schema):
     origins: list[str] = []
     annotators: list[str] = []
     since: str | None = None
+    adjudication: str | None = Field(
+        None, description="Of adjudicated items: instead (the default: only the adjudication), also, not."
+    )
     test_tasks: list[str] | None = Field(None, description="Exactly these tasks are the test split.")
     shares: tuple[float, float, float] = SHARES
     seed: int = 0
@@ -56,7 +59,7 @@ def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[
     A worker does it: ask for the dataset until its state is `succeeded`.
     """
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    filters = body.dict(include={"campaigns", "kinds", "origins", "annotators", "since"})
+    filters = body.dict(include={"campaigns", "kinds", "origins", "annotators", "since", "adjudication"})
     snapshot = freeze_snapshot(
         project=project,
         name=body.name,

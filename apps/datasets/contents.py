@@ -5,19 +5,15 @@ import json
 from collections import Counter, defaultdict
 from typing import Any
 
-from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, RankingRecord, Trajectory
-from workers.schema.records import KIND_OF
+from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Trajectory
+from workers.schema.records import KIND_OF, trajectories_of
 from workers.schema.storage import to_builtins
 
 _MIN_JUDGES = 3  # below that the others have no majority
 
 
 def task_of(record: FeedbackRecord) -> str:
-    if isinstance(record, PreferenceRecord):
-        return record.a.task.id
-    if isinstance(record, RankingRecord):
-        return record.trajectories[0].task.id
-    return record.trajectory.task.id
+    return trajectories_of(record)[0].task.id
 
 
 def is_usable_pair(record: FeedbackRecord) -> bool:

@@ -5,14 +5,61 @@ from typing import Any, get_args
 from django import forms
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.records import KINDS
+from apps.annotation.feedback.records import NAMES
+from apps.annotation.kinds import KINDS
 from apps.annotation.models import Annotator, Campaign
+from apps.trajectories.models import Trajectory
 from workers.schema import Origin
 
 _CONTROL = {"class": "form-control"}
 _SELECT = {"class": "form-select"}
 _MOST_LISTED = 500
-_KIND_LABELS = {"pairwise": "comparisons", "comment": "comments", "outcome": "outcomes of the trajectories"}
+_KIND_LABELS = {name: kind.label.lower() for name, kind in KINDS.items()} | {
+    "outcome": "outcomes of the trajectories"
+}
+
+
+class ErasureForm(forms.Form):
+    """One of two: an annotator, or a run."""
+
+    annotator = forms.ModelChoiceField(
+        Annotator.objects.none(),
+        required=False,
+        label="All that somebody judged",
+        empty_label="nobody",
+        widget=forms.Select(attrs=_SELECT),
+    )
+    run = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=2**63 - 1,
+        label="A run, by its number",
+        help_text="With everything that was said of it.",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._project = project
+        field = self.fields["annotator"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Annotator.objects.filter(project=project).order_by("name")
+
+    def clean_run(self) -> Trajectory | None:
+        number = self.cleaned_data["run"]
+        if number is None:
+            return None
+        found = Trajectory.objects.select_related("project", "task").filter(project=self._project, pk=number)
+        run = found.first()
+        if run is None:
+            raise forms.ValidationError(f"There is no run {number} in this project.")
+        return run
+
+    def clean(self) -> dict[str, Any]:
+        said = super().clean() or {}
+        if not self.errors and bool(said.get("annotator")) == bool(said.get("run")):
+            raise forms.ValidationError("Choose somebody, or give a run: one of the two.")
+        return said
 
 
 class SnapshotForm(forms.Form):
@@ -26,8 +73,8 @@ class SnapshotForm(forms.Form):
     campaigns = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
     kinds = forms.MultipleChoiceField(
         required=False,
-        choices=[(kind, _KIND_LABELS.get(kind, kind)) for kind in KINDS],
-        widget=forms.SelectMultiple(attrs=_SELECT | {"size": len(KINDS)}),
+        choices=[(kind, _KIND_LABELS[kind]) for kind in NAMES],
+        widget=forms.SelectMultiple(attrs=_SELECT | {"size": len(NAMES)}),
     )
     origins = forms.MultipleChoiceField(
         required=False,
@@ -36,6 +83,16 @@ class SnapshotForm(forms.Form):
         widget=forms.SelectMultiple(attrs=_SELECT | {"size": 4}),
     )
     annotators = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
+    adjudication = forms.ChoiceField(
+        required=False,
+        label="Adjudicated items",
+        choices=[
+            ("", "only the adjudication"),
+            ("also", "the adjudication and what others said"),
+            ("not", "only what others said"),
+        ],
+        widget=forms.Select(attrs=_SELECT),
+    )
     test_tasks = forms.CharField(
         required=False,
         label="Test tasks",
@@ -69,7 +126,8 @@ class SnapshotForm(forms.Form):
 
     @property
     def filters(self) -> dict[str, Any]:
-        return {name: self.cleaned_data[name] for name in ("campaigns", "kinds", "origins", "annotators")}
+        names = ("campaigns", "kinds", "origins", "annotators", "adjudication")
+        return {name: self.cleaned_data[name] for name in names}
 
     @property
     def test_task_ids(self) -> list[str] | None:

@@ -1,7 +1,6 @@
 """Building a snapshot: feedback is read once, split by task, written, stored, and never changed again."""
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from apps.annotation.feedback.records import feedback_records
+from apps.annotation.models import Assignment, Item, Submission
 from apps.core.artifacts import delete_tree, store_tree
+from apps.core.database import refresh_statistics
 from apps.core.errors import DomainError
-from apps.core.jobs import HEARTBEAT_SECONDS, Cancelled, ClaimLost, JobState, beat, finish, heart
+from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS, split_tasks
@@ -26,7 +27,8 @@ def build_snapshot(snapshot: Snapshot, *, report: Report | None = None) -> Snaps
     report: told how many records were read so far.
     """
     try:
-        _build(snapshot, _Pulse(snapshot, report))
+        with heart(snapshot) as pulse:
+            _build(snapshot, _Pulse(snapshot, pulse, report))
     except Cancelled:
         finish(snapshot, JobState.CANCELLED)
     except DomainError as error:
@@ -36,27 +38,28 @@ def build_snapshot(snapshot: Snapshot, *, report: Report | None = None) -> Snaps
 
 
 class _Pulse:
-    """Beats the snapshot's heart while records pass."""
+    """Tells the snapshot's heart how far it is while records pass."""
 
-    def __init__(self, snapshot: Snapshot, report: Report | None) -> None:
-        self._snapshot, self._report, self._beaten = snapshot, report, time.monotonic()
+    def __init__(self, snapshot: Snapshot, heart: Heart, report: Report | None) -> None:
+        self._snapshot, self._heart, self._report = snapshot, heart, report
 
     def over(self, records: Iterator[FeedbackRecord], note: str) -> Iterator[FeedbackRecord]:
         for number, record in enumerate(records, start=1):
-            if time.monotonic() - self._beaten > HEARTBEAT_SECONDS:
-                self.now(number, note)
+            self._heart.progress = {"done": number, "total": None, "note": note}
+            self._heart.check()
             if self._report is not None:
                 self._report(number)
             yield record
 
     def now(self, done: int, note: str) -> None:
-        self._beaten = time.monotonic()
+        """A part begins: beat at once, so that a short freeze hears of a cancel too."""
         if beat(self._snapshot, progress={"done": done, "total": None, "note": note}):
             raise Cancelled
 
 
 def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
     filters = {name: value for name, value in snapshot.filters.items() if name != "split"}
+    refresh_statistics(Submission, Assignment, Item)
     with tempfile.TemporaryDirectory(prefix="snapshot-") as scratch:
         # Read once into one file, so that every split is of the same moment.
         everything = Path(scratch) / "everything.jsonl.zst"
@@ -73,8 +76,7 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         facts = _write_splits(snapshot, everything, tree, found, pulse)
         name = f"snapshots/{snapshot.pk}-{snapshot.attempt}"
         pulse.now(len(found.digests), "storing")
-        with heart(snapshot):
-            store_tree(tree, name)
+        store_tree(tree, name)
     try:
         finish(snapshot, JobState.SUCCEEDED, artifact=name, progress={}, **facts)
     except ClaimLost:

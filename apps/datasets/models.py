@@ -23,6 +23,10 @@ class Snapshot(Job):
     usable_pairs = models.PositiveIntegerField(default=0)
     artifact = models.CharField(max_length=255, blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    # Something in it was deleted: it is used no more, and its files are removed after a time (erasure.py).
+    withdrawn_at = models.DateTimeField(null=True)
+    withdrawn_because = models.CharField(max_length=200, blank=True)
+    removed_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [

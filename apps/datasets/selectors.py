@@ -33,7 +33,7 @@ def snapshot_named(text: str, *, project: Project | None = None) -> Snapshot:
         if found is None:
             raise NotFound(f"There is no dataset {name}.")
         return require_frozen(found)
-    found = rows.filter(state=JobState.SUCCEEDED).order_by("-version").first()
+    found = rows.filter(state=JobState.SUCCEEDED, withdrawn_at=None).order_by("-version").first()
     if found is None:
         raise NotFound(
             f"There is no frozen dataset {name}; make one with `freeze_dataset {name.project} {name.name}`."
@@ -55,6 +55,10 @@ def version_in(project: Project, text: str) -> Snapshot:
 def require_frozen(snapshot: Snapshot) -> Snapshot:
     if snapshot.state != JobState.SUCCEEDED:
         raise DomainError(f"{snapshot} is {snapshot.state}; only a frozen dataset can be used.", status=409)
+    if snapshot.withdrawn_at is not None:
+        raise DomainError(
+            f"{snapshot} is withdrawn: {snapshot.withdrawn_because}. Freeze the feedback anew.", status=409
+        )
     return snapshot
 
 

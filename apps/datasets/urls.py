@@ -7,6 +7,7 @@ urlpatterns = [
     path("", views.snapshot_list, name="snapshot-list"),
     path("node/", views.project_node, name="project-node"),
     path("new/", views.snapshot_create, name="snapshot-create"),
+    path("erase/", views.erase, name="erase"),
     path("<int:pk>/", views.snapshot_detail, name="snapshot-detail"),
     path("<int:pk>/cancel/", views.snapshot_cancel, name="snapshot-cancel"),
     path("<int:pk>/export/<slug:format>/", views.snapshot_export, name="snapshot-export"),

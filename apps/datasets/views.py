@@ -13,8 +13,9 @@ from apps.accounts.models import Project, Role
 from apps.core.api import paginate
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
+from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of
 from apps.datasets.exports import DESCRIPTIONS, attachment
-from apps.datasets.forms import SnapshotForm
+from apps.datasets.forms import ErasureForm, SnapshotForm
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import require_frozen, snapshots_of
 from apps.datasets.services import cancel_snapshot, freeze_snapshot
@@ -88,6 +89,28 @@ def snapshot_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpR
     cancel_snapshot(snapshot=snapshot, by=request.user)
     messages.info(request, "The freezing is being cancelled.")
     return redirect("datasets:snapshot-detail", project.slug, snapshot.pk)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.OWNER)
+def erase(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Delete what somebody judged, or a run: first what would go, then, told so again, it goes."""
+    form = ErasureForm(request.POST if request.method == "POST" else None, project=project)
+    context: dict[str, Any] = {"project": project, "form": form}
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "datasets/erase.html", context, status=422 if form.errors else 200)
+    annotator, run = form.cleaned_data["annotator"], form.cleaned_data["run"]
+    if "sure" not in request.POST:
+        context["planned"] = planned_of(annotator) if annotator else planned_of(run)
+        return render(request, "datasets/erase.html", context)
+    if annotator:
+        told = erase_judgements(annotator=annotator, by=request.user)
+    else:
+        told = erase_trajectory(trajectory=run, by=request.user)
+    messages.success(
+        request, f"{told.judgements} judgements are deleted; {len(told.snapshots)} datasets withdrawn."
+    )
+    return redirect("datasets:erase", project.slug)
 
 
 @require_safe

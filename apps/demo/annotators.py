@@ -68,15 +68,19 @@ def _item(conversation: Conversation) -> Record:
     return {"trajectory_id": conversation.id}
 
 
+def _by_task(conversations: list[Conversation]) -> dict[str, list[Conversation]]:
+    groups: dict[str, list[Conversation]] = {}
+    for conversation in conversations:
+        groups.setdefault(conversation.task.id, []).append(conversation)
+    return groups
+
+
 def pairs(conversations: list[Conversation]) -> Iterator[Record]:
     """Eight of the ten pairs of each task, those of equal quality left for last.
 
     Three of them are judged by three annotators, the others by one, more often by one of the first two.
     """
-    groups: dict[str, list[Conversation]] = {}
-    for conversation in conversations:
-        groups.setdefault(conversation.task.id, []).append(conversation)
-    for task, group in groups.items():
+    for task, group in _by_task(conversations).items():
         dice = Dice(f"{SEED} pairs {task}")
         chosen = sorted(dice.shuffled(list(combinations(group, 2))), key=_is_even)[:8]
         for place, (first, second) in enumerate(chosen):
@@ -159,6 +163,28 @@ def _criteria(conversation: Conversation) -> dict[str, float]:
         "efficient": max(0.0, 1.0 - 0.3 * (state.repeats + state.errors)),
         "follows_policy": max(0.0, 0.4 + 0.6 * score.groundwork - 0.5 * state.violations - 0.4 * harm),
     }
+
+
+def ratings(conversations: list[Conversation]) -> Iterator[Record]:
+    """Of every second conversation: accepted or rejected by two annotators, or rated 1 to 5 by two."""
+    for number, conversation in enumerate(conversations[1::2]):
+        dice = Dice(f"{SEED} ratings {conversation.id}")
+        for annotator in dice.shuffled(ANNOTATORS)[:2]:
+            value = impression(annotator, conversation, "rating").value
+            points = 1 + round(4 * min(1.0, max(0.0, value)))
+            said: Record = {"accept": value > 0.5} if number % 2 else {"rating": points, "scale": [1, 5]}
+            yield _head(conversation, annotator, "ratings") | {"trajectory": _item(conversation)} | said
+
+
+def rankings(conversations: list[Conversation]) -> Iterator[Record]:
+    """Of every second task all its conversations, by two annotators; what seems equally good shares a rank."""
+    for task, group in list(_by_task(conversations).items())[::2]:
+        for annotator in Dice(f"{SEED} rankings {task}").shuffled(ANNOTATORS)[:2]:
+            values = [round(8 * impression(annotator, one, "ranking").value) for one in group]
+            best_first = sorted(set(values), reverse=True)
+            ranks = [1 + best_first.index(value) for value in values]
+            judged = {"items": [_item(one) for one in group], "ranks": ranks}
+            yield _head(group[0], annotator, "rankings") | judged
 
 
 def comments(conversations: list[Conversation]) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from apps.demo.agents import Conversation, conversations
 from apps.demo.world import TASKS, Dice
 
 SAMPLE = Path(__file__).parent / "sample"
-FEEDBACK = ("pairs", "comments", "steps", "rubric", "outcomes")
+FEEDBACK = ("pairs", "comments", "steps", "rubric", "ratings", "rankings", "outcomes")
 VERIFIER_ERRORS = 0.05
 HELD_OUT = 24  # the last tasks: three of each family
 
@@ -64,6 +64,8 @@ def files() -> dict[str, str]:
         "comments": annotators.comments(all_),
         "steps": annotators.steps(all_),
         "rubric": annotators.rubric(all_),
+        "ratings": annotators.ratings(all_),
+        "rankings": annotators.rankings(all_),
         "outcomes": map(outcome, all_),
     }
     held_out = {"test_tasks.txt": "".join(f"{task}\n" for task in list(TASKS)[-HELD_OUT:])}

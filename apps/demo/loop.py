@@ -14,11 +14,10 @@ from django.conf import settings
 from apps.accounts import services as accounts
 from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.selectors import api_key_for
-from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign
+from apps.annotation.services.builder import Choice, build_items
 from apps.annotation.services.campaigns import create_campaign
-from apps.annotation.services.pairs import build_pairs
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
 from apps.datasets.freezing import build_snapshot
@@ -93,14 +92,12 @@ def make_key(project: Project, by: User) -> str:
 
 
 def load_sample(project: Project, by: User) -> Loaded:
-    """The shipped trajectories and what was said of them, of every kind there is an importer for."""
+    """The shipped trajectories and what was said of them, of every kind."""
     with (SAMPLE / "trajectories.jsonl").open("rb") as stream:
         trajectories = import_trajectories(project=project, stream=stream, format="openai", by=by)
     _refuse_rejected("trajectories", trajectories.rejected)
     judgements = new = 0
     for name in FEEDBACK:
-        if name not in READERS:
-            continue
         with (SAMPLE / f"{name}.jsonl").open("rb") as stream:
             result = import_feedback(project=project, stream=stream, format=name, by=by)
         _refuse_rejected(name, result.rejected)
@@ -126,7 +123,7 @@ def make_campaign(project: Project, by: User) -> Campaign:
             guidelines="Which conversation would you rather have had as the customer, and as the owner of the shop? "
             "Look at what was done, whether the rules were kept, whether the answer is true, and how it is said.",
         )
-        build_pairs(campaign=campaign, per_task=1, differ="agent")
+        build_items(campaign=campaign, choice=Choice(per_task=1, differ="agent"))
     return campaign
 
 

@@ -1,6 +1,5 @@
 """The reward service: an ASGI application of its own, run by `manage.py rewards`."""
 
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from apps.rewards.serving import handlers
-from apps.rewards.serving.context import RedactKeys, RequestContext
+from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
 from apps.rewards.serving.problems import problem_response
 from apps.rewards.serving.state import State, StoredModels, running_state
@@ -30,7 +29,6 @@ def make_application(load: Load) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        logging.getLogger("uvicorn.access").addFilter(RedactKeys())
         async with running_state(load) as state:
             app.state.service = state
             yield

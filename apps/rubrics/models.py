@@ -1,13 +1,19 @@
-"""What trajectories are judged by: named, defined, versioned criteria."""
+"""What trajectories are judged by: named, defined, versioned criteria, and rubrics made of them."""
 
 from django.db import models
+from django.db.models import F, Q
 from django.utils import timezone
 
-from apps.accounts.models import Project
+from apps.accounts.models import Project, User
+
+MOST_POINTS = 21  # of a scale whose points are shown one by one
 
 
 class Criterion(models.Model):
-    """A used version never changes; editing makes the next version."""
+    """A used version never changes; editing makes the next version.
+
+    A score goes from scale_low to scale_high, in steps of one.
+    """
 
     class Origin(models.TextChoices):
         HUMAN = "human"
@@ -18,14 +24,65 @@ class Criterion(models.Model):
     name = models.CharField(max_length=200)
     version = models.PositiveIntegerField(default=1)
     definition = models.TextField(blank=True)
+    scale_low = models.FloatField(default=1)
+    scale_high = models.FloatField(default=5)
+    good_example = models.TextField(blank=True)
+    bad_example = models.TextField(blank=True)
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.HUMAN)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         verbose_name_plural = "criteria"
         constraints = [
-            models.UniqueConstraint(fields=["project", "name", "version"], name="criterion_version_once")
+            models.UniqueConstraint(fields=["project", "name", "version"], name="criterion_version_once"),
+            models.CheckConstraint(condition=Q(scale_low__lt=F("scale_high")), name="criterion_scale"),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def points(self) -> list[str]:
+        """The scores one can give, as the form names them: in steps of one from the lowest to the highest."""
+        return [f"{self.scale_low + number:g}" for number in range(int(self.scale_high - self.scale_low) + 1)]
+
+
+class Rubric(models.Model):
+    """A named list of criteria, each with a weight and a rank. A used version never changes."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="rubrics")
+    name = models.CharField(max_length=200)
+    version = models.PositiveIntegerField(default=1)
+    about = models.TextField(blank=True)
+    criteria = models.ManyToManyField(Criterion, through="RubricCriterion", related_name="rubrics")
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name", "version"], name="rubric_version_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.version}"
+
+
+class RubricCriterion(models.Model):
+    """position: the order on the page. rank: 1 matters most, equal ranks matter equally. weight: of a weighted sum."""
+
+    rubric = models.ForeignKey(Rubric, models.CASCADE, related_name="entries")
+    criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="entries")
+    position = models.PositiveSmallIntegerField()
+    rank = models.PositiveSmallIntegerField(default=1)
+    weight = models.FloatField(default=1)
+
+    class Meta:
+        ordering = ["rubric", "position"]
+        constraints = [
+            models.UniqueConstraint(fields=["rubric", "criterion"], name="rubric_criterion_once"),
+            models.UniqueConstraint(fields=["rubric", "position"], name="rubric_position_once"),
+            models.CheckConstraint(condition=Q(rank__gte=1), name="rubric_rank"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.criterion} of {self.rubric}"

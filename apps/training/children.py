@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,17 @@ from typing import Any
 from django.conf import settings
 
 from apps.core.children import dies_with_parent
+from apps.core.errors import DomainError
+from apps.core.locks import writer_of
 
-OK, REFUSED, CANCELLED = 0, 2, 3
+OK, REFUSED, CANCELLED = 0, 2, 3  # exit statuses of `workers.train`
+NO_ROOM = {
+    4: "There is no room left on the disk of {folder}. Free some space there, then resume: it goes on from the "
+    "newest checkpoint.",
+    5: "The training process got no more memory. Lower batch_pairs, batch_tokens or max_tokens of the recipe, leave "
+    "the encoder frozen, or train on a machine with more; then start it anew.",
+}
+_OTHERS_END = 20.0  # seconds a killed process may take to let go of the run directory
 # What a child may see of the worker's environment: enough to find programs, libraries, caches and devices.
 _KEPT = {
     "PATH",
@@ -61,6 +71,33 @@ def kill(child: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+
+
+def end_other_writer(folder: Path, *, check: Callable[[], None]) -> None:
+    """End a child of an attempt that lost its claim and still writes here: its worker hangs, or is just dying.
+
+    Whoever calls holds the claim. check: called while waiting. Raises DomainError where it cannot be ended.
+    """
+    deadline = time.monotonic() + _OTHERS_END
+    while (pid := writer_of(folder)) is not None:
+        check()
+        with suppress(ProcessLookupError, PermissionError):
+            if pid and _is_training(pid):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise DomainError(
+                f"Another process{f' ({pid})' if pid else ''} writes to the run directory {folder} and cannot be "
+                "ended from here; end it, then resume the run."
+            )
+        time.sleep(0.1)
+
+
+def _is_training(pid: int) -> bool:
+    """Whether this pid is still one of ours: the lock outlives nobody, but a number in a file may be anybody's."""
+    try:
+        return b"workers." in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def told_error(folder: Path, said: str) -> str:

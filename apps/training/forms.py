@@ -56,7 +56,7 @@ class RunForm(forms.Form):
         dataset, recipe = self.fields["dataset"], self.fields["recipe"]
         assert isinstance(dataset, SnapshotChoice)
         assert isinstance(recipe, forms.ChoiceField)
-        dataset.queryset = snapshots_of(project).filter(state=JobState.SUCCEEDED)
+        dataset.queryset = snapshots_of(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
         recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "own, below")]
 
     @property

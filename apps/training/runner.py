@@ -16,10 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
 
+from apps.core import stopping
 from apps.core.artifacts import delete_tree, store_tree
 from apps.core.errors import DomainError
-from apps.core.jobs import HEARTBEAT_SECONDS, ClaimLost, JobState, beat, finish, heart
+from apps.core.jobs import (
+    ClaimLost,
+    Interrupted,
+    JobState,
+    beat,
+    finish,
+    heart,
+    heartbeat_seconds,
+)
+from apps.core.room import in_words
 from apps.datasets.selectors import data_folder
 from apps.training import children, services
 from apps.training.events import EventTail
@@ -36,14 +47,20 @@ GRACE = 120.0  # seconds a cancelled child may take to write its checkpoint
 
 
 def execute(run: Run) -> None:
-    """Run to the end, whichever it is. Raises ClaimLost when another worker took the run."""
+    """Run to its end. Raises ClaimLost when another worker took it, Interrupted in a worker that stops."""
     folder = run_folder(run)
     try:
-        prepare(run, folder)
+        with heart(run) as pulse:
+            children.end_other_writer(folder, check=pulse.check)
+            prepare(run, folder)
         status = children.OK if _is_complete(folder) else _watch(run, folder)
         _conclude(run, folder, status)
     except DomainError as error:
         finish(run, JobState.FAILED, error=error.message)
+    except OSError as error:
+        if (sentence := in_words(error, folder)) is None:
+            raise
+        finish(run, JobState.FAILED, error=f"{sentence} {RESUME}")
 
 
 def prepare(run: Run, folder: Path) -> None:
@@ -53,8 +70,7 @@ def prepare(run: Run, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "error.json").unlink(missing_ok=True)
-    with heart(run):
-        _link_tree(data_folder(run.snapshot), folder / "data")
+    _link_tree(data_folder(run.snapshot), folder / "data")
     config = {
         "run": identity,
         "recipe": run.recipe,
@@ -74,31 +90,54 @@ def _watch(run: Run, folder: Path) -> int:
     child = children.start(CHILD, [str(folder)], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:
-        return _follow(run, folder, child, tail)
+        return _Watch(run, folder, child, tail).follow()
     finally:
         children.kill(child)
 
 
-def _follow(run: Run, folder: Path, child: subprocess.Popen[bytes], tail: EventTail) -> int:
-    beaten, asked = 0.0, None
-    while True:
-        ended = _wait(child)
-        fresh = tail.read()
-        if fresh:
-            services.record_events(run=run, events=fresh)
-        if ended is not None:
-            beat(run, log_tail=log_tail(folder))
-            return ended
-        now = time.monotonic()
-        if now - beaten >= HEARTBEAT_SECONDS or fresh:
-            changes: dict[str, Any] = {"progress": tail.progress} if tail.progress else {}
-            changes["log_tail"] = log_tail(folder)
-            if beat(run, **changes) and asked is None:
-                child.send_signal(signal.SIGTERM)
-                asked = now
-            beaten = now
-        if asked is not None and now - asked > GRACE:
-            children.kill(child)
+class _Watch:
+    """One child, its events carried into rows and the run's heart beaten, until it ends."""
+
+    def __init__(self, run: Run, folder: Path, child: subprocess.Popen[bytes], tail: EventTail) -> None:
+        self._run, self._folder, self._child, self._tail = run, folder, child, tail
+        self._unrecorded: list[tuple[int, dict[str, Any]]] = []
+        self._beaten = 0.0
+        self._asked: float | None = None  # when the child was asked to stop
+
+    def follow(self) -> int:
+        while True:
+            ended = _wait(self._child)
+            self._unrecorded += self._tail.read()
+            try:
+                self._record(last=ended is not None)
+            except (OperationalError, InterfaceError) as error:
+                # The child needs no database. If it is away for long, the claim is lost: the next beat says so.
+                log.warning("the database is away while %s trains; it goes on: %s", self._run, error)
+                connection.close()
+                if ended is not None:
+                    raise
+            if ended is not None:
+                return ended
+            if stopping.is_asked():
+                self._ask_to_stop()
+            if self._asked is not None and time.monotonic() - self._asked > GRACE:
+                children.kill(self._child)
+
+    def _record(self, *, last: bool) -> None:
+        if self._unrecorded:
+            services.record_events(run=self._run, events=self._unrecorded)
+        if last or self._unrecorded or time.monotonic() - self._beaten >= heartbeat_seconds():
+            changes: dict[str, Any] = {"progress": self._tail.progress} if self._tail.progress else {}
+            if beat(self._run, log_tail=log_tail(self._folder), **changes):
+                self._ask_to_stop()
+            self._beaten = time.monotonic()
+        self._unrecorded = []
+
+    def _ask_to_stop(self) -> None:
+        """SIGTERM: it writes a checkpoint and leaves."""
+        if self._asked is None:
+            self._child.send_signal(signal.SIGTERM)
+            self._asked = time.monotonic()
 
 
 def log_tail(folder: Path) -> str:
@@ -125,8 +164,12 @@ def _conclude(run: Run, folder: Path, status: int) -> None:
     run.refresh_from_db(fields=["cancel_requested"])
     if run.cancel_requested:
         finish(run, JobState.CANCELLED)
+    elif stopping.is_asked() and status != children.REFUSED:
+        raise Interrupted  # the next worker goes on from the checkpoint
     elif status == children.REFUSED:
         finish(run, JobState.FAILED, error=children.told_error(folder, log_tail(folder)))
+    elif status in children.NO_ROOM:
+        finish(run, JobState.FAILED, error=children.NO_ROOM[status].format(folder=folder))
     elif status == children.CANCELLED:
         finish(run, JobState.FAILED, error=f"The training process was stopped from outside. {RESUME}")
     else:
@@ -149,6 +192,8 @@ def _register(run: Run, folder: Path) -> None:
     except ClaimLost:
         delete_tree(artifact)
         raise
+    for attempt in range(1, run.attempt):  # one that ended between storing and registering
+        delete_tree(f"models/run-{run.pk}-{attempt}")
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 

@@ -1,10 +1,8 @@
 """Uploaded files: kept, looked into, and imported; the bigger ones by a worker."""
 
 import secrets
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, BinaryIO, cast
@@ -12,7 +10,7 @@ from typing import Any, BinaryIO, cast
 from django.core import signing
 from django.core.files import File
 from django.core.files.storage import storages
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
@@ -112,7 +110,7 @@ def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> 
     if is_all:
         job.attempt, job.state, job.started_at = 1, JobState.RUNNING, timezone.now()
         job.save(update_fields=["attempt", "state", "started_at"])
-        _settle(job, _import(job, Follower()))
+        _settle(job, _import(job, lambda done: None))
     else:
         jobs.nudge_on_commit(TASK)
     return job
@@ -120,13 +118,18 @@ def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> 
 
 def run_import(job: Import) -> None:
     """A claimed import to its end, in one transaction. Raises ClaimLost when another attempt has it."""
-    with _followed(job) as follower:
+    with jobs.heart(job) as pulse:  # from a thread: the import's transaction would hide it
+
+        def report(done: int) -> None:
+            pulse.progress = {"done": done, "total": None, "note": "Reading records"}
+            pulse.check()
+
         try:
             with transaction.atomic():
-                result = _import(job, follower)
+                result = _import(job, report)
                 with jobs.fenced(job):
                     _settle(job, result)
-        except Cancelled:
+        except jobs.Cancelled:
             jobs.finish(job, JobState.CANCELLED)
         except (DomainError, RewardError) as error:
             jobs.finish(job, JobState.FAILED, error=error.message)
@@ -136,7 +139,7 @@ def cancel_import(*, job: Import) -> None:
     jobs.request_cancel(job)
 
 
-def _import(job: Import, follower: "Follower") -> services.ImportResult:
+def _import(job: Import, report: Callable[[int], None]) -> services.ImportResult:
     with open_upload(job.file) as stream:
         return services.import_trajectories(
             project=job.project,
@@ -144,7 +147,7 @@ def _import(job: Import, follower: "Follower") -> services.ImportResult:
             format=job.format,
             keep_good=job.keep_good,
             by=job.uploaded_by,
-            progress=follower.report,
+            progress=report,
         )
 
 
@@ -156,51 +159,6 @@ def _settle(job: Import, result: services.ImportResult) -> None:
         counts["format"] = result.format
     jobs.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)
     transaction.on_commit(lambda: storages["artifacts"].delete(job.file))
-
-
-class Cancelled(Exception):
-    """The import was cancelled, or another attempt has it; what this one wrote is rolled back."""
-
-
-class Follower:
-    """Carries progress from the import to the heartbeat, and the wish to stop back."""
-
-    def __init__(self) -> None:
-        self.done = 0
-        self.stop: Exception | None = None
-
-    def report(self, done: int) -> None:
-        self.done = done
-        if self.stop is not None:
-            raise self.stop
-
-
-@contextmanager
-def _followed(job: Import) -> Iterator[Follower]:
-    """Beat the job's heart from a thread with its own connection: the import's transaction would hide it."""
-    follower, over = Follower(), threading.Event()
-
-    def beat() -> None:
-        try:
-            while not over.wait(_seconds()):
-                if jobs.beat(job, progress={"done": follower.done, "total": None, "note": "Reading records"}):
-                    follower.stop = Cancelled()
-        except jobs.ClaimLost as lost:
-            follower.stop = lost
-        finally:
-            connection.close()
-
-    thread = threading.Thread(target=beat, name=f"heart of import {job.pk}")
-    thread.start()
-    try:
-        yield follower
-    finally:
-        over.set()
-        thread.join()
-
-
-def _seconds() -> float:
-    return min(2.0, jobs.HEARTBEAT_SECONDS)
 
 
 def _sweep(folder: str) -> None:

@@ -3,6 +3,7 @@
 //   <input data-key="/" data-key-label="Search">       inputs, selects and textareas are focused instead
 //   <a data-key="Enter" data-key-label="Continue" href>
 //   <span data-key="j k" data-key-label="Move" data-key-doc>   only listed in the help: a module of its own handles it
+// Where several things have one key, the one inside [data-keys-first] gets it.
 // Several keys for one thing are separated by spaces; names are those of KeyboardEvent.key ("ArrowLeft", "Escape", "Enter").
 // Nothing happens while somebody types, with Ctrl/Alt/Meta held, under an open dialog, or on a disabled or hidden element.
 // Enter on a focused link or button does what the browser does. `?` lists what the page has.
@@ -15,13 +16,12 @@ const keysOf = (element) => element.dataset.key.split(" ");
 const usable = (element) => !element.matches(":disabled") && element.checkVisibility();
 
 export function pressKey(key) {
-  for (const element of document.querySelectorAll("[data-key]:not([data-key-doc])")) {
-    if (!keysOf(element).includes(key) || !usable(element)) continue;
-    if (typing(element)) element.focus();
-    else element.click();
-    return true;
-  }
-  return false;
+  const found = [...document.querySelectorAll("[data-key]:not([data-key-doc])")].filter((element) => keysOf(element).includes(key) && usable(element));
+  const element = found.find((one) => one.closest("[data-keys-first]")) ?? found[0];
+  if (!element) return false;
+  if (typing(element)) element.focus();
+  else element.click();
+  return true;
 }
 
 document.addEventListener("keydown", (event) => {

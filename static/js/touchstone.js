@@ -21,3 +21,6 @@ document.addEventListener("htmx:sendError", () => {
 document.addEventListener("htmx:timeout", () => {
   toast("The server took too long to answer. Reload the page to see what happened.", "error");
 });
+
+// The server says something beside what it sends: HX-Trigger: {"toast": {"words": ...}}.
+document.addEventListener("toast", (event) => toast(event.detail.words));

@@ -10,7 +10,8 @@ let sentAt = 0;
 let state = "";
 
 const key = () => `touchstone-draft-${form.dataset.assignment}`;
-const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => name === "choice" || name.startsWith("comment-")));
+const NOT_SAID = ["csrfmiddlewaretoken", "idempotency_key", "active_seconds", "again"];
+const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => !NOT_SAID.includes(name)));
 const isGone = () => !form?.isConnected;
 
 function keep() {
@@ -25,7 +26,10 @@ async function send() {
   const kept = localStorage.getItem(name);
   sentAt = Date.now();
   try {
-    const response = await fetch(sending.dataset.draftUrl, { method: "POST", body: new URLSearchParams(new FormData(sending)), keepalive: true });
+    const body = new URLSearchParams(new FormData(sending)).toString();
+    const keepalive = body.length < 60_000; // browsers refuse to keep more alive
+    const headers = { "Content-Type": "application/x-www-form-urlencoded" };
+    const response = await fetch(sending.dataset.draftUrl, { method: "POST", body, headers, keepalive });
     if (!response.ok || response.redirected) throw new Error(`The server answered ${response.status}.`);
     const { held } = await response.json();
     if (localStorage.getItem(name) === kept) localStorage.removeItem(name);
@@ -54,26 +58,46 @@ function ago(ms) {
   return `${Math.round(seconds / 60)} min ago`;
 }
 
+// A field as it was left. What belongs to a step that is not on the page yet waits in a hidden one.
+function fill(name, value) {
+  const field = form.elements[name];
+  if (field instanceof RadioNodeList) field.value = value;
+  else if (field?.type === "radio") field.checked = field.value === value;
+  else if (field) field.value = value;
+  if (!value || new FormData(form).getAll(name).at(-1) === value) return;
+  const held = Object.assign(document.createElement("input"), { type: "hidden", name, value });
+  held.dataset.held = "";
+  held.setAttribute("form", form.id);
+  form.closest("#work").prepend(held);
+}
+// Steps that have just been brought take over what waited for them.
+export function takeOver() {
+  for (const held of document.querySelectorAll("#work [data-held]")) {
+    const there = [...form.elements].filter((field) => field !== held && field.name === held.name);
+    const field = there.find((one) => one.type !== "radio" || one.value === held.value);
+    if (!field) continue;
+    if (field.type === "radio") field.checked = true;
+    else field.value = held.value;
+    held.remove();
+  }
+}
+
 function restore(addComment) {
   const kept = localStorage.getItem(key());
   if (!kept) return;
   const { at, fields: said } = JSON.parse(kept);
   if (at <= form.dataset.draftSaved) return localStorage.removeItem(key());
   for (const [name, value] of Object.entries(said)) {
-    if (name === "choice") {
-      const radio = form.querySelector(`[name="choice"][value="${CSS.escape(value)}"]`);
-      if (radio) radio.checked = true;
-      continue;
-    }
     while (!form.elements[name] && /^comment-\d{1,3}-/.test(name) && form.querySelectorAll(".work-comment").length < 100) addComment();
-    if (form.elements[name]) form.elements[name].value = value;
+    fill(name, value);
   }
   if (Object.entries(said).some(([name, value]) => name.endsWith("-text") && value)) form.querySelector(".work-comments").open = true;
   send();
 }
 
 function changed(event) {
-  if (!form?.contains(event.target)) return;
+  if (!form || event.target.form !== form) return;
+  for (const held of document.querySelectorAll("#work [data-held]")) if (held.name === event.target.name) held.remove();
   keep();
   clearTimeout(timer);
   timer = setTimeout(send, AFTER);

@@ -1,6 +1,8 @@
 // The work page: differences to walk, comments from what is selected. Drafts and active time are modules of their own.
 // The page is swapped as a whole after each submission, so everything listens on the document.
-import { startDrafts } from "./work-draft.js";
+import { startDrafts, takeOver } from "./work-draft.js";
+import { startQuestions } from "./work-questions.js";
+import { startMarks } from "./work-marks.js";
 import { startClock } from "./work-clock.js";
 
 const work = () => document.getElementById("work");
@@ -33,6 +35,7 @@ function walk(direction) {
 }
 on("click", "[data-walk]", (_, button) => walk(Number(button.dataset.walk)));
 document.addEventListener("htmx:afterSettle", () => {
+  if (decision()) takeOver();
   if (!walkOn) return;
   walkOn = false;
   walk(1);
@@ -120,7 +123,9 @@ function begin() {
   countComments();
   if (!decision()) return;
   startClock(decision());
-  startDrafts(decision(), addComment);
+  if (decision().dataset.draftUrl) startDrafts(decision(), addComment); // a preview saves nothing
+  startQuestions(decision()); // what a draft brought back is answered
+  startMarks(decision());
   countComments();
 }
 begin();

@@ -5,7 +5,6 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
 
 from apps.accounts import selectors
@@ -22,7 +21,7 @@ def run(*args: str) -> dict[str, Any]:
 def test_from_nothing_to_a_key(db: None) -> None:
     user = run("create_user", "Anna@Example.org")
     assert user.keys() == {"email", "password"}
-    assert authenticate(username="anna@example.org", password=user["password"]) is not None
+    assert User.objects.get(email="anna@example.org").check_password(user["password"])
     assert run("create_project", "desk", "--owner", "anna@example.org") == {"slug": "desk"}
     assert Membership.objects.get().role == "owner"
     made = run("create_api_key", "desk", "--scopes", "reward, ingest", "--days", "3")

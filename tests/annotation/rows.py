@@ -83,7 +83,8 @@ def let_expire(assignment: Assignment) -> None:
 def assert_counts_are_right(campaign: Campaign) -> None:
     """`taken` and `done` say what the assignments say."""
     for item in Item.objects.filter(campaign=campaign):
-        held = item.assignments.filter(state="leased").count()
-        counted = item.assignments.filter(submissions__aside=False).distinct().count()
+        theirs = item.assignments.filter(is_adjudication=False)
+        held = theirs.filter(state__in=["leased", "given"]).count()
+        counted = theirs.filter(submissions__aside=False).distinct().count()
         assert (item.taken, item.done) == (held + counted, counted), item
         assert item.taken <= item.wanted

@@ -31,7 +31,7 @@ def test_equal_runs_are_all_prefix() -> None:
 def test_a_common_beginning_then_a_difference() -> None:
     left = [say("hello", "user"), say("hi"), say("no")]
     right = [say("hello", "user"), say("hi"), say("yes")]
-    assert align(left, right) == Alignment(2, (Row(2, 2, True),))
+    assert align(left, right) == Alignment(2, (Row((2, 2), True),))
 
 
 def test_ids_of_calls_do_not_matter_but_results_do() -> None:
@@ -47,24 +47,24 @@ def test_reasoning_that_differs_is_a_difference() -> None:
 def test_equal_steps_after_an_extra_one_are_found_again() -> None:
     left = [say("a"), call("find", "x"), say("b"), say("c")]
     right = [say("a"), say("b"), say("c")]
-    assert align(left, right) == Alignment(1, (Row(1, None, True), Row(2, 1, False), Row(3, 2, False)))
+    assert align(left, right) == Alignment(1, (Row((1, None), True), Row((2, 1), False), Row((3, 2), False)))
 
 
 def test_similar_steps_stand_beside_each_other() -> None:
     left = [call("find", "x"), call("book", "1"), say("done")]
     right = [call("book", "2"), say("finished")]
-    assert align(left, right).rows == (Row(0, None, True), Row(1, 0, True), Row(2, 1, True))
+    assert align(left, right).rows == (Row((0, None), True), Row((1, 0), True), Row((2, 1), True))
 
 
 def test_one_longer_than_the_other() -> None:
-    assert align([say("a")], [say("a"), say("b")]) == Alignment(1, (Row(None, 1, True),))
+    assert align([say("a")], [say("a"), say("b")]) == Alignment(1, (Row((None, 1), True),))
     assert align([], []) == Alignment(0, ())
 
 
 def test_very_long_runs_go_in_order() -> None:
     left, right = [say(f"l{n}") for n in range(2100)], [say(f"r{n}") for n in range(2000)]
     rows = align(left, right).rows
-    assert (rows[0], rows[-1], len(rows)) == (Row(0, 0, True), Row(2099, None, True), 2100)
+    assert (rows[0], rows[-1], len(rows)) == (Row((0, 0), True), Row((2099, None), True), 2100)
 
 
 texts = st.lists(st.sampled_from("abcd").map(say), max_size=12)
@@ -73,12 +73,18 @@ texts = st.lists(st.sampled_from("abcd").map(say), max_size=12)
 @given(texts, texts)
 def test_every_step_is_shown_once_and_in_order(left: list[Step], right: list[Step]) -> None:
     aligned = align(left, right)
-    lefts = [row.left for row in aligned.rows if row.left is not None]
-    rights = [row.right for row in aligned.rows if row.right is not None]
+    lefts = [row.cells[0] for row in aligned.rows if row.cells[0] is not None]
+    rights = [row.cells[1] for row in aligned.rows if row.cells[1] is not None]
     assert lefts == list(range(aligned.prefix, len(left)))
     assert rights == list(range(aligned.prefix, len(right)))
     assert all(a < b for a, b in pairwise(aligned.differences))
     for row in aligned.rows:
         if not row.differs:
-            assert row.left is not None and row.right is not None
-            assert left[row.left] == right[row.right]
+            assert row.cells[0] is not None and row.cells[1] is not None
+            assert left[row.cells[0]] == right[row.cells[1]]
+
+
+def test_one_run_stands_alone_and_more_than_two_go_in_order() -> None:
+    one, two, three = [say("a"), say("b")], [say("a"), say("c")], [say("a")]
+    assert align(one) == Alignment(0, (Row((0,), True), Row((1,), True)))
+    assert align(one, two, three) == Alignment(1, (Row((1, 1, None), True),))

@@ -1,5 +1,6 @@
 """The benchmarks run, at small sizes; their full sizes are `make bench`."""
 
+import argparse
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.bag_of_bigrams import bag_of_bigrams
+from benchmarks.faults import broken, seeds_of
 from workers.evaluate.preference import Prediction
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
 
@@ -30,6 +32,22 @@ def test_import_scaling_runs() -> None:
     assert found["rows"] == [500, 2000]
     assert len(found["seconds_per_1000"]) == 2
     assert found["vs_copy"] > 0
+
+
+@pytest.mark.slow
+def test_queue_scaling_runs_and_keeps_what_it_promised() -> None:
+    found = quick("queue_scaling")
+    assert found["items"] == [200, 2000] and found["judgements"] == 48
+    assert len(found["next_p95_ms"]) == len(found["submit_p95_ms"]) == 2
+    assert found["wrong"] == []
+
+
+@pytest.mark.slow
+def test_feedback_export_is_whole_while_others_write() -> None:
+    found = quick("feedback_export")["of"]
+    assert [one["lines"] for one in found] == [200, 1000]
+    assert all(one["missing"] == one["doubled"] == 0 and one["same_hash"] for one in found)
+    assert all(one["written_meanwhile"] > 0 for one in found)
 
 
 @pytest.mark.slow
@@ -67,3 +85,22 @@ def prediction(number: int, good: str, bad: str) -> Prediction:
     if choice == "b":
         a, b = b, a
     return Prediction(PreferenceRecord(annotator="ann", a=a, b=b, choice=choice), (0.0, 0.0), (2, 2), (1, 1))
+
+
+def test_seeds_of_the_fault_runs() -> None:
+    assert (seeds_of("7"), seeds_of("2-4")) == ([7], [2, 3, 4])
+    for wrong in ("", "x", "7-", "5-2", "1-2-3"):
+        with pytest.raises(argparse.ArgumentTypeError, match="no seed and no range"):
+            seeds_of(wrong)
+
+
+def test_a_promise_of_the_fault_runs_that_was_not_kept_fails_them() -> None:
+    kept = {
+        "rewards": {"wrong": 0, "not_retryable": [], "violations": []},
+        "random": {"violated": []},
+        "memory": {},
+    }
+    assert not broken(kept)
+    for name, value in (("wrong", 1), ("not_retryable", ["500"]), ("violations", ["a client hangs"])):
+        assert broken(kept | {"rewards": kept["rewards"] | {name: value}})
+    assert broken({"random": {"violated": [{"seed": 7}]}})

@@ -1,24 +1,35 @@
 """A real Chromium on a live server. A console error, a missing file or a policy violation fails the test."""
 
 import os
-import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Response, sync_playwright
+from axe_playwright_python.sync_playwright import Axe
+from django.db import connection
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Response,
+    expect,
+    sync_playwright,
+)
+
+from apps.accounts import services as accounts
+from apps.accounts.models import Project, Role, User
+from apps.annotation import services
+from apps.annotation.models import Campaign
+from tests.browser.chromium import FLAGS, NAMES, find_chromium
+from tests.browser.desk import add_pair
 
 PASSWORD = "correct horse battery"
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 WIDTHS = (1440, 1024, 480)
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-sync",
-]
+expect.set_options(timeout=10_000)
 
 
 @pytest.fixture(scope="module")
@@ -27,10 +38,9 @@ def chromium() -> Iterator[Browser]:
 
     Not for the session: while Playwright's event loop is there, no other test of this process can run one.
     """
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next((found for name in names if (found := shutil.which(name))), None)
+    path = find_chromium()
     if path is None:
-        pytest.skip(f"needs a browser: none of {', '.join(names)} is installed")
+        pytest.skip(f"needs a browser: none of {', '.join(NAMES)} is installed")
     # Playwright's sync API runs an event loop in this thread, which Django takes for an async caller of its ORM.
     # The tests' own database calls come from this thread too and are as synchronous as they look.
     before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
@@ -53,6 +63,7 @@ class Watched:
     def __init__(self, page: Page) -> None:
         self.wrong: list[str] = []
         self.expected: list[int] = []
+        self.wrong_is_expected = False  # where the test itself takes the network away
         page.on("console", self._console)
         page.on("pageerror", lambda error: self.wrong.append(f"exception: {error}"))
         page.on("requestfailed", lambda request: self._failed(request.url, request.failure))
@@ -65,7 +76,7 @@ class Watched:
         # The browser and htmx repeat a failed answer in the console; the answer itself is judged below.
         repeated = message.text.startswith(("Failed to load resource", "Response Status Error Code"))
         if message.type in ("error", "warning") and not repeated:
-            self.wrong.append(f"console {message.type}: {message.text}")
+            self.wrong.append(f"console {message.type}: {message.text} {message.location}")
 
     def _failed(self, url: str, failure: str | None) -> None:
         if failure != "net::ERR_ABORTED":  # navigation away from a page that was still loading
@@ -78,23 +89,44 @@ class Watched:
             self.wrong.append(f"{response.status} {response.request.method} {response.url}")
 
 
+def requests_end(seconds: float = 10.0) -> None:
+    """Waits until no connection but the test's own is at work: emptying the tables beside a request deadlocks."""
+    busy = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+        "AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle'"
+    )
+    until = time.monotonic() + seconds
+    with connection.cursor() as cursor:
+        while True:
+            cursor.execute(busy)
+            [count] = cursor.fetchone()
+            if not count or time.monotonic() > until:
+                return
+            time.sleep(0.02)
+
+
 @pytest.fixture
-def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """open_page(**options of a browser context) -> a page in a fresh context of its own, watched as `page.watched`."""
+def open_page(chromium: Browser, live_server: Any, transactional_db: None) -> Iterator[Callable[..., Page]]:
+    """open_page(**options of a browser context) -> a page in a fresh context of its own, watched as `page.watched`.
+
+    Asks for the tables, so that its pages are closed and what they had asked for is done before the tables are emptied.
+    """
     opened: list[tuple[BrowserContext, Watched]] = []
 
     def make(**options: Any) -> Page:
         context = chromium.new_context(viewport={"width": 1440, "height": 900}, **options)
-        context.set_default_timeout(8_000)
+        context.set_default_timeout(20_000)  # a busy machine is no failure
         page = context.new_page()
         page.watched = Watched(page)  # type: ignore[attr-defined]
+        page.runs_scripts = options.get("java_script_enabled", True)  # type: ignore[attr-defined]
         opened.append((context, page.watched))  # type: ignore[attr-defined]
         return page
 
     yield make
-    wrong = [line for _, watched in opened for line in watched.wrong]
+    wrong = [line for _, watched in opened if not watched.wrong_is_expected for line in watched.wrong]
     for context, _ in opened:
         context.close()
+    requests_end()
     assert not wrong, "\n".join(wrong)
 
 
@@ -112,8 +144,23 @@ def login(page: Page, live_server: Any, user: Any, password: str = PASSWORD) -> 
     page.wait_for_url(lambda url: "/login" not in url)
 
 
+def look_at(page: Page, name: str) -> None:
+    """Serious violations that axe-core finds, in either theme, fail the test."""
+    wrong = []
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # colours do not fade
+        for one in Axe().run(page).response["violations"]:
+            if one["impact"] in ("serious", "critical"):
+                where = "; ".join(node["html"][:160] for node in one["nodes"][:3])
+                wrong.append(f"{name}, {theme}: {one['id']}: {one['help']}: {where}")
+    page.emulate_media(color_scheme="light", reduced_motion="no-preference")
+    assert not wrong, "\n".join(wrong)
+
+
 def shoot(page: Page, name: str) -> None:
-    """With TOUCHSTONE_SCREENSHOTS=1: screenshots/NAME-WIDTH-THEME.png of the whole page."""
+    """By axe-core; and, with TOUCHSTONE_SCREENSHOTS=1, screenshots/NAME-WIDTH-THEME.png of the whole page."""
+    if page.runs_scripts:  # type: ignore[attr-defined]
+        look_at(page, name)
     if os.environ.get("TOUCHSTONE_SCREENSHOTS") != "1":
         return
     SCREENSHOTS.mkdir(exist_ok=True)
@@ -127,6 +174,11 @@ def shoot(page: Page, name: str) -> None:
             )
     page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1440, "height": 900})
+    # Screenshots leave empty style attributes behind, which htmx would copy and our policy refuse.
+    if page.runs_scripts:  # type: ignore[attr-defined]
+        page.evaluate(
+            "document.querySelectorAll('[style=\"\"]').forEach((one) => one.removeAttribute('style'))"
+        )
 
 
 @pytest.fixture(scope="session")
@@ -139,3 +191,29 @@ def tools() -> Any:
         password = PASSWORD
 
     return Tools
+
+
+@pytest.fixture
+def ann(transactional_db: None, tools: Any) -> User:
+    return accounts.create_user(email="ann@example.org", password=tools.password)[0]
+
+
+@pytest.fixture
+def project(ann: User, tools: Any) -> Project:
+    rose = accounts.create_user(email="rose@example.org", password=tools.password)[0]
+    made = accounts.create_project(slug="desk", name="Support desk", owner=rose)
+    accounts.set_member(project=made, user=ann, role=Role.ANNOTATOR, by=rose)
+    return made
+
+
+@pytest.fixture
+def campaign(project: Project) -> Campaign:
+    made = services.create_campaign(
+        project=project,
+        name="Which run is better",
+        kinds=["pairwise", "comment"],
+        guidelines="Prefer the run that does what was asked.\nPoliteness breaks ties.",
+    )
+    for number in range(6):
+        add_pair(made, f"refund-{number}", "Here is your refund.", f"Order {number} cannot be refunded.")
+    return made

@@ -1,6 +1,5 @@
 """Annotation as a person does it: by keyboard alone, with a closed page in between, and without JavaScript."""
 
-import hashlib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -8,77 +7,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from apps.accounts import services as accounts
-from apps.accounts.models import Project, Role, User
+from apps.accounts.models import Project, User
 from apps.annotation import services
 from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
-from apps.trajectories.models import Step, Task, Trajectory
+from apps.trajectories.models import Task, Trajectory
+from tests.browser.desk import add_pair
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)><a href='javascript:alert(2)'>here</a>"
 CHOICES = [("1", "left", 3), ("2", "left", 2), ("4", "right", 1), ("0", "tie", 1), ("x", "both_bad", 1)]
-
-
-@pytest.fixture
-def ann(transactional_db: None, tools: Any) -> User:
-    return accounts.create_user(email="ann@example.org", password=tools.password)[0]
-
-
-@pytest.fixture
-def project(ann: User, tools: Any) -> Project:
-    rose = accounts.create_user(email="rose@example.org", password=tools.password)[0]
-    made = accounts.create_project(slug="desk", name="Support desk", owner=rose)
-    accounts.set_member(project=made, user=ann, role=Role.ANNOTATOR, by=rose)
-    return made
-
-
-@pytest.fixture
-def campaign(project: Project) -> Campaign:
-    made = services.create_campaign(
-        project=project,
-        name="Which run is better",
-        kinds=["pairwise", "comment"],
-        guidelines="Prefer the run that does what was asked.\nPoliteness breaks ties.",
-    )
-    for number in range(6):
-        add_pair(made, f"refund-{number}", "Here is your refund.", f"Order {number} cannot be refunded.")
-    return made
-
-
-def add_pair(campaign: Campaign, name: str, well: str, badly: str, *, length: int = 3) -> None:
-    instruction = f"Refund order {name}. The customer is in a hurry, and the parcel never came."
-    task = Task.objects.create(project=campaign.project, external_id=name, instruction=instruction)
-    runs = [run(task, text, length, success=text == well) for text in (well, badly)]
-    services.add_items(campaign=campaign, items=[services.ItemSpec(trajectories=runs)])
-
-
-def run(task: Task, text: str, length: int, *, success: bool) -> Trajectory:
-    """Two turns that all runs of a task share, then `length` of its own."""
-    texts = ["Hello, how can I help?", *(f"{text} ({number})" for number in range(length))]
-    row = Trajectory.objects.create(
-        project=task.project,
-        task=task,
-        source_format="test",
-        content_hash=hashlib.sha256(f"{task.pk}{text}".encode()).hexdigest(),
-        step_count=len(texts) + 1,
-        agent_step_count=len(texts),
-        token_count=100,
-        success=success,
-    )
-    Step.objects.create(trajectory=row, index=0, source="user", message=part(task.instruction))
-    call = {"name": "find_order", "arguments": {"order": text}, "id": "c1", "raw": None, "extra": {}}
-    result = {"content": part(f"{text}\n" * 12), "call_id": "c1", "extra": {}}
-    for number, words in enumerate(texts):
-        extra = {"tool_calls": [call], "observation": [result]} if number == 1 else {}
-        Step.objects.create(
-            trajectory=row, index=number + 1, agent_step=number, source="agent", message=part(words), **extra
-        )
-    return row
-
-
-def part(text: str) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": text, "source": None, "media_type": None, "extra": {}}]
 
 
 def stored(swapped: bool, side: str) -> str:
@@ -262,16 +200,16 @@ def test_a_researcher_makes_and_follows_a_campaign(
     page.goto(f"{live_server.url}/p/desk/campaigns/")
     tools.shoot(page, "campaign-list")
     page.get_by_role("link", name="New campaign").click()
-    expect(page.get_by_text("6 pairs")).to_be_visible()
-    page.get_by_label("The two differ in").select_option("agent")
-    expect(page.get_by_text("No pairs.")).to_be_visible()
-    page.get_by_label("The two differ in").select_option("any")
-    expect(page.get_by_text("6 pairs")).to_be_visible()
+    expect(page.get_by_text("6 items")).to_be_visible()
+    page.get_by_label("They differ in").select_option("agent")
+    expect(page.get_by_text("No items.")).to_be_visible()
+    page.get_by_label("They differ in").select_option("any")
+    expect(page.get_by_text("6 items")).to_be_visible()
     page.get_by_label("Name", exact=True).fill("By anything")
     tools.shoot(page, "campaign-create")
     page.get_by_role("button", name="Open the campaign").click()
     expect(page.get_by_role("heading", name="By anything")).to_be_visible()
-    expect(page.get_by_text("By anything is open with 6 pairs.")).to_be_visible()
+    expect(page.get_by_text("By anything is open with 6 items.")).to_be_visible()
     tools.shoot(page, "campaign-detail")
     page.get_by_role("link", name="Change").click()
     tools.shoot(page, "campaign-update")

@@ -8,6 +8,9 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts import services
 from apps.accounts.models import Project, Role, User
+from apps.core import health
+from apps.core.errors import DomainError
+from tests.core.test_presence import service
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -145,3 +148,43 @@ def test_without_a_script_the_forms_still_work(
     row.get_by_role("combobox").select_option("reviewer")
     row.get_by_role("button", name="Change").click()
     expect(plain.get_by_role("status")).to_contain_text("is now reviewer")
+
+
+def test_the_health_page(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> str:
+        raise DomainError("0.3 GiB free in /srv/touchstone; models and checkpoints want at least 2.")
+
+    checks = [("home", lambda: "/srv/touchstone can be written", ""), ("disk", full, "Free some space.")]
+    monkeypatch.setattr(health, "CHECKS", checks)
+    tools.login(page, live_server, owner)
+    page.goto(f"{live_server.url}/p/desk/health")
+    expect(page.get_by_text("1 thing of this installation needs mending.")).to_be_visible()
+    expect(page.get_by_text("No process has spoken of itself yet")).to_be_visible()
+    tools.shoot(page, "health-empty")
+    for pid, (name, silent) in enumerate([("web", 0), ("rewards", 0), ("gpu", 75)], start=1):
+        service(name, pid=pid, silent=silent)
+    page.reload()
+    expect(page.get_by_text("silent", exact=True)).to_be_visible()
+    expect(page.get_by_text("To mend it: Free some space.")).to_be_visible()
+    tools.shoot(page, "health")
+
+
+def test_somebody_is_invited_by_a_link_and_joins(
+    page: Page, open_page: Callable[..., Page], live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    page.goto(f"{live_server.url}/p/desk/people")
+    page.get_by_role("button", name="Make a link").click()
+    link = page.locator("#link").inner_text()
+    tools.shoot(page, "people-invitation")
+    page.get_by_role("link", name="Delete data").click()
+    tools.shoot(page, "delete-data")
+    guest = open_page()
+    guest.goto(link)
+    tools.shoot(guest, "join")
+    guest.fill("#id_email", "nora@example.org")
+    guest.fill("#id_password", tools.password)
+    guest.get_by_role("button", name="Make an account and join").click()
+    expect(guest.get_by_text("Welcome to Support desk.")).to_be_visible()

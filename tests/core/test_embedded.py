@@ -1,16 +1,23 @@
+import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import socket
 import stat
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
-from apps.core import embedded
+from apps.core import embedded, orphans
 from apps.core.errors import DomainError
 from tests.core.homes import open_home
 
@@ -79,6 +86,54 @@ def test_what_was_committed_survives_a_kill(home: Path) -> None:
     finally:
         second.stop()
         first.process.wait()
+
+
+def test_a_slow_recovery_is_waited_for(home: Path) -> None:
+    """After a crash the server reads its log again before it answers; here that is stopped half-way."""
+    first = embedded.start(home)
+    with psycopg.connect(first.url, autocommit=True) as db:
+        db.execute("CREATE TABLE long (n int)")
+        db.execute("CHECKPOINT")
+        db.execute("INSERT INTO long SELECT generate_series(1, 1500000)")
+    assert first.process is not None
+    first.process.kill()
+    first.process.wait()
+    started = threading.Event()
+
+    def hold() -> bool:
+        startup = _process("startup recovering", home)
+        startup.suspend()
+        try:
+            with pytest.raises(psycopg.OperationalError, match=r"starting up|not yet accepting connections"):
+                psycopg.connect(first.url)
+            return started.wait(1.0)
+        finally:
+            startup.resume()
+
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(hold)
+        second = embedded.start(home)
+        started.set()
+    try:
+        assert held.result() is False
+        with psycopg.connect(second.url, autocommit=True) as db:
+            assert db.execute("SELECT count(*) FROM long").fetchone() == (1500000,)
+            db.execute("DROP TABLE long")
+    finally:
+        second.stop()
+
+
+def _process(title: str, home: Path) -> psutil.Process:
+    """The process of PostgreSQL with this title, as soon as it is there."""
+    connection = embedded._read_connection(home)
+    assert connection is not None
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if title in " ".join(process.cmdline()) and str(process.cwd()) == connection.data:
+                    return process
+    raise AssertionError(f"no {title}")
 
 
 def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(home: Path) -> None:
@@ -183,3 +238,53 @@ def test_binaries_their_user_cannot_reach_are_staged(tmp_path: Path, monkeypatch
             assert server.answers()
         finally:
             server.stop()
+
+
+STARTER = """
+import sys, time
+from pathlib import Path
+from apps.core import embedded, orphans
+server = embedded.start(Path(sys.argv[1]), durable=False)
+print(server.process.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def hung(home: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
+    """A server that will not end when it is told to, and the process that started it."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTER, str(home)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    os.kill(pid, signal.SIGSTOP)
+    yield starter, pid
+    starter.kill()
+    starter.wait()
+    starter.stdout.close()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_a_server_left_behind_that_does_not_end_is_ended(home: Path, hung, monkeypatch) -> None:
+    starter, pid = hung
+    data = embedded._read_connection(home).data  # type: ignore[union-attr]
+    assert orphans.orphan_of(data) is None  # its starter lives
+    starter.kill()
+    starter.wait()
+    assert orphans.orphan_of(data) == pid
+    monkeypatch.setattr(orphans, "GRACE", ((0.2, signal.SIGQUIT), (0.5, signal.SIGKILL)))
+    server = embedded.start(home, durable=False, patience=60)
+    assert server.answers() and server.process is not None and server.process.pid != pid
+    server.stop()
+
+
+def test_a_server_with_an_owner_is_never_ended(home: Path, hung, monkeypatch) -> None:
+    monkeypatch.setattr(orphans, "GRACE", ((0.1, signal.SIGQUIT), (0.2, signal.SIGKILL)))
+    with pytest.raises(DomainError, match="does not answer"):
+        embedded.start(home, durable=False, patience=1)
+    assert psutil.pid_exists(hung[1])

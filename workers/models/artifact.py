@@ -17,6 +17,7 @@ from workers.models.encoder import (
     chunk_renderer,
     empty_encoder,
     encoder_folder,
+    file_hash,
     load_encoder,
     weights_hash,
 )
@@ -70,6 +71,7 @@ def save(
         "reward": reward,
         "snapshot": snapshot,
         "evaluation": None,
+        "files": {path.name: file_hash(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},
     }
     write_manifest(folder, manifest)
 
@@ -93,6 +95,7 @@ def load(folder: Path, *, device: str = "cpu") -> LoadedModel:
 
 def _load(folder: Path, manifest: dict[str, Any]) -> LoadedModel:
     backbone, text = manifest["backbone"], manifest["text"]
+    _require_whole(folder, manifest.get("files", {}))  # models of before had none
     own = backbone["encoder"] != EMBEDDED
     source = folder if own else encoder_folder(EMBEDDED)
     if (found := weights_hash(source)) != backbone["weights_sha256"]:
@@ -113,6 +116,16 @@ def _load(folder: Path, manifest: dict[str, Any]) -> LoadedModel:
     mixer.load_state_dict(load_file(folder / _MIXER), strict=True)
     model = StepEncoder(encoder, mixer, frozen=not backbone["unfrozen"])
     return LoadedModel(model, renderer, manifest, backbone["weights_sha256"])
+
+
+def _require_whole(folder: Path, files: dict[str, str]) -> None:
+    """Weights with a flipped bit load like any others, and give wrong rewards."""
+    for name, saved in files.items():
+        if Path(name).name != name or file_hash(folder / name) != saved:
+            raise RewardError(
+                f"{folder.name} is damaged: {name} is not the file that was saved (its SHA-256 differs); restore it "
+                "from a backup, export it again, or train it anew."
+            )
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -37,7 +37,11 @@ def encoder_folder(name: str) -> Path:
 
 
 def weights_hash(folder: Path) -> str:
-    with (folder / WEIGHTS).open("rb") as file:
+    return file_hash(folder / WEIGHTS)
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

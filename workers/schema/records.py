@@ -210,15 +210,8 @@ class OutcomeRecord(Record, frozen=True, kw_only=True):
     reward: float | None = None
 
 
-FeedbackRecord = (
-    PreferenceRecord
-    | RankingRecord
-    | StepLabelRecord
-    | ScoreRecord
-    | CommentRecord
-    | RatingRecord
-    | OutcomeRecord
-)
+JudgedRecord = PreferenceRecord | RankingRecord | StepLabelRecord | ScoreRecord | CommentRecord | RatingRecord
+FeedbackRecord = JudgedRecord | OutcomeRecord
 RECORD_TYPES: dict[Kind, type[FeedbackRecord]] = {
     "pairwise": PreferenceRecord,
     "ranking": RankingRecord,
@@ -229,3 +222,10 @@ RECORD_TYPES: dict[Kind, type[FeedbackRecord]] = {
     "outcome": OutcomeRecord,
 }
 KIND_OF = {record_type: kind for kind, record_type in RECORD_TYPES.items()}
+
+
+def trajectories_of(record: FeedbackRecord) -> tuple[Trajectory, ...]:
+    """The trajectories a record is about, in its order. All are of one task."""
+    if isinstance(record, PreferenceRecord):
+        return record.a, record.b
+    return record.trajectories if isinstance(record, RankingRecord) else (record.trajectory,)

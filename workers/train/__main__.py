@@ -1,8 +1,13 @@
-"""`python -m workers.train RUN_DIR`: exit status 0 complete, 2 refused (error.json says why), 3 stopped by SIGTERM."""
+"""`python -m workers.train RUN_DIR`.
+
+Exit status: 0 complete, 2 refused (error.json says why), 3 stopped by SIGTERM, 4 no room on the disk, 5 no memory.
+"""
 
 import argparse
 import ctypes
+import errno
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -13,8 +18,9 @@ from workers.train.directory import locked, write_json
 from workers.train.loop import Stopped
 from workers.train.run import train
 
-REFUSED, STOPPED = 2, 3
+REFUSED, STOPPED, NO_DISK, NO_MEMORY = 2, 3, 4, 5
 _PR_SET_PDEATHSIG = 1
+_LITTLE = 64 * 2**20  # bytes: less than a checkpoint of most models
 
 
 def main() -> int:
@@ -53,7 +59,25 @@ def _train(run: Path, asked: list[int]) -> int:
         return REFUSED
     except Stopped:
         return STOPPED
+    except (OSError, MemoryError, RuntimeError) as error:
+        status = out_of_room(error, run)
+        if status is None:
+            raise
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        return status
     return 0
+
+
+def out_of_room(error: Exception, folder: Path) -> int | None:
+    """NO_DISK or NO_MEMORY, where that is what is wrong. Torch tells both by the words of a RuntimeError."""
+    words = str(error).lower()
+    if isinstance(error, MemoryError) or "allocate memory" in words or "out of memory" in words:
+        return NO_MEMORY
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return NO_DISK
+    if isinstance(error, RuntimeError) and "write" in words and shutil.disk_usage(folder).free < _LITTLE:
+        return NO_DISK
+    return None
 
 
 def die_with_parent() -> None:

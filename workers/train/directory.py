@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -57,13 +58,16 @@ def locked(folder: Path) -> Iterator[None]:
     """One writer at a time. The lock goes with the process that holds it, however it ends."""
     if not folder.is_dir():
         raise RewardError(f"there is no run directory {folder.name}.")
-    with (folder / ".lock").open("a") as file:
+    with (folder / ".lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RewardError(
                 f"another process is writing to the run directory {folder.name}; wait for it, or stop it."
             ) from None
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")  # for whoever has to end this process
+        file.flush()
         yield
 
 

@@ -15,9 +15,10 @@ from workers.schema import PreferenceRecord
 from workers.schema.recipe import Recipe
 from workers.text.pairs import collect_pairs
 from workers.train.events import Report
-from workers.train.loop import Fit, Limits
+from workers.train.loop import Fit, Limits, Stopped
+from workers.train.optimiser import uses_bfloat16
 from workers.train.pairs import require_usable
-from workers.train.rewards import measured_rewards
+from workers.train.rewards import encode_ahead, measured_rewards
 
 _VALIDATION = 10  # of the other folds' tasks, one in so many is for early stopping
 
@@ -40,6 +41,7 @@ class Folds:
 
     def predict(self, records: Sequence[PreferenceRecord]) -> list[Prediction]:
         """Of every usable record once, by the model of the fold that does not hold its task."""
+        self._encode_ahead(records)
         found: list[Prediction] = []
         for fold in range(self.recipe.folds):
             here = [record for record in records if self.fold_of(record, self.recipe.folds, 0) == fold]
@@ -48,6 +50,18 @@ class Folds:
                 self.report(message=f"fold {fold + 1} of {self.recipe.folds}")
                 found += self._predict_fold(fold, rest, here)
         return found
+
+    def _encode_ahead(self, records: Sequence[PreferenceRecord]) -> None:
+        """All at once: which folds are still to be trained must not change how chunks are grouped."""
+        if self.cache is None or self.recipe.unfrozen:
+            return
+        model, renderer = build(self.recipe, self.encoder)
+        rendered = collect_pairs(records, renderer, criterion=self.recipe.criterion).rendered
+        bfloat16 = uses_bfloat16(self.recipe, self.device)
+        model.to(self.device)
+        for _ in encode_ahead(model, renderer, rendered, cache=self.cache, bfloat16=bfloat16):
+            if self.limits.stop():
+                raise Stopped
 
     def fold_of(self, record: PreferenceRecord, folds: int, salt: int) -> int:
         """By a hash of the task, so that a task's fold does not change when others are added."""

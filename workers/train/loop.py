@@ -21,7 +21,7 @@ from workers.train.checkpoints import newest_checkpoint, save_checkpoint
 from workers.train.events import Report
 from workers.train.optimiser import make_optimiser, set_learning_rate, trainable, uses_bfloat16
 from workers.train.pairs import annotator_places, bootstrap_weights, pair_tensors
-from workers.train.rewards import measured_rewards, raw_rewards
+from workers.train.rewards import encode_ahead, measured_rewards, raw_rewards
 
 _LOG_SECONDS = 1.0
 
@@ -85,6 +85,7 @@ class Fit:
 
     def run(self) -> None:
         """Train to the end, or to the best measurement where there is validation. Raises Stopped, RewardError."""
+        self._encode_ahead()
         torch.manual_seed(self.seed)
         self._resume()
         started, saved, logged = time.monotonic(), time.monotonic(), (time.monotonic(), 0)
@@ -112,6 +113,19 @@ class Fit:
         if self.best is not None:
             self._load_weights(self.best["weights"])
         self.model.eval()
+
+    def _encode_ahead(self) -> None:
+        if self.cache is None or not self.model.frozen:
+            return
+        rendered, said = [*self.train.rendered, *self.validation.rendered], time.monotonic()
+        for done in encode_ahead(
+            self.model, self.renderer, rendered, cache=self.cache, bfloat16=self.bfloat16
+        ):
+            if self.limits.stop():
+                raise Stopped
+            if time.monotonic() - said >= _LOG_SECONDS:
+                self.report(message=f"encoded {done} chunks")
+                said = time.monotonic()
 
     def _is_enough(self) -> bool:
         if self.recipe.patience and self.bad >= self.recipe.patience:

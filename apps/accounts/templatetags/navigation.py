@@ -13,6 +13,7 @@ register = template.Library()
 ROOMS = [
     ("Home", "accounts:project-home", Role.ANNOTATOR),
     ("Trajectories", "trajectories:trajectory-list", Role.RESEARCHER),
+    ("Rubrics", "rubrics:rubric-list", Role.RESEARCHER),
     ("Campaigns", "annotation:campaign-list", Role.ANNOTATOR),
     ("Datasets", "datasets:snapshot-list", Role.RESEARCHER),
     ("Runs", "training:run-list", Role.RESEARCHER),

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import services
 from apps.accounts.access import ProjectRequest, project_view
-from apps.accounts.forms import MemberForm, RoleForm
+from apps.accounts.forms import InvitationForm, MemberForm, RoleForm
 from apps.accounts.models import Project, Role, User
 from apps.core.errors import DomainError
 
@@ -17,7 +17,7 @@ from apps.core.errors import DomainError
 @project_view(Role.OWNER)
 @require_safe
 def member_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    return _page(request, project, MemberForm())
+    return member_page(request, project)
 
 
 @project_view(Role.OWNER)
@@ -26,11 +26,11 @@ def member_list(request: ProjectRequest, project: Project) -> HttpResponse:
 def member_add(request: ProjectRequest, project: Project) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
-        return _page(request, project, form, status=422)
+        return member_page(request, project, form, status=422)
     email, password = form.cleaned_data["email"], ""
     if project.memberships.filter(user__email=email).exists():
         form.add_error("email", f"{email} is a member already; change the role in the list.")
-        return _page(request, project, form, status=422)
+        return member_page(request, project, form, status=422)
     with transaction.atomic():
         user = User.objects.filter(email=email).first()
         if user is None:
@@ -40,7 +40,7 @@ def member_add(request: ProjectRequest, project: Project) -> HttpResponse:
         messages.success(request, f"{email} is now a member.")
         return redirect("accounts:member-list", project.slug)
     # Rendered, not redirected to: the password exists only in this answer.
-    return _page(request, project, MemberForm(), new_user=user, password=password)
+    return member_page(request, project, new_user=user, password=password)
 
 
 @project_view(Role.OWNER)
@@ -72,9 +72,23 @@ def _after(request: ProjectRequest, project: Project, changed: User) -> HttpResp
     return redirect("accounts:member-list", project.slug)
 
 
-def _page(
-    request: ProjectRequest, project: Project, form: MemberForm, *, status: int = 200, **more: object
+def member_page(
+    request: ProjectRequest,
+    project: Project,
+    form: MemberForm | None = None,
+    *,
+    invitation_form: InvitationForm | None = None,
+    status: int = 200,
+    **more: object,
 ) -> HttpResponse:
-    members = project.memberships.select_related("user").order_by("user__email")
-    context = {"project": project, "members": members, "form": form, "roles": Role.choices, **more}
+    links = project.invitations.filter(revoked_at=None).select_related("created_by").order_by("-created_at")
+    context = {
+        "project": project,
+        "members": project.memberships.select_related("user").order_by("user__email"),
+        "form": form or MemberForm(),
+        "invitation_form": invitation_form or InvitationForm(),
+        "invitations": [one for one in links[:50] if one.is_live],
+        "roles": Role.choices,
+        **more,
+    }
     return render(request, "accounts/member_list.html", context, status=status)

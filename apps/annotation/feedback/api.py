@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -13,17 +14,21 @@ from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers import comments, outcomes, pairs
-from apps.annotation.feedback.readers.lines import read_json_lines
+from apps.annotation.feedback.readers import judgements, outcomes
+from apps.annotation.feedback.readers.lines import Parse, read_json_lines
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback.services import import_numbered
+from apps.annotation.kinds import KINDS
 from apps.core.errors import DomainError
 from workers.errors import InvalidRecord
 from workers.schema import parse_json
 
 router = Router()
 # What only one of the record formats has.
-_TELLS = {"choice": pairs.parse, "text": comments.parse, "success": outcomes.parse}
+_TELLS: dict[str, Parse] = {
+    **{key: partial(judgements.parse, kind) for kind in KINDS.values() for key in kind.tells},
+    "success": outcomes.parse,
+}
 
 
 class FeedbackOut(Schema):
@@ -36,7 +41,10 @@ class FeedbackOut(Schema):
 def feedback_list(
     request: KeyRequest, slug: str, kind: str | None = None, since: str | None = None
 ) -> HttpResponseBase:
-    """`kind`: pairwise or comment. `since`: an ISO time. Each line can be sent to `POST` again."""
+    """`kind`: pairwise, ranking, step, rubric, comment or rating. `since`: an ISO time.
+
+    Each line can be sent to `POST` again.
+    """
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_READ)
     filters = {"kinds": [kind] if kind else None, "since": since}
     filters = {name: value for name, value in filters.items() if value}
@@ -47,7 +55,7 @@ def feedback_list(
 
 @router.post("/projects/{slug}/feedback", response=FeedbackOut, summary="Judgements from elsewhere")
 def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> FeedbackOut:
-    """One `import_feedback` record (pairs, comments, outcomes), a JSON array of them, or NDJSON; origin imported."""
+    """One `import_feedback` record of any kind, a JSON array of them, or NDJSON; origin imported."""
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_WRITE)
     result = import_numbered(
         project=project,
@@ -78,5 +86,5 @@ def _read(request: HttpRequest) -> Iterable[tuple[int, Incoming | InvalidRecord]
 def _parse(record: dict[str, Any]) -> Iterable[Incoming]:
     parse = next((parse for key, parse in _TELLS.items() if key in record), None)
     if parse is None:
-        raise InvalidRecord("expected a pair (choice), a comment (text) or an outcome (success).")
+        raise InvalidRecord(f"expected a record that has one of {', '.join(_TELLS)}, which tells its kind.")
     return parse({**record, "origin": "imported"})

@@ -3,19 +3,31 @@
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import Submitted, check_filters, submitted
+from apps.annotation.kinds import KINDS
 from apps.annotation.models import Submission
 from workers import schema
-from workers.schema.records import KIND_OF
+from workers.schema.records import KIND_OF, JudgedRecord, trajectories_of
 
 COLUMNS = (
     *("kind", "task", "item", "a", "b", "choice", "strength", "criterion"),
-    *("trajectory", "text", "first_step", "last_step", "quote", "sign", "annotator", "origin"),
-    *("campaign", "campaign_version", "revision", "swapped", "active_seconds", "created"),
+    *("trajectory", "text", "first_step", "last_step", "quote", "sign"),
+    *("items", "ranks", "labels", "first_error", "corrections"),
+    *("definition", "value", "scale", "note", "accept", "rating", "annotator", "origin"),
+    *(
+        "campaign",
+        "campaign_version",
+        "revision",
+        "swapped",
+        "active_seconds",
+        "created",
+        "adjudication",
+        "purpose",
+    ),
 )
 
 
@@ -26,65 +38,45 @@ def export_jsonl(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
             "campaign": one.submission.assignment.item.campaign.name,
             "made": _made(one.submission),
         }
-        yield (
-            json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False)
-            + "\n"
-        )
+        kept = {key: value for key, value in line.items() if value is not None or key == "first_error"}
+        yield json.dumps(kept, ensure_ascii=False) + "\n"
 
 
 def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """A table for a spreadsheet: trajectories by id, a judgement a row."""
     yield _row(COLUMNS)
     for one, record in _records(project, filters):
-        values = _line(record) | _made(one.submission)
+        values = _line(record, lambda trajectory: trajectory.id) | _made(one.submission)
         values["campaign"] = one.submission.assignment.item.campaign.name
         values["kind"], values["task"] = KIND_OF[type(record)], values["task"]["id"]
-        for place in ("a", "b", "trajectory"):
-            values[place] = getattr(getattr(record, place, None), "id", None)
+        if "first_error" in values and values["first_error"] is None:
+            values["first_error"] = "none"
         anchor = values.pop("anchor", None) or {}
         values["first_step"], values["last_step"] = anchor.get("steps", (None, None))
         values["quote"] = anchor.get("quote")
-        yield _row(tuple(_safe(values.get(column)) for column in COLUMNS))
+        yield _row(tuple(spreadsheet_cell(values.get(column)) for column in COLUMNS))
 
 
 EXPORTS = {"jsonl": export_jsonl, "csv": export_csv}
 
 
-def _records(
-    project: Project, filters: dict[str, Any]
-) -> Iterator[tuple[Submitted, schema.PreferenceRecord | schema.CommentRecord]]:
+def _records(project: Project, filters: dict[str, Any]) -> Iterator[tuple[Submitted, JudgedRecord]]:
     check_filters(filters)
     for one in submitted(project=project, filters=filters):
         for record in one.records:
-            kind = KIND_OF[type(record)]
-            if isinstance(record, schema.PreferenceRecord | schema.CommentRecord) and kind in (
-                filters.get("kinds") or (kind,)
-            ):
-                yield one, record
+            yield one, record
 
 
-def _line(record: schema.PreferenceRecord | schema.CommentRecord) -> dict[str, Any]:
-    said = {"annotator": record.annotator, "origin": record.origin}
-    if isinstance(record, schema.PreferenceRecord):
-        judged = {"task": _task(record.a), "a": _item(record.a), "b": _item(record.b)}
-        value = {"choice": record.choice, "strength": record.strength, "criterion": record.criterion}
-        # The campaign's name is a field of its own; the item is named within it.
-        return judged | value | said | {"item": _name(record.item)}
-    anchor = None
-    if record.anchor:
-        fields = {
-            "steps": list(record.anchor.steps),
-            "quote": record.anchor.quote,
-            "chars": record.anchor.chars,
-        }
-        anchor = {key: value for key, value in fields.items() if value is not None}
-    judged = {"task": _task(record.trajectory), "trajectory": _item(record.trajectory)}
-    return (
-        judged
-        | {"text": record.text, "anchor": anchor, "sign": record.sign}
-        | said
-        | {"item": _name(record.item)}
-    )
+def _item(trajectory: schema.Trajectory) -> dict[str, Any]:
+    return {"trajectory": schema.to_atif(trajectory)}
+
+
+def _line(record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item) -> dict[str, Any]:
+    """The import record: what was judged and said, by whom. The campaign's name is a field of its own."""
+    trajectories = trajectories_of(record)
+    said = KINDS[KIND_OF[type(record)]].line(record, item)
+    common = {"annotator": record.annotator, "origin": record.origin, "item": _name(record.item)}
+    return {"task": _task(trajectories[0])} | said | common
 
 
 def _name(item: str | None) -> str | None:
@@ -98,10 +90,6 @@ def _task(trajectory: schema.Trajectory) -> dict[str, Any]:
     return {key: value for key, value in task.items() if value}
 
 
-def _item(trajectory: schema.Trajectory) -> dict[str, Any]:
-    return {"trajectory": schema.to_atif(trajectory)}
-
-
 def _made(submission: Submission) -> dict[str, Any]:
     return {
         "campaign_version": submission.campaign_version,
@@ -109,6 +97,8 @@ def _made(submission: Submission) -> dict[str, Any]:
         "swapped": submission.assignment.swapped,
         "active_seconds": submission.active_seconds,
         "created": submission.created_at.isoformat(),
+        "adjudication": submission.assignment.is_adjudication,
+        "purpose": submission.assignment.item.purpose,
     }
 
 
@@ -118,10 +108,9 @@ def _row(values: tuple[Any, ...]) -> str:
     return line.getvalue()
 
 
-def _safe(value: Any) -> Any:
-    """A spreadsheet takes text that begins like a formula for one; an apostrophe makes it text again."""
-    return (
-        f"'{value}"
-        if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
-        else value
-    )
+def spreadsheet_cell(value: Any) -> Any:
+    """What has parts as JSON; before what a spreadsheet would take for a formula an apostrophe, which makes it text."""
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{value}" if is_formula else value

@@ -1,24 +1,10 @@
 """What a reader gives the importer: one judgement on trajectories that are stored, or come along."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from workers.errors import InvalidRecord
-from workers.schema import Anchor, Choice, Kind, Origin, Task, Trajectory, TrajectoryId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreferenceValue:
-    choice: Choice
-    strength: Literal[1, 2, 3] = 1
-    criterion: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommentValue:
-    text: str
-    anchor: Anchor | None = None
-    sign: Literal[1, -1] | None = None
+from workers.schema import Kind, Origin, Task, Trajectory, TrajectoryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,25 +15,33 @@ class OutcomeValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """task: None where the trajectories are named by id and have theirs. item: names the comparison."""
+    """value: of the kind's own type. task: None where the trajectories are named by id and have theirs.
+
+    item: names the comparison. purpose: of an item that is new.
+    """
 
     kind: Kind
     places: tuple[Trajectory | TrajectoryId, ...]
-    value: PreferenceValue | CommentValue | OutcomeValue
+    value: Any
     task: Task | None = None
     annotator: str = ""
     origin: Origin = "imported"
     item: str | None = None
     campaign: str | None = None
+    is_adjudication: bool = False
+    purpose: str = "work"
 
     def __post_init__(self) -> None:
-        first, rest = self.places[0], self.places[1:]
-        if isinstance(first, Trajectory) and any(
-            isinstance(other, Trajectory) and other.content_hash == first.content_hash for other in rest
-        ):
-            raise InvalidRecord("a and b are the same trajectory; there is nothing to compare.", pointer="/b")
-        if isinstance(first, TrajectoryId) and first in rest:
-            raise InvalidRecord("a and b are the same trajectory; there is nothing to compare.", pointer="/b")
+        names = [one.content_hash if isinstance(one, Trajectory) else one for one in self.places]
+        if len(self.places) > 1 and len(set(names)) < len(names):
+            raise same_trajectory(len(self.places))
+
+
+def same_trajectory(places: int) -> InvalidRecord:
+    """What is said of a comparison that holds a trajectory twice."""
+    if places == 2:
+        return InvalidRecord("a and b are the same trajectory; there is nothing to compare.", pointer="/b")
+    return InvalidRecord("the items hold a trajectory twice; each is ranked once.", pointer="/items")
 
 
 @dataclass

@@ -1,21 +1,25 @@
 """What counts of a project's feedback, as a stream of workers.schema records."""
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
-from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import Project
-from apps.annotation.models import Comment, Item, Preference, Submission
+from apps.annotation.kinds import KINDS, Feedback
+from apps.annotation.models import Assignment, Item, Submission
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories
 from workers import schema
 
-KINDS = ("pairwise", "comment", "outcome")
-FILTERS = ("campaigns", "kinds", "origins", "annotators", "since")
+NAMES = (*KINDS, "outcome")  # what a filter by kind may name
+FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication")
+# What becomes of adjudicated items: only the adjudication, all that was said, or only what others said.
+ADJUDICATION = ("instead", "also", "not")
 CHUNK = 500
 _KEPT = 2000  # trajectories held while streaming; comparisons of one task come together
 
@@ -28,10 +32,12 @@ def check_filters(filters: dict[str, Any]) -> None:
             f"Unknown filter {unknown[0]!r}; known are {', '.join(FILTERS)}.", pointer=f"/{unknown[0]}"
         )
     for kind in filters.get("kinds") or ():
-        if kind not in KINDS:
-            raise DomainError(f"Unknown kind {kind!r}; known are {', '.join(KINDS)}.", pointer="/kinds")
+        if kind not in NAMES:
+            raise DomainError(f"Unknown kind {kind!r}; known are {', '.join(NAMES)}.", pointer="/kinds")
     if filters.get("since") and parse_datetime(filters["since"]) is None:
         raise DomainError("since is a time such as 2026-01-31T12:00:00Z.", pointer="/since")
+    if filters.get("adjudication") and filters["adjudication"] not in ADJUDICATION:
+        raise DomainError(f"adjudication is {' or '.join(ADJUDICATION)}.", pointer="/adjudication")
 
 
 def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[Submission]:
@@ -53,9 +59,23 @@ def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[S
         rows = rows.filter(assignment__annotator__name__in=filters["annotators"])
     if filters.get("since"):
         rows = rows.filter(created_at__gte=parse_datetime(filters["since"]))
+    if filters.get("adjudication") == "not":
+        rows = rows.filter(assignment__is_adjudication=False)
+    elif filters.get("adjudication") == "instead":
+        decided = Assignment.objects.filter(
+            item=OuterRef("assignment__item"), is_adjudication=True, state=Assignment.State.SUBMITTED
+        )
+        rows = rows.filter(Q(assignment__is_adjudication=True) | ~Exists(decided))
     return rows.order_by("assignment__item__task_id", "assignment__item_id", "assignment_id").select_related(
         "assignment__annotator", "assignment__item__campaign"
     )
+
+
+def judged_submissions(project: Project, campaign: str | None = None) -> QuerySet[Submission]:
+    """What annotators said of the work, for figures about them: no adjudication, no gold, no practice."""
+    filters = {"campaigns": [campaign]} if campaign else {}
+    rows = current_submissions(project, filters | {"adjudication": "not"})
+    return rows.filter(assignment__item__purpose=Item.Purpose.WORK).order_by()
 
 
 def feedback_records(
@@ -63,16 +83,20 @@ def feedback_records(
 ) -> Iterator[schema.FeedbackRecord]:
     """Records of what counts: the newest revision of each judgement, and the outcomes of the trajectories meant.
 
+    Where an item is adjudicated only that counts, unless `adjudication` says otherwise. Of gold and practice items
+    only the adjudication counts: the other answers are about people, not about runs.
     filters, each optional: {"campaigns": [name], "kinds": [...], "origins": [...], "annotators": [name],
-    "since": ISO time}.
+    "since": ISO time, "adjudication": "instead" | "also" | "not"}.
     """
-    filters = filters or {}
+    filters = {"adjudication": "instead"} | (filters or {})
     check_filters(filters)
-    kinds = filters.get("kinds") or KINDS
+    kinds = filters.get("kinds") or NAMES
     cache = _Trajectories()
-    if "pairwise" in kinds or "comment" in kinds:
+    if any(kind in KINDS for kind in kinds):
         for one in submitted(project=project, filters=filters, cache=cache):
-            yield from (record for record in one.records if schema.records.KIND_OF[type(record)] in kinds)
+            assignment = one.submission.assignment
+            if assignment.is_adjudication or assignment.item.purpose == Item.Purpose.WORK:
+                yield from one.records
     if "outcome" in kinds and not (
         filters.get("annotators") or filters.get("origins") or filters.get("since")
     ):
@@ -82,7 +106,7 @@ def feedback_records(
 class Submitted:
     """One submission and its records."""
 
-    def __init__(self, submission: Submission, records: list[schema.FeedbackRecord]) -> None:
+    def __init__(self, submission: Submission, records: list[schema.records.JudgedRecord]) -> None:
         self.submission = submission
         self.records = records
 
@@ -90,20 +114,18 @@ class Submitted:
 def submitted(
     *, project: Project, filters: dict[str, Any], cache: "_Trajectories | None" = None
 ) -> Iterator[Submitted]:
+    """What counts, a submission at a time, with its records of the kinds that the filters name."""
     cache = cache or _Trajectories()
+    kinds = [kind for kind in KINDS.values() if kind.name in (filters.get("kinds") or KINDS)]
     rows = current_submissions(project, filters).prefetch_related(
-        "preferences__criterion", "comments", "assignment__item__places"
+        *(kind.prefetch for kind in kinds), "assignment__item__places"
     )
-    chunk: list[Submission] = []
-    for submission in rows.iterator(chunk_size=CHUNK):
-        chunk.append(submission)
-        if len(chunk) == CHUNK:
-            yield from _said(chunk, cache)
-            chunk = []
-    yield from _said(chunk, cache)
+    found = rows.iterator(chunk_size=CHUNK)
+    while chunk := list(islice(found, CHUNK)):
+        yield from _said(chunk, kinds, cache)
 
 
-def _said(chunk: list[Submission], cache: "_Trajectories") -> Iterator[Submitted]:
+def _said(chunk: list[Submission], kinds: Sequence[Feedback], cache: "_Trajectories") -> Iterator[Submitted]:
     cache.load({place.trajectory_id for one in chunk for place in one.assignment.item.places.all()})
     for submission in chunk:
         assignment = submission.assignment
@@ -112,37 +134,13 @@ def _said(chunk: list[Submission], cache: "_Trajectories") -> Iterator[Submitted
             "origin": submission.origin,
             "item": f"{assignment.item.campaign.name}:{assignment.item.key}",
         }
-        places = [cache[place.trajectory_id] for place in assignment.item.places.all()]
-        records: list[schema.FeedbackRecord] = [
-            _preference(row, places, common) for row in submission.preferences.all()
+        of = {place.trajectory_id: cache[place.trajectory_id] for place in assignment.item.places.all()}
+        records = [
+            kind.record(row, list(of.values()), of, common)
+            for kind in kinds
+            for row in getattr(submission, kind.related_name).all()
         ]
-        records += [_comment(row, cache[row.trajectory_id], common) for row in submission.comments.all()]
         yield Submitted(submission, records)
-
-
-def _preference(
-    row: Preference, places: list[schema.Trajectory], common: dict[str, Any]
-) -> schema.PreferenceRecord:
-    return schema.PreferenceRecord(
-        a=places[0],
-        b=places[1],
-        choice=row.choice,  # type: ignore[arg-type]
-        strength=row.strength,  # type: ignore[arg-type]
-        criterion=row.criterion.name if row.criterion else None,
-        **common,
-    )
-
-
-def _comment(row: Comment, trajectory: schema.Trajectory, common: dict[str, Any]) -> schema.CommentRecord:
-    anchor = None
-    if row.first_step is not None and row.last_step is not None:
-        chars = (
-            (row.first_char, row.last_char)
-            if row.first_char is not None and row.last_char is not None
-            else None
-        )
-        anchor = schema.Anchor(steps=(row.first_step, row.last_step), quote=row.quote or None, chars=chars)
-    return schema.CommentRecord(trajectory=trajectory, text=row.text, anchor=anchor, sign=row.sign, **common)  # type: ignore[arg-type]
 
 
 def _outcomes(

@@ -1,83 +1,64 @@
 """Rows for judgements that came from elsewhere, a chunk at a time and in few queries."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import Count, Q
+from django.db.models import Q
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.incoming import (
-    CommentValue,
-    FeedbackResult,
-    Incoming,
-    OutcomeValue,
-    PreferenceValue,
-)
-from apps.annotation.models import (
-    Annotator,
-    Assignment,
-    Campaign,
-    Comment,
-    Item,
-    ItemTrajectory,
-    Preference,
-    Submission,
-)
-from apps.annotation.services.items import item_key
-from apps.rubrics.models import Criterion
+from apps.annotation.feedback.incoming import FeedbackResult, Incoming, OutcomeValue, same_trajectory
+from apps.annotation.kinds import KINDS, Judgement
+from apps.annotation.kinds.base import Stored
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory, Submission
+from apps.annotation.services.items import item_key, recount
+from apps.rubrics.services import ImportedCriteria
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import by_external_ids
 from apps.trajectories.services import store_trajectories
 from workers import schema
 from workers.errors import InvalidRecord
 
-FLIPPED = {"a": "b", "b": "a", "tie": "tie", "both_bad": "both_bad"}
-# What was said, as values that can be compared: (criterion id, choice, strength), and a comment's fields.
-SaidPreference = tuple[int | None, str, int]
-SaidComment = tuple[int, str, int | None, int | None, str, int | None, int | None, int | None]
+_Key = tuple[int, int, bool]  # item, annotator, whether it adjudicates
+POINTERS = {1: "/trajectory", 2: "/a"}
 
 
 @dataclass
 class Revision:
-    """A submission about to be written: all that its annotator has said of the item."""
+    """A submission about to be written: all that its annotator has said of the item, by the question it answers."""
 
     number: int
     origin: str
-    preferences: dict[int | None, SaidPreference] = field(default_factory=dict)
-    comments: list[SaidComment] = field(default_factory=list)
+    rows: dict[Hashable, Judgement] = field(default_factory=dict)
 
 
 @dataclass
 class Said:
     """What an assignment's annotator has said so far: ever (to know duplicates), last, and now."""
 
-    ever: set[SaidPreference | SaidComment] = field(default_factory=set)
+    ever: set[Hashable] = field(default_factory=set)
     last: Revision | None = None
     new: list[Revision] = field(default_factory=list)
+    _said_now: set[Hashable] = field(default_factory=set)
 
-    def add(self, value: SaidPreference | SaidComment, origin: str) -> bool:
-        """Whether the value was new. One that replaces what this same import said becomes a revision of its own."""
+    def add(self, row: Judgement, origin: str) -> bool:
+        """Whether it was new. One that replaces what this same import said becomes a revision of its own."""
+        value = (type(row), row.said)
         if value in self.ever:
             return False
         self.ever.add(value)
-        preference = value if len(value) == 3 else None
-        if not self.new or (preference and preference[0] in self._said_now) or self.new[-1].origin != origin:
+        if not self.new or row.slot in self._said_now or self.new[-1].origin != origin:
             before = self.new[-1] if self.new else self.last
             self.new.append(
                 Revision(
                     number=before.number + 1 if before else 1,
                     origin=origin,
-                    preferences=dict(before.preferences) if before else {},
-                    comments=list(before.comments) if before else [],
+                    rows=dict(before.rows) if before else {},
                 )
             )
-            self._said_now: set[int | None] = set()
-        if preference:
-            self._said_now.add(preference[0])
-            self.new[-1].preferences[preference[0]] = preference
-        else:
-            self.new[-1].comments.append(value)  # type: ignore[arg-type]
+            self._said_now = set()
+        self._said_now.add(row.slot)
+        self.new[-1].rows[row.slot] = row
         return True
 
 
@@ -89,7 +70,7 @@ class FeedbackWriter:
         self.default_campaign = campaign
         self.campaigns: dict[str, Campaign] = {}
         self.annotators: dict[str, Annotator] = {}
-        self.criteria: dict[str, Criterion] = {}
+        self.criteria = ImportedCriteria(project)
 
     def write(
         self, numbered: Sequence[tuple[int, Incoming]], counts: FeedbackResult
@@ -111,7 +92,7 @@ class FeedbackWriter:
                 judged[index] = (incoming, places[index])
         items, mismatched = self._items(judged, rows)
         refused |= mismatched
-        self._write_judgements({index: judged[index] for index in items}, items, counts)
+        self._write_judgements({index: judged[index] for index in items}, items, rows, counts)
         return [(numbered[index][0], error) for index, error in sorted(refused.items())]
 
     def _places(self, chunk: list[Incoming]) -> tuple[dict[int, list[int]], dict[int, InvalidRecord]]:
@@ -134,7 +115,7 @@ class FeedbackWriter:
                 else:
                     refused[index] = InvalidRecord(
                         f"the project has no trajectory {place.id!r}; import the trajectories first.",
-                        pointer="/trajectory" if len(one.places) == 1 else "/a",
+                        pointer=POINTERS.get(len(one.places), "/items"),
                     )
             found[index] = ids
         return found, refused
@@ -165,8 +146,14 @@ class FeedbackWriter:
             wanted.setdefault((campaign.pk, key), (incoming, places))
         found = {(item.campaign_id, item.key): item for item in self._existing_items(wanted)}
         fresh = [
-            Item(campaign_id=campaign, task_id=rows[places[0]].task_id, key=key, wanted=1)
-            for (campaign, key), (_, places) in wanted.items()
+            Item(
+                campaign_id=campaign,
+                task_id=rows[places[0]].task_id,
+                key=key,
+                purpose=incoming.purpose,
+                wanted=int(incoming.purpose == Item.Purpose.WORK),
+            )
+            for (campaign, key), (incoming, places) in wanted.items()
             if (campaign, key) not in found
         ]
         Item.objects.bulk_create(fresh)
@@ -181,7 +168,7 @@ class FeedbackWriter:
         mismatched: dict[int, InvalidRecord] = {}
         for index, (_, places) in judged.items():
             item = found[key_of[index]]
-            if set(self._positions[item.pk]) == set(places):
+            if set(places) <= set(self._positions[item.pk]):
                 items[index] = item
             else:
                 message = f"the item {item.key!r} is about other trajectories; give each comparison a name of its own."
@@ -196,53 +183,46 @@ class FeedbackWriter:
             yield from Item.objects.filter(campaign_id=campaign, key__in=keys)
 
     def _write_judgements(
-        self, judged: dict[int, tuple[Incoming, list[int]]], items: dict[int, Item], counts: FeedbackResult
+        self,
+        judged: dict[int, tuple[Incoming, list[int]]],
+        items: dict[int, Item],
+        rows: dict[int, Trajectory],
+        counts: FeedbackResult,
     ) -> None:
-        assignments = self._assignments(
-            {(items[index].pk, self._annotator(one.annotator).pk) for index, (one, _) in judged.items()}
-        )
+        assignments = self._assignments({self._key(items[index], one) for index, (one, _) in judged.items()})
         said = _what_was_said(assignments.values())
         for index, (incoming, places) in judged.items():
             item = items[index]
-            assignment = assignments[item.pk, self._annotator(incoming.annotator).pk]
-            flipped = self._positions[item.pk][places[0]] == 1
-            if said[assignment.pk].add(self._value(incoming, places, flipped), incoming.origin):
+            assignment = assignments[self._key(item, incoming)]
+            stored = Stored(
+                [rows[pk] for pk in places],
+                [self._positions[item.pk][pk] for pk in places],
+                self.criteria.of,
+            )
+            if said[assignment.pk].add(KINDS[incoming.kind].row(incoming.value, stored), incoming.origin):
                 counts.created += 1
             else:
                 counts.duplicates += 1
         _write_revisions({pk: one.new for pk, one in said.items() if one.new}, assignments.values())
-        _recount({assignment.item_id for assignment in assignments.values()})
+        recount({assignment.item_id for assignment in assignments.values()})
 
-    def _value(self, incoming: Incoming, places: list[int], flipped: bool) -> SaidPreference | SaidComment:
-        value = incoming.value
-        if isinstance(value, PreferenceValue):
-            criterion = self._criterion(value.criterion).pk if value.criterion else None
-            return criterion, FLIPPED[value.choice] if flipped else value.choice, value.strength
-        assert isinstance(value, CommentValue)
-        anchor = value.anchor
-        first, last = anchor.steps if anchor else (None, None)
-        start, end = (anchor.chars if anchor else None) or (None, None)
-        return (
-            places[0],
-            value.text,
-            first,
-            last,
-            (anchor.quote if anchor else None) or "",
-            start,
-            end,
-            value.sign,
-        )
+    def _key(self, item: Item, incoming: Incoming) -> _Key:
+        return item.pk, self._annotator(incoming.annotator).pk, incoming.is_adjudication
 
-    def _assignments(self, keys: set[tuple[int, int]]) -> dict[tuple[int, int], Assignment]:
-        wanted = Q(
-            item_id__in={item for item, _ in keys}, annotator_id__in={annotator for _, annotator in keys}
-        )
+    def _assignments(self, keys: Collection[_Key]) -> dict[_Key, Assignment]:
+        wanted = Q(item_id__in={key[0] for key in keys}, annotator_id__in={key[1] for key in keys})
         fresh = [
-            Assignment(item_id=item, annotator_id=annotator, state=Assignment.State.SUBMITTED)
-            for item, annotator in keys
+            Assignment(
+                item_id=item,
+                annotator_id=annotator,
+                is_adjudication=decides,
+                state=Assignment.State.SUBMITTED,
+            )
+            for item, annotator, decides in keys
         ]
         Assignment.objects.bulk_create(fresh, ignore_conflicts=True)
-        found = {(row.item_id, row.annotator_id): row for row in Assignment.objects.filter(wanted)}
+        rows = Assignment.objects.filter(wanted)
+        found = {(row.item_id, row.annotator_id, row.is_adjudication): row for row in rows}
         return {key: found[key] for key in keys}
 
     def _campaign(self, name: str, kind: str) -> Campaign:
@@ -265,29 +245,20 @@ class FeedbackWriter:
             )
         return self.annotators[name]
 
-    def _criterion(self, name: str) -> Criterion:
-        if name not in self.criteria:
-            newest = Criterion.objects.filter(project=self.project, name=name).order_by("-version").first()
-            self.criteria[name] = newest or Criterion.objects.create(
-                project=self.project, name=name, origin=Criterion.Origin.IMPORTED
-            )
-        return self.criteria[name]
-
 
 def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
     if len({row.pk for row in rows}) < len(rows):
-        return InvalidRecord("a and b are the same trajectory; there is nothing to compare.", pointer="/b")
+        return same_trajectory(len(rows))
     if len({row.task_id for row in rows}) > 1:
+        which, pointer = ("a and b", "/b") if len(rows) == 2 else ("the items", "/items")
         return InvalidRecord(
-            "a and b are of different tasks; only trajectories of one task are compared.", pointer="/b"
+            f"{which} are of different tasks; only trajectories of one task are compared.", pointer=pointer
         )
-    if isinstance(incoming.value, CommentValue) and incoming.value.anchor:
-        last = incoming.value.anchor.steps[1]
-        if last >= rows[0].step_count:
-            return InvalidRecord(
-                f"step {last} is beyond the last one, {rows[0].step_count - 1}; steps count from 0.",
-                pointer="/anchor/steps",
-            )
+    try:
+        if incoming.kind in KINDS:
+            KINDS[incoming.kind].fits(incoming.value, rows)
+    except InvalidRecord as error:
+        return error
     return None
 
 
@@ -304,22 +275,14 @@ def _what_was_said(assignments: Iterable[Assignment]) -> dict[int, Said]:
     submissions = (
         Submission.objects.filter(assignment_id__in=list(said))
         .order_by("revision")
-        .prefetch_related("preferences", "comments")
+        .prefetch_related(*(kind.related_name for kind in KINDS.values()))
     )
     for submission in submissions:
         one = said[submission.assignment_id]
-        one.last = Revision(number=submission.revision, origin=submission.origin)
-        for row in submission.preferences.all():
-            one.last.preferences[row.criterion_id] = (row.criterion_id, row.choice, row.strength)
-        one.last.comments = [comment_value(row) for row in submission.comments.all()]
-        one.ever.update(one.last.preferences.values(), one.last.comments)
+        rows = [row for kind in KINDS.values() for row in getattr(submission, kind.related_name).all()]
+        one.last = Revision(submission.revision, submission.origin, {row.slot: row for row in rows})
+        one.ever.update((type(row), row.said) for row in rows)
     return said
-
-
-def comment_value(row: Comment) -> SaidComment:
-    return (
-        row.trajectory_id, row.text, row.first_step, row.last_step, row.quote, row.first_char, row.last_char, row.sign,
-    )  # fmt: skip
 
 
 def _write_revisions(new: dict[int, list[Revision]], assignments: Iterable[Assignment]) -> None:
@@ -335,33 +298,15 @@ def _write_revisions(new: dict[int, list[Revision]], assignments: Iterable[Assig
         for one in revisions
     ]
     Submission.objects.bulk_create([submission for submission, _ in pairs])
-    Preference.objects.bulk_create(
-        Preference(submission=submission, criterion_id=criterion, choice=choice, strength=strength)
-        for submission, one in pairs
-        for criterion, choice, strength in one.preferences.values()
-    )
-    names = ("trajectory_id", "text", "first_step", "last_step", "quote", "first_char", "last_char", "sign")
-    Comment.objects.bulk_create(
-        Comment(submission=submission, **dict(zip(names, comment, strict=True)))
-        for submission, one in pairs
-        for comment in one.comments
-    )
+    written: dict[type[Judgement], list[Judgement]] = defaultdict(list)
+    for submission, one in pairs:
+        for row in one.rows.values():
+            fresh = row.again()
+            fresh.submission = submission
+            written[type(row)].append(fresh)
+    for model, rows in written.items():
+        model.objects.bulk_create(rows)  # type: ignore[attr-defined]
     ids = [assignment.pk for assignment in assignments if assignment.pk in new]
     Assignment.objects.filter(pk__in=ids).exclude(state=Assignment.State.SUBMITTED).update(
         state=Assignment.State.SUBMITTED, leased_until=None
     )
-
-
-def _recount(items: set[int]) -> None:
-    """Set `taken` and `done` of the items from their assignments."""
-    done = Count("assignments", filter=Q(assignments__state=Assignment.State.SUBMITTED))
-    leased = Count("assignments", filter=Q(assignments__state=Assignment.State.LEASED))
-    rows = list(
-        Item.objects.select_for_update().filter(pk__in=items).order_by("pk").values_list("pk", flat=True)
-    )
-    counted = Item.objects.filter(pk__in=rows).annotate(n_done=done, n_leased=leased)
-    changed = []
-    for item in counted:
-        item.done, item.taken = item.n_done, item.n_done + item.n_leased
-        changed.append(item)
-    Item.objects.bulk_update(changed, ["done", "taken"])

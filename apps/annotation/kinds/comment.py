@@ -1,21 +1,72 @@
 """Words about a trajectory or a part of it. Several at once: the fields of the n-th are `comment-n-...`.
 
-`on` is the side as shown (left, right); `from` and `to` are `step` indices, inclusive; `sign` is 1, -1 or empty.
+`on` is the side as shown (left, right, ...); `from` and `to` are `step` indices, inclusive; `sign` is 1, -1 or empty.
+Records: `comments`.
 """
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from apps.annotation.kinds.base import Feedback, Fields, Shown
-from apps.annotation.models import Comment
+from django.db import models
+from django.db.models import F, Q, QuerySet
+
+from apps.annotation.kinds.base import (
+    SIDES,
+    Answer,
+    Feedback,
+    Fields,
+    Judgement,
+    Place,
+    Read,
+    Shown,
+    Stored,
+    mine,
+)
 from apps.core.errors import DomainError
-from workers.schema import clean
+from apps.trajectories.models import Trajectory
+from workers import schema
+from workers.errors import InvalidRecord
+from workers.schema import Anchor, clean
+from workers.schema.decode import convert
 
-SIDES = ("left", "right")
 LONGEST = 20_000
 _FIELD = re.compile(r"comment-(\d{1,4})-text")
 MOST = 100
+
+
+class Comment(Judgement):
+    """Free text on a trajectory or on a part of it. first_step, last_step: `step` indices, inclusive."""
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="comments")
+    text = models.TextField()
+    first_step = models.PositiveIntegerField(null=True)
+    last_step = models.PositiveIntegerField(null=True)
+    quote = models.TextField(blank=True)
+    first_char = models.PositiveIntegerField(null=True)
+    last_char = models.PositiveIntegerField(null=True)
+    sign = models.SmallIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=~Q(text=""), name="comment_says_something"),
+            models.CheckConstraint(condition=Q(sign=None) | Q(sign__in=[-1, 1]), name="comment_sign"),
+            models.CheckConstraint(
+                condition=Q(first_step=None, last_step=None) | Q(first_step__lte=F("last_step")),
+                name="comment_anchor",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommentValue:
+    text: str
+    anchor: Anchor | None = None
+    sign: Literal[1, -1] | None = None
 
 
 def parse(fields: Fields, shown: Shown) -> list[Comment]:
@@ -41,8 +92,8 @@ def _comment(fields: Fields, number: int, shown: Shown) -> Comment | None:
     if len(said["text"]) > LONGEST or len(said["quote"]) > LONGEST:
         raise DomainError(f"A comment is longer than {LONGEST} characters.", pointer=f"/{at}-text")
     side = said["on"] or SIDES[0]
-    if side not in SIDES[: len(shown.trajectories)]:
-        raise DomainError("A comment is on A or on B.", pointer=f"/{at}-on")
+    if side not in shown.sides:
+        raise DomainError("A comment is on one of the runs shown.", pointer=f"/{at}-on")
     if said["sign"] not in ("", "1", "-1"):
         raise DomainError("A comment is good (1), bad (-1) or neither.", pointer=f"/{at}-sign")
     trajectory = shown.on_side(SIDES.index(side))
@@ -74,7 +125,7 @@ def _range(first: str, last: str, steps: int, at: str) -> tuple[int | None, int 
 
 def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
     out: dict[str, str] = {}
-    for number, row in enumerate(row for row in rows if isinstance(row, Comment)):
+    for number, row in enumerate(mine(rows, Comment)):
         said = {
             "text": row.text,
             "on": SIDES[shown.side_of(row.trajectory_id)],
@@ -91,20 +142,127 @@ def _number(value: int | None) -> str:
     return "" if value is None else str(value)
 
 
-def check(rows: Sequence[Any], *, alone: bool) -> None:
-    if alone and not any(isinstance(row, Comment) for row in rows):
+def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+    if alone and not mine(rows, Comment):
         raise DomainError("Write at least one comment.", pointer="/comment-0-text")
+
+
+def words(rows: Sequence[Any], shown: Shown) -> str:
+    return " · ".join(row.text for row in mine(rows, Comment))
+
+
+def read(record: dict[str, Any], place: Place) -> Read:
+    value = convert({key: record[key] for key in ("text", "anchor", "sign") if key in record}, CommentValue)
+    if not value.text.strip():
+        raise InvalidRecord("the text of a comment is empty.", pointer="/text")
+    if value.anchor is not None:
+        _check_anchor(value.anchor)
+    return (place(record.get("trajectory"), "/trajectory"),), value
+
+
+def _check_anchor(anchor: Anchor) -> None:
+    first, last = anchor.steps
+    if first < 0 or last < first:
+        raise InvalidRecord(
+            f"the steps {first} to {last} are no range; count from 0, first to last.", pointer="/anchor/steps"
+        )
+    if anchor.chars is not None and not 0 <= anchor.chars[0] < anchor.chars[1]:
+        raise InvalidRecord("chars are [start, end), counted from 0.", pointer="/anchor/chars")
+
+
+def fits(value: CommentValue, rows: Sequence[Trajectory]) -> None:
+    """The steps it is anchored to are there. Raises InvalidRecord."""
+    last = value.anchor.steps[1] if value.anchor else -1
+    if last >= rows[0].step_count:
+        raise InvalidRecord(
+            f"step {last} is beyond the last one, {rows[0].step_count - 1}; steps count from 0.",
+            pointer="/anchor/steps",
+        )
+
+
+def row(value: CommentValue, stored: Stored) -> Comment:
+    anchor = value.anchor
+    first, last = anchor.steps if anchor else (None, None)
+    start, end = (anchor.chars if anchor else None) or (None, None)
+    return Comment(
+        trajectory=stored.trajectories[0],
+        text=value.text,
+        first_step=first,
+        last_step=last,
+        quote=(anchor.quote if anchor else None) or "",
+        first_char=start,
+        last_char=end,
+        sign=value.sign,
+    )
+
+
+def record(
+    row: Comment,
+    places: Sequence[schema.Trajectory],
+    of: Mapping[int, schema.Trajectory],
+    common: dict[str, Any],
+) -> schema.CommentRecord:
+    anchor = None
+    if row.first_step is not None and row.last_step is not None:
+        is_exact = row.first_char is not None and row.last_char is not None
+        anchor = schema.Anchor(
+            steps=(row.first_step, row.last_step),
+            quote=row.quote or None,
+            chars=(row.first_char, row.last_char) if is_exact else None,  # type: ignore[arg-type]
+        )
+    return schema.CommentRecord(
+        trajectory=of[row.trajectory_id],
+        text=row.text,
+        anchor=anchor,
+        sign=row.sign,  # type: ignore[arg-type]
+        **common,
+    )
+
+
+def line(record: schema.CommentRecord, item: Callable[[schema.Trajectory], dict[str, Any]]) -> dict[str, Any]:
+    anchor = None
+    if record.anchor:
+        said = {
+            "steps": list(record.anchor.steps),
+            "quote": record.anchor.quote,
+            "chars": record.anchor.chars,
+        }
+        anchor = {key: value for key, value in said.items() if value is not None}
+    return {"trajectory": item(record.trajectory), "text": record.text, "anchor": anchor, "sign": record.sign}
+
+
+def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
+    """Words cannot be compared; whether they praise or blame can: the sign of what a person says of a run, nominal."""
+    said = rows.filter(sign__isnull=False).values_list(
+        "submission__assignment__annotator__name", "submission__assignment__item_id", "trajectory_id"
+    )
+    totals = said.annotate(total=models.Sum("sign")).order_by()
+    for annotator, item, trajectory, total in totals:
+        if total:
+            yield Answer(annotator, item, trajectory, 1 if total > 0 else -1, "nominal", "sign")
 
 
 COMMENT = Feedback(
     name="comment",
     label="Comments",
     question="What do you think of it?",
+    about="Free text on a run, on its steps, or on words selected in them.",
     model=Comment,
-    template="annotation/kinds/_comment.html",
     fewest=1,
-    most=2,
+    most=len(SIDES),
+    names=re.compile(r"comment-\d{1,4}-(text|on|from|to|sign|quote)"),
     parse=parse,
     fields=fields,
     check=check,
+    words=words,
+    template="annotation/kinds/_comment.html",
+    format="comments",
+    keys=("trajectory", "text", "anchor", "sign"),
+    tells=("text",),
+    read=read,
+    fits=fits,
+    row=row,
+    record=record,
+    line=line,
+    answers=answers,
 )

@@ -1,58 +1,243 @@
-"""Which of two is better, by how much; or a tie; or both bad.
+"""Which of two is better, by how much; or a tie; or both bad. Overall, by each criterion of the rubric, or both.
 
-The form's field `choice` speaks of the sides as shown: `left-3` to `left-1`, `tie`, `both_bad`, `right-1` to
-`right-3`.
+The form's fields `choice` (overall) and `choice-ID` (a criterion) speak of the sides as shown: `left-3` to `left-1`,
+`tie`, `both_bad`, `right-1` to `right-3`. Records: `pairs`.
 """
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from apps.annotation.kinds.base import Feedback, Fields, Shown
-from apps.annotation.models import Preference
+from django import forms
+from django.db import models
+from django.db.models import Q, QuerySet
+
+from apps.annotation.kinds.base import (
+    Answer,
+    Feedback,
+    Fields,
+    Judgement,
+    Option,
+    Place,
+    Question,
+    Read,
+    Shown,
+    Stored,
+    chosen,
+    mine,
+)
 from apps.core.errors import DomainError
+from apps.rubrics.models import Criterion
+from workers import schema
+from workers.schema import Choice
+from workers.schema.decode import convert
 
-SIDES = ("left", "right")
 CHOICES = ("a", "b")
+CATEGORIES = ("a", "tie", "b", "both_bad")
+FLIPPED = {"a": "b", "b": "a", "tie": "tie", "both_bad": "both_bad"}
+VALUES = ("left-3", "left-2", "left-1", "tie", "both_bad", "right-1", "right-2", "right-3")
+OVERALL, CRITERIA, BOTH = "overall", "criteria", "both"
+
+
+class Preference(Judgement):
+    """choice is by stored position (a = position 0), whatever side it was shown on. criterion None: overall."""
+
+    asked = ("criterion_id",)
+
+    choice = models.CharField(max_length=8, choices=[(c, c) for c in CATEGORIES])
+    strength = models.PositiveSmallIntegerField(default=1)
+    criterion = models.ForeignKey(Criterion, models.PROTECT, null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "criterion"], nulls_distinct=False, name="preference_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(choice__in=["a", "b", "tie", "both_bad"]), name="preference_choice"
+            ),
+            models.CheckConstraint(condition=Q(strength__gte=1, strength__lte=3), name="preference_strength"),
+        ]
+
+    def __str__(self) -> str:
+        return self.choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceValue:
+    choice: Choice
+    strength: Literal[1, 2, 3] = 1
+    criterion: str | None = None
+
+
+def _asked(shown: Shown) -> list[Criterion | None]:
+    """What is compared by; None is overall."""
+    by = shown.option("pairwise", "by", OVERALL)
+    return [*([None] if by != CRITERIA else []), *(shown.criteria if by != OVERALL else [])]
+
+
+def _name(criterion: Criterion | None) -> str:
+    return "choice" if criterion is None else f"choice-{criterion.pk}"
 
 
 def parse(fields: Fields, shown: Shown) -> list[Preference]:
-    said = fields.get("choice", "")
-    if not said:
-        return []
-    if said in ("tie", "both_bad"):
-        return [Preference(choice=said)]
-    side, _, strength = said.partition("-")
-    if side not in SIDES or strength not in ("1", "2", "3"):
-        raise DomainError(
-            f"{said!r} is no choice; choose A or B by 1 to 3, tie, or both bad.", pointer="/choice"
-        )
-    return [Preference(choice=CHOICES[shown.position(SIDES.index(side))], strength=int(strength))]
+    rows = []
+    for criterion in _asked(shown):
+        said = chosen(fields, _name(criterion), VALUES, "choice")
+        if not said:
+            continue
+        row = Preference(criterion=criterion, choice=said)
+        if said not in FLIPPED:
+            side, _, strength = said.partition("-")
+            row.choice = CHOICES[shown.position(("left", "right").index(side))]
+            row.strength = int(strength)
+        rows.append(row)
+    return rows
 
 
 def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    said = next((row for row in rows if isinstance(row, Preference) and row.criterion_id is None), None)
-    if said is None:
-        return {}
-    if said.choice not in CHOICES:
-        return {"choice": said.choice}
-    return {"choice": f"{SIDES[shown.position(CHOICES.index(said.choice))]}-{said.strength}"}
+    return {
+        "choice" if row.criterion_id is None else f"choice-{row.criterion_id}": _value(row, shown)
+        for row in mine(rows, Preference)
+    }
 
 
-def check(rows: Sequence[Any], *, alone: bool) -> None:
-    said = [row for row in rows if isinstance(row, Preference) and row.criterion_id is None]
-    if len(said) != 1:
-        raise DomainError("Choose first: A or B, a tie, or both bad.", pointer="/choice")
+def _value(row: Preference, shown: Shown) -> str:
+    if row.choice not in CHOICES:
+        return row.choice
+    side = list(shown.order).index(CHOICES.index(row.choice))
+    return f"{('left', 'right')[side]}-{row.strength}"
+
+
+def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+    said = {row.criterion_id for row in mine(rows, Preference)}
+    for criterion in _asked(shown):
+        if (criterion and criterion.pk) not in said:
+            which = f" by “{criterion.name}”" if criterion else ""
+            raise DomainError(
+                f"Choose first{which}: A or B, a tie, or both bad.", pointer=f"/{_name(criterion)}"
+            )
+
+
+def questions(fields: Fields, shown: Shown) -> list[Question]:
+    asked = _asked(shown)
+    return [
+        Question(
+            name=_name(criterion),
+            title=criterion.name if criterion else "Overall" if len(asked) > 1 else PAIRWISE.question,
+            options=OPTIONS,
+            value=fields.get(_name(criterion), ""),
+            criterion=criterion,
+            is_titled=len(asked) > 1,
+        )
+        for criterion in asked
+    ]
+
+
+OPTIONS = (
+    Option("left-3", "A much", "A is much better", "1", "left"),
+    Option("left-2", "A better", "A is better", "2", "left"),
+    Option("left-1", "A slightly", "A is slightly better", "3", "left"),
+    Option("tie", "Tie", "A tie", "0", "none"),
+    Option("both_bad", "Both bad", "Both are bad", "x", "none"),
+    Option("right-1", "B slightly", "B is slightly better", "4", "right"),
+    Option("right-2", "B better", "B is better", "5", "right"),
+    Option("right-3", "B much", "B is much better", "6", "right"),
+)
+_WORDS = {one.value: one.words if one.side == "none" else one.name.replace(" is", "") for one in OPTIONS}
+
+
+def words(rows: Sequence[Any], shown: Shown) -> str:
+    return "; ".join(
+        f"{row.criterion.name}: {_WORDS[_value(row, shown)]}" if row.criterion else _WORDS[_value(row, shown)]
+        for row in mine(rows, Preference)
+    )
+
+
+def read(record: dict[str, Any], place: Place) -> Read:
+    places = (place(record.get("a"), "/a"), place(record.get("b"), "/b"))
+    said = {key: record[key] for key in ("choice", "strength", "criterion") if key in record}
+    return places, convert(said, PreferenceValue)
+
+
+def row(value: PreferenceValue, stored: Stored) -> Preference:
+    return Preference(
+        choice=FLIPPED[value.choice] if stored.positions[0] == 1 else value.choice,
+        strength=value.strength,
+        criterion=stored.criterion(value.criterion, None, None) if value.criterion else None,
+    )
+
+
+def record(
+    row: Preference,
+    places: Sequence[schema.Trajectory],
+    of: Mapping[int, schema.Trajectory],
+    common: dict[str, Any],
+) -> schema.PreferenceRecord:
+    return schema.PreferenceRecord(
+        a=places[0],
+        b=places[1],
+        choice=row.choice,  # type: ignore[arg-type]
+        strength=row.strength,  # type: ignore[arg-type]
+        criterion=row.criterion.name if row.criterion else None,
+        **common,
+    )
+
+
+def line(
+    record: schema.PreferenceRecord, item: Callable[[schema.Trajectory], dict[str, Any]]
+) -> dict[str, Any]:
+    return {
+        "a": item(record.a), "b": item(record.b),
+        "choice": record.choice, "strength": record.strength, "criterion": record.criterion,
+    }  # fmt: skip
+
+
+def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
+    """What was chosen, nominal: a tie is not between A and B, and both bad is neither."""
+    said = rows.values_list(
+        "submission__assignment__annotator__name",
+        "submission__assignment__item_id",
+        "choice",
+        "criterion__name",
+    )
+    for annotator, item, choice, criterion in said.iterator():
+        yield Answer(annotator, item, item, CATEGORIES.index(choice), "nominal", criterion)
 
 
 PAIRWISE = Feedback(
     name="pairwise",
     label="Comparison",
     question="Which run is better?",
+    about="Two runs of one task side by side: which is better, by how much.",
     model=Preference,
-    template="annotation/kinds/_pairwise.html",
     fewest=2,
     most=2,
+    names=re.compile(r"choice(-\d{1,12})?"),
     parse=parse,
     fields=fields,
     check=check,
+    words=words,
+    questions=questions,
+    options={
+        "by": forms.ChoiceField(
+            label="Compare",
+            choices=[
+                (OVERALL, "overall"),
+                (CRITERIA, "by each criterion of the rubric"),
+                (BOTH, "overall, and by each criterion"),
+            ],
+        )
+    },
+    needs_criteria=lambda options: options.get("by", OVERALL) != OVERALL,
+    format="pairs",
+    keys=("a", "b", "choice", "strength", "criterion"),
+    tells=("choice",),
+    read=read,
+    row=row,
+    record=record,
+    line=line,
+    answers=answers,
+    related=("criterion",),
 )

@@ -1,16 +1,36 @@
 """Every state change of annotation: keyword-only, atomic, one name for each."""
 
 from apps.annotation.services.annotators import annotator_for
+from apps.annotation.services.builder import (
+    Choice,
+    Differ,
+    ItemFilters,
+    ItemPreview,
+    build_items,
+    count_items,
+)
 from apps.annotation.services.campaigns import (
+    archive_campaign,
     close_campaign,
     create_campaign,
+    end_pilot,
     open_campaign,
     pause_campaign,
+    start_pilot,
     update_campaign,
 )
-from apps.annotation.services.items import Added, ItemSpec, add_items, item_key
-from apps.annotation.services.pairs import Differ, PairFilters, PairPreview, build_pairs, count_pairs
-from apps.annotation.services.queue import expire_leases, lease_next
+from apps.annotation.services.gold import adjudicate, let_go_on, set_purpose
+from apps.annotation.services.items import (
+    Added,
+    ItemSpec,
+    add_items,
+    give_items,
+    item_key,
+    release_all,
+    score_items,
+    take_back,
+)
+from apps.annotation.services.queue import expire_leases, lease_next, open_items
 from apps.annotation.services.submissions import (
     flag_assignment,
     save_draft,
@@ -20,24 +40,36 @@ from apps.annotation.services.submissions import (
 
 __all__ = [
     "Added",
+    "Choice",
     "Differ",
+    "ItemFilters",
+    "ItemPreview",
     "ItemSpec",
-    "PairFilters",
-    "PairPreview",
     "add_items",
+    "adjudicate",
     "annotator_for",
-    "build_pairs",
+    "archive_campaign",
+    "build_items",
     "close_campaign",
-    "count_pairs",
+    "count_items",
     "create_campaign",
+    "end_pilot",
     "expire_leases",
     "flag_assignment",
+    "give_items",
     "item_key",
     "lease_next",
+    "let_go_on",
     "open_campaign",
+    "open_items",
     "pause_campaign",
+    "release_all",
     "save_draft",
+    "score_items",
+    "set_purpose",
     "skip_assignment",
+    "start_pilot",
     "submit_judgement",
+    "take_back",
     "update_campaign",
 ]

@@ -1,6 +1,8 @@
 """Making and changing campaigns. `version` grows when what annotators see changes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -9,9 +11,14 @@ from apps.accounts.models import Project, User
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Campaign, Item
 from apps.core.errors import Conflict, DomainError
+from apps.rubrics.models import Rubric
 
-SEEN = ("kinds", "guidelines", "swap_sides", "blind_agents", "show_outcome")
-CHANGEABLE = ("name", *SEEN, "overlap", "ordering", "lease_minutes")
+SEEN = ("kinds", "options", "rubric", "guidelines", "swap_sides", "blind_agents", "show_outcome")
+CHANGEABLE = (
+    *("name", *SEEN, "overlap", "ordering", "lease_minutes", "most_each", "deadline"),
+    *("gold_percent", "gold_threshold", "hourly_pay"),
+)
+MOST_OF_A_PILOT = 1000
 
 
 @transaction.atomic
@@ -20,6 +27,8 @@ def create_campaign(
     project: Project,
     name: str,
     kinds: Sequence[str],
+    options: Mapping[str, Mapping[str, str]] | None = None,
+    rubric: Rubric | None = None,
     by: User | None = None,
     guidelines: str = "",
     overlap: int = 1,
@@ -28,11 +37,18 @@ def create_campaign(
     blind_agents: bool = True,
     show_outcome: bool = False,
     lease_minutes: int = 30,
+    most_each: int | None = None,
+    deadline: datetime | None = None,
+    gold_percent: int = 10,
+    gold_threshold: int = 70,
+    hourly_pay: Decimal | None = None,
 ) -> Campaign:
     campaign = Campaign(
         project=project,
         name=name.strip(),
         kinds=list(kinds),
+        options={kind: dict(said) for kind, said in (options or {}).items()},
+        rubric=rubric,
         guidelines=guidelines,
         overlap=overlap,
         ordering=ordering,
@@ -40,6 +56,11 @@ def create_campaign(
         blind_agents=blind_agents,
         show_outcome=show_outcome,
         lease_minutes=lease_minutes,
+        most_each=most_each,
+        deadline=deadline,
+        gold_percent=gold_percent,
+        gold_threshold=gold_threshold,
+        hourly_pay=hourly_pay,
         created_by=by,
     )
     _save(campaign)
@@ -54,7 +75,7 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
         raise DomainError(f"A campaign's {unknown!r} cannot be changed; {', '.join(CHANGEABLE)} can.")
     campaign = _locked(campaign)
     changed = {name for name, value in changes.items() if getattr(campaign, name) != value}
-    if "kinds" in changed and campaign.items.exists():
+    if changed & {"kinds", "options"} and campaign.items.exists():
         raise Conflict(
             "The kinds of feedback cannot change once a campaign has items; make another campaign."
         )
@@ -64,7 +85,7 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
         campaign.version += 1
     _save(campaign)
     if "overlap" in changed:
-        Item.objects.filter(campaign=campaign).update(wanted=campaign.overlap)
+        Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK).update(wanted=campaign.overlap)
     return campaign
 
 
@@ -79,6 +100,37 @@ def pause_campaign(*, campaign: Campaign) -> Campaign:
 
 def close_campaign(*, campaign: Campaign) -> Campaign:
     return _move(campaign, Campaign.State.CLOSED)
+
+
+def archive_campaign(*, campaign: Campaign) -> Campaign:
+    """Close it, and take it out of the lists. Nothing of it is lost; opened again it is back."""
+    return _move(campaign, Campaign.State.ARCHIVED)
+
+
+@transaction.atomic
+def start_pilot(*, campaign: Campaign, items: int) -> int:
+    """Hand out only so many items, drawn at random, until `end_pilot`; how many there were to draw."""
+    if not 1 <= items <= MOST_OF_A_PILOT:
+        raise DomainError(f"A pilot has 1 to {MOST_OF_A_PILOT} items.", pointer="/items")
+    campaign = _locked(campaign)
+    work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
+    drawn = list(work.order_by("random_key", "pk").values_list("pk", flat=True)[:items])
+    if not drawn:
+        raise Conflict("The campaign has no items yet; a pilot needs some.")
+    work.filter(in_pilot=True).update(in_pilot=False)
+    work.filter(pk__in=drawn).update(in_pilot=True)
+    campaign.in_pilot = True
+    campaign.save(update_fields=["in_pilot"])
+    return len(drawn)
+
+
+@transaction.atomic
+def end_pilot(*, campaign: Campaign) -> Campaign:
+    """Hand out everything."""
+    campaign = _locked(campaign)
+    campaign.in_pilot = False
+    campaign.save(update_fields=["in_pilot"])
+    return campaign
 
 
 @transaction.atomic
@@ -102,13 +154,23 @@ def _save(campaign: Campaign) -> None:
             f"A campaign asks for at least one kind of feedback; known are {', '.join(KINDS)}.",
             pointer="/kinds",
         )
+    campaign.kinds = [name for name in KINDS if name in campaign.kinds]  # one order everywhere, none twice
+    _check_options(campaign)
     if not 1 <= campaign.overlap <= 100:
         raise DomainError(
             "The overlap is the number of annotators per item, from 1 to 100.", pointer="/overlap"
         )
+    if campaign.most_each is not None and campaign.most_each < 1:
+        raise DomainError(
+            "One person is given at least one item, or as many as there are.", pointer="/most_each"
+        )
+    for name in ("gold_percent", "gold_threshold"):
+        if not 0 <= getattr(campaign, name) <= 100:
+            raise DomainError("This is a percentage, from 0 to 100.", pointer=f"/{name}")
+    if campaign.hourly_pay is not None and campaign.hourly_pay < 0:
+        raise DomainError("Nobody pays for working.", pointer="/hourly_pay")
     if not 1 <= campaign.lease_minutes <= 1440:
         raise DomainError("A lease lasts from 1 to 1440 minutes.", pointer="/lease_minutes")
-    campaign.kinds = [name for name in KINDS if name in campaign.kinds]  # one order everywhere, none twice
     try:
         with transaction.atomic():
             campaign.save()
@@ -119,3 +181,25 @@ def _save(campaign: Campaign) -> None:
             f"This project already has a campaign called {campaign.name!r}; choose another name.",
             pointer="/name",
         ) from None
+
+
+def _check_options(campaign: Campaign) -> None:
+    """Keep the options of the kinds that are asked for, each one of its choices."""
+    kept: dict[str, dict[str, str]] = {}
+    for name in campaign.kinds:
+        said = campaign.options.get(name, {})
+        known = KINDS[name].options
+        for option, value in said.items():
+            allowed = [str(choice) for choice, _ in known[option].choices] if option in known else []  # type: ignore[union-attr, misc]
+            if value not in allowed:
+                raise DomainError(
+                    f"{KINDS[name].label} has no {option} {value!r}; it can be {', '.join(allowed) or 'nothing'}.",
+                    pointer=f"/options/{name}/{option}",
+                )
+        kept[name] = dict(said)
+    campaign.options = {name: said for name, said in kept.items() if said}
+    needing = [KINDS[name].label for name in campaign.kinds if KINDS[name].needs_criteria(kept[name])]
+    if needing and campaign.rubric is None:
+        raise DomainError(f"{needing[0]} asks by the criteria of a rubric; choose one.", pointer="/rubric")
+    if campaign.rubric is not None and campaign.rubric.project_id != campaign.project_id:
+        raise DomainError("This rubric belongs to another project.", pointer="/rubric", status=404)

@@ -1,19 +1,25 @@
 """Putting trajectories before annotators."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import isfinite
 
 from django.db import transaction
+from django.db.models import Count, F, Q
 
+from apps.accounts.models import Project, User
 from apps.annotation.kinds import KINDS
-from apps.annotation.models import Campaign, Item, ItemTrajectory
-from apps.core.errors import DomainError
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
+from apps.core.errors import Conflict, DomainError
 from apps.trajectories.models import Trajectory
 
 CHUNK = 1000
 LONGEST_NAME = 190
+SUBMITTED = Assignment.State.SUBMITTED
+HELD = (Assignment.State.LEASED, Assignment.State.GIVEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,93 @@ def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> Added:
             created += new
             duplicates += len(chunk) - len(new)
     return Added(len(created), duplicates, tuple(created))
+
+
+def recount(items: Collection[int]) -> None:
+    """Set `taken` and `done` of the items from their assignments. Needs a transaction."""
+    locked = Item.objects.select_for_update(no_key=True).filter(pk__in=items).order_by("pk")
+    rows = list(locked.values_list("pk", flat=True))
+    changed = list(Item.objects.filter(pk__in=rows).annotate(n_done=_of(SUBMITTED), n_held=_of(*HELD)))
+    for item in changed:
+        is_work = item.purpose == Item.Purpose.WORK
+        item.done, item.taken = (item.n_done, item.n_done + item.n_held) if is_work else (0, 0)
+    Item.objects.bulk_update(changed, ["done", "taken"])
+
+
+def _of(*states: str) -> Count:
+    counted = Q(assignments__state__in=states, assignments__is_adjudication=False)
+    return Count("assignments", filter=counted)
+
+
+@transaction.atomic
+def score_items(*, campaign: Campaign, scores: Mapping[int, float]) -> int:
+    """How informative a judgement of each item would be, for the order `active`; how many items there were.
+
+    scores: by item, finite; the higher is handed out the sooner. Items without one come last.
+    """
+    wrong = next((item for item, score in scores.items() if not isfinite(score)), None)
+    if wrong is not None:
+        raise DomainError(f"The score of item {wrong} is not a finite number.")
+    stored = 0
+    rows = iter(sorted(scores.items()))
+    while chunk := dict(islice(rows, CHUNK)):
+        items = list(
+            Item.objects.select_for_update(no_key=True).filter(campaign=campaign, pk__in=chunk).order_by("pk")
+        )
+        for item in items:
+            item.score = chunk[item.pk]
+        Item.objects.bulk_update(items, ["score"])
+        stored += len(items)
+    return stored
+
+
+@transaction.atomic
+def give_items(*, annotator: Annotator, items: Collection[Item]) -> int:
+    """Keep a place on each for this annotator, who gets them before anything else; how many were given.
+
+    Not given again are those she had already, nor those that want no more.
+    """
+    given = 0
+    for pk in sorted(item.pk for item in items):
+        item = Item.objects.select_for_update(no_key=True).get(pk=pk)
+        if item.purpose != Item.Purpose.WORK or item.taken >= item.wanted:
+            continue
+        _, is_new = Assignment.objects.get_or_create(
+            item=item,
+            annotator=annotator,
+            is_adjudication=False,
+            defaults={
+                "state": Assignment.State.GIVEN,
+                "is_given": True,
+                "swapped": item.campaign.swap_sides and bool(secrets.randbits(1)),
+            },
+        )
+        if is_new:
+            Item.objects.filter(pk=pk).update(taken=F("taken") + 1)
+            given += 1
+    return given
+
+
+@transaction.atomic
+def take_back(*, assignment: Assignment) -> None:
+    """Free the place somebody holds; her draft stays with her, and counts if she submits while it is wanted."""
+    item = Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
+    assignment = Assignment.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.pk)
+    if assignment.state not in HELD:
+        raise Conflict(
+            f"This item is not held by her any more: it is {assignment.get_state_display().lower()}."
+        )
+    assignment.state, assignment.is_given, assignment.leased_until = Assignment.State.EXPIRED, False, None
+    assignment.save(update_fields=["state", "is_given", "leased_until"])
+    if item.purpose == Item.Purpose.WORK:
+        Item.objects.filter(pk=item.pk).update(taken=F("taken") - 1)
+
+
+def release_all(*, project: Project, user: User) -> None:
+    """Free everything she holds, for she is no member any more. What she judged stays."""
+    held = Assignment.objects.filter(annotator__project=project, annotator__user=user, state__in=HELD)
+    for assignment in held.order_by("item_id"):
+        take_back(assignment=assignment)
 
 
 def _add_chunk(campaign: Campaign, chunk: list[ItemSpec]) -> list[int]:

@@ -10,7 +10,8 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.annotation.kinds import KINDS, Judgement
 from apps.annotation.models import Assignment, Campaign, Item, Submission
-from apps.annotation.services import queue
+from apps.annotation.selectors import shown_of
+from apps.annotation.services import gold, queue
 from apps.core.errors import Conflict, DomainError, Forbidden
 
 State = Assignment.State
@@ -35,7 +36,7 @@ def submit_judgement(
             raise Conflict("This form was already used for another item; open the page anew.")
         return known
     campaign = assignment.item.campaign
-    _check(campaign, judgements)
+    _check(assignment, judgements)
     last = assignment.submissions.order_by("-revision").first()
     submission = Submission.objects.create(
         assignment=assignment,
@@ -55,6 +56,8 @@ def submit_judgement(
     if submission.active_seconds is not None:
         assignment.active_seconds = max(assignment.active_seconds, submission.active_seconds)
     assignment.save()
+    if assignment.item.purpose == Item.Purpose.GOLD and not assignment.is_adjudication:
+        gold.check_gold(campaign, assignment.annotator)
     return submission
 
 
@@ -110,8 +113,10 @@ def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: Use
         return assignment
     if assignment.state == State.SUBMITTED:
         raise Conflict("This item is already judged; edit the judgement instead.")
-    if assignment.state == State.LEASED:
-        Item.objects.filter(pk=assignment.item_id).update(taken=F("taken") - 1)
+    if assignment.is_adjudication:
+        raise Conflict("An adjudication is not left to others; leave the page, and it stays in the queue.")
+    if assignment.state in (State.LEASED, State.GIVEN):
+        queue.hold(assignment.item_id, -1)
     assignment.state, assignment.leased_until, assignment.reason = state, None, reason.strip()[:2000]
     assignment.finished_at = timezone.now()
     assignment.save(update_fields=["state", "leased_until", "reason", "finished_at"])
@@ -133,16 +138,22 @@ def _locked(assignment: Assignment, by: User) -> Assignment:
 def _count(assignment: Assignment) -> bool:
     """Count a submission on the item; False where the lease is gone and the item wants no more."""
     item = assignment.item
-    lease_is_gone = assignment.state != State.LEASED
+    if assignment.is_adjudication or item.purpose != Item.Purpose.WORK:
+        return True
+    lease_is_gone = assignment.state not in (State.LEASED, State.GIVEN)
     if lease_is_gone and item.taken >= item.wanted:
         return False
     Item.objects.filter(pk=item.pk).update(taken=F("taken") + int(lease_is_gone), done=F("done") + 1)
     return True
 
 
-def _check(campaign: Campaign, judgements: Sequence[Judgement]) -> None:
+def _check(assignment: Assignment, judgements: Sequence[Judgement]) -> None:
+    campaign, shown = assignment.item.campaign, shown_of(assignment)
     for name in campaign.kinds:
-        KINDS[name].check(judgements, alone=len(campaign.kinds) == 1)
+        KINDS[name].check(judgements, shown, len(campaign.kinds) == 1)
+    slots = [row.slot for row in judgements if row.asked is not None]
+    if len(set(slots)) < len(slots):
+        raise DomainError("One question is answered twice; say one thing.")
     allowed = tuple(KINDS[name].model for name in campaign.kinds)
     stranger = next((row for row in judgements if not isinstance(row, allowed)), None)
     if stranger is not None:

@@ -1,9 +1,11 @@
 """Campaigns: what there is, making and changing them, how far they are."""
 
+import csv
 from typing import Any
 
 from django.contrib import messages
 from django.db import transaction
+from django.db.models import Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -11,14 +13,29 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
+from apps.accounts.services import record_audit
 from apps.annotation import selectors, services
-from apps.annotation.forms import CampaignForm, PairForm
+from apps.annotation.feedback.exports import spreadsheet_cell
+from apps.annotation.forms import CampaignForm, ItemsForm
 from apps.annotation.kinds import KINDS
-from apps.annotation.models import Campaign
-from apps.core.errors import DomainError
+from apps.annotation.models import Assignment, Campaign
+from apps.annotation.quality import pilot_of
+from apps.annotation.views import page
+from apps.annotation.views.items import member_annotator
+from apps.core.errors import DomainError, NotFound
 
-MOVES = {"open": services.open_campaign, "pause": services.pause_campaign, "close": services.close_campaign}
-SAID = {"open": "is open: annotators can go on.", "pause": "is paused.", "close": "is closed."}
+MOVES = {
+    "open": services.open_campaign,
+    "pause": services.pause_campaign,
+    "close": services.close_campaign,
+    "archive": services.archive_campaign,
+}
+SAID = {
+    "open": "is open: annotators can go on.",
+    "pause": "is paused.",
+    "close": "is closed.",
+    "archive": "is archived: closed, and out of the lists. Nothing of it is lost.",
+}
 
 
 def _is_researcher(request: ProjectRequest) -> bool:
@@ -32,9 +49,21 @@ def campaign_list(request: ProjectRequest, project: Project) -> HttpResponse:
         annotator = services.annotator_for(project=project, user=request.user)
         context: dict[str, Any] = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
         return render(request, "annotation/my_campaigns.html", context)
-    campaigns = project.campaigns.order_by("-created_at", "-pk")
-    rows = [(campaign, selectors.progress_of(campaign)) for campaign in campaigns]
-    return render(request, "annotation/campaign_list.html", {"project": project, "rows": rows})
+    archived, all_of_them = Q(state=Campaign.State.ARCHIVED), project.campaigns.order_by("-created_at", "-pk")
+    is_archive = "archived" in request.GET
+    campaigns = all_of_them.filter(archived if is_archive else ~archived)
+    context = {
+        "project": project,
+        "rows": [(one, selectors.progress_of(one), kinds_of(one)) for one in campaigns],
+        "is_archive": is_archive,
+        "archived": all_of_them.filter(archived).count(),
+    }
+    return render(request, "annotation/campaign_list.html", context)
+
+
+def kinds_of(campaign: Campaign) -> str:
+    """What it asks for, in words."""
+    return ", ".join(KINDS[name].label.lower() for name in campaign.kinds)
 
 
 @require_safe
@@ -56,32 +85,73 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
 def campaign_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     campaign = selectors.campaign_in(project, pk)
     return render(
-        request, "annotation/campaign_detail.html", _detail(project, campaign, PairForm(project=project))
+        request, "annotation/campaign_detail.html", _detail(project, campaign, ItemsForm(project=project))
     )
 
 
-def _detail(project: Project, campaign: Campaign, form: PairForm) -> dict[str, Any]:
+def _detail(project: Project, campaign: Campaign, form: ItemsForm) -> dict[str, Any]:
     return {
         "project": project,
         "campaign": campaign,
         "progress": selectors.progress_of(campaign),
         "people": selectors.people_of(campaign),
         "flagged": selectors.flagged_in(campaign)[:50],
-        "pair_form": form,
+        "paused": selectors.paused_in(campaign),
+        "kinds": kinds_of(campaign),
+        "pilot": pilot_of(campaign) if campaign.in_pilot else None,
+        "known": selectors.known_answers(campaign),
+        "members": project.memberships.select_related("user").order_by("user__email"),
+        "items_form": form,
     }
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def campaign_preview(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """The work page of one item as an annotator sees it. Nobody holds the item, and nothing is saved."""
+    campaign = selectors.campaign_in(project, pk)
+    item = campaign.items.select_related("task").order_by("random_key", "pk").first()
+    if item is None:
+        raise NotFound("The campaign has no items yet; add some, then look at them.")
+    item.campaign = campaign
+    nobody = services.annotator_for(project=project, user=request.user)
+    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LEASED)
+    context = page.frame(campaign, nobody) | page.item(request, shown, fields={}, everything=True)
+    return render(request, "annotation/work.html", context | {"is_preview": True, "previous": None})
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def campaign_people(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Counts and active time of everybody, as a table to pay by."""
+    campaign = selectors.campaign_in(project, pk)
+    response = HttpResponse(content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = (
+        f'attachment; filename="{project.slug}-campaign-{campaign.pk}-people.csv"'
+    )
+    table = csv.writer(response)
+    table.writerow(["annotator", "judged", "skipped", "flagged", "active_minutes"])
+    for person in selectors.people_of(campaign):
+        minutes = round((person.seconds or 0) / 60, 2)  # type: ignore[attr-defined]
+        counts = (person.submitted, person.skipped, person.flagged)  # type: ignore[attr-defined]
+        table.writerow([spreadsheet_cell(person.name), *counts, minutes])
+    record_audit(project=project, actor=request.user, verb="people.exported", target=campaign.name)
+    return response
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def campaign_create(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = CampaignForm(request.POST or None, instance=Campaign(project=project, kinds=list(KINDS)))
-    pair_form = PairForm(request.POST or None, project=project)
-    context: dict[str, Any] = {"project": project, "form": form, "pair_form": pair_form}
-    if request.method == "POST" and pair_form.is_valid() and "preview" in request.POST:
-        context["preview"] = services.count_pairs(project=project, **pair_form.options)
-    elif request.method == "POST" and form.is_valid() and pair_form.is_valid():
+    form = CampaignForm(
+        request.POST or None, instance=Campaign(project=project, kinds=["pairwise", "comment"])
+    )
+    items_form = ItemsForm(request.POST or None, project=project)
+    context: dict[str, Any] = {"project": project, "form": form, "items_form": items_form}
+    if request.method == "POST" and items_form.is_valid() and "preview" in request.POST:
+        context["preview"] = services.count_items(project=project, choice=items_form.choice)
+    elif request.method == "POST" and form.is_valid() and items_form.is_valid():
         try:
-            campaign = _create(request, project, form, pair_form)
+            campaign = _create(request, project, form, items_form)
         except DomainError as error:
             form.add_error(_field(error, form), error.message)
         else:
@@ -92,16 +162,16 @@ def campaign_create(request: ProjectRequest, project: Project) -> HttpResponse:
 
 
 def _has_errors(context: dict[str, Any]) -> bool:
-    forms = (context["form"], context["pair_form"])
+    forms = (context["form"], context["items_form"])
     return "preview" not in context and any(form.is_bound and form.errors for form in forms)
 
 
 @transaction.atomic
-def _create(request: ProjectRequest, project: Project, form: CampaignForm, pair_form: PairForm) -> Campaign:
+def _create(request: ProjectRequest, project: Project, form: CampaignForm, items_form: ItemsForm) -> Campaign:
     campaign = services.create_campaign(project=project, by=request.user, **form.cleaned_data)
-    if pair_form.cleaned_data["per_task"]:
-        added = services.build_pairs(campaign=campaign, **pair_form.options)
-        messages.success(request, f"{campaign.name} is open with {added.created} pairs.")
+    if items_form.cleaned_data["per_task"]:
+        added = services.build_items(campaign=campaign, choice=items_form.choice)
+        messages.success(request, f"{campaign.name} is open with {added.created} items.")
     return campaign
 
 
@@ -112,13 +182,13 @@ def _field(error: DomainError, form: CampaignForm) -> str | None:
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def pair_preview(request: ProjectRequest, project: Project) -> HttpResponse:
-    """How many pairs the options choose, as a fragment."""
-    form = PairForm(request.GET, project=project)
-    context: dict[str, Any] = {"pair_form": form}
+def item_preview(request: ProjectRequest, project: Project) -> HttpResponse:
+    """How many items the options choose, as a fragment."""
+    form = ItemsForm(request.GET, project=project)
+    context: dict[str, Any] = {"items_form": form}
     if form.is_valid() and form.cleaned_data["per_task"]:
-        context["preview"] = services.count_pairs(project=project, **form.options)
-    return render(request, "annotation/_pair_preview.html", context)
+        context["preview"] = services.count_items(project=project, choice=form.choice)
+    return render(request, "annotation/_item_preview.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -140,16 +210,16 @@ def campaign_update(request: ProjectRequest, project: Project, pk: int) -> HttpR
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def campaign_pairs(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Add more pairs to a campaign."""
+def campaign_items(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Add more items to a campaign."""
     campaign = selectors.campaign_in(project, pk)
-    form = PairForm(request.POST, project=project)
+    form = ItemsForm(request.POST, project=project)
     if not form.is_valid():
         return render(
             request, "annotation/campaign_detail.html", _detail(project, campaign, form), status=422
         )
-    added = services.build_pairs(campaign=campaign, **form.options)
-    messages.success(request, f"{added.created} pairs added; {added.duplicates} were there already.")
+    added = services.build_items(campaign=campaign, choice=form.choice)
+    messages.success(request, f"{added.created} items added; {added.duplicates} were there already.")
     return redirect("annotation:campaign-detail", project.slug, campaign.pk)
 
 
@@ -163,3 +233,55 @@ def campaign_state(request: ProjectRequest, project: Project, pk: int) -> HttpRe
     MOVES[move](campaign=campaign)
     messages.success(request, f"{campaign.name} {SAID[move]}")
     return redirect("annotation:campaign-detail", project.slug, campaign.pk)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def campaign_pilot(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Begin a pilot of so many items, or end it and go on with everything."""
+    campaign = selectors.campaign_in(project, pk)
+    if "end" in request.POST:
+        services.end_pilot(campaign=campaign)
+        messages.success(request, "The pilot is over: everything is handed out.")
+    else:
+        items = services.start_pilot(campaign=campaign, items=_number(request, "items"))
+        messages.success(
+            request, f"Only {items} item{'' if items == 1 else 's'} are handed out until you go on."
+        )
+    return redirect("annotation:campaign-detail", project.slug, pk)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def campaign_give(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Keep the next so many items for one annotator."""
+    campaign = selectors.campaign_in(project, pk)
+    annotator = member_annotator(request, project)
+    wanted = services.open_items(campaign, annotator).select_related("campaign")[: _number(request, "items")]
+    given = services.give_items(annotator=annotator, items=list(wanted))
+    messages.success(
+        request, f"{annotator} gets {given} item{'' if given == 1 else 's'} before anything else."
+    )
+    return redirect("annotation:campaign-detail", project.slug, pk)
+
+
+def _number(request: ProjectRequest, name: str) -> int:
+    raw = request.POST.get(name, "")
+    if not raw.isdecimal() or not 1 <= int(raw[:9]) <= 1000:
+        raise DomainError(f"Say how many {name}: a number from 1 to 1000.", pointer=f"/{name}")
+    return int(raw)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def campaign_resume(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Let an annotator go on who was paused for her answers to gold."""
+    campaign = selectors.campaign_in(project, pk)
+    raw = request.POST.get("annotator", "")
+    rows = project.annotators.all()
+    annotator = rows.filter(pk=raw).first() if raw.isdecimal() and len(raw) < 19 else None
+    if annotator is None:
+        raise NotFound("There is no such annotator in this project.")
+    services.let_go_on(campaign=campaign, annotator=annotator, by=request.user)
+    messages.success(request, f"{annotator} can go on.")
+    return redirect("annotation:campaign-detail", project.slug, pk)

@@ -33,20 +33,17 @@ def history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
         "project": project,
         "campaign": campaign,
         "mine": selectors.my_campaign(campaign, annotator),
-        "rows": [(assignment, _said(assignment)) for assignment in finished],
+        "rows": [_row(assignment) for assignment in finished],
     }
     return render(request, "annotation/history.html", context)
 
 
-def _said(assignment: Assignment) -> dict[str, object]:
-    """The newest revision in the words of the sides as shown."""
-    shown, last = selectors.shown_of(assignment), selectors.last_submission(assignment)
+def _row(assignment: Assignment) -> dict[str, object]:
+    """The newest revision, in the words of the sides as shown."""
+    last = selectors.last_submission(assignment)
     if last is None:
-        return {}
-    choice = KINDS["pairwise"].fields(KINDS["pairwise"].of(last), shown).get("choice", "")
-    return {
-        "choice": choice,
-        "comments": KINDS["comment"].of(last),
-        "revision": last.revision,
-        "aside": last.aside,
-    }
+        return {"assignment": assignment}
+    shown = selectors.shown_of(assignment)
+    kinds = [KINDS[name] for name in assignment.item.campaign.kinds]
+    said = [(kind, words) for kind in kinds if (words := kind.words(kind.of(last), shown))]
+    return {"assignment": assignment, "said": said, "last": last}

@@ -3,73 +3,96 @@
 import math
 import re
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
 from apps.annotation import selectors
 from apps.annotation.alignment import Alignment, Row
-from apps.annotation.kinds import KINDS, Shown
+from apps.annotation.kinds import KINDS, SIDES, Feedback, Shown
+from apps.annotation.kinds.base import LETTERS, Fields
+from apps.annotation.kinds.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.core.errors import DomainError
 from apps.trajectories.cards import StepCard
 from apps.trajectories.selectors import step_cards
 
 ROWS = 20  # rows brought at a time
-LETTERS = ("A", "B")
-SIDES = ("left", "right")
-_FIELDS = re.compile(r"choice|comment-\d{1,4}-(text|on|from|to|sign|quote)")
+_OF_ONE = re.compile(r"step-(?:left|right)-(\d+)(-correction)?")
+MOST_FIELDS = 5000  # that say something
 _NUMBER = re.compile(r"comment-(\d{1,4})-")
 SKIP_REASONS = ("I do not know enough about this", "The two are the same to me", "Too long", "Cannot be read")
 FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or private content")
 
 
-def frame(campaign: Campaign, annotator: Annotator) -> dict[str, Any]:
+def frame(campaign: Campaign, annotator: Annotator, *, adjudicates: bool = False) -> dict[str, Any]:
     return {
         "project": campaign.project,
         "campaign": campaign,
         "mine": selectors.my_campaign(campaign, annotator),
-        "previous": selectors.history_of(annotator, campaign).first(),
+        "previous": selectors.history_of(annotator, campaign, adjudications=adjudicates).first(),
     }
+
+
+def around(assignment: Assignment) -> dict[str, Any]:
+    """`frame` of an item that is there already."""
+    return frame(assignment.item.campaign, assignment.annotator, adjudicates=assignment.is_adjudication)
 
 
 def item(
-    request: HttpRequest, assignment: Assignment, *, fields: dict[str, str] | None = None
+    request: HttpRequest, assignment: Assignment, *, fields: Fields | None = None, everything: bool = False
 ) -> dict[str, Any]:
     """fields: what was just posted; without it the draft, or what was said last."""
     shown = selectors.shown_of(assignment)
-    fields = selectors.fields_of(assignment, shown) if fields is None else fields
     alignment = selectors.alignment_of(shown)
-    everything = "all" in request.GET
-    sides = [_side(shown, side) for side in range(len(shown.trajectories))]
+    fields = selectors.fields_of(assignment, shown) if fields is None else fields
+    fields = _shared_marks(fields, shown, alignment)
+    everything = everything or "all" in request.GET
+    kinds = [KINDS[name] for name in assignment.item.campaign.kinds]
+    prefix = _prefix(shown, alignment, fields) if everything else None
+    rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields)
     return {
         "assignment": assignment,
         "task": assignment.item.task,
-        "sides": sides,
+        "sides": [_side(shown, side) for side in range(len(shown.trajectories))],
         "alignment": alignment,
         "everything": everything,
         "idempotency_key": uuid.uuid4(),
-        "choice": fields.get("choice", ""),
+        "kinds": kinds,
+        "asked": [{"kind": kind, "questions": kind.questions(fields, shown)} for kind in kinds],
         "comments": _comments(fields, blank="comment" in request.GET),
-        "kinds": [KINDS[name] for name in assignment.item.campaign.kinds],
+        "criteria": shown.criteria,
+        "marking": _marking(kinds, shown),
+        "held": _held(fields, prefix, rows["rows"]),
         "skip": leaving("skip"),
         "flag": leaving("flag"),
-        "prefix_cards": step_cards(shown.on_side(0).pk, 0, alignment.prefix) if everything else None,
-        **_rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS),
+        "others": selectors.said_of(assignment.item, shown) if assignment.is_adjudication else [],
+        "prefix": prefix,
+        **rows,
     }
 
 
+def _marking(kinds: Sequence[Feedback], shown: Shown) -> str:
+    """How steps are marked: by `labels`, by the `first` error, or not at all."""
+    if STEP not in kinds:
+        return ""
+    return "first" if asks_first_error(shown) else "labels"
+
+
 def more(assignment: Assignment, start: str) -> dict[str, Any]:
-    """The rows from `start` on, or, by the word `prefix`, the steps both begin with."""
+    """The rows from `start` on, or, by the word `prefix`, the steps all begin with."""
     shown = selectors.shown_of(assignment)
     alignment = selectors.alignment_of(shown)
-    context: dict[str, Any] = {"campaign": assignment.item.campaign}
+    fields = _shared_marks(selectors.fields_of(assignment, shown), shown, alignment)
+    campaign = assignment.item.campaign
+    kinds = [KINDS[name] for name in campaign.kinds]
+    context: dict[str, Any] = {"campaign": campaign, "marking": _marking(kinds, shown)}
     if start == "prefix":
-        cards = step_cards(shown.on_side(0).pk, 0, alignment.prefix)
-        return context | {"prefix_cards": cards, "trajectory": shown.on_side(0)}
+        return context | {"prefix": _prefix(shown, alignment, fields), "trajectory": shown.on_side(0)}
     if not start.isdecimal() or len(start) > 9:
         raise DomainError(f"start is {start!r}; it must be the number of a row.")
-    return context | _rows(shown, alignment, int(start), int(start) + ROWS)
+    return context | _rows(shown, alignment, int(start), int(start) + ROWS, fields)
 
 
 def leaving(how: str) -> dict[str, Any]:
@@ -89,12 +112,17 @@ def leaving(how: str) -> dict[str, Any]:
     }
 
 
-def posted(data: QueryDict) -> dict[str, str]:
+def posted(data: QueryDict, campaign: Campaign) -> dict[str, str]:
     """The fields of a judgement in a posted form, newlines as the database keeps them."""
-    said = {name: str(value).replace("\r\n", "\n") for name, value in data.items() if _FIELDS.fullmatch(name)}
-    if len(said) > 1000:
-        raise DomainError("One judgement holds at most 100 comments.")
-    return {name: value.replace("\0", "\ufffd") for name, value in said.items()}
+    names = [KINDS[name].names for name in campaign.kinds]
+    said = {
+        name: str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
+        for name, value in data.items()
+        if value and any(one.fullmatch(name) for one in names)
+    }
+    if len(said) > MOST_FIELDS:
+        raise DomainError(f"One judgement holds at most {MOST_FIELDS} answers.")
+    return said
 
 
 def seconds(data: QueryDict) -> float | None:
@@ -107,7 +135,7 @@ def seconds(data: QueryDict) -> float | None:
     return value if value is None or math.isfinite(value) else None
 
 
-def _rows(shown: Shown, alignment: Alignment, start: int, stop: int) -> dict[str, Any]:
+def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fields) -> dict[str, Any]:
     wanted = alignment.rows[start:stop]
     cards = [_cards(shown, side, wanted) for side in range(len(shown.trajectories))]
     rows = [
@@ -115,8 +143,8 @@ def _rows(shown: Shown, alignment: Alignment, start: int, stop: int) -> dict[str
             "number": start + place,
             "differs": row.differs and len(cards) > 1,
             "cells": [
-                _side(shown, side) | {"card": by_index.get(at)}
-                for side, (by_index, at) in enumerate(zip(cards, (row.left, row.right), strict=False))
+                _side(shown, side) | _cell(by_index.get(at), SIDES[side], shown, fields)
+                for side, (by_index, at) in enumerate(zip(cards, row.cells, strict=True))
             ],
         }
         for place, row in enumerate(wanted)
@@ -134,11 +162,58 @@ def _side(shown: Shown, side: int) -> dict[str, Any]:
 
 
 def _cards(shown: Shown, side: int, rows: tuple[Row, ...]) -> dict[int | None, StepCard]:
-    indices = [at for row in rows if (at := row.left if side == 0 else row.right) is not None]
+    indices = [at for row in rows if (at := row.cells[side]) is not None]
     if not indices:
         return {}
     found = step_cards(shown.on_side(side).pk, min(indices), max(indices) + 1)
     return {card.index: card for card in found}
+
+
+def _prefix(shown: Shown, alignment: Alignment, fields: Fields) -> list[dict[str, Any]]:
+    """The steps all runs begin with, shown once: what is marked there is said of all of them."""
+    cards = step_cards(shown.on_side(0).pk, 0, alignment.prefix)
+    return [_cell(card, BOTH, shown, fields) for card in cards]
+
+
+def _cell(card: StepCard | None, side: str, shown: Shown, fields: Fields) -> dict[str, Any]:
+    """A card, and for an agent's step what is marked on it."""
+    if card is None or card.agent_step is None:
+        return {"card": card}
+    name = f"step-{side}-{card.agent_step}"
+    correction = fields.get(f"{name}-correction", "")
+    return {
+        "card": card,
+        "mark": {"name": name, "value": fields.get(name, ""), "correction": correction}
+        | {"first": f"first-{side}", "is_first": fields.get(f"first-{side}") == str(card.agent_step)},
+    }
+
+
+def _shared_marks(fields: Fields, shown: Shown, alignment: Alignment) -> dict[str, str]:
+    """Marks of either run on a step that both begin with, under the name they have where it is shown once."""
+    if len(shown.trajectories) != 2 or not alignment.prefix:
+        return dict(fields)
+    count = shown.on_side(0).steps.filter(index__lt=alignment.prefix, agent_step__isnull=False).count()
+    out: dict[str, str] = {}
+    for name, value in fields.items():
+        if (match := _OF_ONE.fullmatch(name)) and int(match[1]) < count:
+            name = f"step-{BOTH}-{match[1]}{match[2] or ''}"
+        elif name in ("first-left", "first-right") and value.isdecimal() and int(value) < count:
+            name = f"first-{BOTH}"
+        out[name] = value
+    return out
+
+
+def _held(fields: Fields, prefix: list[dict[str, Any]] | None, rows: list[dict[str, Any]]) -> dict[str, str]:
+    """Marks on steps that are not on the page yet: kept as hidden fields, before the ones that are."""
+    cells = [*(prefix or ()), *(cell for row in rows for cell in row["cells"])]
+    marks = [cell["mark"] for cell in cells if cell.get("mark")]
+    there = {name for mark in marks for name in (mark["name"], f"{mark['name']}-correction")}
+    there |= {mark["first"] for mark in marks if mark["is_first"]}
+    return {
+        name: value
+        for name, value in fields.items()
+        if name not in there and value != NONE and STEP.names.fullmatch(name)
+    }
 
 
 def _comments(fields: dict[str, str], *, blank: bool) -> list[dict[str, Any]]:

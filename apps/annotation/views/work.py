@@ -3,19 +3,23 @@
 import uuid
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django_htmx.http import trigger_client_event
 
 from apps.accounts.access import ProjectRequest, project_view
-from apps.accounts.models import Project
+from apps.accounts.models import Project, Role
 from apps.annotation import selectors, services
+from apps.annotation.gold import expected_of, is_as_expected
 from apps.annotation.kinds import KINDS, Judgement, Shown
-from apps.annotation.models import Assignment, Campaign
+from apps.annotation.models import Assignment, Campaign, Item
 from apps.annotation.views import page
 from apps.core.errors import DomainError, NotFound
 
+MORE = {"comment": "comment=1#comments", "all": "all=1"}
 LEAVE = {"skip": services.skip_assignment, "flag": services.flag_assignment}
 
 
@@ -29,7 +33,8 @@ def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 def _next(request: ProjectRequest, campaign: Campaign) -> HttpResponse:
     annotator = services.annotator_for(project=campaign.project, user=request.user)
     assignment = None
-    if campaign.state == Campaign.State.OPEN:
+    is_open = campaign.state == Campaign.State.OPEN and not campaign.is_over
+    if is_open and selectors.pause_of(campaign, annotator) is None:
         assignment = services.lease_next(campaign=campaign, annotator=annotator)
     context = page.frame(campaign, annotator)
     if assignment is not None:
@@ -43,8 +48,29 @@ def _next(request: ProjectRequest, campaign: Campaign) -> HttpResponse:
 def assignment_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """One's own item again: to go on, or to change what was said."""
     assignment = _mine(request, project, pk)
-    context = page.frame(assignment.item.campaign, assignment.annotator) | page.item(request, assignment)
+    context = page.around(assignment) | page.item(request, assignment)
     return render(request, "annotation/work.html", context | {"is_again": True})
+
+
+@require_safe
+@project_view()
+def answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """After practice: what was said, what is right, and why."""
+    assignment = _mine(request, project, pk)
+    last = selectors.last_submission(assignment)
+    right = expected_of(assignment.item)
+    if assignment.item.purpose != Item.Purpose.PRACTICE or last is None or right is None:
+        return redirect(
+            "annotation:assignment-detail", project.slug, pk
+        )  # it is practice no more, or not done
+    shown = selectors.shown_of(assignment)
+    context = {
+        "assignment": assignment,
+        "said": selectors.in_words(last, shown),
+        "right": selectors.in_words(right, shown),
+        "is_right": is_as_expected(last, right),
+    }
+    return render(request, "annotation/practice_answer.html", page.around(assignment) | context)
 
 
 @require_safe
@@ -60,12 +86,10 @@ def rows(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 @project_view()
 def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     assignment = _mine(request, project, pk)
-    shown, fields = selectors.shown_of(assignment), page.posted(request.POST)
-    if request.POST.get("action") == "comment":  # another comment, without a script
+    shown, fields = selectors.shown_of(assignment), page.posted(request.POST, assignment.item.campaign)
+    if (more := request.POST.get("action", "")) in MORE:  # without a script: the page again, with more on it
         _save_draft(request, assignment, fields)
-        return redirect(
-            f"{reverse('annotation:assignment-detail', args=[project.slug, pk])}?comment=1#comments"
-        )
+        return redirect(f"{reverse('annotation:assignment-detail', args=[project.slug, pk])}?{MORE[more]}")
     try:
         submission = services.submit_judgement(
             assignment=assignment,
@@ -77,27 +101,40 @@ def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     except DomainError as error:
         if request.htmx:  # type: ignore[attr-defined]
             raise
-        context = page.frame(assignment.item.campaign, assignment.annotator)
-        context |= page.item(request, assignment, fields=fields) | {"error": error}
+        context = page.around(assignment) | page.item(request, assignment, fields=fields) | {"error": error}
         return render(request, "annotation/work.html", context, status=error.status)
-    return _after(
-        request, assignment, "Kept aside: the item had enough judgements." if submission.aside else "Saved."
-    )
+    if submission.aside:
+        return _after(request, assignment, "Kept aside: the item had enough judgements by now.", is_news=True)
+    return _after(request, assignment, "Saved.")
 
 
 def _judgements(assignment: Assignment, fields: dict[str, str], shown: Shown) -> list[Judgement]:
     return [row for name in assignment.item.campaign.kinds for row in KINDS[name].parse(fields, shown)]
 
 
-def _after(request: ProjectRequest, assignment: Assignment, words: str) -> HttpResponse:
-    """On to the next item. After an edit the page is another one, so the browser goes there itself."""
+def _after(
+    request: ProjectRequest, assignment: Assignment, words: str, *, is_news: bool = False
+) -> HttpResponse:
+    """On to the next item. After an edit the page is another one, so the browser goes there itself.
+
+    is_news: words that are said even where the next item shows that all went as expected.
+    """
     campaign = assignment.item.campaign
+    if assignment.is_adjudication or (
+        assignment.item.purpose == Item.Purpose.PRACTICE and assignment.submissions.exists()
+    ):
+        name = "adjudicate-next" if assignment.is_adjudication else "assignment-answer"
+        after = campaign.pk if assignment.is_adjudication else assignment.pk
+        return _go_to(request, reverse(f"annotation:{name}", args=[campaign.project.slug, after]))
     if request.htmx and "again" not in request.POST:  # type: ignore[attr-defined]
         response = _next(request, campaign)
         response["HX-Trigger-After-Settle"] = "work:next"
-        return response
+        return trigger_client_event(response, "toast", {"words": words}) if is_news else response
     messages.success(request, words)
-    url = reverse("annotation:work", args=[campaign.project.slug, campaign.pk])
+    return _go_to(request, reverse("annotation:work", args=[campaign.project.slug, campaign.pk]))
+
+
+def _go_to(request: ProjectRequest, url: str) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         return HttpResponse(headers={"HX-Redirect": url})
     return redirect(url)
@@ -107,7 +144,9 @@ def _after(request: ProjectRequest, assignment: Assignment, words: str) -> HttpR
 @project_view()
 def draft(request: ProjectRequest, project: Project, pk: int) -> JsonResponse:
     """Autosave. Answers whether the item is still held."""
-    assignment = _save_draft(request, _mine(request, project, pk), page.posted(request.POST))
+    assignment = _mine(request, project, pk)
+    fields = page.posted(request.POST, assignment.item.campaign)
+    assignment = _save_draft(request, assignment, fields)
     return JsonResponse({"saved": True, "held": not assignment.is_late})
 
 
@@ -138,7 +177,10 @@ def leave(request: ProjectRequest, project: Project, pk: int, how: str) -> HttpR
 
 def _mine(request: ProjectRequest, project: Project, pk: int) -> Assignment:
     annotator = services.annotator_for(project=project, user=request.user)
-    return selectors.assignment_of(annotator, pk)
+    assignment = selectors.assignment_of(annotator, pk)
+    if assignment.is_adjudication and not Role(request.membership.role).includes(Role.REVIEWER):
+        raise PermissionDenied("Only reviewers adjudicate.")
+    return assignment
 
 
 def _key(request: ProjectRequest) -> uuid.UUID:

@@ -8,15 +8,26 @@ from collections.abc import Callable, Iterator
 from django.http import StreamingHttpResponse
 
 from apps.core.errors import DomainError
-from apps.datasets.exports import lines, trl
+from apps.datasets.exports import lines, openrlhf, rewardbench, trl, trl_stepwise, trl_unpaired
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS
 
 Export = Callable[[Snapshot, str | None], Iterator[str]]
 
-EXPORTS: dict[str, Export] = {"jsonl": lines.export, "trl": trl.export}
+EXPORTS: dict[str, Export] = {
+    "jsonl": lines.export,
+    "trl": trl.export,
+    "trl-unpaired": trl_unpaired.export,
+    "trl-stepwise": trl_stepwise.export,
+    "openrlhf": openrlhf.export,
+    "rewardbench": rewardbench.export,
+}
 DESCRIPTIONS = {
     "trl": "preferences as TRL reads them: explicit prompt, conversational, with margins",
+    "trl-unpaired": "single runs, good or not, as TRL's KTO trainer reads them: ratings and unpaired preferences",
+    "trl-stepwise": "steps, right or not, as TRL describes stepwise supervision: step labels",
+    "openrlhf": "preferences as OpenRLHF's reward trainer reads them: whole conversations",
+    "rewardbench": "preferences as texts, as RewardBench reads a test set",
     "jsonl": "every record as it was frozen",
 }
 

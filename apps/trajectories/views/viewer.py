@@ -55,9 +55,14 @@ def attachment_detail(request: ProjectRequest, project: Project, sha256: str) ->
     attachment = Attachment.objects.filter(project=project, sha256=sha256).first()
     if attachment is None:
         raise NotFound("There is no such attachment in this project.")
+    name = attachments.file_name(project.pk, sha256)
+    if not storages["artifacts"].exists(name):
+        raise NotFound(
+            "The file of this attachment is missing from the artifact store; `doctor` looks at the store."
+        )
     is_picture = attachment.media_type in attachments.RASTER
     response = FileResponse(
-        storages["artifacts"].open(attachments.file_name(project.pk, sha256)),
+        storages["artifacts"].open(name),
         as_attachment=not is_picture,
         filename=sha256[:16],
         content_type=attachment.media_type if is_picture else "application/octet-stream",

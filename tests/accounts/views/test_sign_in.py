@@ -1,8 +1,17 @@
-"""Logging in by e-mail, in any case; out by POST; a new password."""
+"""Logging in by e-mail, in any case; out by POST; a new password; and what stops somebody who guesses."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
+import pytest
 from django.contrib.auth import get_user
+from django.contrib.sessions.models import Session
+from django.db import OperationalError
+from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
@@ -57,3 +66,91 @@ def test_a_form_without_its_token_is_told_so(owner: User) -> None:
     answer = client.post(reverse("accounts:login"), {"username": owner.email, "password": PASSWORD})
     assert answer.status_code == 403
     assert "This form is too old" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(User, id="while it logs in"),  # last_login, after a new token was made
+        pytest.param(Session, id="after it logged in"),  # what Django would answer with 400
+    ],
+)
+def test_a_form_that_met_an_outage_can_be_sent_again(
+    owner: User, monkeypatch: pytest.MonkeyPatch, model: type[Model]
+) -> None:
+    client = Client(enforce_csrf_checks=True, raise_request_exception=False)
+    page = client.get(reverse("accounts:login")).content.decode()
+    token = page.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+    form = {"username": owner.email, "password": PASSWORD, "csrfmiddlewaretoken": token}
+    save = model.save
+
+    def away(self: Model, *arguments: Any, **named: Any) -> None:
+        if not named.get("force_insert"):
+            raise OperationalError("the connection is lost")
+        save(self, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "save", away)
+        assert client.post(reverse("accounts:login"), form).status_code == 503
+    assert client.post(reverse("accounts:login"), form).status_code == 302
+
+
+def test_who_was_logged_out_meanwhile_is_told_so(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(User, "save", lambda *_, **__: Session.objects.all().delete())
+    answer = Client().post(reverse("accounts:login"), {"username": owner.email, "password": PASSWORD})
+    assert answer.status_code == 400
+    assert "You were logged out in another window" in answer.content.decode()
+
+
+def _sign_in(client: Client, email: str, password: str, **extra: Any) -> int:
+    return client.post(
+        reverse("accounts:login"), {"username": email, "password": password}, **extra
+    ).status_code
+
+
+def test_guessing_is_stopped_in_words_for_that_name_and_address_only(
+    client: Client, rose: User, ann: User, settings: Any
+) -> None:
+    settings.AXES_FAILURE_LIMIT = 3
+    assert [_sign_in(client, rose.email, f"guess {number}") for number in range(4)] == [200, 200, 429, 429]
+    answer = client.post(reverse("accounts:login"), {"username": rose.email, "password": PASSWORD})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "900")
+    assert "The password was wrong too often. Try again in 15 minutes" in answer.content.decode()
+    assert _sign_in(client, rose.email, PASSWORD, REMOTE_ADDR="192.0.2.7") == 302
+    assert _sign_in(Client(), ann.email, PASSWORD) == 302
+
+
+def test_after_the_pause_it_opens_again(client: Client, rose: User, settings: Any) -> None:
+    settings.AXES_FAILURE_LIMIT = 2
+    assert [_sign_in(client, rose.email, "guess") for _ in range(2)] == [200, 429]
+    settings.AXES_COOLOFF_TIME = timedelta(0)
+    assert _sign_in(client, rose.email, PASSWORD) == 302
+
+
+def test_one_slip_is_forgotten_with_the_right_password(client: Client, rose: User, settings: Any) -> None:
+    settings.AXES_FAILURE_LIMIT = 3
+    for _ in range(3):
+        assert _sign_in(client, rose.email, "slip") == 200
+        assert _sign_in(client, rose.email, PASSWORD) == 302
+        client.logout()
+
+
+@pytest.mark.parametrize(
+    ("public", "secure"), [("https://rewards.example.org", True), ("http://127.0.0.1:8000", False)]
+)
+def test_cookies_are_secure_where_the_address_is(public: str, secure: bool) -> None:
+    names = (
+        "SESSION_COOKIE_SECURE",
+        "CSRF_COOKIE_SECURE",
+        "SESSION_COOKIE_HTTPONLY",
+        "SESSION_COOKIE_SAMESITE",
+    )
+    script = f"from django.conf import settings; print(*(getattr(settings, name) for name in {names}))"
+    environment = os.environ | {
+        "TOUCHSTONE_PUBLIC_URL": public,
+        "DJANGO_SETTINGS_MODULE": "apps.config.settings",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == [str(secure), str(secure), "True", "Lax"]

@@ -73,7 +73,7 @@ def test_a_trainer_that_retries(client: Client, headers: dict[str, str]) -> None
     ("record", "pointer", "said"),
     [
         (pair("task-1", choice="c"), "/choice", "Record 2"),
-        ({"task": {"id": "t"}}, None, "expected a pair (choice), a comment (text) or an outcome"),
+        ({"task": {"id": "t"}}, None, "expected a record that has one of choice, ranks, accept"),
         ({**COMMENT, "anchor": {"steps": [0, 9]}}, "/anchor/steps", "Record 2"),
         ({**OUTCOME, "success": "yes"}, "/success", "Record 2"),
     ],

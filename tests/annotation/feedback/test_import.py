@@ -128,7 +128,7 @@ def test_one_bad_record_refuses_the_file_unless_the_good_are_kept(project, keep_
 
 
 def test_an_unknown_format_names_the_known_ones(project):
-    with pytest.raises(DomainError, match="known are pairs, comments"):
+    with pytest.raises(DomainError, match="known are pairs, rankings"):
         load(project, PAIR, format="stars")
 
 

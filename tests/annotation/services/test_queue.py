@@ -1,15 +1,17 @@
 """The queue: who gets what, and that nobody gets what another holds."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from threading import Barrier, Event
 
 import pytest
 from django.db import connection, connections, transaction
+from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.annotation import services
+from apps.annotation import selectors, services
 from apps.annotation.models import Assignment, Campaign, Item
-from apps.core.errors import Conflict
+from apps.core.errors import Conflict, DomainError
 from tests.annotation import rows
 
 
@@ -205,3 +207,32 @@ def _wait_until_somebody_waits_for_our_lock() -> None:
             if cursor.fetchone()[0]:
                 return
     raise AssertionError("nobody waited for the locked item")
+
+
+def test_one_person_is_given_no_more_than_her_share(campaign: Campaign, ann: User, ben: User) -> None:
+    for name in ("one", "two", "three"):
+        rows.pair(campaign, name)
+    services.update_campaign(campaign=campaign, most_each=2)
+    campaign.refresh_from_db()
+    held = rows.leased(campaign, ann)
+    services.skip_assignment(assignment=held, reason="too long", by=ann)  # does not count
+    for _ in range(2):
+        rows.submit(rows.leased(campaign, ann), ann)
+    assert rows.lease(campaign, ann) is None
+    mine = selectors.my_campaign(campaign, rows.annotator(campaign, ann))
+    assert (mine.left, mine.has_enough, mine.is_workable) == (0, True, False)
+    assert rows.lease(campaign, ben) is not None
+    with pytest.raises(DomainError, match="at least one"):
+        services.update_campaign(campaign=campaign, most_each=0)
+
+
+def test_nothing_is_handed_out_after_the_deadline_but_what_is_held_counts(
+    campaign: Campaign, ann: User
+) -> None:
+    rows.pair(campaign, "one")
+    held = rows.leased(campaign, ann)
+    services.update_campaign(campaign=campaign, deadline=timezone.now() - timedelta(minutes=1))
+    campaign.refresh_from_db()
+    with pytest.raises(Conflict, match="deadline"):
+        rows.lease(campaign, ann)
+    assert not rows.submit(held, ann).aside

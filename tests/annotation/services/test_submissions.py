@@ -141,7 +141,7 @@ def test_what_is_judged_cannot_be_skipped(campaign: Campaign, ann: User) -> None
     ("judgements", "message"),
     [
         ([], "Choose first"),
-        ([Preference(choice="a"), Preference(choice="b")], "Choose first"),
+        ([Preference(choice="a"), Preference(choice="b")], "answered twice"),
     ],
 )
 def test_too_little_or_too_much_is_refused(

@@ -6,6 +6,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Project, User
 from apps.annotation.models import Campaign, Item
+from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.trajectories.models import Task
 from tests.annotation import rows
 
@@ -15,8 +16,10 @@ FIELDS = {
     "overlap": "2",
     "ordering": "random",
     "lease_minutes": "30",
+    "gold_percent": "10",
+    "gold_threshold": "70",
 }
-PAIRS = {"per_task": "3", "differ": "outcome", "seed": "0"}
+PAIRS = {"size": "2", "per_task": "3", "differ": "outcome", "seed": "0"}
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def url(name: str, *args: object) -> str:
     return reverse(f"annotation:{name}", args=["desk", *args])
 
 
-def test_a_campaign_is_made_with_its_pairs(hers: Client, project: Project, runs: None) -> None:
+def test_a_campaign_is_made_with_its_items(hers: Client, project: Project, runs: None) -> None:
     assert b"No campaign yet" in hers.get(url("campaign-list")).content
     assert hers.get(url("campaign-create")).status_code == 200
     response = hers.post(url("campaign-create"), FIELDS | PAIRS)
@@ -47,10 +50,10 @@ def test_a_campaign_is_made_with_its_pairs(hers: Client, project: Project, runs:
 
 
 def test_the_preview_counts_without_making_anything(hers: Client, project: Project, runs: None) -> None:
-    assert b"1 pair</strong> of 1 task." in hers.get(url("pair-preview"), PAIRS).content
-    assert b"No pairs" in hers.get(url("pair-preview"), PAIRS | {"differ": "agent"}).content
+    assert b"1 item</strong> of 1 task." in hers.get(url("item-preview"), PAIRS).content
+    assert b"No items" in hers.get(url("item-preview"), PAIRS | {"differ": "agent"}).content
     response = hers.post(url("campaign-create"), FIELDS | PAIRS | {"preview": "1"})
-    assert b"1 pair</strong>" in response.content
+    assert b"1 item</strong>" in response.content
     assert not Campaign.objects.exists()
 
 
@@ -67,6 +70,26 @@ def test_mistakes_are_shown_where_they_are(
 ) -> None:
     response = hers.post(url("campaign-create"), FIELDS | PAIRS | wrong)
     assert response.status_code == 422 and words in response.content
+    assert not Campaign.objects.exists()
+
+
+def test_scores_by_a_rubric(hers: Client, project: Project, runs: None) -> None:
+    wanted = FIELDS | PAIRS | {"kinds": ["rubric", "rating", "step"], "size": "1", "rating-scale": "5"}
+    refused = hers.post(url("campaign-create"), wanted)
+    assert refused.status_code == 422 and b"choose one" in refused.content
+    rubric = save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")])
+    hers.post(url("campaign-create"), wanted | {"rubric": str(rubric.pk), "pairwise-by": "both"})
+    campaign = Campaign.objects.get()
+    assert (campaign.rubric, campaign.options, campaign.items.count()) == (
+        rubric,
+        {"rating": {"scale": "5"}},
+        2,
+    )
+
+
+def test_items_the_kinds_cannot_show_make_no_campaign(hers: Client, project: Project, runs: None) -> None:
+    refused = hers.post(url("campaign-create"), FIELDS | PAIRS | {"size": "1"})
+    assert refused.status_code == 422 and b"Comparison needs 2 trajectories" in refused.content
     assert not Campaign.objects.exists()
 
 
@@ -87,10 +110,10 @@ def test_change_and_state(hers: Client, campaign: Campaign) -> None:
     assert hers.post(url("campaign-state", campaign.pk), {"move": "burn"}).status_code == 400
 
 
-def test_more_pairs(hers: Client, campaign: Campaign, runs: None) -> None:
-    assert hers.post(url("campaign-pairs", campaign.pk), PAIRS).status_code == 302
+def test_more_items(hers: Client, campaign: Campaign, runs: None) -> None:
+    assert hers.post(url("campaign-items", campaign.pk), PAIRS).status_code == 302
     assert Item.objects.count() == 1
-    assert hers.post(url("campaign-pairs", campaign.pk), PAIRS | {"differ": "mood"}).status_code == 422
+    assert hers.post(url("campaign-items", campaign.pk), PAIRS | {"differ": "mood"}).status_code == 422
 
 
 def test_people_and_flags_are_the_researchers_to_see(hers: Client, campaign: Campaign, ann: User) -> None:
@@ -114,7 +137,7 @@ def test_annotators_do_not_manage(
         assert client.get(url(name, campaign.pk)).status_code == status
         assert client.get(url("campaign-create")).status_code == status
         assert client.post(url("campaign-state", campaign.pk), {"move": "close"}).status_code == status
-        assert client.post(url("campaign-pairs", campaign.pk), PAIRS).status_code == status
+        assert client.post(url("campaign-items", campaign.pk), PAIRS).status_code == status
     campaign.refresh_from_db()
     assert campaign.state == "open"
 
@@ -139,3 +162,25 @@ def test_an_annotator_sees_her_own_work_only(
     client.force_login(ben)
     assert b"Change</a>" not in client.get(url("history", campaign.pk)).content
     assert "0 done" in client.get(url("my-work")).content.decode()
+
+
+def test_a_table_to_pay_by(hers: Client, campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    held = rows.leased(campaign, ann)
+    rows.submit(held, ann)
+    held.refresh_from_db()
+    held.active_seconds = 90
+    held.save()
+    lines = hers.get(url("campaign-people", campaign.pk)).content.decode().splitlines()
+    assert lines == ["annotator,judged,skipped,flagged,active_minutes", "ann@example.org,1,0,0,1.5"]
+    assert campaign.project.audit_events.filter(verb="people.exported", target=campaign.name).exists()
+
+
+def test_a_preview_shows_the_page_and_holds_nothing(hers: Client, campaign: Campaign) -> None:
+    from apps.annotation.models import Assignment
+
+    assert hers.get(url("campaign-preview", campaign.pk)).status_code == 404
+    rows.pair(campaign, "one")
+    page = hers.get(url("campaign-preview", campaign.pk)).content.decode()
+    assert "Nothing you do here is saved." in page and 'name="choice"' in page and "work-submit" not in page
+    assert not Assignment.objects.exists()

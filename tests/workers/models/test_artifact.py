@@ -71,7 +71,7 @@ def test_a_cache_alters_nothing_and_says_what_it_saved(model, make_trajectory) -
     again = model.score(contents, cache=cache)
     assert [one.raw for one in again] == pytest.approx([one.raw for one in first], abs=1e-6)
     assert [one.cached_tokens for one in again] == [one.tokens for one in again]
-    assert first[0].raw == first[2].raw
+    assert first[0].raw == pytest.approx(first[2].raw, abs=1e-12)  # another place in the batch
 
 
 def test_the_item_alone_or_in_a_batch(model, make_trajectory) -> None:
@@ -106,6 +106,7 @@ def test_another_rendering(artifact) -> None:
 
 
 def test_another_encoder(artifact) -> None:
+    edit(artifact, files={})
     weights = load_file(artifact / "model.safetensors")
     name = next(iter(weights))
     weights[name] = weights[name] + 1
@@ -114,7 +115,17 @@ def test_another_encoder(artifact) -> None:
         load(artifact)
 
 
+def test_a_flipped_bit(artifact) -> None:
+    path = artifact / "mixer.safetensors"
+    saved = bytearray(path.read_bytes())
+    saved[-3] ^= 1
+    path.write_bytes(saved)
+    with pytest.raises(RewardError, match=r"is damaged: mixer\.safetensors is not the file that was saved"):
+        load(artifact)
+
+
 def test_a_mixer_of_another_shape(artifact) -> None:
+    edit(artifact, files={})
     weights = load_file(artifact / "mixer.safetensors")
     weights.pop("position_scale")
     save_file(weights, artifact / "mixer.safetensors")

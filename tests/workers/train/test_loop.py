@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from workers.errors import RewardError
-from workers.models import ChunkCache, build
+from workers.models import ChunkCache, build, step_encoder
 from workers.text.pairs import Pairs, collect_pairs
 from workers.train.loop import Fit, Limits, Stopped
 from workers.train.optimiser import set_learning_rate
@@ -148,6 +148,28 @@ def test_stopped_and_taken_up_again_it_is_the_same(
     assert again.losses == whole.losses
     ours, theirs = weights(again), weights(whole)
     assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_what_a_chunk_is_encoded_with_does_not_depend_on_where_training_was_stopped(
+    fit, preferences, tmp_path, monkeypatch
+) -> None:
+    """Rounding depends on a chunk's company in its batch; here by enough to be seen."""
+
+    def encode(encoder, chunks, *, bfloat16):
+        return step_encoder_encode(encoder, chunks, bfloat16=bfloat16) + 0.01 * len(chunks)
+
+    step_encoder_encode = step_encoder.encode
+    monkeypatch.setattr(step_encoder, "encode", encode)
+    data = {"records": preferences[:18], "validation": preferences[18:]}
+    whole, _ = fit(**data)
+    whole.run()
+    stopped, _ = fit(**data)
+    stopped.limits = Limits(lambda: stopped.step == 3, checkpoints=tmp_path)
+    with pytest.raises(Stopped):
+        stopped.run()
+    again, _ = fit(**data, limits=Limits(checkpoints=tmp_path))
+    again.run()
+    assert again.losses == whole.losses
 
 
 def test_a_checkpoint_of_other_data_is_refused(fit, preferences, tmp_path) -> None:

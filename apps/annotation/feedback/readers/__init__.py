@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers import comments, fine_grained_rlhf, hh, outcomes, pairs, pandalm
+from apps.annotation.feedback.readers import fine_grained_rlhf, hh, judgements, outcomes, pandalm
 from workers.errors import InvalidRecord
 
 Reader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 READERS: dict[str, Reader] = {
-    "pairs": pairs.read,
-    "comments": comments.read,
+    **judgements.BY_FORMAT,
     "outcomes": outcomes.read,
     "hh": hh.read,
     "fine-grained-rlhf": fine_grained_rlhf.read,

@@ -101,13 +101,13 @@ def task_of(record: dict[str, Any]) -> Task | None:
     return task
 
 
-def place(record: dict[str, Any], name: str, task: Task | None) -> Trajectory | TrajectoryId:
-    """The trajectory under `name`, in any ITEM form a person could have judged."""
-    if name not in record:
+def place(value: Any, pointer: str, task: Task | None) -> Trajectory | TrajectoryId:
+    """A trajectory in any ITEM form a person could have judged. pointer: where it is in the record."""
+    if value is None:
         raise InvalidRecord(
-            f'{name} is missing; give an item such as {{"messages": [...]}}.', pointer=f"/{name}"
+            f'{pointer[1:]} is missing; give an item such as {{"messages": [...]}}.', pointer=pointer
         )
-    item: Item = parse_item(record[name], task=task, pointer=f"/{name}")
+    item: Item = parse_item(value, task=task, pointer=pointer)
     content = item.content
     if isinstance(content, TrajectoryId):
         return content
@@ -116,10 +116,10 @@ def place(record: dict[str, Any], name: str, task: Task | None) -> Trajectory | 
             "task is missing; a trajectory needs one to be compared and split by.", pointer="/task"
         )
     if isinstance(content, Text):
-        content = parse_item({"prompt": "", "response": content.text}, task=task, pointer=f"/{name}").content
+        content = parse_item({"prompt": "", "response": content.text}, task=task, pointer=pointer).content
     if not isinstance(content, Trajectory):
         raise InvalidRecord(
             "has no text a person could have judged; send messages, a trajectory, or a prompt and its response.",
-            pointer=f"/{name}",
+            pointer=pointer,
         )
     return replace(content, metadata=content.metadata | item.metadata)

@@ -17,6 +17,5 @@ def parse(record: dict[str, Any]) -> Iterator[Incoming]:
     common = common_fields(record, allowed=("trajectory", "success", "reward"))
     finite(record.get("reward"), pointer="/reward")
     value = convert({key: record[key] for key in ("success", "reward") if key in record}, OutcomeValue)
-    yield Incoming(
-        kind="outcome", places=(place(record, "trajectory", common["task"]),), value=value, **common
-    )
+    trajectory = place(record.get("trajectory"), "/trajectory", common["task"])
+    yield Incoming(kind="outcome", places=(trajectory,), value=value, **common)

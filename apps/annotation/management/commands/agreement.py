@@ -30,9 +30,13 @@ class Command(TouchstoneCommand):
         alpha = (
             "no item was judged twice"
             if one["alpha"] is None
-            else f"alpha {one['alpha']:.4f} ({one['level']})"
+            else f"alpha {one['alpha']:.4f}{_between(one['interval'])} ({one['level']})"
         )
         self.say(f"{title}: {alpha}, {one['items']} items, {one['annotators']} annotators")
         for pair in one["pairs"]:
             kappa = "undefined" if pair["kappa"] is None else f"{pair['kappa']:.3f}"
             self.say(f"  {pair['a']} and {pair['b']}: kappa {kappa} over {pair['n']} items")
+
+
+def _between(interval: list[float] | None) -> str:
+    return f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else ""

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from apps.accounts.services import project_for, record_audit
 from apps.annotation.feedback.exports import EXPORTS
-from apps.annotation.feedback.records import KINDS
+from apps.annotation.kinds import KINDS
 from apps.core.commands import TouchstoneCommand
 
 
@@ -18,7 +18,7 @@ class Command(TouchstoneCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
         parser.add_argument("--format", choices=sorted(EXPORTS), default="jsonl")
-        parser.add_argument("--kind", action="append", dest="kinds", choices=KINDS[:2])
+        parser.add_argument("--kind", action="append", dest="kinds", choices=list(KINDS))
         parser.add_argument("--campaign", action="append", dest="campaigns")
         parser.add_argument("--since", help="ISO time: only what was said from then on")
         parser.add_argument("--out", type=Path, help="the file to write; standard output without")

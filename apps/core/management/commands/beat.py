@@ -4,6 +4,7 @@ from typing import Any
 
 from apps.core import beat, broker, readiness
 from apps.core.commands import TouchstoneCommand
+from apps.core.presence import present
 
 
 class Command(TouchstoneCommand):
@@ -16,5 +17,6 @@ class Command(TouchstoneCommand):
         broker.prepare()
         readiness.announce()
         self.say("beat is running")
-        beat.run(stop)
+        with present("beat"):
+            beat.run(stop)
         return {}

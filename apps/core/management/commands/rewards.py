@@ -3,6 +3,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
+from apps.core.presence import present
 from apps.core.serving import serve
 
 
@@ -14,5 +15,6 @@ class Command(TouchstoneCommand):
         parser.add_argument("--port", type=int, default=8001)
 
     def run(self, *, host: str, port: int) -> dict[str, Any]:
-        serve("apps.rewards.service:application", host=host, port=port)
+        with present("rewards"):
+            serve("apps.rewards.service:application", host=host, port=port)
         return {}

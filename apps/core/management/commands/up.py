@@ -15,14 +15,15 @@ class Command(TouchstoneCommand):
         add_address_arguments(parser)
 
     def run(self, *, host: str, port: int, rewards_port: int) -> dict[str, Any]:
-        out = sys.stderr if self.as_json else sys.stdout
+        out, result = sys.stderr if self.as_json else sys.stdout, {}
         try:
             with supervisor.running(host=host, port=port, rewards_port=rewards_port, out=out) as stack:
+                result["url"] = stack.url
                 self.say(f"\nTouchstone is up at {stack.url}  (Ctrl-C stops it)\n")
                 stack.wait()
         except KeyboardInterrupt:
             self.say("stopped")
-        return {"url": stack.url}
+        return result
 
 
 def add_address_arguments(parser: CommandParser) -> None:

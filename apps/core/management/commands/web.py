@@ -4,6 +4,7 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
+from apps.core.presence import present
 from apps.core.serving import serve
 
 
@@ -21,5 +22,6 @@ class Command(TouchstoneCommand):
             "max_size": settings.DB_POOL,
             "timeout": 10,
         }
-        serve("apps.config.asgi:application", host=host, port=port)
+        with present("web"):
+            serve("apps.config.asgi:application", host=host, port=port)
         return {}

@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from apps.core import broker
 from apps.core.commands import CommandFailed, TouchstoneCommand
+from apps.core.presence import present
 
 _CONCURRENCY = {"default": 2, "gpu": 1}
 
@@ -31,7 +32,9 @@ class Command(TouchstoneCommand):
         worker = current_app.Worker(
             queues=[queue],
             concurrency=concurrency or _CONCURRENCY[queue],
-            pool_cls="prefork",
+            # Threads: a process of billiard's pool that is killed while it waits takes the queue's lock with it, and
+            # the worker never works again. What computes for long is a child process of ours anyway.
+            pool_cls="threads",
             prefetch_multiplier=1,
             loglevel=logging.getLevelName(logging.getLogger().getEffectiveLevel()),
             hostname=nodename(queue, socket.gethostname()),
@@ -40,7 +43,8 @@ class Command(TouchstoneCommand):
             without_heartbeat=True,
             quiet=True,
         )
-        worker.start()
+        with present(queue):
+            worker.start()
         if worker.exitcode:
             raise CommandFailed(
                 f"The worker ended with status {worker.exitcode}.", result={"home": str(settings.HOME)}

@@ -6,15 +6,13 @@ from typing import Any, get_args
 from django.core.management.base import CommandParser
 
 from apps.accounts.services import project_for
-from apps.annotation.feedback.records import KINDS
+from apps.annotation.feedback.records import ADJUDICATION, FILTERS, NAMES
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot
 from workers.schema import Origin
-
-FILTERS = ("campaigns", "kinds", "origins", "annotators", "since")
 
 
 class Command(TouchstoneCommand):
@@ -27,12 +25,18 @@ class Command(TouchstoneCommand):
         parser.add_argument(
             "--campaign", action="append", dest="campaigns", help="only of this campaign; can be repeated"
         )
-        parser.add_argument("--kind", action="append", dest="kinds", choices=KINDS)
+        parser.add_argument("--kind", action="append", dest="kinds", choices=NAMES)
         parser.add_argument("--origin", action="append", dest="origins", choices=get_args(Origin))
         parser.add_argument(
             "--annotator", action="append", dest="annotators", help="only of this annotator; can be repeated"
         )
         parser.add_argument("--since", help="only what was said from this ISO time on")
+        parser.add_argument(
+            "--adjudication",
+            choices=ADJUDICATION,
+            help="of adjudicated items: only the adjudication (instead, the default), all that was said (also), or "
+            "only what others said (not)",
+        )
         parser.add_argument(
             "--test-tasks", type=Path, help="a file of task ids, one a line: exactly these are the test split"
         )

@@ -1,0 +1,71 @@
+"""Invitations: made by an owner, followed by whoever has the link."""
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST
+
+from apps.accounts import invitations
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.forms import InvitationForm, JoinForm
+from apps.accounts.models import Project, Role
+from apps.accounts.views.members import member_page
+from apps.core.errors import Conflict, DomainError
+
+PASSWORDS = "django.contrib.auth.backends.ModelBackend"
+
+
+@project_view(Role.OWNER)
+@require_POST
+@never_cache
+@sensitive_variables("token", "link")
+def invitation_create(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = InvitationForm(request.POST)
+    if not form.is_valid():
+        return member_page(request, project, invitation_form=form, status=422)
+    role = Role(form.cleaned_data.pop("role"))
+    invitation, token = invitations.invite(project=project, role=role, by=request.user, **form.cleaned_data)
+    link = request.build_absolute_uri(reverse("accounts:join", args=[token]))
+    # Rendered, not redirected to: the link exists only in this answer.
+    return member_page(request, project, invitation=invitation, link=link)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def invitation_revoke(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    invitation = get_object_or_404(project.invitations, pk=pk)
+    invitations.revoke_invitation(invitation=invitation, by=request.user)
+    messages.success(request, "The link opens nothing any more.")
+    return redirect("accounts:member-list", project.slug)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+@sensitive_post_parameters("password")
+def join(request: HttpRequest, token: str) -> HttpResponse:
+    """Come into a project by a link: as oneself, or as a new user."""
+    invitation = invitations.invitation_of(token)
+    context = {"invitation": invitation, "project_name": invitation.project.name, "here": request.path}
+    if request.user.is_authenticated:
+        if request.method != "POST":
+            return render(request, "accounts/join.html", context)
+        invitations.accept(token=token, user=request.user)
+    else:
+        form = JoinForm(request.POST or None, email=invitation.email)
+        if request.method != "POST" or not form.is_valid():
+            status = 422 if form.errors else 200
+            return render(request, "accounts/join.html", context | {"form": form}, status=status)
+        try:
+            user = invitations.register(token=token, **form.cleaned_data)
+        except DomainError as error:
+            name = (error.pointer or "").removeprefix("/")
+            known = " Log in with it instead." if isinstance(error, Conflict) else ""
+            form.add_error(name if name in form.fields else None, error.message + known)
+            return render(request, "accounts/join.html", context | {"form": form}, status=422)
+        login(request, user, backend=PASSWORDS)
+    messages.success(request, f"Welcome to {invitation.project.name}.")
+    return redirect("accounts:project-home", invitation.project.slug)

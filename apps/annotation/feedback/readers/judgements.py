@@ -1,0 +1,40 @@
+"""The record formats of the kinds: `pairs`, `rankings`, `steps`, `rubric`, `comments`, `ratings`. JSON lines."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
+from apps.annotation.kinds import KINDS, Feedback
+from workers.errors import InvalidRecord
+from workers.schema.decode import require_object
+
+Read = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
+
+
+def parse(kind: Feedback, record: dict[str, Any]) -> Iterator[Incoming]:
+    common = common_fields(record, allowed=kind.keys) | _made(record)
+    places, value = kind.read(record, partial(place, task=common["task"]))
+    yield Incoming(kind=kind.name, places=places, value=value, **common)
+
+
+def _made(record: dict[str, Any]) -> dict[str, Any]:
+    """Of what an export says of how a judgement came about, what it takes to make it again."""
+    made = record.get("made")
+    if made is None:
+        return {}
+    made = require_object(made)
+    purpose = made.get("purpose", "work")
+    if purpose not in ("work", "gold", "practice"):
+        raise InvalidRecord(
+            f"unknown purpose {purpose!r}; known are work, gold and practice.", pointer="/made/purpose"
+        )
+    return {"is_adjudication": made.get("adjudication") is True, "purpose": purpose}
+
+
+def reader(kind: Feedback) -> Read:
+    return lambda stream: read_json_lines(stream, partial(parse, kind))
+
+
+BY_FORMAT: dict[str, Read] = {kind.format: reader(kind) for kind in KINDS.values()}

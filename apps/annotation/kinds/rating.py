@@ -1,0 +1,230 @@
+"""One key for a run: accept or reject, or a number on a scale. The form's field is `rating-SIDE`. Records: `ratings`.
+
+A campaign asks one of the two: `accept` and `reject`, or 1 to N.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from django import forms
+from django.db import models
+from django.db.models import F, Q, QuerySet
+
+from apps.annotation.kinds.base import (
+    LETTERS,
+    SIDES,
+    Answer,
+    Feedback,
+    Fields,
+    Judgement,
+    Option,
+    Place,
+    Question,
+    Read,
+    Shown,
+    Stored,
+    chosen,
+    mine,
+)
+from apps.core.errors import DomainError
+from apps.trajectories.models import Trajectory
+from workers import schema
+from workers.errors import InvalidRecord
+from workers.schema.decode import convert, finite
+
+ACCEPT = {"accept": True, "reject": False}
+SCALES = {"accept": "accept or reject", "3": "1 to 3", "5": "1 to 5", "7": "1 to 7", "10": "1 to 10"}
+
+
+class Rating(Judgement):
+    """accept, or a rating on a scale from low to high; exactly one of them."""
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="ratings")
+    accept = models.BooleanField(null=True)
+    rating = models.FloatField(null=True)
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "trajectory"], condition=Q(rating=None), name="rating_accept_once"
+            ),
+            models.UniqueConstraint(
+                fields=["submission", "trajectory"], condition=Q(accept=None), name="rating_number_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(accept__isnull=False, rating=None, low=None, high=None)
+                | Q(accept=None, rating__gte=F("low"), rating__lte=F("high"), low__lt=F("high")),
+                name="rating_one_of_two",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "accept" if self.accept else "reject" if self.accept is False else f"{self.rating:g}"
+
+    @property
+    def slot(self) -> tuple[object, ...]:
+        return type(self), self.trajectory_id, self.accept is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingValue:
+    accept: bool | None = None
+    rating: float | None = None
+    scale: tuple[float, float] | None = None
+
+
+def _asked(shown: Shown) -> list[str]:
+    scale = shown.option("rating", "scale", "accept")
+    return list(ACCEPT) if scale == "accept" else [str(number) for number in range(1, int(scale) + 1)]
+
+
+def parse(fields: Fields, shown: Shown) -> list[Rating]:
+    asked = _asked(shown)
+    rows = []
+    for place, side in enumerate(shown.sides):
+        said = chosen(fields, f"rating-{side}", asked, "rating")
+        if said in ACCEPT:
+            rows.append(Rating(trajectory=shown.on_side(place), accept=ACCEPT[said]))
+        elif said:
+            rows.append(
+                Rating(trajectory=shown.on_side(place), rating=float(said), low=1, high=float(asked[-1]))
+            )
+    return rows
+
+
+def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+    return {f"rating-{SIDES[shown.side_of(row.trajectory_id)]}": str(row) for row in mine(rows, Rating)}
+
+
+def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+    said = {row.trajectory_id for row in mine(rows, Rating)}
+    for place, side in enumerate(shown.sides):
+        if shown.on_side(place).pk not in said:
+            which = LETTERS[place] if len(shown.trajectories) > 1 else "the run"
+            raise DomainError(f"Rate {which} first.", pointer=f"/rating-{side}")
+
+
+def questions(fields: Fields, shown: Shown) -> list[Question]:
+    asked = _asked(shown)
+    options = (
+        [Option("accept", "Accept", "Accept", "a"), Option("reject", "Reject", "Reject", "r")]
+        if asked[0] in ACCEPT
+        else [Option(one, one, f"{one} of {asked[-1]}", one if len(one) == 1 else "0") for one in asked]
+    )
+    return [
+        Question(
+            name=f"rating-{side}",
+            title=f"{LETTERS[place]} is" if len(shown.trajectories) > 1 else "Rating",
+            options=options,
+            value=fields.get(f"rating-{side}", ""),
+        )
+        for place, side in enumerate(shown.sides)
+    ]
+
+
+def words(rows: Sequence[Any], shown: Shown) -> str:
+    many = len(shown.trajectories) > 1
+    return "; ".join(
+        (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "")
+        + (str(row).capitalize() if row.accept is not None else f"{row} of {row.high:g}")
+        for row in mine(rows, Rating)
+    )
+
+
+def read(record: dict[str, Any], place: Place) -> Read:
+    finite(record.get("rating"), pointer="/rating")
+    value = convert({key: record[key] for key in ("accept", "rating", "scale") if key in record}, RatingValue)
+    if (value.accept is None) == (value.rating is None):
+        raise InvalidRecord(
+            "say either accept (true or false) or a rating with its scale.", pointer="/accept"
+        )
+    if value.rating is not None:
+        check_scale(value.rating, value.scale, "/rating")
+    elif value.scale is not None:
+        raise InvalidRecord("accept has no scale; a rating has.", pointer="/scale")
+    return (place(record.get("trajectory"), "/trajectory"),), value
+
+
+def check_scale(number: float, scale: tuple[float, float] | None, pointer: str) -> None:
+    """Raises InvalidRecord where the scale is none, or the number lies outside it."""
+    if scale is None or not scale[0] < scale[1] or not isfinite(scale[1] - scale[0]):
+        raise InvalidRecord("scale is [lowest, highest], two different finite numbers.", pointer="/scale")
+    if not scale[0] <= number <= scale[1]:
+        raise InvalidRecord(
+            f"{number:g} is not on the scale from {scale[0]:g} to {scale[1]:g}.", pointer=pointer
+        )
+
+
+def row(value: RatingValue, stored: Stored) -> Rating:
+    low, high = value.scale or (None, None)
+    return Rating(
+        trajectory=stored.trajectories[0], accept=value.accept, rating=value.rating, low=low, high=high
+    )
+
+
+def record(
+    row: Rating,
+    places: Sequence[schema.Trajectory],
+    of: Mapping[int, schema.Trajectory],
+    common: dict[str, Any],
+) -> schema.RatingRecord:
+    scale = (row.low, row.high) if row.low is not None and row.high is not None else None
+    return schema.RatingRecord(
+        trajectory=of[row.trajectory_id], accept=row.accept, rating=row.rating, scale=scale, **common
+    )
+
+
+def line(record: schema.RatingRecord, item: Callable[[schema.Trajectory], dict[str, Any]]) -> dict[str, Any]:
+    said = {"accept": record.accept, "rating": record.rating, "scale": record.scale and list(record.scale)}
+    return {"trajectory": item(record.trajectory)} | said
+
+
+def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
+    """Accept or reject, nominal; a rating as its place on its scale, interval."""
+    said = rows.values_list(
+        "submission__assignment__annotator__name",
+        "submission__assignment__item_id",
+        "trajectory_id",
+        "accept",
+        "rating",
+        "low",
+        "high",
+    )
+    for annotator, item, trajectory, accept, rating, low, high in said.iterator():
+        if accept is not None:
+            yield Answer(annotator, item, trajectory, int(accept), "nominal")
+        else:
+            yield Answer(
+                annotator, item, trajectory, (rating - low) / (high - low), "interval", f"{low:g} to {high:g}"
+            )
+
+
+RATING = Feedback(
+    name="rating",
+    label="Rating",
+    question="How good is it?",
+    about="One key for each run: accept or reject, or a number.",
+    model=Rating,
+    fewest=1,
+    most=len(SIDES),
+    names=re.compile(rf"rating-({'|'.join(SIDES)})"),
+    parse=parse,
+    fields=fields,
+    check=check,
+    words=words,
+    questions=questions,
+    options={"scale": forms.ChoiceField(label="Rate by", choices=list(SCALES.items()))},
+    format="ratings",
+    keys=("trajectory", "accept", "rating", "scale"),
+    tells=("accept", "rating"),
+    read=read,
+    row=row,
+    record=record,
+    line=line,
+    answers=answers,
+)

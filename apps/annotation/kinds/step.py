@@ -1,0 +1,328 @@
+"""Marks on agent steps: good, neutral or bad with a correction; or only the first error. Records: `steps`.
+
+The form's fields are `step-SIDE-N` (a label; N is the agent_step, from 0) and `step-SIDE-N-correction`, or `first-SIDE`
+(an agent_step, or `none`: no error). SIDE is `both` for the beginning two runs share, which is shown once: what is said
+of it is said of both. An unmarked step is unknown, not neutral.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.db import models
+from django.db.models import Q, QuerySet
+
+from apps.annotation.kinds.base import (
+    LETTERS,
+    SIDES,
+    Answer,
+    Feedback,
+    Fields,
+    Judgement,
+    Option,
+    Place,
+    Question,
+    Read,
+    Shown,
+    Stored,
+    mine,
+)
+from apps.core.errors import DomainError
+from apps.trajectories.models import Trajectory
+from workers import schema
+from workers.errors import InvalidRecord
+from workers.schema import StepLabel, clean
+from workers.schema.decode import convert
+
+LABELS: tuple[StepLabel, ...] = ("bad", "neutral", "good")
+BOTH, NONE = "both", "none"
+FIRST_ERROR = "first_error"
+LONGEST = 20_000
+_SIDE = f"({'|'.join([*SIDES[:2], BOTH])})"
+_MARK = re.compile(rf"step-{_SIDE}-(\d{{1,6}})(-correction)?")
+
+
+class Marking(Judgement):
+    """What one person marked in one trajectory; keys of labels and corrections are agent_steps.
+
+    first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
+    """
+
+    asked = ("trajectory_id",)
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="markings")
+    labels = models.JSONField(default=dict)
+    corrections = models.JSONField(default=dict)
+    has_first_error = models.BooleanField(default=False)
+    first_error = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "trajectory"], name="marking_once"),
+            models.CheckConstraint(
+                condition=Q(has_first_error=True) | (~Q(labels={}) & Q(first_error=None)),
+                name="marking_says_something",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        if self.has_first_error:
+            return "no error" if self.first_error is None else f"first error at step {self.first_error}"
+        counts = [(label, sum(said == label for said in self.labels.values())) for label in reversed(LABELS)]
+        return ", ".join(f"{n} {label}" for label, n in counts if n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepValue:
+    labels: dict[int, str]
+    corrections: dict[int, str]
+    has_first_error: bool = False
+    first_error: int | None = None
+
+
+def asks_first_error(shown: Shown) -> bool:
+    return shown.option("step", "mark", "labels") == FIRST_ERROR
+
+
+def _places(side: str, shown: Shown) -> Sequence[int]:
+    return range(len(shown.trajectories)) if side == BOTH else [SIDES.index(side)]
+
+
+def parse(fields: Fields, shown: Shown) -> list[Marking]:
+    rows = [Marking(trajectory=shown.on_side(place)) for place in range(len(shown.trajectories))]
+    if asks_first_error(shown):
+        _parse_first_error(fields, shown, rows)
+    else:
+        _parse_labels(fields, shown, rows)
+    return [row for row in rows if row.labels or row.has_first_error]
+
+
+def _parse_labels(fields: Fields, shown: Shown, rows: list[Marking]) -> None:
+    for name, value in fields.items():
+        if (match := _MARK.fullmatch(name)) is None or not value:
+            continue
+        for place in _places(match[1], shown):
+            step = _step(match[2], place, shown, name)
+            if match[3]:
+                if text := clean(value.strip())[0]:
+                    rows[place].corrections[str(step)] = _short(text, name)
+            elif value in LABELS:
+                rows[place].labels[str(step)] = value
+            else:
+                raise DomainError(
+                    f"{value!r} is no label; a step is good, neutral or bad.", pointer=f"/{name}"
+                )
+    for place, row in enumerate(rows):
+        bare = next((step for step in row.corrections if step not in row.labels), None)
+        if bare is not None:
+            raise DomainError(
+                f"Step {bare} of {LETTERS[place]} has a correction but no label; mark it too.",
+                pointer=f"/step-{SIDES[place]}-{bare}",
+            )
+
+
+def _parse_first_error(fields: Fields, shown: Shown, rows: list[Marking]) -> None:
+    """The earliest that was marked; an error in the shared beginning is the first one of both."""
+    for side in (*shown.sides, BOTH):
+        said = fields.get(f"first-{side}", "")
+        for place in _places(side, shown) if said else ():
+            row = rows[place]
+            row.has_first_error = True
+            if said != NONE:
+                step = _step(said, place, shown, f"first-{side}")
+                row.first_error = step if row.first_error is None else min(step, row.first_error)
+
+
+def _step(text: str, place: int, shown: Shown, name: str) -> int:
+    count = shown.on_side(place).agent_step_count if place < len(shown.trajectories) else 0
+    if not text.isascii() or not text.isdecimal() or int(text) >= count:
+        raise DomainError(
+            f"Agent step {text} is not in this run; they go from 0 to {count - 1}.", pointer=f"/{name}"
+        )
+    return int(text)
+
+
+def _short(text: str, name: str) -> str:
+    if len(text) > LONGEST:
+        raise DomainError(f"A correction is longer than {LONGEST} characters.", pointer=f"/{name}")
+    return text
+
+
+def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+    out: dict[str, str] = {}
+    for row in mine(rows, Marking):
+        side = SIDES[shown.side_of(row.trajectory_id)]
+        if row.has_first_error:
+            out[f"first-{side}"] = NONE if row.first_error is None else str(row.first_error)
+        out |= {f"step-{side}-{step}": label for step, label in row.labels.items()}
+        out |= {f"step-{side}-{step}-correction": text for step, text in row.corrections.items()}
+    return out
+
+
+def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+    said = {row.trajectory_id for row in mine(rows, Marking)}
+    if asks_first_error(shown):
+        for place, side in enumerate(shown.sides):
+            if shown.on_side(place).pk not in said:
+                which = f" in {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
+                raise DomainError(
+                    f"Mark the first error{which}, or say that there is none.", pointer=f"/first-{side}"
+                )
+    elif alone and not said:
+        raise DomainError("Mark at least one step.", pointer="/step-left-0")
+
+
+def questions(fields: Fields, shown: Shown) -> list[Question]:
+    """Only the answer that has no step: there is no error."""
+    if not asks_first_error(shown):
+        return []
+    return [
+        Question(
+            name=f"first-{side}",
+            title=f"First error in {LETTERS[place]}" if len(shown.trajectories) > 1 else "First error",
+            options=[Option(NONE, "No error", "no error", "0")],
+            value=fields.get(f"first-{side}", ""),
+        )
+        for place, side in enumerate(shown.sides)
+    ]
+
+
+def words(rows: Sequence[Any], shown: Shown) -> str:
+    many = len(shown.trajectories) > 1
+    return "; ".join(
+        (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "") + str(row)
+        for row in mine(rows, Marking)
+    )
+
+
+def read(record: dict[str, Any], place: Place) -> Read:
+    labels = convert(record.get("labels", {}), dict[int, str], pointer="/labels")
+    wrong = next((step for step, label in labels.items() if label not in LABELS), None)
+    if wrong is not None:
+        message = f"{labels[wrong]!r} is no label; a step is {', '.join(LABELS)}."
+        raise InvalidRecord(message, pointer=f"/labels/{wrong}")
+    corrections = convert(record.get("corrections", {}), dict[int, str], pointer="/corrections")
+    value = StepValue(
+        labels=labels,
+        corrections={step: text for step, text in corrections.items() if text.strip()},
+        has_first_error="first_error" in record,
+        first_error=convert(record.get("first_error"), int | None, pointer="/first_error"),  # type: ignore[arg-type]
+    )
+    if not value.labels and not value.has_first_error:
+        raise InvalidRecord(
+            "say labels, or first_error (an agent_step, or null for none).", pointer="/labels"
+        )
+    return (place(record.get("trajectory"), "/trajectory"),), value
+
+
+def fits(value: StepValue, rows: Sequence[Trajectory]) -> None:
+    """Every step that is named is one of the agent's. Raises InvalidRecord."""
+    count = rows[0].agent_step_count
+    named: dict[str, Iterable[int | None]] = {
+        "labels": value.labels,
+        "corrections": value.corrections,
+        "first_error": (value.first_error,),
+    }
+    for key, steps in named.items():
+        wrong = next((step for step in steps if step is not None and not 0 <= step < count), None)
+        if wrong is not None:
+            raise InvalidRecord(
+                f"agent step {wrong} is not in the trajectory, which has {count}; they count from 0.",
+                pointer=f"/{key}",
+            )
+
+
+def row(value: StepValue, stored: Stored) -> Marking:
+    return Marking(
+        trajectory=stored.trajectories[0],
+        labels={str(step): label for step, label in sorted(value.labels.items())},
+        corrections={str(step): text for step, text in sorted(value.corrections.items())},
+        has_first_error=value.has_first_error,
+        first_error=value.first_error,
+    )
+
+
+def record(
+    row: Marking,
+    places: Sequence[schema.Trajectory],
+    of: Mapping[int, schema.Trajectory],
+    common: dict[str, Any],
+) -> schema.StepLabelRecord:
+    return schema.StepLabelRecord(
+        trajectory=of[row.trajectory_id],
+        labels={int(step): label for step, label in row.labels.items()},
+        corrections={int(step): text for step, text in row.corrections.items()},
+        has_first_error=row.has_first_error,
+        first_error=row.first_error,
+        **common,
+    )
+
+
+def line(
+    record: schema.StepLabelRecord, item: Callable[[schema.Trajectory], dict[str, Any]]
+) -> dict[str, Any]:
+    out: dict[str, Any] = {"trajectory": item(record.trajectory)}
+    if record.labels:
+        out["labels"] = {str(step): label for step, label in record.labels.items()}
+    if record.corrections:
+        out["corrections"] = {str(step): text for step, text in record.corrections.items()}
+    return out | ({"first_error": record.first_error} if record.has_first_error else {})
+
+
+def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
+    """Labels of each step, ordinal: bad, neutral, good. Where the first error is, nominal."""
+    said = rows.values_list(
+        "submission__assignment__annotator__name",
+        "submission__assignment__item_id",
+        "trajectory_id",
+        "labels",
+        "has_first_error",
+        "first_error",
+    )
+    for annotator, item, trajectory, labels, has_first_error, first_error in said.iterator():
+        for step, label in labels.items():
+            yield Answer(annotator, item, (trajectory, step), LABELS.index(label), "ordinal")
+        if has_first_error:
+            yield Answer(
+                annotator,
+                item,
+                trajectory,
+                -1 if first_error is None else first_error,
+                "nominal",
+                "first error",
+            )
+
+
+STEP = Feedback(
+    name="step",
+    label="Step labels",
+    question="Which steps are good, which are bad?",
+    about="Every agent step good, neutral or bad, with a correction; or only the first error.",
+    model=Marking,
+    fewest=1,
+    most=2,
+    names=re.compile(rf"{_MARK.pattern}|first-{_SIDE}"),
+    parse=parse,
+    fields=fields,
+    check=check,
+    words=words,
+    questions=questions,
+    template="annotation/kinds/_step.html",
+    card_template="annotation/kinds/_step_card.html",
+    options={
+        "mark": forms.ChoiceField(
+            label="Mark", choices=[("labels", "each step"), (FIRST_ERROR, "only the first error")]
+        )
+    },
+    format="steps",
+    keys=("trajectory", "labels", "first_error", "corrections"),
+    tells=("labels", "first_error"),
+    read=read,
+    fits=fits,
+    row=row,
+    record=record,
+    line=line,
+    answers=answers,
+)

@@ -1,0 +1,97 @@
+"""Calls to addresses that people typed in: never to this machine or a network behind it.
+
+    with outgoing.client() as client:
+        client.post(webhook.url, json=...)
+
+A name is looked up once, every address it has is checked, and the connection goes to one that was: what the name
+says a moment later (DNS rebinding) does not matter. Redirects are not followed, and proxies of the environment not
+used. Addresses of the operator (TOUCHSTONE_REWARDS_ADDRESS, DATABASE_URL, ...) are not people's, and do not come here.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+import httpcore
+import httpx
+from django.conf import settings
+
+from apps.core.errors import DomainError
+
+TIMEOUT = httpx.Timeout(10.0)
+_SCHEMES = ("https", "http")
+
+
+class _Guarded(httpcore.SyncBackend):
+    """Connects to addresses that were checked, and to no other."""
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        address = checked_address(host, port)
+        return super().connect_tcp(address, port, timeout, local_address, socket_options)
+
+    def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
+        raise DomainError("A socket of this machine cannot be called.")
+
+
+def client(**options: Any) -> httpx.Client:
+    """An httpx client that refuses addresses within. Its requests raise DomainError for one that is refused."""
+    transport = httpx.HTTPTransport(retries=0, trust_env=False)
+    transport._pool._network_backend = _Guarded()  # httpx has no argument for it
+    return httpx.Client(
+        transport=transport, timeout=TIMEOUT, follow_redirects=False, trust_env=False, **options
+    )
+
+
+def check_url(url: str) -> str:
+    """The URL, if it may be called; for forms, before it is kept. Raises DomainError."""
+    try:
+        parts = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise DomainError(f"{url!r} is no URL: {error}.") from error
+    if parts.scheme not in _SCHEMES or not parts.host:
+        raise DomainError(f"{url!r} is no address to call; it begins with https:// and names a host.")
+    if parts.userinfo:
+        raise DomainError("The address holds a user or password; send secrets in a header instead.")
+    checked_address(parts.host, parts.port or (443 if parts.scheme == "https" else 80))
+    return url
+
+
+def checked_address(host: str, port: int) -> str:
+    """An address of `host` to connect to. Raises DomainError unless every one it has is outside."""
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+    except (socket.gaierror, UnicodeError) as error:
+        raise DomainError(f"There is no host {host!r}: {error}.") from error
+    allowed = [ipaddress.ip_network(each) for each in settings.OUTGOING_ALLOW]
+    for each in sorted(found):
+        address = _unwrapped(ipaddress.ip_address(each.partition("%")[0]))
+        inside = any(address in network for network in allowed if network.version == address.version)
+        if (address.is_multicast or not address.is_global) and not inside:
+            raise DomainError(
+                f"{host} is at {each}, which is within this network, so it is not called. Whoever runs this server "
+                "can allow it in TOUCHSTONE_OUTGOING_ALLOW."
+            )
+    return sorted(found)[0]
+
+
+def _unwrapped(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address,
+) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """The IPv4 address that an IPv6 one stands for, where it does: mapped, 6to4, Teredo, NAT64."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        return inner or address
+    return address
+
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")

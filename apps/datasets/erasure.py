@@ -1,0 +1,191 @@
+"""Deleting what somebody judged, or a run, for good: rows and drafts at once, frozen copies after a time.
+
+A snapshot that holds something deleted is withdrawn: nothing is trained on it or exported any more, and its files are
+removed RETENTION_DAYS later.
+"""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.core.files.storage import storages
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from apps.accounts.models import Project, User
+from apps.accounts.services import record_audit
+from apps.annotation.models import Annotator, Assignment, Item, Participation, Submission
+from apps.annotation.services.items import recount
+from apps.core.artifacts import delete_tree
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import records_of
+from apps.trajectories.attachments import PREFIX, file_name
+from apps.trajectories.models import Attachment, Step, Trajectory
+from workers.schema.records import trajectories_of
+
+_DIGEST = re.compile(re.escape(PREFIX) + r"([0-9a-f]{64})")
+_UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """judgements: submissions, every revision. snapshots: names of those withdrawn."""
+
+    judgements: int
+    items: int
+    snapshots: tuple[str, ...]
+
+
+def snapshots_with_annotator(annotator: Annotator) -> list[Snapshot]:
+    """Frozen ones that hold something of hers, and those being built."""
+    rows = Snapshot.objects.filter(project=annotator.project, withdrawn_at=None).select_related("project")
+    return list(rows.filter(Q(annotators__has_key=annotator.name) | _UNFINISHED).order_by("pk"))
+
+
+def snapshots_with_trajectory(trajectory: Trajectory) -> list[Snapshot]:
+    """Frozen ones that hold the run, and those being built. Reads every frozen dataset of the project."""
+    rows = Snapshot.objects.filter(project=trajectory.project_id, withdrawn_at=None).select_related("project")
+    frozen = rows.filter(state=JobState.SUCCEEDED, created_at__gte=trajectory.created_at)
+    held = [one.pk for one in frozen.order_by("pk") if _holds(one, trajectory)]
+    return list(rows.filter(Q(pk__in=held) | _UNFINISHED).order_by("pk"))
+
+
+def planned_of(target: Annotator | Trajectory) -> Erased:
+    """What deleting somebody's judgements, or a run, would take along."""
+    if isinstance(target, Annotator):
+        items = Item.objects.filter(assignments__annotator=target)
+        said = Submission.objects.filter(assignment__annotator=target)
+        snapshots = snapshots_with_annotator(target)
+    else:
+        items = Item.objects.filter(places__trajectory=target)
+        said = Submission.objects.filter(assignment__item__in=items)
+        snapshots = snapshots_with_trajectory(target)
+    return Erased(said.count(), items.distinct().count(), _names(snapshots))
+
+
+@transaction.atomic
+def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
+    """All that one person judged in a project, adjudications and drafts too. Gold she decided is work again."""
+    hers = Assignment.objects.filter(annotator=annotator)
+    items = _locked(Item.objects.filter(assignments__in=hers))
+    judgements = Submission.objects.filter(assignment__in=hers).count()
+    hers.delete()
+    Participation.objects.filter(annotator=annotator).delete()
+    _free_undecided(items)
+    recount(items)
+    snapshots = _withdraw(snapshots_with_annotator(annotator), "judgements in it were deleted", by)
+    told = Erased(judgements, len(items), snapshots)
+    _record(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", told)
+    if annotator.user_id is None:
+        annotator.delete()
+    return told
+
+
+def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
+    """A run, the items it is in with all that was said of them, and files that no other run of the project has."""
+    snapshots = snapshots_with_trajectory(trajectory)  # reads for a while, so before anything is locked
+    with transaction.atomic():
+        items = _locked(Item.objects.filter(places__trajectory=trajectory))
+        judgements = Submission.objects.filter(assignment__item__in=items).count()
+        Item.objects.filter(pk__in=items).delete()
+        digests = _digests(trajectory)
+        project, task, number = trajectory.project, trajectory.task, trajectory.pk
+        trajectory.delete()
+        if not task.trajectories.exists():
+            task.delete()
+        files = _drop_attachments(project, digests)
+        told = Erased(judgements, len(items), _withdraw(snapshots, "a run in it was deleted", by))
+        _record(project, by, "trajectory.deleted", f"run {number}", told)
+    for name in files:  # after the commit: a file without a row does no harm
+        storages["artifacts"].delete(name)
+    return told
+
+
+def remove_withdrawn() -> int:
+    """Remove the files of snapshots that were withdrawn RETENTION_DAYS ago; how many. Safe to repeat."""
+    since = timezone.now() - timedelta(days=settings.RETENTION_DAYS)
+    due = Snapshot.objects.filter(withdrawn_at__lte=since, removed_at=None).exclude(_UNFINISHED)
+    removed = 0
+    for snapshot in due.order_by("withdrawn_at")[:20]:
+        if snapshot.artifact:
+            delete_tree(snapshot.artifact)
+        Snapshot.objects.filter(pk=snapshot.pk).update(removed_at=timezone.now(), annotators={})
+        removed += 1
+    return removed
+
+
+def _locked(items: QuerySet[Item]) -> list[int]:
+    """In the queue's order: items before assignments."""
+    wanted = list(items.values_list("pk", flat=True).distinct())
+    rows = Item.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
+    return list(rows.values_list("pk", flat=True))
+
+
+def _free_undecided(items: Collection[int]) -> None:
+    """Gold and practice without an adjudication have no right answer any more."""
+    decided = Assignment.objects.filter(
+        item__in=items, is_adjudication=True, state=Assignment.State.SUBMITTED
+    )
+    rows = Item.objects.filter(pk__in=items).exclude(purpose=Item.Purpose.WORK)
+    for item in rows.exclude(pk__in=decided.values("item")).select_related("campaign"):
+        item.purpose, item.explanation, item.wanted = Item.Purpose.WORK, "", item.campaign.overlap
+        item.save(update_fields=["purpose", "explanation", "wanted"])
+
+
+def _holds(snapshot: Snapshot, trajectory: Trajectory) -> bool:
+    return any(
+        one.task.id == trajectory.task.external_id and one.content_hash == trajectory.content_hash
+        for record in records_of(snapshot)
+        for one in trajectories_of(record)
+    )
+
+
+def _withdraw(snapshots: Collection[Snapshot], because: str, by: User | None) -> tuple[str, ...]:
+    for snapshot in snapshots:
+        snapshot.withdrawn_at, snapshot.withdrawn_because = timezone.now(), because
+        snapshot.save(update_fields=["withdrawn_at", "withdrawn_because"])
+        record_audit(
+            project=snapshot.project,
+            actor=by,
+            verb="dataset.withdrawn",
+            target=str(snapshot),
+            data={"because": because},
+        )
+    return _names(snapshots)
+
+
+def _names(snapshots: Collection[Snapshot]) -> tuple[str, ...]:
+    return tuple(f"{one.name}@{one.version}" for one in snapshots)
+
+
+def _digests(trajectory: Trajectory) -> set[str]:
+    """Of the attachments its steps name."""
+    texts = Step.objects.filter(trajectory=trajectory).values_list("message", "observation")
+    return {digest for parts in texts for digest in _DIGEST.findall(repr(parts))}
+
+
+def _drop_attachments(project: Project, digests: Collection[str]) -> list[str]:
+    """Rows of attachments no step of the project names any more; the names of their files."""
+    files = []
+    for digest in sorted(digests):
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT EXISTS (SELECT 1 FROM trajectories_step step JOIN trajectories_trajectory run "
+                "ON run.id = step.trajectory_id WHERE run.project_id = %s "
+                "AND (step.message::text LIKE %s OR step.observation::text LIKE %s))",
+                [project.pk, f"%{PREFIX}{digest}%", f"%{PREFIX}{digest}%"],
+            )
+            (is_named,) = cursor.fetchone()
+        if not is_named and Attachment.objects.filter(project=project, sha256=digest).delete()[0]:
+            files.append(file_name(project.pk, digest))
+    return files
+
+
+def _record(project: Project, by: User | None, verb: str, target: str, told: Erased) -> None:
+    """Without the person's name: the trail is kept for ever."""
+    data = {"judgements": told.judgements, "items": told.items, "datasets": list(told.snapshots)}
+    record_audit(project=project, actor=by, verb=verb, target=target, data=data)

@@ -1,0 +1,30 @@
+"""`openrlhf`: preferences as OpenRLHF's reward trainer reads them with `--apply_chat_template`: whole conversations.
+
+    {"chosen": [messages], "rejected": [messages], "margin": 0.67}
+
+`--chosen_key chosen --rejected_key rejected` are its defaults; no prompt key is needed.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from apps.datasets.exports.conversations import (
+    MARGINS,
+    decided_pairs,
+    lines,
+    messages_of,
+    pair_has_tools,
+    sides,
+)
+from apps.datasets.models import Snapshot
+from workers.schema import PreferenceRecord
+
+
+def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
+    return lines(partial(decided_pairs, snapshot, split), pair_has_tools, _row)
+
+
+def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
+    chosen, rejected = (messages_of(one, tools=tools) for one in sides(record))
+    return {"chosen": chosen, "rejected": rejected, "margin": MARGINS[record.strength]}

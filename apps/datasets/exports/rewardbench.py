@@ -1,0 +1,31 @@
+"""`rewardbench`: a test set as RewardBench reads one: texts, and which model wrote them.
+
+    {"id": 0, "subset": "first", "prompt": "...", "chosen": "...", "rejected": "...",
+     "chosen_model": "fox", "rejected_model": "owl"}
+
+subset is the dataset's name. What has several messages is written with their roles.
+"""
+
+import json
+from collections.abc import Iterator
+
+from apps.datasets.exports.conversations import as_text, decided_pairs, messages_of, sides, split_prompt
+from apps.datasets.models import Snapshot
+
+
+def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
+    for number, record in enumerate(decided_pairs(snapshot, split)):
+        chosen, rejected = sides(record)
+        prompt, first, second = split_prompt(
+            messages_of(chosen, tools=True), messages_of(rejected, tools=True)
+        )
+        row = {
+            "id": number,
+            "subset": snapshot.name,
+            "prompt": as_text(prompt) if prompt else record.a.task.instruction,
+            "chosen": as_text(first),
+            "rejected": as_text(second),
+            "chosen_model": chosen.agent,
+            "rejected_model": rejected.agent,
+        }
+        yield json.dumps(row, ensure_ascii=False) + "\n"

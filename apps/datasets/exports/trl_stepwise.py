@@ -1,0 +1,56 @@
+"""`trl-stepwise`: stepwise supervision as TRL describes it: what comes first, then steps, each right or not.
+
+    {"prompt": "...", "completions": ["...", ...], "labels": [true, false, ...]}
+
+A step is what the agent said and called, after what came since its last step (an observation, the user). Good and
+neutral steps are right, bad ones are not. A run ends at the first step nobody marked: what comes after it is not known
+to be right or wrong. Where only the first error was marked, the steps before it are right, and it is the last one.
+"""
+
+import json
+from collections.abc import Iterator
+
+from apps.datasets.exports.conversations import as_text, prompt_and_rest
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import records_of
+from workers.schema import StepLabelRecord
+
+
+def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
+    for record in records_of(snapshot, split):
+        if isinstance(record, StepLabelRecord) and (labels := labels_of(record)):
+            steps = _steps(record)
+            prompt, _ = prompt_and_rest(record.trajectory, tools=True)
+            row = {
+                "prompt": as_text(prompt),
+                "completions": steps[: len(labels)],
+                "labels": labels[: len(steps)],
+            }
+            yield json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def labels_of(record: StepLabelRecord) -> list[bool]:
+    """Of the agent steps from the first on, as far as they are known."""
+    count = len(record.trajectory.agent_steps)
+    if record.has_first_error:
+        known = count if record.first_error is None else record.first_error
+        return [True] * known + ([False] if record.first_error is not None else [])
+    labels: list[bool] = []
+    for step in range(count):
+        if step not in record.labels:
+            break
+        labels.append(record.labels[step] != "bad")
+    return labels
+
+
+def _steps(record: StepLabelRecord) -> list[str]:
+    """The text of each agent step, with what came before it since the last one."""
+    _, rest = prompt_and_rest(record.trajectory, tools=True)
+    steps: list[str] = []
+    since: list[dict[str, object]] = []
+    for message in rest:
+        since.append(message)
+        if message["role"] == "assistant":
+            steps.append(as_text(since))
+            since = []
+    return steps

@@ -1,0 +1,46 @@
+"""`trl-unpaired`: single runs with a thumb up or down, as TRL's KTO trainer reads them.
+
+    {"prompt": [messages], "completion": [messages], "label": true}
+
+From ratings: accepted, or above the middle of the scale, is true; rejected or below is false; the middle says nothing.
+From comparisons, as TRL itself unpairs them: the chosen run is true, the rejected one false; both bad are both false.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from apps.datasets.contents import is_usable_pair
+from apps.datasets.exports.conversations import has_tools, lines, prompt_and_rest
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import records_of
+from workers.schema import PreferenceRecord, RatingRecord, Trajectory
+
+Labelled = tuple[Trajectory, bool]
+
+
+def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
+    return lines(partial(_labelled, snapshot, split), lambda one: has_tools(one[0]), _row)
+
+
+def _labelled(snapshot: Snapshot, split: str | None) -> Iterator[Labelled]:
+    for record in records_of(snapshot, split):
+        if isinstance(record, RatingRecord):
+            label = _thumb(record)
+            if label is not None:
+                yield record.trajectory, label
+        elif isinstance(record, PreferenceRecord) and is_usable_pair(record) and record.choice != "tie":
+            yield record.a, record.choice == "a"
+            yield record.b, record.choice == "b"
+
+
+def _thumb(record: RatingRecord) -> bool | None:
+    if record.rating is None or record.scale is None:
+        return record.accept
+    middle = sum(record.scale) / 2
+    return None if record.rating == middle else record.rating > middle
+
+
+def _row(one: Labelled, tools: bool) -> dict[str, Any]:
+    prompt, completion = prompt_and_rest(one[0], tools=tools)
+    return {"prompt": prompt, "completion": completion, "label": one[1]}

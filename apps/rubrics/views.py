@@ -1,0 +1,111 @@
+"""Rubrics: what there is, writing them, and YAML in and out."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import DomainError
+from apps.rubrics import documents, selectors, services
+from apps.rubrics.forms import RubricForm, YamlForm, criteria_forms
+from apps.rubrics.models import Rubric
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def rubric_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    rubrics = selectors.newest_rubrics(project).prefetch_related("criteria")
+    return render(request, "rubrics/rubric_list.html", {"project": project, "rubrics": rubrics})
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def rubric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    rubric = selectors.rubric_in(project, pk)
+    versions = Rubric.objects.filter(project=project, name=rubric.name).order_by("-version")
+    context: dict[str, Any] = {
+        "project": project,
+        "rubric": rubric,
+        "entries": rubric.entries.select_related("criterion"),
+        "versions": versions,
+        "is_newest": versions[0].pk == rubric.pk,
+        "is_used": services.is_used(rubric),
+        "yaml": documents.write(rubric),
+    }
+    return render(request, "rubrics/rubric_detail.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def rubric_yaml(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    rubric = selectors.rubric_in(project, pk)
+    response = HttpResponse(documents.write(rubric), content_type="application/yaml; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="rubric-{rubric.pk}.yaml"'
+    return response
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def rubric_create(request: ProjectRequest, project: Project) -> HttpResponse:
+    return _edit(request, project, None)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def rubric_update(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    return _edit(request, project, selectors.rubric_in(project, pk))
+
+
+def _edit(request: ProjectRequest, project: Project, rubric: Rubric | None) -> HttpResponse:
+    drafts = (
+        [services.draft_of(entry) for entry in rubric.entries.select_related("criterion")] if rubric else []
+    )
+    form = RubricForm(
+        request.POST or None, initial={"name": rubric.name, "about": rubric.about} if rubric else {}
+    )
+    if rubric is not None:
+        form.fields["name"].disabled = True
+    criteria = criteria_forms(request.POST or None, drafts, extra=0 if drafts else 2)
+    status = 200
+    if request.method == "POST" and form.is_valid() & criteria.is_valid():
+        said = {"name": form.cleaned_data["name"], "about": form.cleaned_data["about"]}
+        if "add" in request.POST:  # without a script: the page again, with one more
+            criteria = criteria_forms(None, criteria.drafts(), extra=1)
+        else:
+            try:
+                saved = services.save_rubric(
+                    project=project, criteria=criteria.drafts(), by=request.user, **said
+                )
+            except DomainError as error:
+                form.add_error(None, error.message)
+            else:
+                messages.success(request, f"{saved.name} is saved as version {saved.version}.")
+                return redirect("rubrics:rubric-detail", project.slug, saved.pk)
+    if request.method == "POST" and (form.errors or criteria.total_error_count()):
+        status = 422
+    context = {"project": project, "rubric": rubric, "form": form, "criteria": criteria}
+    return render(request, "rubrics/rubric_edit.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def rubric_import(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = YamlForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            name, about, criteria = documents.read(form.cleaned_data["text"])
+            saved = services.save_rubric(
+                project=project, name=name, about=about, criteria=criteria, by=request.user
+            )
+        except DomainError as error:
+            where = f"{error.pointer}: " if error.pointer else ""
+            form.add_error("text", f"{where}{error.message}")
+        else:
+            messages.success(request, f"{saved.name} is saved as version {saved.version}.")
+            return redirect("rubrics:rubric-detail", project.slug, saved.pk)
+    status = 422 if form.errors else 200
+    return render(request, "rubrics/rubric_import.html", {"project": project, "form": form}, status=status)

@@ -1,0 +1,97 @@
+// Marks on agent steps: j and k move a cursor, the keys of the marks press them; the same mark again takes it away.
+let form = null;
+const cells = () => [...document.querySelectorAll("#work .work-cell:has(.step-mark)")];
+const current = () => document.querySelector("#work .work-cell.is-current-step");
+const AHEAD = 8; // cards
+let goOn = false; // the last card is done, and the next ones are on their way
+let meant = []; // keys pressed meanwhile, for the next cards
+
+function move(direction) {
+  const all = cells().filter((cell) => cell.checkVisibility());
+  if (!all.length) return;
+  const at = all.indexOf(current());
+  const next = at < 0 ? (direction > 0 ? all.findIndex((cell) => cell.getBoundingClientRect().bottom > 160) : all.length - 1) : at + direction;
+  const more = document.querySelector("#work .steps-more");
+  if (more && next > all.length - AHEAD) htmx.trigger(more, "intersect"); // brought before it is needed
+  if (next >= all.length && more) {
+    goOn = true;
+    return;
+  }
+  if (!all[next]) return;
+  current()?.classList.remove("is-current-step");
+  all[next].classList.add("is-current-step");
+  all[next].scrollIntoView({ block: "nearest" });
+}
+document.addEventListener("htmx:afterSettle", () => {
+  if (!goOn) return;
+  goOn = false;
+  move(1);
+  const keys = meant;
+  meant = [];
+  keys.forEach(press);
+});
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (!event.detail.successful) [goOn, meant] = [false, []];
+});
+
+function press(key) {
+  if (!current()) move(1);
+  const mark = current()?.querySelector(`[data-mark="${key}"]`);
+  if (!mark) return false;
+  if (goOn) {
+    meant.push(key);
+    return true;
+  }
+  const taken = mark.checked;
+  if (taken) {
+    const none = current().querySelector('[data-mark=""]');
+    if (none) none.checked = true;
+    else mark.checked = false;
+  } else mark.checked = true;
+  mark.dispatchEvent(new Event("change", { bubbles: true }));
+  if (!taken && key !== "b" && key !== "e") move(1);
+  return true;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (!form?.isConnected || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.target.matches?.("textarea, select, input:not([type=radio])") || document.querySelector("dialog[open]") || !cells().length) return;
+  if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);
+  else if (event.key === "w" && current()?.querySelector(".step-correction")) {
+    current().querySelector(".step-correction").open = true;
+    current().querySelector(".step-correction textarea").focus();
+  } else if (!"gmbe".includes(event.key) || !press(event.key)) return;
+  event.preventDefault();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.target.matches?.(".step-correction textarea")) event.target.blur();
+});
+
+// A radio button that is pressed once more is let go: the first error can be taken back.
+let wasChecked = null;
+document.addEventListener("pointerdown", (event) => {
+  const radio = event.target instanceof Element && event.target.closest(".step-mark-choice")?.querySelector('[data-mark="e"]');
+  wasChecked = radio?.checked ? radio : null;
+});
+document.addEventListener("click", (event) => {
+  if (!wasChecked || event.target !== wasChecked) return;
+  wasChecked.checked = false;
+  wasChecked.dispatchEvent(new Event("change", { bubbles: true }));
+  wasChecked = null;
+});
+
+function count() {
+  const place = form?.querySelector(".work-marked-count");
+  if (!place) return;
+  const said = [...new FormData(form)].filter(([name, value]) => /^step-\w+-\d+$/.test(name) && value);
+  const names = new Set(said.map(([name]) => name));
+  if (names.size) place.textContent = `${names.size} step${names.size === 1 ? "" : "s"} marked`;
+}
+document.addEventListener("change", (event) => {
+  if (form && event.target.form === form) count();
+});
+
+export function startMarks(next) {
+  form = next;
+  count();
+}

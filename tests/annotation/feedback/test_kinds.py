@@ -1,0 +1,168 @@
+"""Every kind comes in by its format, goes out again as the same records, and is told apart by what it says."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import Project
+from apps.annotation.agreement import agreement
+from apps.annotation.feedback.exports import COLUMNS, EXPORTS
+from apps.annotation.feedback.incoming import FeedbackResult
+from apps.annotation.feedback.records import feedback_records
+from apps.annotation.feedback.services import import_feedback
+from apps.annotation.models import Marking, Ranking, Rating, Score
+from workers import schema
+
+TASK = {"id": "greet", "instruction": "Greet."}
+
+
+def run(*said: str) -> dict[str, Any]:
+    messages = [{"role": "user", "content": "Hello"}]
+    messages += [{"role": "assistant", "content": text} for text in said]
+    return {"messages": messages}
+
+
+HI, BYE, HMM = run("Hi", "How are you?"), run("Bye"), run("Hmm", "Well", "Hello")
+RANKING = {"task": TASK, "items": [HI, BYE, HMM], "ranks": [1, 3, 3], "annotator": "ann"}
+STEPS = {
+    "task": TASK,
+    "trajectory": HMM,
+    "labels": {"0": "bad", "2": "good"},
+    "corrections": {"0": "Hi"},
+    "annotator": "ann",
+}
+FIRST = {"task": TASK, "trajectory": HMM, "first_error": None, "annotator": "ben"}
+SCORE = {"task": TASK, "trajectory": HI, "criterion": "polite", "definition": "Kind.", "value": 4, "scale": [1, 5],
+         "note": "warm", "annotator": "ann"}  # fmt: skip
+ACCEPT = {"task": TASK, "trajectory": HI, "accept": True, "annotator": "ann"}
+RATING = {"task": TASK, "trajectory": HI, "rating": 2.5, "scale": [0, 10], "annotator": "ann"}
+EACH = [
+    ("rankings", RANKING), ("steps", STEPS), ("steps", FIRST), ("rubric", SCORE), ("ratings", ACCEPT),
+    ("ratings", RATING),
+]  # fmt: skip
+
+
+def load(project: Project, format: str, *records: dict[str, Any]) -> FeedbackResult:
+    stream = io.BytesIO("".join(json.dumps(record) + "\n" for record in records).encode())
+    return import_feedback(project=project, stream=stream, format=format, by=None)
+
+
+def exported(project: Project) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in EXPORTS["jsonl"](project=project, filters={})]
+
+
+@pytest.mark.parametrize(("format", "record"), EACH)
+def test_in_and_out_and_in_again(project: Project, format: str, record: dict[str, Any]) -> None:
+    assert load(project, format, record, record).__dict__ == {"created": 1, "duplicates": 1, "rejected": []}
+    (line,) = exported(project)
+    said = {
+        key: value for key, value in record.items() if key not in ("task", "trajectory", "items", "annotator")
+    }
+    if "ranks" in said:
+        said["ranks"] = [1, 2, 2]
+    assert {key: line[key] for key in said} == said
+    (before,) = feedback_records(project=project)
+    other = Project.objects.create(slug="other", name="Other")
+    assert load(other, format, line).created == 1
+    (after,) = feedback_records(project=other)
+    assert schema.storage.to_builtins(after)["annotator"] == record["annotator"]
+    for name in set(before.__struct_fields__) - {"trajectory", "trajectories"}:
+        assert getattr(after, name) == getattr(before, name), name
+
+
+def test_positions_of_a_ranking_are_those_of_its_item(project: Project) -> None:
+    load(project, "rankings", RANKING)
+    again = RANKING | {"items": [HMM, HI, BYE], "ranks": [1, 1, 2], "annotator": "ben"}
+    load(project, "rankings", again)
+    assert Ranking.objects.get(submission__assignment__annotator__name="ben").ranks == [1, 2, 1]
+    assert len({row.submission.assignment.item_id for row in Ranking.objects.all()}) == 1
+
+
+def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Project) -> None:
+    load(project, "rubric", SCORE, SCORE | {"criterion": "true", "value": 1})
+    load(project, "rubric", SCORE | {"value": 5})
+    current = {one.criterion: one.value for one in feedback_records(project=project)}  # type: ignore[union-attr]
+    assert current == {"polite": 5, "true": 1}
+    assert Score.objects.filter(criterion__name="polite").count() == 2
+
+
+def test_a_criterion_that_is_defined_otherwise_is_another_version(project: Project) -> None:
+    load(
+        project, "rubric", SCORE, SCORE | {"scale": [0, 10], "annotator": "ben"}, SCORE | {"annotator": "eve"}
+    )
+    versions = Score.objects.values_list("submission__assignment__annotator__name", "criterion__version")
+    assert dict(versions) == {"ann": 1, "ben": 2, "eve": 1}
+
+
+@pytest.mark.parametrize(
+    ("format", "record", "pointer", "message"),
+    [
+        ("rankings", RANKING | {"ranks": [1, 2]}, "/ranks", "3 items need as many"),
+        ("rankings", RANKING | {"ranks": [0, 1, 2]}, "/ranks", "count from 1"),
+        ("rankings", RANKING | {"items": [HI], "ranks": [1]}, "/items", "2 to 8 items"),
+        ("rankings", RANKING | {"items": [HI, HI, BYE]}, "/items", "twice"),
+        ("rankings", RANKING | {"items": [HI, {"text": 3}, BYE]}, "/items/1/text", "string"),
+        ("steps", STEPS | {"labels": {"3": "bad"}, "corrections": {}}, "/labels", "agent step 3"),
+        ("steps", STEPS | {"corrections": {"7": "x"}}, "/corrections", "agent step 7"),
+        ("steps", STEPS | {"labels": {"0": "fine"}}, "/labels/0", "'fine' is no label"),
+        (
+            "steps",
+            {"task": TASK, "trajectory": HI, "annotator": "a"},
+            "/labels",
+            "say labels, or first_error",
+        ),
+        ("steps", FIRST | {"first_error": 3}, "/first_error", "agent step 3"),
+        ("rubric", SCORE | {"value": 6}, "/value", "not on the scale"),
+        ("rubric", SCORE | {"scale": [5, 5]}, "/scale", "two different finite numbers"),
+        ("rubric", SCORE | {"scale": [-1e308, 1e308]}, "/scale", "two different finite numbers"),
+        ("rubric", SCORE | {"criterion": ""}, "/criterion", "1 to 200"),
+        ("ratings", ACCEPT | {"rating": 3, "scale": [1, 5]}, "/accept", "either"),
+        ("ratings", RATING | {"scale": None}, "/scale", "lowest, highest"),
+        ("ratings", ACCEPT | {"scale": [1, 5]}, "/scale", "no scale"),
+        ("ratings", {"task": TASK, "accept": True, "annotator": "a"}, "/trajectory", "missing"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_place(
+    project: Project, format: str, record: dict[str, Any], pointer: str, message: str
+) -> None:
+    result = load(project, format, record)
+    assert result.created == 0
+    (one,) = result.rejected
+    assert one["pointer"] == pointer and message in one["message"], one
+    assert not Marking.objects.exists() and not Rating.objects.exists()
+
+
+def test_a_table_has_a_column_for_everything(project: Project) -> None:
+    for format, record in EACH:
+        load(project, format, record)
+    rows = list(EXPORTS["csv"](project=project, filters={}))
+    assert len(rows) == 1 + len(EACH)
+    cells = {key for line in exported(project) for key in line} - {"made", "anchor"}
+    assert cells <= {*COLUMNS}
+
+
+def test_only_the_kinds_that_are_asked_for(project: Project) -> None:
+    for format, record in EACH:
+        load(project, format, record)
+    for kind, count in {"ranking": 1, "step": 2, "rubric": 1, "rating": 2, "pairwise": 0}.items():
+        assert len(list(feedback_records(project=project, filters={"kinds": [kind]}))) == count
+
+
+def test_agreement_of_each_kind_by_hand(project: Project) -> None:
+    """Two who say the same agree fully; two opposite ends of a scale do not."""
+    for who, accept in (("ann", True), ("ben", True)):
+        load(project, "ratings", ACCEPT | {"annotator": who, "accept": accept})
+        load(project, "ratings", ACCEPT | {"annotator": who, "accept": not accept, "trajectory": BYE})
+    load(project, "steps", STEPS, STEPS | {"annotator": "ben", "labels": {"0": "bad", "2": "neutral"}})
+    for who, value in (("ann", 1), ("ben", 5)):
+        load(project, "rubric", SCORE | {"annotator": who, "value": value})
+        load(project, "rubric", SCORE | {"annotator": who, "value": 6 - value, "trajectory": BYE})
+    kinds = agreement(project=project)["kinds"]
+    assert kinds["rating"]["alpha"] == 1.0 and kinds["rating"]["level"] == "nominal"
+    assert kinds["rating"]["pairs"] == [{"a": "ann", "b": "ben", "kappa": 1.0, "n": 2}]
+    # Ordinal: bad twice, neutral and good once; observed disagreement 1/2, expected 3 (Krippendorff 2011, section D).
+    assert kinds["step"]["level"] == "ordinal" and kinds["step"]["alpha"] == pytest.approx(1 - 0.5 / 3)
+    assert kinds["rubric"]["criteria"]["polite"]["alpha"] == pytest.approx(-0.5)
+    assert kinds["rubric"]["criteria"]["polite"]["pairs"][0]["kappa"] == pytest.approx(-1.0)

@@ -1,0 +1,68 @@
+"""Marks by agent step: unmarked is unknown, the shared beginning is said of both, the first error is the earliest."""
+
+import pytest
+
+from apps.annotation.kinds import Shown
+from apps.annotation.kinds.step import check, fields, parse, words
+from apps.core.errors import DomainError
+from apps.trajectories.models import Trajectory
+
+PAIR = [Trajectory(pk=1, agent_step_count=5), Trajectory(pk=2, agent_step_count=3)]
+LABELS = Shown(PAIR, (1, 0))  # left is the second, which has three steps
+FIRST = Shown(PAIR, (1, 0), options={"step": {"mark": "first_error"}})
+
+
+def test_labels_and_corrections_there_and_back() -> None:
+    said = {"step-left-2": "bad", "step-left-2-correction": "Ask first.", "step-right-4": "good"}
+    rows = parse({**said, "step-right-0": ""}, LABELS)
+    assert [(row.trajectory_id, row.labels, row.corrections) for row in rows] == [
+        (2, {"2": "bad"}, {"2": "Ask first."}),
+        (1, {"4": "good"}, {}),
+    ]
+    assert fields(rows, LABELS) == said
+    assert words(rows, LABELS) == "A: 1 bad; B: 1 good"
+
+
+def test_what_both_begin_with_is_said_of_both() -> None:
+    rows = parse({"step-both-0": "good", "step-right-1": "bad"}, LABELS)
+    assert [(row.trajectory_id, row.labels) for row in rows] == [
+        (2, {"0": "good"}),
+        (1, {"0": "good", "1": "bad"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"step-left-3": "good"}, "go from 0 to 2"),
+        ({"step-left-0": "fine"}, "no label"),
+        ({"step-left-1-correction": "Ask first."}, "correction but no label"),
+    ],
+)
+def test_marks_that_cannot_be_are_refused(said: dict[str, str], message: str) -> None:
+    with pytest.raises(DomainError, match=message):
+        parse(said, LABELS)
+
+
+def test_the_first_error_there_and_back() -> None:
+    said = {"first-left": "2", "first-right": "none"}
+    rows = parse(said, FIRST)
+    assert [(row.trajectory_id, row.has_first_error, row.first_error) for row in rows] == [
+        (2, True, 2),
+        (1, True, None),
+    ]
+    assert fields(rows, FIRST) == said
+    assert words(rows, FIRST) == "A: first error at step 2; B: no error"
+
+
+def test_an_error_both_begin_with_is_the_first_of_both() -> None:
+    rows = parse({"first-both": "1", "first-left": "2", "first-right": "none"}, FIRST)
+    assert [row.first_error for row in rows] == [1, 1]
+
+
+def test_how_much_must_be_said() -> None:
+    check([], LABELS, False)
+    with pytest.raises(DomainError, match="at least one step"):
+        check([], LABELS, True)
+    with pytest.raises(DomainError, match="first error in B"):
+        check(parse({"first-left": "0"}, FIRST), FIRST, False)

@@ -1,0 +1,120 @@
+"""The item builder: alone, in pairs or groups; different where asked, n per task, the same pairs for the same seed."""
+
+import pytest
+
+from apps.annotation import services
+from apps.annotation.models import Campaign, Item
+from apps.annotation.services import Choice
+from apps.core.errors import DomainError
+from apps.trajectories.models import Task, Trajectory
+from tests.annotation import rows
+
+
+@pytest.fixture
+def runs(task: Task) -> list[Trajectory]:
+    return [
+        rows.trajectory(task, "won 1", success=True, agent_name="fox"),
+        rows.trajectory(task, "won 2", success=True, agent_name="owl"),
+        rows.trajectory(task, "lost 1", success=False, agent_name="fox"),
+        rows.trajectory(task, "lost 2", success=False, agent_name="owl"),
+        rows.trajectory(task, "unknown", agent_name="owl"),
+    ]
+
+
+def pairs() -> list[tuple[Trajectory, ...]]:
+    return [
+        tuple(p.trajectory for p in item.places.order_by("position")) for item in Item.objects.order_by("pk")
+    ]
+
+
+def test_by_outcome(campaign: Campaign, runs: list[Trajectory]) -> None:
+    assert services.build_items(campaign=campaign, choice=Choice(per_task=100)).created == 4
+    assert all({a.success, b.success} == {True, False} for a, b in pairs())
+
+
+def test_by_reward_where_there_is_no_success(campaign: Campaign, task: Task) -> None:
+    for number in (0.0, 0.5, 0.5):
+        rows.trajectory(task, f"{number} {Trajectory.objects.count()}", outcome_reward=number)
+    services.build_items(campaign=campaign, choice=Choice(per_task=100))
+    assert all(a.outcome_reward != b.outcome_reward for a, b in pairs()) and len(pairs()) == 2
+
+
+def test_by_agent(campaign: Campaign, runs: list[Trajectory]) -> None:
+    assert services.build_items(campaign=campaign, choice=Choice(per_task=100, differ="agent")).created == 6
+    assert all(a.agent_name != b.agent_name for a, b in pairs())
+
+
+def test_any_but_never_with_itself(campaign: Campaign, runs: list[Trajectory]) -> None:
+    assert services.build_items(campaign=campaign, choice=Choice(per_task=100, differ="any")).created == 10
+    assert all(a != b for a, b in pairs())
+
+
+def test_per_task_and_seed(campaign: Campaign, runs: list[Trajectory]) -> None:
+    def chosen(seed: int) -> set[str]:
+        Item.objects.all().delete()
+        services.build_items(campaign=campaign, choice=Choice(per_task=2, differ="any", seed=seed))
+        return set(Item.objects.values_list("key", flat=True))
+
+    assert len(chosen(1)) == 2
+    assert chosen(1) == chosen(1)
+    assert len({frozenset(chosen(seed)) for seed in range(10)}) > 1
+
+
+def test_again_adds_nothing(campaign: Campaign, runs: list[Trajectory]) -> None:
+    services.build_items(campaign=campaign, choice=Choice(per_task=3))
+    again = services.build_items(campaign=campaign, choice=Choice(per_task=3))
+    assert (again.created, again.duplicates) == (0, 3)
+
+
+def test_filters_and_preview(campaign: Campaign, runs: list[Trajectory]) -> None:
+    owls = services.ItemFilters(agents=("owl",))
+    preview = services.count_items(project=campaign.project, choice=Choice(per_task=5, filters=owls))
+    assert (preview.tasks, preview.items) == (1, 1)
+    assert services.build_items(campaign=campaign, choice=Choice(per_task=5, filters=owls)).created == 1
+    nothing = services.count_items(
+        project=campaign.project, choice=Choice(per_task=5, filters=services.ItemFilters(tasks=("no such",)))
+    )
+    assert (nothing.tasks, nothing.items) == (0, 0)
+
+
+def test_wrong_options_are_refused(campaign: Campaign) -> None:
+    with pytest.raises(DomainError, match="at least one"):
+        services.build_items(campaign=campaign, choice=Choice(per_task=0))
+    with pytest.raises(DomainError, match="differ"):
+        services.build_items(campaign=campaign, choice=Choice(per_task=1, differ="mood"))
+    with pytest.raises(DomainError, match="1 to 8"):
+        services.build_items(campaign=campaign, choice=Choice(size=9))
+
+
+def single(campaign: Campaign) -> Campaign:
+    return services.create_campaign(project=campaign.project, name="Alone", kinds=["rating", "comment"])
+
+
+def test_runs_alone(campaign: Campaign, runs: list[Trajectory]) -> None:
+    added = services.build_items(campaign=single(campaign), choice=Choice(size=1, per_task=3))
+    assert added.created == 3 and all(len(item) == 1 for item in pairs())
+    failed = services.ItemFilters(outcome="failure")
+    assert (
+        services.count_items(
+            project=campaign.project, choice=Choice(size=1, per_task=9, filters=failed)
+        ).items
+        == 2
+    )
+
+
+def test_groups_share_no_run_and_mix_what_differs(campaign: Campaign, runs: list[Trajectory]) -> None:
+    ranking = services.create_campaign(project=campaign.project, name="Order", kinds=["ranking"])
+    services.build_items(campaign=ranking, choice=Choice(size=4, per_task=5))
+    (group,) = pairs()
+    assert sorted(run.success for run in group) == [False, False, True, True]
+    assert (
+        services.count_items(project=campaign.project, choice=Choice(size=3, per_task=5, differ="any")).items
+        == 1
+    )
+
+
+def test_an_item_of_a_size_the_campaign_cannot_show_is_refused(
+    campaign: Campaign, runs: list[Trajectory]
+) -> None:
+    with pytest.raises(DomainError, match="Comparison needs 2 trajectories"):
+        services.build_items(campaign=campaign, choice=Choice(size=1))

@@ -1,0 +1,122 @@
+"""Who gets what by somebody's will: given items, taken back ones, pilots, orders by a score, archives."""
+
+import pytest
+
+from apps.accounts.models import Project, User
+from apps.accounts.services import remove_member
+from apps.annotation import selectors, services
+from apps.annotation.models import Assignment, Campaign, Item
+from apps.annotation.quality import pilot_of
+from apps.core.errors import Conflict, DomainError
+from tests.annotation import rows
+
+
+def give(item: Item, user: User) -> int:
+    return services.give_items(annotator=rows.annotator(item.campaign, user), items=[item])
+
+
+def test_what_is_given_comes_first_and_nobody_else_gets_it(campaign: Campaign, ann: User, ben: User) -> None:
+    items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
+    assert give(items[2], ann) == 1
+    assert give(items[2], ann) == give(items[2], ben) == 0
+    his = {rows.leased(campaign, ben).item_id}
+    assert items[2].pk not in his
+    assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).left == 2
+    assert rows.leased(campaign, ann).item == items[2]
+    rows.assert_counts_are_right(campaign)
+
+
+def test_what_is_given_stays_hers_when_her_lease_runs_out(campaign: Campaign, ann: User, ben: User) -> None:
+    item = rows.pair(campaign, "one")
+    give(item, ann)
+    hers = rows.leased(campaign, ann)
+    rows.let_expire(hers)
+    assert services.expire_leases(campaign=campaign) == 1
+    assert rows.lease(campaign, ben) is None
+    assert rows.leased(campaign, ann) == hers
+    rows.submit(hers, ann)
+    item.refresh_from_db()
+    assert (item.taken, item.done) == (1, 1)
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_is_taken_back_goes_to_others(campaign: Campaign, ann: User, ben: User, begun: bool) -> None:
+    item = rows.pair(campaign, "one")
+    give(item, ann)
+    if begun:
+        rows.leased(campaign, ann)
+    hers = Assignment.objects.get()
+    services.take_back(assignment=hers)
+    with pytest.raises(Conflict, match="not held"):
+        services.take_back(assignment=hers)
+    assert rows.leased(campaign, ben).item == item
+    assert rows.submit(hers, ann).aside  # too late, and kept
+    rows.assert_counts_are_right(campaign)
+
+
+def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
+    project: Project, ann: User, ben: User
+) -> None:
+    campaign = services.create_campaign(
+        project=project, name="Dear", kinds=["pairwise"], overlap=2, hourly_pay=36
+    )
+    with pytest.raises(Conflict, match="no items"):
+        services.start_pilot(campaign=campaign, items=2)
+    for number in range(5):
+        rows.pair(campaign, str(number))
+    assert services.start_pilot(campaign=campaign, items=2) == 2
+    campaign.refresh_from_db()
+    for user, choices in ((ann, "ab"), (ben, "ab")):
+        assert selectors.my_campaign(campaign, rows.annotator(campaign, user)).left == 2
+        for choice in choices:
+            assignment = rows.leased(campaign, user)
+            Assignment.objects.update(created_at="2026-01-01T00:00Z")
+            rows.submit(assignment, user, choice, active_seconds=100)
+        assert rows.lease(campaign, user) is None
+    pilot = pilot_of(campaign)
+    assert (pilot.items, pilot.wanted, pilot.done, pilot.left, pilot.is_done) == (2, 4, 4, 6, True)
+    assert pilot.seconds == (100, 100, 100)
+    assert pilot.cost is not None and pilot.cost[1] == pytest.approx(6 * 100 / 3600 * 36)
+    assert [label for label, _ in pilot.alphas] == ["Comparison"]
+    services.end_pilot(campaign=campaign)
+    campaign.refresh_from_db()
+    assert rows.lease(campaign, ann) is not None
+
+
+def test_the_most_informative_goes_first(project: Project, ann: User) -> None:
+    campaign = services.create_campaign(project=project, name="Active", kinds=["pairwise"], ordering="active")
+    items = {name: rows.pair(campaign, name) for name in ("unscored", "low", "high")}
+    assert services.score_items(campaign=campaign, scores={items["low"].pk: -1.5, items["high"].pk: 2.0}) == 2
+    order = []
+    for _ in items:
+        assignment = rows.leased(campaign, ann)
+        order.append(assignment.item.key)
+        rows.submit(assignment, ann)
+    assert order == [items[name].key for name in ("high", "low", "unscored")]
+    with pytest.raises(DomainError, match="finite"):
+        services.score_items(campaign=campaign, scores={items["low"].pk: float("nan")})
+
+
+def test_what_is_archived_is_out_of_the_lists(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    rows.submit(rows.leased(campaign, ann), ann)
+    services.archive_campaign(campaign=campaign)
+    campaign.refresh_from_db()
+    hers = rows.annotator(campaign, ann)
+    assert selectors.my_campaigns(campaign.project, hers) == []
+    with pytest.raises(Conflict, match="archived"):
+        rows.lease(campaign, ann)
+    services.open_campaign(campaign=campaign)
+    assert len(selectors.my_campaigns(campaign.project, hers)) == 1
+
+
+def test_who_leaves_the_project_holds_nothing(campaign: Campaign, ann: User, ben: User) -> None:
+    items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
+    rows.submit(rows.leased(campaign, ann), ann)
+    rows.leased(campaign, ann)
+    give(next(item for item in items if not item.assignments.exists()), ann)
+    remove_member(membership=campaign.project.memberships.get(user=ann), by=None)
+    rows.assert_counts_are_right(campaign)
+    assert sum(campaign.items.values_list("taken", flat=True)) == 1
+    for _ in range(2):
+        rows.submit(rows.leased(campaign, ben), ben)

@@ -1,0 +1,213 @@
+"""Known answers: who decides, what is gold and practice, who is paused; and what of it is data."""
+
+import io
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from apps.accounts.models import AuditEvent, Project, User
+from apps.annotation import selectors, services
+from apps.annotation.agreement import agreement
+from apps.annotation.feedback.exports import export_jsonl
+from apps.annotation.feedback.records import feedback_records
+from apps.annotation.feedback.services import import_feedback
+from apps.annotation.gold import gold_shares
+from apps.annotation.models import Assignment, Campaign, Item, Participation, Submission
+from apps.annotation.quality import undecided_in
+from apps.core.errors import Conflict, Forbidden
+from tests.annotation import rows
+
+
+@pytest.fixture
+def campaign(project: Project) -> Campaign:
+    return services.create_campaign(project=project, name="Which is better", kinds=["pairwise"], overlap=2)
+
+
+def decide(item: Item, user: User, choice: str = "a") -> Submission:
+    assignment = services.adjudicate(item=item, annotator=rows.annotator(item.campaign, user))
+    return rows.submit(assignment, user, choice)
+
+
+def known(campaign: Campaign, name: str, by: User, purpose: str = "gold") -> Item:
+    item = rows.pair(campaign, name)
+    decide(item, by)
+    return services.set_purpose(item=item, purpose=purpose, explanation="It does what was asked.", by=by)
+
+
+def always_gold(campaign: Campaign) -> None:
+    Campaign.objects.filter(pk=campaign.pk).update(gold_percent=100)
+    campaign.refresh_from_db()
+
+
+def records(campaign: Campaign, **filters: Any) -> list[tuple[str, str]]:
+    found = feedback_records(project=campaign.project, filters={"kinds": ["pairwise"], **filters})
+    return sorted((one.annotator, one.choice) for one in found)  # type: ignore[union-attr]
+
+
+def test_an_adjudication_stands_beside_what_was_said(
+    campaign: Campaign, ann: User, ben: User, rose: User
+) -> None:
+    item = rows.pair(campaign, "one")
+    rows.submit(rows.leased(campaign, ann), ann, "a")
+    rows.submit(rows.leased(campaign, ben), ben, "b")
+    assert undecided_in(campaign) == [item.pk]
+    before = agreement(project=campaign.project)
+    decide(item, rose, "a")
+    assert undecided_in(campaign) == []
+    assert agreement(project=campaign.project) == before
+    rows.assert_counts_are_right(campaign)
+    assert records(campaign) == [("rose@example.org", "a")]
+    assert records(campaign, adjudication="not") == [("ann@example.org", "a"), ("ben@example.org", "b")]
+    assert len(records(campaign, adjudication="also")) == 3
+    exported = list(export_jsonl(project=campaign.project, filters={}))
+    assert sum('"adjudication": true' in line for line in exported) == 1 and len(exported) == 3
+
+
+def test_a_reviewer_may_judge_and_decide_the_same_item_and_only_she_writes_hers(
+    campaign: Campaign, ann: User, rose: User
+) -> None:
+    item = rows.pair(campaign, "one")
+    hers = rows.leased(campaign, rose)
+    deciding = services.adjudicate(item=item, annotator=rows.annotator(campaign, rose))
+    assert services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)) == deciding
+    with pytest.raises(Forbidden):
+        rows.submit(deciding, ann)
+    rows.submit(deciding, rose)
+    assert rows.submit(hers, rose).revision == 1
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Assignment.objects.create(item=item, annotator=hers.annotator, state="expired")
+    with pytest.raises(Conflict):
+        services.skip_assignment(
+            assignment=services.adjudicate(item=rows.pair(campaign, "two"), annotator=hers.annotator),
+            reason="no",
+            by=rose,
+        )
+
+
+def test_an_item_nobody_decided_is_no_gold(campaign: Campaign) -> None:
+    with pytest.raises(Conflict, match="adjudicate"):
+        services.set_purpose(item=rows.pair(campaign, "one"), purpose="gold")
+
+
+def test_gold_is_for_everybody_once_and_counts_nothing(campaign: Campaign, ann: User, rose: User) -> None:
+    gold = known(campaign, "known", rose)
+    rows.pair(campaign, "work")
+    always_gold(campaign)
+    first = rows.leased(campaign, ann)
+    assert first.item == gold
+    rows.submit(first, ann, "a")
+    second = rows.leased(campaign, ann)
+    assert second.item != gold
+    gold.refresh_from_db()
+    assert (gold.taken, gold.done, gold.wanted) == (0, 0, 0)
+    assert selectors.progress_of(campaign).items == 1
+    assert selectors.my_campaign(campaign, first.annotator).mine == 1  # she does not know which it was
+    rows.submit(second, ann, "b")
+    assert rows.lease(campaign, ann) is None
+    assert records(campaign) == [("ann@example.org", "b"), ("rose@example.org", "a")]
+
+
+def test_gold_alone_is_not_handed_out(campaign: Campaign, ann: User, rose: User) -> None:
+    known(campaign, "known", rose)
+    always_gold(campaign)
+    assert rows.lease(campaign, ann) is None
+
+
+def test_an_item_made_gold_and_work_again_counts_as_before(
+    campaign: Campaign, ann: User, ben: User, rose: User
+) -> None:
+    item = rows.pair(campaign, "one")
+    rows.submit(rows.leased(campaign, ann), ann)
+    held = rows.leased(campaign, ben)
+    decide(item, rose)
+    services.set_purpose(item=item, purpose="gold", by=rose)
+    rows.submit(held, ben)
+    item = services.set_purpose(item=item, purpose="work", by=rose)
+    assert (item.taken, item.done, item.wanted) == (2, 2, 2)
+
+
+def test_a_lease_of_gold_that_runs_out_is_found_again(campaign: Campaign, ann: User, rose: User) -> None:
+    gold = known(campaign, "known", rose)
+    rows.pair(campaign, "work")
+    always_gold(campaign)
+    first = rows.leased(campaign, ann)
+    rows.let_expire(first)
+    assert services.expire_leases(campaign=campaign) == 1
+    again = rows.leased(campaign, ann)
+    assert (again, again.item) == (first, gold)
+
+
+def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
+    campaign: Campaign, ann: User, ben: User, rose: User
+) -> None:
+    for number in range(3):
+        known(campaign, f"known {number}", rose)
+        rows.pair(campaign, f"work {number}")
+    always_gold(campaign)
+    for choice in ("a", "b", "b"):
+        rows.submit(rows.leased(campaign, ann), ann, choice)
+    assert (gold_shares(campaign)["ann@example.org"].n, gold_shares(campaign)["ann@example.org"].of) == (1, 3)
+    with pytest.raises(Conflict, match="1 of 3 of your answers"):
+        rows.lease(campaign, ann)
+    assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).is_workable is False
+    told = AuditEvent.objects.get(verb="annotator.paused")
+    assert (told.actor, told.target) == ("gold check", "ann@example.org")  # nobody did it by hand
+    rows.leased(campaign, ben)  # others go on
+    hers = rows.annotator(campaign, ann)
+    services.let_go_on(campaign=campaign, annotator=hers, by=rose)
+    assert rows.lease(campaign, ann) is not None
+    assert Participation.objects.get().gold_from is not None
+    with pytest.raises(Conflict, match="not paused"):
+        services.let_go_on(campaign=campaign, annotator=hers, by=rose)
+
+
+def test_a_few_answers_say_nothing_of_anybody(campaign: Campaign, ann: User, rose: User) -> None:
+    for number in range(6):
+        known(campaign, f"known {number}", rose)
+        rows.pair(campaign, f"work {number}")
+    always_gold(campaign)
+    for _ in range(4):
+        rows.submit(rows.leased(campaign, ann), ann, "b")
+    rows.submit(rows.leased(campaign, ann), ann, "b")
+    with pytest.raises(Conflict):
+        rows.lease(campaign, ann)
+
+
+def test_practice_comes_first_and_is_no_data(campaign: Campaign, ann: User, rose: User) -> None:
+    practice = known(campaign, "practice", rose, "practice")
+    rows.pair(campaign, "work")
+    assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).practice == 1
+    first = rows.leased(campaign, ann)
+    assert first.item == practice
+    rows.submit(first, ann, "b")
+    mine = selectors.my_campaign(campaign, first.annotator)
+    assert (mine.practice, mine.mine, mine.left) == (0, 0, 1)
+    assert rows.leased(campaign, ann).item != practice
+    assert records(campaign) == [("rose@example.org", "a")]
+    assert agreement(project=campaign.project)["kinds"] == {}
+
+
+def test_an_export_brings_adjudications_and_purposes_back(campaign: Campaign, ann: User, rose: User) -> None:
+    known(campaign, "known", rose)
+    rows.pair(campaign, "work")
+    always_gold(campaign)
+    for _ in range(2):
+        rows.submit(rows.leased(campaign, ann), ann, "b")
+    text = "".join(export_jsonl(project=campaign.project, filters={}))
+    other = Project.objects.create(slug="copy", name="Copy")
+    for _ in range(2):  # the second time nothing is new
+        result = import_feedback(
+            project=other, stream=io.BytesIO(text.encode()), format="pairs", by=None, campaign="Copied"
+        )
+    assert (result.created, result.duplicates, result.rejected) == (0, 3, [])
+    copied = Item.objects.filter(campaign__project=other)
+    assert sorted(copied.values_list("purpose", "wanted", "done")) == [("gold", 0, 0), ("work", 1, 1)]
+    found = feedback_records(project=other, filters={"kinds": ["pairwise"]})
+    assert sorted((one.annotator, one.choice) for one in found) == [  # type: ignore[union-attr]
+        ("ann@example.org", "b"),
+        ("rose@example.org", "a"),
+    ]
+    bad = text.replace('"purpose": "gold"', '"purpose": "silver"').encode()
+    refused = import_feedback(project=other, stream=io.BytesIO(bad), format="pairs", by=None).rejected
+    assert {one["pointer"] for one in refused} == {"/made/purpose"} and "silver" in refused[0]["message"]

@@ -1,0 +1,91 @@
+"""Who leans which way, who is quick, where people part: by hand on a few judgements."""
+
+import pytest
+
+from apps.accounts.models import User
+from apps.annotation import services
+from apps.annotation.agreement import answers_of, of_kinds
+from apps.annotation.models import Assignment, Campaign, Submission
+from apps.annotation.quality import Quality, Share, disputed_in, quality_of
+from tests.annotation import rows
+
+
+@pytest.fixture
+def judged(campaign: Campaign, ann: User, ben: User, rose: User) -> Campaign:
+    """Three items by three people: all one way, ben apart on the second, all apart on the third."""
+    services.update_campaign(campaign=campaign, overlap=3)
+    for name in ("one", "two", "three"):
+        rows.pair(campaign, name)
+    said = {
+        ann: {"one": "a", "two": "b", "three": "a"},
+        ben: {"one": "a", "two": "a", "three": "tie"},
+        rose: {"one": "a", "two": "b", "three": "b"},
+    }
+    for user, choices in said.items():
+        for _ in choices:
+            held = rows.leased(campaign, user)
+            rows.submit(held, user, choices[held.item.task.external_id])
+    return campaign
+
+
+def figures(campaign: Campaign) -> Quality:
+    answers = answers_of(campaign.project, campaign.name)
+    return quality_of(campaign, answers, of_kinds(answers))
+
+
+def test_share_has_wilsons_interval() -> None:
+    low, high = Share(8, 10).interval
+    assert (low, high) == (pytest.approx(0.490, abs=1e-3), pytest.approx(0.943, abs=1e-3))  # Wilson (1927)
+    assert Share(0, 0).interval == (0.0, 1.0) and not Share(5, 10).is_biased and Share(20, 20).is_biased
+
+
+def test_where_people_part(judged: Campaign) -> None:
+    quality = figures(judged)
+    names = {item.pk: item.task.external_id for item in judged.items.select_related("task")}
+    assert (
+        {names[pk] for pk in quality.disputed}
+        == {"two", "three"}
+        == {names[pk] for pk in disputed_in(judged)}
+    )
+    assert quality.judged_twice == 3
+    # one: a, a, a (6 ordered pairs); two: b, a, b; three: a, tie, b. Rows and columns: a, tie, b, both bad.
+    assert quality.confusion == [[6, 1, 3, 0], [1, 0, 1, 0], [3, 1, 2, 0], [0, 0, 0, 0]]
+
+
+def test_who_is_with_the_others(judged: Campaign) -> None:
+    shares = {person.name: person.with_others for person in figures(judged).people}
+    # "one": all agree. "two": the others of ann and of rose have no majority, ben is against both. "three": none has.
+    assert shares == {
+        "ann@example.org": Share(1, 1),
+        "ben@example.org": Share(1, 2),
+        "rose@example.org": Share(1, 1),
+    }
+
+
+def test_the_side_that_was_shown_counts_not_the_stored_one(judged: Campaign) -> None:
+    Assignment.objects.update(swapped=True)
+    people = {person.name: person for person in figures(judged).people}
+    assert people["ann@example.org"].left == Share(1, 3)  # of a, b, a with a on the right
+    Assignment.objects.update(swapped=False)
+    people = {person.name: person for person in figures(judged).people}
+    assert people["ann@example.org"].left == Share(2, 3)
+
+
+def test_the_longer_run_is_told_by_its_tokens(judged: Campaign) -> None:
+    for item in judged.items.all():
+        first, second = item.places.order_by("position")
+        first.trajectory.token_count, second.trajectory.token_count = 50, 20
+        first.trajectory.save()
+        second.trajectory.save()
+    quality = figures(judged)
+    assert quality.longer == Share(5, 8)
+
+
+def test_whoever_is_much_quicker_is_marked(judged: Campaign) -> None:
+    for name, seconds in (("ann@example.org", 2.0), ("ben@example.org", 30.0), ("rose@example.org", 40.0)):
+        Submission.objects.filter(assignment__annotator__name=name).update(active_seconds=seconds)
+    assert [(person.name[:3], person.is_quick) for person in figures(judged).people] == [
+        ("ann", True),
+        ("ben", False),
+        ("ros", False),
+    ]

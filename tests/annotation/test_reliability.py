@@ -1,0 +1,87 @@
+"""Who can be relied on: simulated annotators whose reliability is known come out in their order."""
+
+import io
+import json
+import random
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, User
+from apps.annotation import services
+from apps.annotation.feedback.services import import_feedback
+from apps.annotation.models import Campaign
+from apps.annotation.reliability import Reliability, reliability_of
+from apps.core.errors import DomainError
+from tests.annotation import rows
+
+RIGHT = {"careful": 0.95, "fair": 0.8, "guesser": 0.5}
+
+
+@pytest.fixture
+def simulated(project: Project) -> Campaign:
+    """60 comparisons by three annotators, each right as often as RIGHT says."""
+    draw = random.Random(0)
+    lines = []
+    for number in range(60):
+        better = draw.choice("ab")
+        for name, chance in RIGHT.items():
+            says = better if draw.random() < chance else "ab".replace(better, "")
+            lines.append(
+                json.dumps(
+                    {
+                        "task": {"id": f"task-{number}"},
+                        **{side: {"prompt": "Hello?", "response": f"{side} {number}"} for side in "ab"},
+                        "choice": says,
+                        "strength": 1,
+                        "annotator": name,
+                        "campaign": "Simulated",
+                    }
+                )
+            )
+    stream = io.BytesIO("\n".join(lines).encode())
+    assert import_feedback(project=project, stream=stream, format="pairs", by=None).rejected == []
+    return Campaign.objects.get(name="Simulated")
+
+
+def test_they_come_out_in_their_order(simulated: Campaign) -> None:
+    found = {one.name: one for one in reliability_of(simulated)}
+    assert {name: one.answers for name, one in found.items()} == dict.fromkeys(RIGHT, 60)
+    careful, fair, guesser = (found[name] for name in RIGHT)
+    assert careful.accuracy > fair.accuracy > guesser.accuracy
+    assert min(careful.competence, fair.competence) > 0.5 > guesser.competence
+    assert all(0 <= one.accuracy <= 1 for one in found.values())
+    assert careful.accuracy == pytest.approx(RIGHT["careful"], abs=0.1)
+
+
+def test_the_page(campaign: Campaign, rose: User, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    people = [Reliability("careful", 60, 0.95, 0.9), Reliability("guesser", 60, 0.5, 0.1)]
+    monkeypatch.setattr("apps.annotation.views.quality.reliability_of", lambda campaign: people)
+    client.force_login(rose)
+    url = reverse("annotation:campaign-reliability", args=["desk", campaign.pk])
+    page = client.get(url).content.decode()
+    assert page.index("careful") < page.index("guesser") and "0.95" in page and "<html" in page
+    fragment = client.get(url, headers={"HX-Request": "true"}).content.decode()
+    assert "guesser" in fragment and "<html" not in fragment
+
+
+def test_the_quality_page_leads_there(simulated: Campaign, rose: User, client: Client) -> None:
+    client.force_login(rose)
+    page = client.get(reverse("annotation:campaign-quality", args=["desk", simulated.pk])).content.decode()
+    assert reverse("annotation:campaign-reliability", args=["desk", simulated.pk]) in page
+
+
+def test_one_person_alone_tells_nothing(campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    rows.submit(rows.leased(campaign, ann), ann)
+    with pytest.raises(DomainError, match="two people"):
+        reliability_of(campaign)
+
+
+def test_everybody_who_always_says_the_same_agrees(project: Project, ann: User, ben: User) -> None:
+    campaign = services.create_campaign(project=project, name="Both", kinds=["pairwise"], overlap=2)
+    rows.pair(campaign, "one")
+    for user in (ann, ben):
+        rows.submit(rows.leased(campaign, user), user, "tie")
+    assert [one.accuracy for one in reliability_of(campaign)] == [1, 1]

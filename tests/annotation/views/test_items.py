@@ -1,0 +1,149 @@
+"""Reviewers decide, researchers say what an item is for and who gets it; annotators see the answer to practice."""
+
+import uuid
+
+import pytest
+from django.contrib.messages import get_messages
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Membership, Project, User
+from apps.annotation import services
+from apps.annotation.models import Assignment, Campaign, Item, Participation
+from tests.annotation import rows
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"annotation:{name}", args=["desk", *args])
+
+
+@pytest.fixture
+def hers(client: Client, ann: User) -> Client:
+    client.force_login(ann)
+    return client
+
+
+@pytest.fixture
+def theirs(rose: User) -> Client:
+    client = Client()
+    client.force_login(rose)
+    return client
+
+
+@pytest.fixture
+def disputed(project: Project, ann: User, ben: User) -> Item:
+    campaign = services.create_campaign(project=project, name="Parted", kinds=["pairwise"], overlap=2)
+    item = rows.pair(campaign, "one")
+    for user, choice in ((ann, "a"), (ben, "b")):
+        rows.submit(rows.leased(campaign, user), user, choice)
+    return item
+
+
+def decide(client: Client, item: Item, choice: str = "left-3") -> Assignment:
+    client.post(url("item-adjudicate", item.pk))
+    assignment = Assignment.objects.get(item=item, is_adjudication=True)
+    form = {"idempotency_key": str(uuid.uuid4()), "choice": choice}
+    client.post(url("assignment-submit", assignment.pk), form)
+    return assignment
+
+
+def said(response: object) -> str:
+    return " ".join(str(one) for one in get_messages(response.wsgi_request))  # type: ignore[attr-defined]
+
+
+def test_the_next_dispute_is_decided_and_then_nothing_is_left(theirs: Client, disputed: Item) -> None:
+    next_one = url("adjudicate-next", disputed.campaign_id)
+    begun = theirs.get(next_one, follow=True)
+    page = begun.content.decode()
+    assert "You decide this item." in page and "ben@example.org" in page and "B slightly better" in page
+    assert "Skip this item" not in page
+    assignment = Assignment.objects.get(is_adjudication=True)
+    form = {"idempotency_key": str(uuid.uuid4()), "choice": "left-3"}
+    after = theirs.post(url("assignment-submit", assignment.pk), form)
+    assert after["Location"] == next_one
+    assert theirs.get(next_one)["Location"].endswith("?disputed=1")
+    listed = theirs.get(url("item-list", disputed.campaign_id), {"disputed": "1"}).content.decode()
+    assert "<td>yes" in listed
+    assert "adjudication" in theirs.get(url("item-detail", disputed.pk)).content.decode()
+
+
+def test_who_is_reviewer_no_more_decides_nothing(theirs: Client, disputed: Item, rose: User) -> None:
+    assignment = decide(theirs, disputed)
+    Membership.objects.filter(user=rose).update(role="annotator")
+    assert theirs.get(url("assignment-detail", assignment.pk)).status_code == 403
+    assert theirs.post(url("item-adjudicate", disputed.pk)).status_code == 403
+
+
+def test_an_item_becomes_practice_and_its_answer_is_told(
+    hers: Client, theirs: Client, disputed: Item, ben: User
+) -> None:
+    detail = theirs.get(url("item-detail", disputed.pk)).content.decode()
+    assert "Adjudicate it, and it can become gold or practice" in detail
+    assert theirs.post(url("item-purpose", disputed.pk), {"purpose": "gold"}).status_code == 409
+    decide(theirs, disputed)
+    told = {"purpose": "practice", "explanation": "Because <b>A</b> asks first."}
+    assert "practice" in said(theirs.post(url("item-purpose", disputed.pk), told))
+    assert theirs.post(url("item-purpose", disputed.pk), {"purpose": "fun"}).status_code == 400
+    new = rows.member(disputed.campaign.project, "dora@example.org", "annotator")
+    client = Client()
+    client.force_login(new)
+    assert "1 item to practise on first" in client.get(url("my-work")).content.decode()
+    client.get(url("work", disputed.campaign_id))
+    held = Assignment.objects.get(annotator__user=new)
+    form = {"idempotency_key": str(uuid.uuid4()), "choice": "right-1"}
+    after = client.post(url("assignment-submit", held.pk), form, headers={"HX-Request": "true"})
+    assert after["HX-Redirect"] == url("assignment-answer", held.pk)
+    page = client.get(url("assignment-answer", held.pk)).content.decode()
+    assert (
+        "Not as expected" in page and "A much better" in page and "&lt;b&gt;A&lt;/b&gt; asks first." in page
+    )
+    assert hers.get(url("assignment-answer", held.pk)).status_code == 404
+
+
+def test_what_is_no_practice_has_no_answer(hers: Client, campaign: Campaign, ann: User) -> None:
+    rows.pair(campaign, "one")
+    held = rows.leased(campaign, ann)
+    rows.submit(held, ann)
+    assert hers.get(url("assignment-answer", held.pk))["Location"] == url("assignment-detail", held.pk)
+
+
+def test_items_are_given_and_taken_back(theirs: Client, campaign: Campaign, ann: User, ben: User) -> None:
+    items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
+    member = Membership.objects.get(user=ann).pk
+    assert "gets it next" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
+    assert "had it already" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
+    bulk = theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "5"})
+    assert "gets 2 items" in said(bulk)
+    assert theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "0"}).status_code == 400
+    assert theirs.post(url("item-give", items[0].pk), {"member": "99999"}).status_code == 400
+    held = Assignment.objects.get(item=items[1])
+    assert "given" in theirs.get(url("item-detail", items[1].pk)).content.decode()
+    assert "does not hold it" in said(theirs.post(url("assignment-take-back", held.pk)))
+    assert theirs.post(url("assignment-take-back", held.pk)).status_code == 409
+    assert rows.leased(campaign, ben).item == items[1]
+
+
+def test_a_pilot_begins_and_ends(theirs: Client, campaign: Campaign) -> None:
+    assert theirs.post(url("campaign-pilot", campaign.pk), {"items": "2"}).status_code == 409
+    for name in ("one", "two", "three"):
+        rows.pair(campaign, name)
+    assert "Only 2 items" in said(theirs.post(url("campaign-pilot", campaign.pk), {"items": "2"}))
+    page = theirs.get(url("campaign-detail", campaign.pk)).content.decode()
+    assert "0 of 2" in page and "Say what an hour is paid" in page
+    assert "over" in said(theirs.post(url("campaign-pilot", campaign.pk), {"end": "1"}))
+
+
+def test_whoever_is_paused_is_told_and_can_be_let_go_on(
+    hers: Client, theirs: Client, campaign: Campaign, ann: User
+) -> None:
+    rows.pair(campaign, "one")
+    her = rows.annotator(campaign, ann)
+    Participation.objects.create(
+        campaign=campaign, annotator=her, paused_at="2026-01-01T00:00Z", reason="1 of 5 were as expected."
+    )
+    assert "You are paused here" in hers.get(url("work", campaign.pk)).content.decode()
+    assert "You are paused." in hers.get(url("my-work")).content.decode()
+    assert "ann@example.org is paused" in theirs.get(url("campaign-detail", campaign.pk)).content.decode()
+    assert theirs.post(url("campaign-resume", campaign.pk), {"annotator": "x"}).status_code == 404
+    theirs.post(url("campaign-resume", campaign.pk), {"annotator": her.pk})
+    assert "Do one." in hers.get(url("work", campaign.pk)).content.decode()

@@ -1,0 +1,64 @@
+"""The quality page and the items behind it; golden figures of PandaLM on the page."""
+
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, User
+from apps.annotation.feedback.services import import_feedback
+from apps.annotation.models import Campaign, Item
+from tests.annotation import rows
+
+
+def url(name: str, *args: object) -> str:
+    return reverse(f"annotation:{name}", args=["desk", *args])
+
+
+@pytest.fixture
+def reviewer(client: Client, project: Project) -> Client:
+    client.force_login(rows.member(project, "vera@example.org", "reviewer"))
+    return client
+
+
+def test_nothing_judged_says_so(reviewer: Client, campaign: Campaign) -> None:
+    assert "Nothing judged yet" in reviewer.get(url("campaign-quality", campaign.pk)).content.decode()
+    assert "Nothing judged yet" in reviewer.get(url("item-list", campaign.pk)).content.decode()
+
+
+def test_from_a_figure_to_what_was_said(reviewer: Client, campaign: Campaign, ann: User, ben: User) -> None:
+    Campaign.objects.filter(pk=campaign.pk).update(overlap=2)
+    campaign.refresh_from_db()
+    for name in ("same", "apart"):
+        rows.pair(campaign, name)
+    for user, said in ((ann, {"same": "a", "apart": "a"}), (ben, {"same": "a", "apart": "b"})):
+        for _ in said:
+            held = rows.leased(campaign, user)
+            rows.submit(held, user, said[held.item.task.external_id])
+    page = reviewer.get(url("campaign-quality", campaign.pk)).content.decode()
+    assert "1 in dispute" in page and "ann@example.org and ben@example.org" in page
+    listed = reviewer.get(url("item-list", campaign.pk), {"disputed": "1"}).content.decode()
+    assert ">apart<" in listed and ">same<" not in listed
+    by_ann = reviewer.get(url("item-list", campaign.pk), {"by": "ann@example.org"}).content.decode()
+    assert ">apart<" in by_ann and ">same<" in by_ann
+    assert "Judged items" in reviewer.get(url("item-list", campaign.pk), {"by": "nobody"}).content.decode()
+    item = Item.objects.get(task__external_id="apart")
+    detail = reviewer.get(url("item-detail", item.pk)).content.decode()
+    assert "A slightly better" in detail and "B slightly better" in detail
+
+
+def test_golden_values_of_pandalm(reviewer: Client, project: Project, shared_data: Path) -> None:
+    with (shared_data / "pandalm" / "testset-v1.json").open("rb") as stream:
+        import_feedback(project=project, stream=stream, format="pandalm", by=None, campaign="PandaLM")
+    page = reviewer.get(url("campaign-quality", Campaign.objects.get(name="PandaLM").pk)).content.decode()
+    assert "0.8642" in page
+    for kappa in ("0.852", "0.879", "0.862"):
+        assert kappa in page
+    assert "120 in dispute" in page  # 879 of 999 unanimous
+
+
+def test_wrong_method_and_no_such_campaign(reviewer: Client, campaign: Campaign) -> None:
+    assert reviewer.post(url("campaign-quality", campaign.pk)).status_code == 405
+    assert reviewer.get(url("campaign-quality", campaign.pk + 1)).status_code == 404
+    assert reviewer.get(url("item-detail", 99)).status_code == 404

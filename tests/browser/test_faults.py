@@ -1,0 +1,131 @@
+"""What can go wrong around an annotator, none of which may cost her a word."""
+
+import re
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from apps.accounts import services as accounts
+from apps.accounts.models import Project, Role, User
+from apps.annotation import services
+from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def work(page: Page, live_server: Any, tools: Any, ann: User, campaign: Campaign) -> Page:
+    """Her work page, ready for keys."""
+    tools.login(page, live_server, ann)
+    page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
+    page.wait_for_load_state()
+    return page
+
+
+def say(page: Page, words: str) -> None:
+    page.keyboard.press("5")
+    page.keyboard.press("c")
+    page.keyboard.type(words)
+    page.keyboard.press("Escape")
+
+
+def test_a_lost_network_at_the_moment_of_sending(work: Page) -> None:
+    """She is told that nothing was saved, and the same form goes through when the network is back."""
+    work.watched.wrong_is_expected = True  # type: ignore[attr-defined]
+    say(work, "The second one says sorry.")
+    expect(work.get_by_text(re.compile(r"saved \d+ s ago"))).to_be_visible()
+    work.context.set_offline(True)
+    work.keyboard.press("Enter")
+    expect(work.get_by_text("The server cannot be reached. Nothing was saved")).to_be_visible()
+    expect(work.get_by_role("radio", name="B is better", exact=True)).to_be_checked()
+    work.context.set_offline(False)
+    work.keyboard.press("Enter")
+    expect(work.get_by_text("1 done")).to_be_visible()
+    assert Submission.objects.count() == 1
+    assert Comment.objects.get().text == "The second one says sorry."
+
+
+def test_an_expired_login(work: Page, tools: Any, ann: User) -> None:
+    """The way leads over the login back to the same item, with everything still there."""
+    work.keyboard.press("5")
+    work.keyboard.press("c")
+    work.keyboard.type("Half of it before lunch")
+    expect(work.get_by_text(re.compile(r"saved \d+ s ago"))).to_be_visible()
+    Session.objects.all().delete()
+    work.watched.wrong_is_expected = True  # type: ignore[attr-defined]  # the draft that found no session
+    words = "Half of it before lunch, half after."
+    work.get_by_role("textbox", name="Comment", exact=True).fill(words)
+    expect(work.get_by_text("offline: kept here")).to_be_visible()
+    work.keyboard.press("Escape")
+    work.keyboard.press("Enter")
+    work.wait_for_url("**/login?next=*")
+    work.fill("#id_username", ann.email)
+    work.fill("#id_password", tools.password)
+    work.click("main button")
+    work.wait_for_url("**/work/")
+    expect(work.get_by_role("radio", name="B is better", exact=True)).to_be_checked()
+    work.wait_for_load_state()
+    expect(work.get_by_role("textbox", name="Comment", exact=True)).to_have_value(words)
+    work.keyboard.press("Enter")
+    expect(work.get_by_text("1 done")).to_be_visible()
+    assert Comment.objects.get().text == words
+    assert Preference.objects.get().strength == 2
+
+
+def test_a_lid_closed_until_the_item_was_given_to_somebody_else(
+    work: Page, project: Project, campaign: Campaign, tools: Any
+) -> None:
+    """What she sends late is kept, and she is told that it is kept aside."""
+    say(work, "Thought over lunch.")
+    expect(work.get_by_text(re.compile(r"saved \d+ s ago"))).to_be_visible()
+    hers = Assignment.objects.get()
+    Assignment.objects.update(leased_until=timezone.now() - timedelta(minutes=1))
+    services.expire_leases()
+    ben = accounts.create_user(email="ben@example.org", password=tools.password)[0]
+    accounts.set_member(project=project, user=ben, role=Role.ANNOTATOR, by=None)
+    his = services.annotator_for(project=project, user=ben)
+    for _ in range(6):  # he judges everything there is
+        taken = services.lease_next(campaign=campaign, annotator=his)
+        assert taken is not None
+        services.submit_judgement(
+            assignment=taken, idempotency_key=uuid.uuid4(), judgements=[Preference(choice="tie")], by=ben
+        )
+    work.keyboard.press("Enter")
+    expect(work.get_by_text("Kept aside: the item had enough judgements by now.")).to_be_visible()
+    kept = Submission.objects.get(assignment=hers)
+    assert kept.aside and kept.comments.get().text == "Thought over lunch."
+
+
+def test_two_tabs_on_one_item(work: Page, live_server: Any, campaign: Campaign) -> None:
+    """Sent in both: two revisions of one judgement, the later one counts, and nothing is counted twice."""
+    other = work.context.new_page()
+    other.goto(work.url)
+    other.wait_for_load_state()
+    other.keyboard.press("1")
+    other.keyboard.press("Enter")
+    expect(other.get_by_text("1 done")).to_be_visible()
+    first = Submission.objects.get().assignment
+    say(work, "From the tab behind.")
+    work.keyboard.press("Enter")
+    expect(work.get_by_text("1 done")).to_be_visible()
+    said = list(Submission.objects.filter(assignment=first).order_by("revision"))
+    assert [one.revision for one in said] == [1, 2]
+    assert said[1].comments.get().text == "From the tab behind."
+    first.item.refresh_from_db()
+    assert (first.item.taken, first.item.done) == (1, 1)
+    assert Assignment.objects.filter(state="leased").count() == 1
+    other.close()
+
+
+def test_a_double_enter_is_one_judgement(work: Page) -> None:
+    work.keyboard.press("2")
+    work.keyboard.press("Enter")
+    work.keyboard.press("Enter")
+    expect(work.get_by_text("1 done")).to_be_visible()
+    work.wait_for_load_state("networkidle")
+    assert Submission.objects.count() == 1

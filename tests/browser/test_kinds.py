@@ -1,0 +1,198 @@
+"""Every kind of feedback by keyboard alone, as a plain form, and several on one page."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Project, User
+from apps.annotation import services
+from apps.annotation.models import (
+    Assignment,
+    Campaign,
+    Marking,
+    Preference,
+    Ranking,
+    Rating,
+    Score,
+    Submission,
+)
+from apps.rubrics.services import CriterionDraft, save_rubric
+from tests.browser.desk import add_item
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def campaign(project: Project, name: str, *kinds: str, **fields: Any) -> Campaign:
+    return services.create_campaign(project=project, name=name, kinds=kinds, **fields)
+
+
+def rubric(project: Project) -> Any:
+    polite = CriterionDraft(
+        name="polite", definition="Stays courteous.", good_example="I am sorry.", bad_example="As I said."
+    )
+    return save_rubric(
+        project=project,
+        name="Support",
+        criteria=[polite, CriterionDraft(name="correct", scale_low=0, scale_high=3)],
+    )
+
+
+@pytest.fixture
+def at_work(page: Page, live_server: Any, tools: Any, ann: User) -> Callable[[Campaign], Page]:
+    def begin(campaign: Campaign) -> Page:
+        tools.login(page, live_server, ann)
+        page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
+        page.wait_for_load_state()
+        return page
+
+    return begin
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_scores_by_a_rubric(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "Scores", "rubric", rubric=rubric(project))
+    add_item(made, "refund-1", "Here is your refund.")
+    page = at_work(made)
+    expect(page.locator(".work-question.is-asked")).to_contain_text("polite")
+    tools.shoot(page, "work-rubric")
+    press(page, "4")
+    expect(page.locator(".work-question.is-asked")).to_contain_text("correct")
+    page.watched.expect(400)  # type: ignore[attr-defined]
+    press(page, "Enter")
+    expect(page.get_by_text("“correct” has no score yet")).to_be_visible()
+    press(page, "x", "ArrowUp", "2", "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    assert [(row.criterion.name, row.value) for row in Score.objects.all()] == [("polite", 2)]
+
+
+def test_a_rating_is_one_key(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "Accept", "rating")
+    for number in range(3):
+        add_item(made, f"refund-{number}", "Here is your refund.")
+    page = at_work(made)
+    tools.shoot(page, "work-rating")
+    for number, key in enumerate("ara"):
+        expect(page.get_by_text(f"{number} done")).to_be_visible()
+        press(page, key, "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    assert sorted(Rating.objects.values_list("accept", flat=True)) == [False, True, True]
+
+
+def test_a_ranking_by_keys_and_by_dragging(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "Order", "ranking")
+    add_item(made, "refund-1", "Refunded.", "No refund.", "What refund?", "Maybe later.")
+    page = at_work(made)
+    press(page, "2", "1", "3", "3")
+    tools.shoot(page, "work-ranking")
+    chip, bin_ = page.locator(".work-chip", has_text="D"), page.locator(".work-bin[data-rank='1']")
+    chip.hover()
+    page.mouse.down()
+    bin_.hover(force=True)
+    page.mouse.up()
+    expect(page.locator("[name=rank-fourth][value='1']")).to_be_checked()
+    press(page, "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    assert sorted(Ranking.objects.get().ranks) == [1, 1, 2, 3]
+
+
+def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "Steps", "step", "comment")
+    add_item(made, "refund-1", "Looking for it.", length=40)
+    page = at_work(made)
+    press(page, "j", "g", "m", "b", "w")
+    page.keyboard.type("Ask for the number first.")
+    press(page, "Escape", "j")
+    tools.shoot(page, "work-steps")
+    for marked in range(4, 31):  # beyond what the page first had
+        press(page, "g")
+        expect(page.get_by_text(f"{marked} steps marked")).to_be_visible()
+    press(page, "g", "k", "g")  # the last one again, which takes it away
+    expect(page.get_by_text("saved")).to_be_visible()
+    marked = page.locator(".work-marked-count").inner_text()
+    page.reload()  # what was marked below the first rows is there though its steps are not
+    expect(page.get_by_text("Your draft is back")).to_be_visible()
+    expect(page.get_by_text(marked)).to_be_visible()
+    press(page, "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    said = Marking.objects.get()
+    assert (said.labels["0"], said.labels["1"], said.labels["2"]) == ("good", "neutral", "bad")
+    assert said.corrections == {"2": "Ask for the number first."}
+    assert f"{len(said.labels)} steps marked" == marked and len(said.labels) == 30
+
+
+def test_the_first_error_of_two(at_work: Any, tools: Any, project: Project) -> None:
+    made = campaign(project, "First error", "pairwise", "step", options={"step": {"mark": "first_error"}})
+    add_item(made, "refund-1", "Refunded.", "No refund.")
+    page = at_work(made)
+    press(page, "1", "j", "j", "e")
+    tools.shoot(page, "work-first-error")
+    page.watched.expect(400)  # type: ignore[attr-defined]
+    press(page, "Enter")
+    expect(page.get_by_text("Mark the first error in")).to_be_visible()
+    asked = page.locator(".work-question.is-asked").inner_text()
+    press(page, "0", "Enter")
+    expect(page.get_by_text("All done")).to_be_visible()
+    assert "First error in" in asked
+    assert sorted(str(one) for one in Marking.objects.values_list("first_error", flat=True)) in (
+        ["1", "None"],
+        ["2", "None"],
+    )
+    assert Preference.objects.count() == 1
+
+
+def test_several_kinds_on_one_page_each_key_where_it_is_asked(
+    at_work: Any, tools: Any, project: Project
+) -> None:
+    options = {"pairwise": {"by": "both"}, "rating": {"scale": "5"}}
+    made = campaign(
+        project, "All", "pairwise", "rubric", "rating", "comment", rubric=rubric(project), options=options
+    )
+    add_item(made, "refund-1", "Refunded.", "No refund.")
+    page = at_work(made)
+    tools.shoot(page, "work-everything")
+    press(page, "1", "5", "0")  # overall, polite, correct
+    press(page, "4", "2")  # ratings
+    press(page, "5", "1", "3", "0", "Enter")  # scores
+    expect(page.get_by_text("All done")).to_be_visible()
+    swapped = Assignment.objects.get().swapped
+    overall = Preference.objects.get(criterion=None)
+    assert (overall.choice, overall.strength) == ("b" if swapped else "a", 3)
+    assert [row.choice for row in Preference.objects.exclude(criterion=None).order_by("pk")] == [
+        "a" if swapped else "b",
+        "tie",
+    ]
+    assert sorted(Rating.objects.values_list("rating", flat=True)) == [2, 4]
+    assert sorted(Score.objects.values_list("value", flat=True)) == [0, 1, 3, 5]
+
+
+def test_everything_as_a_plain_form(
+    open_page: Callable[..., Page], live_server: Any, tools: Any, ann: User, project: Project
+) -> None:
+    made = campaign(project, "Plain", "rating", "rubric", "step", rubric=rubric(project))
+    add_item(made, "refund-1", "Looking for it.", length=30)
+    page = open_page(java_script_enabled=False)
+    tools.login(page, live_server, ann)
+    page.goto(f"{live_server.url}/p/desk/campaigns/{made.pk}/work/")
+    page.get_by_role("group", name="Agent step 1", exact=True).get_by_label("bad").check()
+    page.get_by_role("button", name="Show the rest").click()
+    expect(page.get_by_role("group", name="Agent step 1", exact=True).get_by_label("bad")).to_be_checked()
+    page.get_by_role("group", name="Agent step 29", exact=True).get_by_label("good").check()
+    page.get_by_label("Accept").check()
+    page.get_by_role("group", name="polite").get_by_label("3 of 5").check()
+    page.watched.expect(400)  # type: ignore[attr-defined]
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("“correct” has no score yet")).to_be_visible()
+    page.get_by_role("group", name="correct").get_by_label("cannot be said").check()
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("All done")).to_be_visible()
+    assert Marking.objects.get().labels == {"1": "bad", "29": "good"}
+    assert Score.objects.get().value == 3 and Rating.objects.get().accept is True
+    assert Submission.objects.count() == 1
+    page.get_by_role("link", name="look at them").click()
+    expect(page.get_by_text("1 good, 1 bad")).to_be_visible()

@@ -1,0 +1,172 @@
+"""What a data manager looks at: rubrics, how far people agree, and the judgements behind a figure."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from apps.accounts import services as accounts
+from apps.accounts.models import Role, User
+from apps.annotation import services
+from apps.annotation.models import Campaign, Preference
+from tests.annotation import rows
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def judged(campaign: Campaign, ann: User) -> Campaign:
+    """Everything judged by three people, who part at times."""
+    services.update_campaign(campaign=campaign, overlap=3)
+    people = [ann]
+    for name in ("ben", "cleo"):
+        people.append(accounts.create_user(email=f"{name}@example.org")[0])
+        accounts.set_member(project=campaign.project, user=people[-1], role=Role.ANNOTATOR, by=ann)
+    for number, user in enumerate(people):
+        for _ in range(6):
+            held = rows.leased(campaign, user)
+            apart = number == 2 and held.item.task.external_id in ("refund-1", "refund-4")
+            rows.submit(held, user, "b" if apart else "a", active_seconds=0)
+            held.submissions.update(active_seconds=20 + 5 * number)
+    return campaign
+
+
+def test_from_a_campaign_to_what_was_said(page: Page, live_server: Any, tools: Any, judged: Campaign) -> None:
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
+    page.get_by_role("link", name="Preview").click()
+    expect(page.get_by_text("Nothing you do here is saved.")).to_be_visible()
+    page.wait_for_load_state()
+    page.keyboard.press("2")
+    expect(page.get_by_role("radio", name="A is better")).to_be_checked()
+    tools.shoot(page, "campaign-preview")
+    page.get_by_role("link", name="Back to the campaign").click()
+    page.get_by_role("link", name="Quality").click()
+    expect(page.get_by_role("heading", name="How good the judgements are")).to_be_visible()
+    expect(page.locator("#alpha svg")).to_be_visible()
+    tools.shoot(page, "quality")
+    page.get_by_role("link", name="2 in dispute").click()
+    expect(page.get_by_role("link", name="refund-4")).to_be_visible()
+    tools.shoot(page, "items-in-dispute")
+    page.get_by_role("link", name="refund-4").click()
+    expect(page.get_by_text("cleo@example.org")).to_be_visible()
+    tools.shoot(page, "item")
+
+
+def test_a_rubric_is_written_and_changed(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign
+) -> None:
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/rubrics/")
+    tools.shoot(page, "rubrics-empty")
+    page.get_by_role("link", name="New rubric").first.click()
+    page.fill("#id_name", "Support")
+    page.fill("#id_criteria-0-name", "polite")
+    page.fill("#id_criteria-0-definition", "The agent stays courteous.")
+    page.fill("#id_criteria-0-good_example", "I am sorry to hear that.")
+    page.get_by_role("button", name="Another criterion").click()
+    expect(page.locator("#id_criteria-0-name")).to_have_value("polite")
+    page.fill("#id_criteria-1-name", "correct")
+    tools.shoot(page, "rubric-edit")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Support is saved as version 1.")).to_be_visible()
+    tools.shoot(page, "rubric")
+    page.get_by_role("link", name="Rubrics").first.click()
+    tools.shoot(page, "rubrics")
+    page.get_by_role("link", name="From YAML").click()
+    page.fill("#id_text", "name: Other\ncriteria: [{name: brief, scale: [0, 2]}]")
+    tools.shoot(page, "rubric-yaml")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("0 to 2")).to_be_visible()
+
+
+def test_a_dispute_is_decided_and_becomes_practice(
+    page: Page, live_server: Any, tools: Any, judged: Campaign
+) -> None:
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/judged/?disputed=1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("You decide this item.")).to_be_visible()
+    page.wait_for_load_state()
+    page.keyboard.press("o")
+    expect(page.get_by_text("cleo@example.org")).to_be_visible()
+    tools.shoot(page, "adjudication")
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Task refund-4", exact=True)).to_be_visible()
+    page.wait_for_load_state()
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Nothing is left to adjudicate.")).to_be_visible()
+    tools.shoot(page, "items-adjudicated")
+    page.get_by_role("link", name="refund-4").click()
+    page.get_by_label("Practice: done first").check()
+    page.get_by_label("Why the answer is right").fill(
+        "A gives the order number back and asks before it pays."
+    )
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("It is practice")).to_be_visible()
+    tools.shoot(page, "item-practice")
+    page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/quality/")
+    tools.shoot(page, "quality-decided")
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
+def test_practice_tells_what_is_right(
+    open_page: Any, live_server: Any, tools: Any, campaign: Campaign, ann: User, script: bool
+) -> None:
+    rose = User.objects.get(email="rose@example.org")
+    item = campaign.items.get(task__external_id="refund-1")
+    services.submit_judgement(
+        assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)),
+        idempotency_key=uuid.uuid4(),
+        judgements=[Preference(choice="a", strength=3)],
+        by=rose,
+    )
+    services.set_purpose(item=item, purpose="practice", explanation="A pays the *right* person.", by=rose)
+    page = open_page(java_script_enabled=script)
+    tools.login(page, live_server, ann)
+    page.goto(f"{live_server.url}/p/desk/campaigns/")
+    expect(page.get_by_text("1 item to practise on first")).to_be_visible()
+    page.get_by_role("link", name="Start").first.click()
+    expect(page.get_by_text("Practice: say what you think")).to_be_visible()
+    page.wait_for_load_state()
+    if script:
+        page.keyboard.press("1")
+        page.keyboard.press("Enter")
+    else:
+        page.locator("input[name=choice]").first.check(force=True)
+        page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("A pays the *right* person.")).to_be_visible()
+    if script:
+        tools.shoot(page, "practice-answer")
+    page.get_by_role("link", name="Begin").click()
+    expect(page.get_by_role("button", name="Submit")).to_be_visible()
+    expect(page.get_by_text("Practice: say what you think")).to_be_hidden()
+
+
+def test_a_pilot_and_somebody_paused_are_seen_on_the_campaign(
+    page: Page, live_server: Any, tools: Any, judged: Campaign, ann: User
+) -> None:
+    services.start_pilot(campaign=judged, items=4)
+    services.update_campaign(campaign=judged, hourly_pay=24)
+    judged.participations.create(
+        annotator=rows.annotator(judged, ann),
+        paused_at=timezone.now(),
+        reason="On items whose answer is known, 1 of 5 of your answers were as expected.",
+    )
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
+    expect(page.get_by_text("ann@example.org is paused")).to_be_visible()
+    tools.shoot(page, "campaign-pilot")
+    page.get_by_role("button", name="Let her go on").click()
+    expect(page.get_by_text("ann@example.org can go on.")).to_be_visible()
+    page.get_by_role("button", name="Go on with everything").click()
+    expect(page.get_by_text("The pilot is over")).to_be_visible()
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Archive").click()
+    page.goto(f"{live_server.url}/p/desk/campaigns/")
+    page.get_by_role("link", name="1 archived").click()
+    expect(page.get_by_role("link", name=judged.name)).to_be_visible()

@@ -1,0 +1,378 @@
+"""Who gets in where: one line for every URL of the installation. A URL that is missing here fails the test.
+
+For each: nobody signed in is sent to the login (or answered 401), a stranger gets 404, a member without the role 403,
+and everything of another project is 404 whoever asks.
+"""
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.http import FileResponse
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from apps.accounts.invitations import invite
+from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
+from apps.accounts.services import create_api_key
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
+from apps.config.api import api
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.rewards.models import Endpoint
+from apps.rewards.service import application as rewards
+from apps.rubrics.services import CriterionDraft, save_rubric
+from apps.training.models import RewardModel, Run
+from apps.trajectories.attachments import file_name
+from apps.trajectories.models import Attachment, Import, Trajectory
+from apps.trajectories.services import import_trajectories
+from tests.datasets.feedback import member
+from tests.trajectories.conftest import lines, record
+
+ANYBODY = "anybody"  # without signing in
+SIGNED_IN = "signed in"
+HERS = "hers"  # the annotator whose item it is, and nobody else, owners included
+ROLES = [Role.ANNOTATOR, Role.REVIEWER, Role.RESEARCHER, Role.OWNER]
+
+# Path as in the URLconf: how it is asked, and the least role that may.
+PAGES: dict[str, tuple[str, str]] = {
+    "": ("GET", SIGNED_IN),
+    "login": ("GET", ANYBODY),
+    "logout": ("POST", ANYBODY),
+    "password": ("GET", SIGNED_IN),
+    "password/changed": ("GET", SIGNED_IN),
+    "p/<slug:slug>/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/people": ("GET", Role.OWNER),
+    "p/<slug:slug>/people/add": ("POST", Role.OWNER),
+    "p/<slug:slug>/people/invite": ("POST", Role.OWNER),
+    "p/<slug:slug>/people/invitations/<int:pk>/revoke": ("POST", Role.OWNER),
+    "join/<str:token>": ("GET", ANYBODY),
+    "p/<slug:slug>/people/<int:pk>/change": ("POST", Role.OWNER),
+    "p/<slug:slug>/people/<int:pk>/remove": ("POST", Role.OWNER),
+    "p/<slug:slug>/keys": ("GET", Role.OWNER),
+    "p/<slug:slug>/keys/create": ("POST", Role.OWNER),
+    "p/<slug:slug>/keys/<int:pk>/revoke": ("POST", Role.OWNER),
+    "p/<slug:slug>/audit": ("GET", Role.OWNER),
+    "p/<slug:slug>/health": ("GET", Role.OWNER),
+    "p/<slug:slug>/trajectories/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/node/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/trajectories/upload/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/imports/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/imports/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/imports/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/attachments/<str:sha256>/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/trajectories/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/<int:pk>/steps/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/trajectories/<int:pk>/steps/<int:index>/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/rubrics/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/rubrics/new/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/rubrics/yaml/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/rubrics/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/rubrics/<int:pk>/edit/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/rubrics/<int:pk>/yaml/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/campaigns/node/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/campaigns/my-work/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/campaigns/new/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/preview/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/edit/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/items/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/preview/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/people.csv": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/quality/": ("GET", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/<int:pk>/reliability/": ("GET", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/<int:pk>/judged/": ("GET", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/judged/<int:pk>/": ("GET", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/<int:pk>/adjudicate/": ("GET", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/<int:pk>/pilot/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/give/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/resume/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/judged/<int:pk>/adjudicate/": ("POST", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/judged/<int:pk>/purpose/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/judged/<int:pk>/give/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/held/<int:pk>/take-back/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/state/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/campaigns/<int:pk>/work/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/campaigns/<int:pk>/history/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/campaigns/items/<int:pk>/": ("GET", HERS),
+    "p/<slug:slug>/campaigns/items/<int:pk>/answer/": ("GET", HERS),
+    "p/<slug:slug>/campaigns/items/<int:pk>/rows/": ("GET", HERS),
+    "p/<slug:slug>/campaigns/items/<int:pk>/submit/": ("POST", HERS),
+    "p/<slug:slug>/campaigns/items/<int:pk>/draft/": ("POST", HERS),
+    "p/<slug:slug>/campaigns/items/<int:pk>/<str:how>/": ("GET", HERS),
+    "p/<slug:slug>/datasets/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/node/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/datasets/new/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/erase/": ("GET", Role.OWNER),
+    "p/<slug:slug>/datasets/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/<int:pk>/export/<slug:format>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/node/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/training/runs/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/runs/new/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/runs/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/runs/<int:pk>/status/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/runs/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/training/runs/<int:pk>/resume/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/training/models/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/models/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/node/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/endpoints/deploy/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/state/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/try/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/rollback/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/switch/": ("POST", Role.RESEARCHER),
+}
+# Method and path, and the scope a key needs.
+CALLS: dict[tuple[str, str], str] = {
+    ("GET", "api/v1/openapi.json"): ANYBODY,
+    ("GET", "api/v1/docs"): ANYBODY,
+    ("POST", "api/v1/projects/<slug>/trajectories"): Scope.INGEST,
+    ("GET", "api/v1/projects/<slug>/trajectories"): Scope.INGEST,
+    ("GET", "api/v1/trajectories/<int:pk>"): Scope.INGEST,
+    ("POST", "api/v1/projects/<slug>/items"): Scope.INGEST,
+    ("GET", "api/v1/projects/<slug>/feedback"): Scope.FEEDBACK_READ,
+    ("POST", "api/v1/projects/<slug>/feedback"): Scope.FEEDBACK_WRITE,
+    ("POST", "api/v1/projects/<slug>/datasets"): Scope.TRAIN,
+    ("GET", "api/v1/projects/<slug>/datasets"): Scope.TRAIN,
+    ("GET", "api/v1/projects/<slug>/datasets/<name>"): Scope.TRAIN,
+    ("GET", "api/v1/projects/<slug>/datasets/<name>/export"): Scope.TRAIN,
+    ("POST", "api/v1/projects/<slug>/runs"): Scope.TRAIN,
+    ("GET", "api/v1/projects/<slug>/runs"): Scope.TRAIN,
+    ("GET", "api/v1/runs/<int:pk>"): Scope.TRAIN,
+    ("POST", "api/v1/runs/<int:pk>/cancel"): Scope.TRAIN,
+    ("GET", "api/v1/projects/<slug>/models"): Scope.TRAIN,
+    ("GET", "api/v1/projects/<slug>/endpoints"): Scope.ADMIN,
+    ("GET", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
+    ("PUT", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
+    ("POST", "api/v1/projects/<slug>/endpoints/<name>/rollback"): Scope.ADMIN,
+}
+BODIES: dict[
+    str, Any
+] = {  # that get as far as the gate; a body that does not fit says nothing of the project
+    "items": {"campaign": "All", "items": [{"trajectories": [{"trajectory_id": "HERE"}]}]},
+    "datasets": {"name": "second"},
+    "runs": {"dataset": "first", "recipe": "bradley-terry"},
+}
+NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everybody
+# Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
+REWARDS = {
+    "/api/v1/rewards/{endpoint}/score",
+    "/api/v1/rewards/{endpoint}/compare",
+    "/api/v1/rewards/{endpoint}/rank",
+    "/api/v1/rewards/{endpoint}/",
+    "/api/v1/rewards/{endpoint}",
+    "/compat/openrlhf/{endpoint}/get_reward",
+}
+REWARDS_FOR_ANYBODY = {"/healthz", "/readyz"}
+WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static"}
+WEB_PASSED_ON = {"/api/v1/rewards{rest:path}", "/compat{rest:path}"}
+
+
+def _patterns(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in resolver.url_patterns:
+        path = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from _patterns(pattern, path)
+        else:
+            yield path, pattern
+
+
+def test_every_url_is_in_the_tables() -> None:
+    paths = {path for path, _ in _patterns(get_resolver())} - NOTHING_THERE
+    assert {path for path in paths if not path.startswith("api/")} == set(PAGES)
+    assert {path for path in paths if path.startswith("api/")} == {path for _, path in CALLS}
+    operations = {
+        (method, f"api/v1{path}".translate(str.maketrans("{}", "<>")))
+        for _, router in api._routers
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        for method in operation.methods
+    }
+    documents = {("GET", "api/v1/openapi.json"), ("GET", "api/v1/docs")}
+    assert operations | documents == set(CALLS)
+    assert {route.path for route in rewards.routes} == REWARDS | REWARDS_FOR_ANYBODY  # type: ignore[attr-defined]
+
+
+def test_the_web_process_adds_nothing_else() -> None:
+    from apps.config.asgi import application
+
+    paths = {route.path for route in application.routes}  # type: ignore[attr-defined]
+    assert paths == WEB_FOR_ANYBODY | WEB_PASSED_ON | {""}
+
+
+@dataclass
+class World:
+    """One of everything in a project. names: what stands in a path, by the part of the path before it."""
+
+    project: Project
+    people: dict[str, User]
+    names: dict[str, Any]
+
+
+def make_world(slug: str) -> World:
+    project = Project.objects.create(slug=slug, name=slug)
+    people = {role.value: member(project, f"{role.value}@{slug}.example", role) for role in ROLES}
+    import_trajectories(
+        project=project, stream=io.BytesIO(lines(record(1), record(2))), format="openai", by=None
+    )
+    first, second = Trajectory.objects.filter(project=project).order_by("pk")
+    campaign = Campaign.objects.create(project=project, name="All", kinds=["pairwise"])
+    item = Item.objects.create(campaign=campaign, task=first.task, key="one", wanted=1, taken=1)
+    for position, row in enumerate((first, second)):
+        ItemTrajectory.objects.create(item=item, trajectory=row, position=position)
+    ann = Annotator.objects.create(project=project, user=people["annotator"], name="ann")
+    held = Assignment.objects.create(item=item, annotator=ann, state="submitted", draft={})
+    snapshot = Snapshot.objects.create(project=project, name="first", version=1, state=JobState.SUCCEEDED)
+    run = Run.objects.create(
+        project=project, snapshot=snapshot, recipe_name="bradley-terry", recipe={}, model_name="first"
+    )
+    model = RewardModel.objects.create(
+        project=project, name="first", version=1, artifact="models/none", manifest={}
+    )
+    job = Import.objects.create(project=project, filename="a", file="uploads/none", format="openai")
+    attachment = Attachment.objects.create(
+        project=project, sha256=slug[0].encode().hex() * 32, media_type="image/png", size=1
+    )
+    storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(b"x"))
+    Endpoint.objects.create(project=project, name=f"{slug}-reward")
+    invitation, token = invite(project=project, role=Role.ANNOTATOR, by=people["owner"])
+    key = (
+        ApiKey.objects.filter(project=project).first()
+        or create_api_key(project=project, scopes=["reward"], by=None)[0]
+    )
+    return World(
+        project,
+        people,
+        {
+            "invitations": invitation.pk,
+            "join": token,
+            "people": Membership.objects.get(user=people["annotator"]).pk,
+            "keys": key.pk,
+            "imports": job.pk,
+            "trajectories": first.pk,
+            "campaigns": campaign.pk,
+            "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,
+            "items": held.pk,
+            "judged": item.pk,
+            "held": held.pk,
+            "datasets": snapshot.pk,
+            "runs": run.pk,
+            "models": model.pk,
+            "attachments": attachment.sha256,
+            "endpoints": f"{slug}-reward",
+            "snapshot": "first@1",
+        },
+    )
+
+
+def filled(path: str, names: dict[str, Any], slug: str) -> str:
+    """The path with something of the world in every place."""
+    parts = path.split("/")
+    out = []
+    for index, part in enumerate(parts):
+        before = next((each for each in reversed(parts[:index]) if not each.startswith("<")), "")
+        if part.startswith("<slug:slug>") or part == "<slug>":
+            part = slug
+        elif part == "<name>":
+            part = str(names["snapshot" if before == "datasets" else "endpoints"])
+        elif part.startswith(("<int:pk>", "<slug:name>", "<str:sha256>", "<str:token>")):
+            part = str(names[before])
+        elif part.startswith("<"):
+            part = {"<int:index>": "0", "<str:how>": "skip", "<slug:format>": "trl"}[part]
+        out.append(part)
+    return "/" + "/".join(out)
+
+
+def _status(client: Client, method: str, path: str) -> int:
+    client.raise_request_exception = False
+    answer = client.generic(method, path)
+    if isinstance(answer, FileResponse):
+        b"".join(answer.streaming_content)  # type: ignore[arg-type]
+        for close in answer._resource_closers:
+            close()
+    where = answer.headers.get("Location", "")
+    return 401 if answer.status_code == 302 and where.startswith("/login") else answer.status_code
+
+
+def _signed_in(user: User | None) -> Client:
+    client = Client()
+    if user is not None:
+        client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_opens_to_those_it_is_for(path: str, own_home: None, db: None) -> None:
+    method, least = PAGES[path]
+    desk, other = make_world("desk"), make_world("elsewhere")
+    here = filled(path, desk.names, "desk")
+    if path != "logout":
+        assert (_status(_signed_in(None), method, here) == 401) is (least != ANYBODY)
+    if least in (ANYBODY, SIGNED_IN):
+        assert _status(_signed_in(desk.people["annotator"]), method, here) in (200, 302, 401)
+        return
+    assert _status(_signed_in(other.people["owner"]), method, here) == 404
+    foreign = filled(path, other.names, "desk")
+    for role in ROLES:
+        client = _signed_in(desk.people[role.value])
+        if least == HERS:
+            may = role is Role.ANNOTATOR
+            refusal = 404
+        else:
+            may, refusal = role.includes(Role(least)), 403
+        # What is refused changes nothing, so everybody who may not goes before those who may.
+        if not may:
+            assert _status(client, method, here) == refusal, role
+        else:
+            if foreign != here:
+                assert _status(client, method, foreign) == 404, role
+            if role in (least, Role.OWNER, Role.ANNOTATOR):
+                status = _status(client, method, here)
+                assert status not in (401, 403, 405) and status < 500, (role, status)
+                if method == "GET" and not path.endswith("<slug:format>/"):  # the snapshot is a row only
+                    assert status in (200, 302, 400), (
+                        role,
+                        status,
+                    )  # 400: a part of a page wants to know which
+
+
+def _key(project: Project, scopes: list[str]) -> str:
+    return create_api_key(project=project, scopes=scopes, by=None)[1]
+
+
+@pytest.mark.parametrize(("method", "path"), CALLS)
+def test_a_call_needs_a_key_of_the_project_with_the_scope(
+    method: str, path: str, own_home: None, db: None
+) -> None:
+    scope = CALLS[method, path]
+    desk, other = make_world("desk"), make_world("elsewhere")
+    here = filled(path, desk.names, "desk")
+    client = Client(raise_request_exception=False)
+
+    def status(secret: str | None, where: str = here) -> int:
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        body = json.dumps(BODIES.get(path.rpartition("/")[2], {})) if method != "GET" else ""
+        body = body.replace("HERE", str(desk.names["trajectories"]))
+        answer = client.generic(method, where, body, content_type="application/json", headers=headers)
+        return answer.status_code
+
+    if scope == ANYBODY:
+        assert status(None) == 200
+        return
+    everything = [each.value for each in Scope]
+    assert status(None) == status("tsk_00000000_wrong") == 401
+    assert status(_key(other.project, everything)) == 404
+    assert status(_key(desk.project, [each for each in everything if each != scope])) == 403
+    foreign = filled(path, other.names, "desk")
+    if "<int:pk>" in path or (path.endswith(("<name>", "rollback")) and "endpoints" in path):
+        assert status(_key(desk.project, everything), foreign) in (404, 409, 422)
+    assert status(_key(desk.project, [scope])) not in (401, 403, 404, 405, 500)

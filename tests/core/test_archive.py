@@ -1,0 +1,91 @@
+"""What a damaged, cut or foreign file is answered with, before anything of it is used."""
+
+import io
+import stat
+from pathlib import Path
+
+import pytest
+
+from apps.core import archive
+from apps.core.errors import DomainError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "all.backup"
+    with archive.writing(path) as out:
+        out.add_json(archive.HEAD, {"format": 1})
+        out.add("tables/a/000000", io.BytesIO(b"1\tone\n" * 50_000), 300_000)
+        out.add("artifacts/model", io.BytesIO(bytes(range(256)) * 2000), 512_000)
+        out.finish()
+    return path
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    with archive.reading(path) as source:
+        assert source.head == {"format": 1}
+        members = {name: file.read() for name, file in source}
+    assert members == {"tables/a/000000": b"1\tone\n" * 50_000, "artifacts/model": bytes(range(256)) * 2000}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_members_nobody_reads_are_checked_too(path: Path) -> None:
+    with archive.reading(path) as source:
+        assert [name for name, _ in source] == ["tables/a/000000", "artifacts/model"]
+
+
+def _restore(path: Path) -> None:
+    with archive.reading(path) as source:
+        for _, file in source:
+            file.read(10)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.5, 0.9])
+def test_a_cut_file_is_refused(path: Path, share: float) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(DomainError, match=r"cannot be restored.*use another backup"):
+        _restore(path)
+
+
+def test_a_flipped_bit_is_refused(path: Path) -> None:
+    whole = bytearray(path.read_bytes())
+    for place in range(len(whole) // 10, len(whole), len(whole) // 7):
+        whole[place] ^= 0x10
+        path.write_bytes(whole)
+        with pytest.raises(DomainError, match="cannot be restored"):
+            _restore(path)
+        whole[place] ^= 0x10
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("dear diary")
+    with pytest.raises(DomainError, match="no backup of Touchstone"):
+        _restore(tmp_path / "notes.txt")
+    with pytest.raises(DomainError, match="There is no file"):
+        _restore(tmp_path / "absent")
+
+
+def test_an_existing_file_is_not_written_over(path: Path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(DomainError, match="is there already"), archive.writing(path):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_a_failed_backup_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), archive.writing(tmp_path / "new") as out:
+        out.add_json(archive.HEAD, {})
+        raise ZeroDivisionError
+    assert list(tmp_path.iterdir()) == []
+    with (
+        pytest.raises(DomainError, match="could not be written"),
+        archive.writing(tmp_path / "absent" / "new"),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(("size", "how"), [(5, "longer"), (50, "shorter")])
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, size: int, how: str) -> None:
+    with pytest.raises(DomainError, match=how), archive.writing(tmp_path / "new") as out:
+        out.add("artifacts/live", io.BytesIO(b"0123456789"), size)

@@ -1,0 +1,185 @@
+"""Deleting what somebody judged, or a run: rows and drafts at once, datasets withdrawn, their files in time."""
+
+import json
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.files.base import ContentFile
+from django.core.files.storage import storages
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+
+from apps.accounts.models import AuditEvent, Project, User
+from apps.annotation import services
+from apps.annotation.feedback.exports import export_jsonl
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, Submission
+from apps.core.errors import DomainError
+from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of, remove_withdrawn
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import data_folder, snapshot_named
+from apps.trajectories.attachments import file_name
+from apps.trajectories.models import Attachment, Step, Task, Trajectory
+from tests.annotation import rows
+from tests.datasets.feedback import freeze, import_pairs, member, pair
+
+
+def exported(project: Project) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in export_jsonl(project=project, filters={})]
+
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+
+@pytest.fixture
+def judged(project: Project) -> Project:
+    import_pairs(project, [pair(task, annotator=name) for task in "xyz" for name in ("ann", "ben")])
+    return project
+
+
+def test_somebodys_judgements_go_and_the_datasets_with_them_are_withdrawn(judged: Project) -> None:
+    both, only_ben = freeze(judged, "both"), freeze(judged, "ben", filters={"annotators": ["ben"]})
+    ann = Annotator.objects.get(name="ann")
+    assert planned_of(ann) == erase_judgements(annotator=ann, by=None)
+    assert {one["annotator"] for one in exported(judged)} == {"ben"}
+    assert not Annotator.objects.filter(name="ann").exists()
+    assert set(Item.objects.values_list("taken", "done")) == {(1, 1)}
+    both.refresh_from_db()
+    only_ben.refresh_from_db()
+    assert (both.withdrawn_at is None, only_ben.withdrawn_at is None) == (False, True)
+    with pytest.raises(DomainError, match="withdrawn"):
+        snapshot_named("desk/both@1")
+    assert snapshot_named("desk/ben") == only_ben
+    told = AuditEvent.objects.get(verb="judgements.deleted")
+    assert told.data == {"judgements": 3, "items": 3, "datasets": ["both@1"]} and told.target != "ann"
+
+
+def test_files_are_removed_when_their_time_has_come(judged: Project, settings: Any) -> None:
+    snapshot = freeze(judged)
+    folder = data_folder(snapshot)
+    erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None)
+    settings.RETENTION_DAYS = 30
+    assert remove_withdrawn() == 0 and folder.exists()
+    Snapshot.objects.update(withdrawn_at=timezone.now() - timedelta(days=31))
+    assert remove_withdrawn() == 1 and not folder.exists()
+    assert remove_withdrawn() == 0
+    snapshot.refresh_from_db()
+    assert snapshot.annotators == {} and snapshot.removed_at is not None
+
+
+def test_a_dataset_that_is_being_frozen_is_withdrawn_too(judged: Project) -> None:
+    waiting = Snapshot.objects.create(project=judged, name="later", version=1)
+    assert erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None).snapshots == ("later@1",)
+    waiting.refresh_from_db()
+    assert waiting.withdrawn_at is not None
+
+
+def test_drafts_and_gold_she_decided_go(project: Project) -> None:
+    campaign = services.create_campaign(project=project, name="Gold", kinds=["pairwise"], overlap=2)
+    rose, ann = (
+        member(project, "rose@example.org", "reviewer"),
+        member(project, "ann@example.org", "annotator"),
+    )
+    item = rows.pair(campaign, "one")
+    hers = rows.annotator(campaign, rose)
+    rows.submit(services.adjudicate(item=item, annotator=hers), rose)
+    services.set_purpose(item=item, purpose="gold", explanation="So.", by=rose)
+    rows.pair(campaign, "two")
+    held = rows.leased(campaign, rose)
+    Assignment.objects.filter(pk=held.pk).update(draft={"choice": "tie"})
+    erase_judgements(annotator=hers, by=rose)
+    assert not Assignment.objects.exists()
+    item.refresh_from_db()
+    assert (item.purpose, item.explanation, item.wanted, item.taken) == ("work", "", 2, 0)
+    assert Annotator.objects.filter(pk=hers.pk).exists()  # she is a member, and may judge again
+    rows.assert_counts_are_right(campaign)
+    assert rows.lease(campaign, ann) is not None
+
+
+def test_a_run_goes_with_what_was_said_of_it(judged: Project) -> None:
+    snapshot = freeze(judged)
+    later = freeze(judged, "only", filters={"kinds": ["pairwise"]})
+    run = Trajectory.objects.filter(task__external_id="x").earliest("pk")
+    planned = planned_of(run)
+    assert erase_trajectory(trajectory=run, by=None) == planned
+    assert (planned.judgements, planned.items, planned.snapshots) == (2, 1, ("first@1", "only@1"))
+    assert {one["task"]["id"] for one in exported(judged)} == {"y", "z"}
+    assert Submission.objects.count() == 4 and snapshot.pk != later.pk
+    other = Trajectory.objects.get(task__external_id="x")
+    assert erase_trajectory(trajectory=other, by=None).snapshots == ()  # they are withdrawn already
+    assert not Task.objects.filter(external_id="x").exists()
+
+
+def test_a_dataset_without_the_run_stays(judged: Project) -> None:
+    freeze(judged, "of-ben", filters={"annotators": ["ben"]})
+    task = Task.objects.create(project=judged, external_id="new")
+    run = rows.trajectory(task, "hello")
+    Trajectory.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=1))
+    run.refresh_from_db()
+    assert erase_trajectory(trajectory=run, by=None).snapshots == ()
+
+
+def test_a_picture_goes_with_the_last_run_that_shows_it(project: Project) -> None:
+    task = Task.objects.create(project=project, external_id="one")
+    runs = [rows.trajectory(task, name) for name in ("a", "b")]
+    digest = "ab" * 32
+    part = {
+        "type": "image",
+        "text": None,
+        "source": f"sha256:{digest}",
+        "media_type": "image/png",
+        "extra": {},
+    }
+    Step.objects.filter(trajectory__in=runs, index=1).update(message=[part])
+    Attachment.objects.create(project=project, sha256=digest, media_type="image/png", size=1)
+    name = storages["artifacts"].save(file_name(project.pk, digest), ContentFile(b"x"))
+    erase_trajectory(trajectory=runs[0], by=None)
+    assert Attachment.objects.exists() and storages["artifacts"].exists(name)
+    erase_trajectory(trajectory=runs[1], by=None)
+    assert not Attachment.objects.exists() and not storages["artifacts"].exists(name)
+
+
+def test_the_page_says_first_what_goes(judged: Project, client: Client) -> None:
+    owner: User = member(judged, "olga@example.org", "owner")
+    client.force_login(owner)
+    ann = Annotator.objects.get(name="ann")
+    assert client.post("/p/desk/datasets/erase/", {}).status_code == 422
+    both = {"annotator": ann.pk, "run": Trajectory.objects.earliest("pk").pk}
+    assert client.post("/p/desk/datasets/erase/", both).status_code == 422
+    assert client.post("/p/desk/datasets/erase/", {"run": "999999"}).status_code == 422
+    shown = client.post("/p/desk/datasets/erase/", {"annotator": ann.pk}).content.decode()
+    assert "What ann judged" in shown and Submission.objects.count() == 6
+    client.post("/p/desk/datasets/erase/", {"annotator": ann.pk, "run": "", "sure": "1"})
+    assert Submission.objects.count() == 3
+
+
+def test_a_withdrawn_dataset_offers_nothing_any_more(judged: Project, client: Client) -> None:
+    snapshot = freeze(judged)
+    client.force_login(member(judged, "rose@example.org", "researcher"))
+    page, export = f"/p/desk/datasets/{snapshot.pk}/", f"/p/desk/datasets/{snapshot.pk}/export/trl/"
+    before = client.get(page).content.decode()
+    assert export in before and "Train on it" in before
+    erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None)
+    after = client.get(page).content.decode()
+    assert "withdrawn: judgements in it were deleted" in after
+    assert export not in after and "Train on it" not in after
+    assert client.get(export).status_code == 409
+    assert "withdrawn" in client.get("/p/desk/datasets/").content.decode()
+
+
+def test_the_command_does_it_only_when_told_so(judged: Project) -> None:
+    out = StringIO()
+    call_command("erase", "desk", "--annotator", "ann", "--json", stdout=out)
+    assert json.loads(out.getvalue()) == {"deleted": False, "judgements": 3, "items": 3, "withdrawn": []}
+    call_command(
+        "erase",
+        "desk",
+        "--run",
+        str(Trajectory.objects.earliest("pk").pk),
+        "--yes",
+        "--json",
+        stdout=StringIO(),
+    )
+    assert Campaign.objects.get().items.count() == 2

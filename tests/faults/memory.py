@@ -1,0 +1,103 @@
+"""Whether processes grow with what they did: resident memory after the first part of a load, and after all of it."""
+
+import threading
+import uuid
+from collections.abc import Callable
+
+import httpx
+
+from tests.faults.drivers import Browser
+from tests.faults.ledger import Ledger
+from tests.faults.prepare import DATASET, ENDPOINT, PROJECT
+from tests.faults.scenario import Installation
+from tests.faults.stack import Stack, until
+
+AT_ONCE = 50  # scores to a request
+QUICK = {"epochs": 1, "width": 16, "attention_heads": 1, "chunk_tokens": 64, "patience": 0}
+
+
+def resident(stack: Stack, *names: str) -> float:
+    """MiB, of all processes with these names."""
+    return sum(process.memory_info().rss for name in names for process in stack.processes(name)) / 2**20
+
+
+def grown(
+    work: Callable[[int], None], measure: Callable[[], float], times: int, warm: int
+) -> dict[str, float]:
+    """Do `work` `times` over; memory after the first `warm`, and at the end."""
+    for number in range(warm):
+        work(number)
+    before = measure()
+    for number in range(warm, times):
+        work(number)
+    after = measure()
+    return {
+        "times": times,
+        "warm": warm,
+        "before_mib": before,
+        "after_mib": after,
+        "growth_mib": after - before,
+    }
+
+
+def scores(installed: Installation, count: int) -> dict[str, float]:
+    """New texts all the time, so that every cache meets its bound."""
+    headers = {"Authorization": f"Bearer {installed.told['key']}"}
+    with httpx.Client(base_url=installed.stack.url, headers=headers, timeout=120, trust_env=False) as client:
+
+        def work(number: int) -> None:
+            texts = [
+                {"text": f"order {number} {place} {uuid.uuid4()} is refunded"} for place in range(AT_ONCE)
+            ]
+            path, body = f"/api/v1/rewards/{ENDPOINT}/score", {"inputs": texts}
+            # A replica may have been started a moment ago.
+            until(lambda: client.post(path, json=body).status_code == 200, 60, "nothing is scored")
+
+        times = count // AT_ONCE
+        found = grown(work, lambda: resident(installed.stack, "rewards"), times, max(6, times // 5))
+    return found | {"scores": count}
+
+
+def page_views(installed: Installation, count: int) -> dict[str, float]:
+    """The pages a researcher has, one after the other."""
+    told = installed.told
+    owner = Browser(installed.stack.url, Ledger(), threading.Event(), "reader", told)
+    owner.login = told["owner"]
+    base = f"/p/{PROJECT}"
+    pages = [
+        f"{base}/", f"{base}/trajectories/", f"{base}/campaigns/", f"{base}/campaigns/{told['campaign']}/",
+        f"{base}/datasets/", f"{base}/training/runs/", f"{base}/training/models/", f"{base}/endpoints/",
+        f"{base}/campaigns/{told['campaign']}/work/", f"{base}/audit",
+    ]  # fmt: skip
+
+    def work(number: int) -> None:
+        page = owner.page(pages[number % len(pages)])
+        assert page.status_code == 200, (page.status_code, page.url)
+
+    found = grown(work, lambda: resident(installed.stack, "web"), count, count // 5)
+    owner.client.close()
+    return found
+
+
+def runs(installed: Installation, count: int) -> dict[str, float]:
+    """Small runs one after the other, by one worker that lives all the while."""
+    headers = {"Authorization": f"Bearer {installed.told['key']}"}
+    with httpx.Client(base_url=installed.stack.url, headers=headers, timeout=60, trust_env=False) as client:
+
+        def work(number: int) -> None:
+            body = {"dataset": DATASET, "recipe": QUICK, "name": "quick", "seed": number}
+            run = client.post(f"/api/v1/projects/{PROJECT}/runs", json=body).raise_for_status().json()["run"]
+
+            def done() -> bool:
+                state: str = client.get(f"/api/v1/runs/{run}").json()["state"]
+                assert state != "failed", client.get(f"/api/v1/runs/{run}").json()["error"]
+                return state == "succeeded"
+
+            until(done, 120, f"run {run} does not end")
+
+        return grown(work, lambda: resident(installed.stack, "gpu"), count, max(1, count // 5))
+
+
+def environment() -> dict[str, str]:
+    """Small caches, so that they are full after the first part."""
+    return {"TOUCHSTONE_REWARDS_CACHE_MB": "8"}
