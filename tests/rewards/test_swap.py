@@ -10,9 +10,12 @@ import pytest
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from apps.accounts.models import Scope
+from apps.accounts.services import create_api_key
 from apps.rewards.models import Endpoint
 from apps.rewards.services import deploy, put_spec, rollback
-from tests.rewards.conftest import make_model, serves, wait_until
+from apps.rewards.serving import directory
+from tests.rewards.conftest import Service, make_model, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 
 BODY = {"inputs": [{"text": "abc"}, {"text": "x"}]}
@@ -122,8 +125,33 @@ def test_nothing_on_the_hot_path_asks_the_database(service, http, endpoint, monk
         assert http.post(f"/api/v1/rewards/{endpoint}/score", json=body).status_code == 200
         assert http.get(f"/api/v1/rewards/{endpoint}/").status_code == 200
     by_watching = [query for query in queries if query.startswith("touchstone-directory")]
-    assert len(by_watching) <= 4 * (service.state.watcher.reads - reads)
+    assert len(by_watching) <= 5 * (service.state.watcher.reads - reads)
     assert queries == by_watching
+
+
+def test_an_endpoint_is_never_seen_without_its_key(project, monkeypatch) -> None:
+    """Both made by somebody else between the reading of keys and that of endpoints."""
+
+    def make() -> None:
+        create_api_key(project=project, scopes=[Scope.REWARD])
+        model = make_model(project, Service(), FakeModel())
+        deploy(model=model, endpoint_name="meanwhile", project=project, by=None)
+        connection.close()
+
+    endpoints = directory._endpoints
+
+    def late() -> dict[str, Any]:
+        with ThreadPoolExecutor(1) as other:
+            other.submit(make).result()
+        return endpoints()
+
+    monkeypatch.setattr(directory, "_endpoints", late)
+    seen = directory.read_directory()
+    assert (seen.keys, seen.endpoints) == ({}, {})
+    monkeypatch.undo()
+    seen = directory.read_directory()
+    assert len(seen.keys) == 1
+    assert list(seen.endpoints) == ["meanwhile"]
 
 
 def test_it_answers_while_the_database_is_away(service, project, http, endpoint, monkeypatch) -> None:

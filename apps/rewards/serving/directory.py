@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Prefetch
 from django.utils import timezone
 
@@ -51,9 +51,15 @@ class Directory:
 
 
 def read_directory() -> Directory:
-    """For a thread of its own: it gives its connection back."""
+    """One moment of the database: an endpoint is never seen without a key made before it.
+
+    For a thread of its own: it gives its connection back.
+    """
     try:
-        return Directory(_keys(), _endpoints())
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            return Directory(_keys(), _endpoints())
     finally:
         connection.close()
 
