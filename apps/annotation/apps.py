@@ -6,6 +6,7 @@ from django.db.models.signals import post_delete
 from apps.core import periodic
 
 EXPIRE_EVERY_SECONDS = 30
+DONE_EVERY_SECONDS = 10
 
 
 class AnnotationConfig(AppConfig):
@@ -14,7 +15,7 @@ class AnnotationConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.accounts.models import Membership
-        from apps.annotation.services import expire_leases, release_all
+        from apps.annotation.services import expire_leases, note_done, release_all
 
         def free_what_she_holds(instance: Membership, **more: Any) -> None:
             release_all(project=instance.project, user=instance.user)
@@ -25,3 +26,4 @@ class AnnotationConfig(AppConfig):
         )
 
         periodic.register("expire leases", EXPIRE_EVERY_SECONDS, expire_leases)
+        periodic.register("tell of campaigns that are done", DONE_EVERY_SECONDS, note_done)

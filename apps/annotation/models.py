@@ -76,6 +76,7 @@ class Campaign(models.Model):
     in_pilot = models.BooleanField(default=False)  # only items of the pilot are handed out
     hourly_pay = models.DecimalField(max_digits=8, decimal_places=2, null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
+    done_at = models.DateTimeField(null=True, blank=True)  # since when every judgement it wants is there
     version = models.PositiveIntegerField(default=1)  # grows when what annotators see changes
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)

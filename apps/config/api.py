@@ -14,6 +14,7 @@ from apps.datasets.api import router as datasets
 from apps.rewards.api import router as endpoints
 from apps.training.api import router as training
 from apps.trajectories.api import router as trajectories
+from apps.webhooks.api import router as webhooks
 
 
 class Docs(DocsBase):
@@ -39,3 +40,4 @@ api.add_router("", feedback, tags=["feedback"])
 api.add_router("", datasets, tags=["datasets"])
 api.add_router("", training, tags=["training"])
 api.add_router("", endpoints, tags=["endpoints"])
+api.add_router("", webhooks, tags=["webhooks"])

@@ -35,6 +35,7 @@ INSTALLED_APPS = [
     "ninja",
     "apps.core",
     "apps.accounts",
+    "apps.webhooks",
     "apps.trajectories",
     "apps.rubrics",
     "apps.annotation",

@@ -9,6 +9,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     re_path("^api/", not_found),
     path("", include("apps.accounts.urls")),
+    path("p/<slug:slug>/webhooks/", include("apps.webhooks.urls")),
     path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
     path("p/<slug:slug>/rubrics/", include("apps.rubrics.urls")),
     path("p/<slug:slug>/campaigns/", include("apps.annotation.urls")),

@@ -73,6 +73,7 @@ class ClaimLost(Exception):
 class JobKind:
     model: type[Job]
     task: str
+    ended: Callable[[Any], object] | None
 
 
 KINDS: list[JobKind] = []
@@ -87,9 +88,12 @@ def heartbeat_seconds() -> float:
     return min(5.0, settings.JOB_SILENCE_SECONDS / 6)
 
 
-def register(model: type[Job], task: str) -> None:
-    """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.ready."""
-    KINDS.append(JobKind(model, task))
+def register(model: type[JobT], task: str, ended: Callable[[JobT], object] | None = None) -> None:
+    """Have beat nudge `task` for as long as `model` has eligible rows. Called in AppConfig.ready.
+
+    ended: called once for each row that comes to its end, in the transaction that ends it.
+    """
+    KINDS.append(JobKind(model, task, ended))
 
 
 def nudge_on_commit(task: str) -> None:
@@ -132,6 +136,7 @@ def claim_next(model: type[JobT]) -> JobT | None:
             return job
         job.finished_at = timezone.now()
         job.save(update_fields=["state", "error", "lost", "finished_at"])
+        _tell_end(job)
     return None
 
 
@@ -220,19 +225,31 @@ def release(job: Job) -> None:
     _leave(job, state=JobState.QUEUED, heartbeat_at=None)
 
 
+@transaction.atomic
 def _leave(job: Job, **changes: object) -> None:
     rows = type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt, state=JobState.RUNNING)
     if not rows.update(**changes):
         raise ClaimLost(f"{job} is no longer attempt {job.attempt}'s")
     job.refresh_from_db()
+    if job.is_finished:
+        _tell_end(job)
 
 
+def _tell_end(job: Job) -> None:
+    for kind in KINDS:
+        if kind.model is type(job) and kind.ended is not None:
+            kind.ended(job)
+
+
+@transaction.atomic
 def request_cancel(job: Job) -> None:
     """Cancel through the row: a queued job ends here, a running one is told at its next heartbeat."""
     rows = type(job)._default_manager.filter(pk=job.pk)
-    rows.filter(state=JobState.QUEUED).update(state=JobState.CANCELLED, finished_at=timezone.now())
+    ended = rows.filter(state=JobState.QUEUED).update(state=JobState.CANCELLED, finished_at=timezone.now())
     rows.filter(state=JobState.RUNNING).update(cancel_requested=True)
     job.refresh_from_db()
+    if ended:
+        _tell_end(job)
 
 
 def requeue(job: Job) -> None:

@@ -1,7 +1,6 @@
 """Calls to addresses that people typed in: never to this machine or a network behind it.
 
-    with outgoing.client() as client:
-        client.post(webhook.url, json=...)
+    status = outgoing.post(webhook.url, body=..., headers=...)
 
 A name is looked up once, every address it has is checked, and the connection goes to one that was: what the name
 says a moment later (DNS rebinding) does not matter. Redirects are not followed, and proxies of the environment not
@@ -10,6 +9,8 @@ used. Addresses of the operator (TOUCHSTONE_REWARDS_ADDRESS, DATABASE_URL, ...) 
 
 import ipaddress
 import socket
+import ssl
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,7 @@ from django.conf import settings
 from apps.core.errors import DomainError
 
 TIMEOUT = httpx.Timeout(10.0)
+MOST_SECONDS = 30.0  # of a connection: one that answers a byte at a time is no answer
 _SCHEMES = ("https", "http")
 
 
@@ -35,10 +37,42 @@ class _Guarded(httpcore.SyncBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
         address = checked_address(host, port)
-        return super().connect_tcp(address, port, timeout, local_address, socket_options)
+        stream = super().connect_tcp(address, port, timeout, local_address, socket_options)
+        return _Timed(stream, time.monotonic() + MOST_SECONDS)
 
     def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
         raise DomainError("A socket of this machine cannot be called.")
+
+
+class _Timed(httpcore.NetworkStream):
+    """A connection that ends at a moment, however often something arrives."""
+
+    def __init__(self, stream: httpcore.NetworkStream, until: float) -> None:
+        self._stream, self._until = stream, until
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._left(timeout, httpcore.ReadTimeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._stream.write(buffer, self._left(timeout, httpcore.WriteTimeout))
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.NetworkStream:
+        left = self._left(timeout, httpcore.ConnectTimeout)
+        return _Timed(self._stream.start_tls(ssl_context, server_hostname, left), self._until)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+    def _left(self, timeout: float | None, too_late: type[Exception]) -> float:
+        left = self._until - time.monotonic()
+        if left <= 0:
+            raise too_late(f"no answer within {MOST_SECONDS:g} s")
+        return left if timeout is None else min(timeout, left)
 
 
 def client(**options: Any) -> httpx.Client:
@@ -48,6 +82,18 @@ def client(**options: Any) -> httpx.Client:
     return httpx.Client(
         transport=transport, timeout=TIMEOUT, follow_redirects=False, trust_env=False, **options
     )
+
+
+def post(url: str, *, body: str, headers: dict[str, str]) -> int:
+    """The status of the answer; what else a stranger's machine sends, however much, is not read.
+
+    Raises DomainError where there was none.
+    """
+    try:
+        with client() as http, http.stream("POST", url, content=body, headers=headers) as reply:
+            return reply.status_code
+    except httpx.HTTPError as error:
+        raise DomainError(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
 
 def check_url(url: str) -> str:

@@ -8,6 +8,6 @@ class TrainingConfig(AppConfig):
     def ready(self) -> None:
         from apps.core import jobs
         from apps.training.models import Run
-        from apps.training.services import ADVANCE
+        from apps.training.services import ADVANCE, announce_end
 
-        jobs.register(Run, ADVANCE)
+        jobs.register(Run, ADVANCE, announce_end)

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
+from django.urls import reverse
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
@@ -15,6 +16,8 @@ from apps.datasets.models import Snapshot
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
 from apps.training.models import Evaluation, Recipe, RewardModel, Run, RunEvent
+from apps.webhooks.models import Event
+from apps.webhooks.services import announce
 from workers.schema.recipe import Recipe as RecipeValue
 
 ADVANCE = "apps.training.tasks.advance_runs"
@@ -92,6 +95,21 @@ def resume_run(*, run: Run, by: By) -> Run:
     record_audit(project=run.project, actor=by, verb="run.resumed", target=str(run))
     jobs.nudge_on_commit(ADVANCE)
     return run
+
+
+def announce_end(run: Run) -> None:
+    """Tell the project's webhooks that the run ended, well or not. Needs the transaction that ends it."""
+    model = RewardModel.objects.filter(run=run).select_related("project").order_by("-version").first()
+    said = {
+        "run": run.pk,
+        "state": run.state,
+        "dataset": str(run.snapshot),
+        "recipe": run.recipe_name,
+        "model": None if model is None else str(model),
+        "error": run.error or None,
+    }
+    path = reverse("training:run-detail", args=[run.project.slug, run.pk])
+    announce(run.project, Event.RUN_FINISHED, said, path=path)
 
 
 def record_events(*, run: Run, events: list[tuple[int, dict[str, Any]]]) -> None:

@@ -31,6 +31,7 @@ from apps.training.models import RewardModel, Run
 from apps.trajectories.attachments import file_name
 from apps.trajectories.models import Attachment, Import, Trajectory
 from apps.trajectories.services import import_trajectories
+from apps.webhooks.models import Delivery, Webhook
 from tests.datasets.feedback import member
 from tests.trajectories.conftest import lines, record
 
@@ -59,6 +60,12 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/keys/<int:pk>/revoke": ("POST", Role.OWNER),
     "p/<slug:slug>/audit": ("GET", Role.OWNER),
     "p/<slug:slug>/health": ("GET", Role.OWNER),
+    "p/<slug:slug>/webhooks/": ("GET", Role.OWNER),
+    "p/<slug:slug>/webhooks/add": ("POST", Role.OWNER),
+    "p/<slug:slug>/webhooks/<int:pk>/remove": ("POST", Role.OWNER),
+    "p/<slug:slug>/webhooks/<int:pk>/secret": ("POST", Role.OWNER),
+    "p/<slug:slug>/webhooks/<int:pk>/test": ("POST", Role.OWNER),
+    "p/<slug:slug>/webhooks/deliveries/<int:pk>/again": ("POST", Role.OWNER),
     "p/<slug:slug>/trajectories/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/node/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/trajectories/upload/": ("GET", Role.RESEARCHER),
@@ -154,6 +161,9 @@ CALLS: dict[tuple[str, str], str] = {
     ("GET", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
     ("PUT", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/endpoints/<name>/rollback"): Scope.ADMIN,
+    ("POST", "api/v1/projects/<slug>/webhooks"): Scope.ADMIN,
+    ("GET", "api/v1/projects/<slug>/webhooks"): Scope.ADMIN,
+    ("DELETE", "api/v1/projects/<slug>/webhooks/<int:pk>"): Scope.ADMIN,
 }
 BODIES: dict[
     str, Any
@@ -161,6 +171,7 @@ BODIES: dict[
     "items": {"campaign": "All", "items": [{"trajectories": [{"trajectory_id": "HERE"}]}]},
     "datasets": {"name": "second"},
     "runs": {"dataset": "first", "recipe": "bradley-terry"},
+    "webhooks": {"url": "http://127.0.0.1/"},
 }
 NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everybody
 # Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
@@ -244,6 +255,7 @@ def make_world(slug: str) -> World:
     )
     storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(b"x"))
     Endpoint.objects.create(project=project, name=f"{slug}-reward")
+    webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
     invitation, token = invite(project=project, role=Role.ANNOTATOR, by=people["owner"])
     key = (
         ApiKey.objects.filter(project=project).first()
@@ -257,6 +269,8 @@ def make_world(slug: str) -> World:
             "join": token,
             "people": Membership.objects.get(user=people["annotator"]).pk,
             "keys": key.pk,
+            "webhooks": webhook.pk,
+            "deliveries": Delivery.objects.create(webhook=webhook, type="test", data={}).pk,
             "imports": job.pk,
             "trajectories": first.pk,
             "campaigns": campaign.pk,

@@ -6,12 +6,17 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.urls import reverse
+from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.annotation.kinds import KINDS
-from apps.annotation.models import Campaign, Item
+from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
 from apps.rubrics.models import Rubric
+from apps.webhooks.models import Event
+from apps.webhooks.services import announce
 
 SEEN = ("kinds", "options", "rubric", "guidelines", "swap_sides", "blind_agents", "show_outcome")
 CHANGEABLE = (
@@ -131,6 +136,44 @@ def end_pilot(*, campaign: Campaign) -> Campaign:
     campaign.in_pilot = False
     campaign.save(update_fields=["in_pilot"])
     return campaign
+
+
+def note_done() -> int:
+    """For beat: tell of campaigns that have every judgement they want since the last look; how many.
+
+    One that is given more items is done anew later.
+    """
+    held = Assignment.objects.filter(is_adjudication=False)  # by two indexes that hold nothing else
+    busy = {
+        pk
+        for state in (Assignment.State.LEASED, Assignment.State.GIVEN)
+        for pk in held.filter(state=state).values_list("item__campaign", flat=True).distinct()
+    }
+    items = Item.objects.filter(campaign=OuterRef("pk"), wanted__gt=0)
+    wanting = Exists(items.filter(taken__lt=F("wanted")))
+    rows = Campaign.objects.filter(state=Campaign.State.OPEN)
+    rows.filter(done_at__isnull=False).filter(Q(pk__in=busy) | wanting).update(done_at=None)
+    done = rows.filter(Exists(items), ~wanting, done_at=None).exclude(pk__in=busy)
+    return sum(_tell_done(campaign) for campaign in done.select_related("project"))
+
+
+@transaction.atomic
+def _tell_done(campaign: Campaign) -> bool:
+    if not Campaign.objects.filter(pk=campaign.pk, done_at=None).update(done_at=timezone.now()):
+        return False  # another beat was quicker
+    sums = Item.objects.filter(campaign=campaign, wanted__gt=0).aggregate(n=Count("pk"), done=Sum("done"))
+    said = {
+        "campaign": campaign.pk,
+        "name": campaign.name,
+        "items": sums["n"],
+        "judgements": sums["done"],
+    }
+    announce(campaign.project, Event.CAMPAIGN_DONE, said, path=page_of(campaign))
+    return True
+
+
+def page_of(campaign: Campaign) -> str:
+    return reverse("annotation:campaign-detail", args=[campaign.project.slug, campaign.pk])
 
 
 @transaction.atomic

@@ -7,8 +7,10 @@ from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.annotation.gold import expected_of, gold_shares
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, Participation
+from apps.annotation.services.campaigns import page_of
 from apps.annotation.services.items import recount
 from apps.core.errors import Conflict
+from apps.webhooks.services import alert
 
 # Gold items somebody has judged before her share of right answers means anything; all there are, where those are fewer.
 LEAST, FEWEST = 5, 3
@@ -73,6 +75,13 @@ def check_gold(campaign: Campaign, annotator: Annotator) -> None:
         project=campaign.project, actor="gold check", verb="annotator.paused", target=annotator.name,
         data={"campaign": campaign.name, "right": share},
     )  # fmt: skip
+    alert(
+        campaign.project,
+        name="annotator.paused",
+        detail=f"An annotator of {campaign.name} is paused: {share} answers to gold were as expected, and it asks "
+        f"for {campaign.gold_threshold} %.",
+        path=page_of(campaign),
+    )
 
 
 @transaction.atomic

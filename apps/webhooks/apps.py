@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+
+NUDGE_EVERY_SECONDS = 5.0
+FORGET_EVERY_SECONDS = 3600.0
+
+
+class WebhooksConfig(AppConfig):
+    name = "apps.webhooks"
+    label = "webhooks"
+
+    def ready(self) -> None:
+        from apps.core import periodic
+        from apps.webhooks.services import forget_old, nudge_due
+
+        periodic.register("send webhooks", NUDGE_EVERY_SECONDS, nudge_due)
+        periodic.register("forget old webhook messages", FORGET_EVERY_SECONDS, forget_old)

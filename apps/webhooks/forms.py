@@ -1,0 +1,27 @@
+"""The form of a webhook."""
+
+from typing import Any
+
+from django import forms
+
+from apps.webhooks.models import Event
+
+
+class WebhookForm(forms.Form):
+    url = forms.URLField(
+        label="Address",
+        max_length=2000,
+        assume_scheme="https",
+        widget=forms.URLInput(attrs={"class": "form-control", "placeholder": "https://example.org/hooks"}),
+    )
+    events = forms.MultipleChoiceField(
+        label="It is told when",
+        choices=Event.choices,
+        initial=Event.values,
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.is_bound and self.errors.get("url"):
+            self.fields["url"].widget.attrs["class"] += " is-invalid"

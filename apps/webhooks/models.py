@@ -1,0 +1,72 @@
+"""Addresses that are told what happens in a project, and each telling of it."""
+
+import secrets
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils import timezone
+
+from apps.accounts.models import Project, User
+
+
+class Event(models.TextChoices):
+    RUN_FINISHED = "run.finished", "A training run ended"
+    CAMPAIGN_DONE = "campaign.done", "A campaign has every judgement it wants"
+    ALERT_RAISED = "alert.raised", "Something needs a person"
+
+
+TEST = "test"  # what the button sends; never subscribed to
+
+
+def new_salt() -> str:
+    return secrets.token_hex(16)
+
+
+class Webhook(models.Model):
+    """Its signing secret is derived from `salt` and the installation's key, and stored nowhere."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
+    url = models.CharField(max_length=2000)
+    events = ArrayField(models.CharField(max_length=30))
+    salt = models.CharField(max_length=32, default=new_salt)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "url"], name="webhook_once")]
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class Delivery(models.Model):
+    """One event for one address: tried until it is taken, or until the last of the waits is over."""
+
+    webhook = models.ForeignKey(Webhook, models.CASCADE, related_name="deliveries")
+    event_id = models.UUIDField(default=uuid.uuid4)  # the same for every address that hears of it
+    type = models.CharField(max_length=30)
+    data = models.JSONField()
+    created_at = models.DateTimeField(default=timezone.now)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField(null=True, default=timezone.now)  # None: no more attempts
+    delivered_at = models.DateTimeField(null=True)
+    answer = models.CharField(max_length=300, blank=True)  # to the last attempt, or why there was none
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["next_at"], condition=models.Q(next_at__isnull=False), name="delivery_waiting"
+            ),
+            models.Index(fields=["webhook", "-created_at"], name="delivery_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.event_id}"
+
+    @property
+    def state(self) -> str:
+        """In the words of jobs, for the page."""
+        if self.delivered_at is not None:
+            return "succeeded"
+        return "queued" if self.next_at is not None else "failed"

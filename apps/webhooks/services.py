@@ -1,0 +1,210 @@
+"""Who is told what, and the telling itself: at least once, signed, in the background, with growing waits.
+
+Messages and signatures are those of Standard Webhooks 1.0: the headers `webhook-id`, `webhook-timestamp` and
+`webhook-signature: v1,` with the base64 of HMAC-SHA256(secret, "id.timestamp.body").
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import time
+import uuid
+from collections.abc import Iterable
+from datetime import timedelta
+from http import HTTPStatus
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
+from apps.core import jobs, outgoing, stopping
+from apps.core.errors import Conflict, DomainError
+from apps.webhooks.models import TEST, Delivery, Event, Webhook, new_salt
+
+log = logging.getLogger(__name__)
+
+DELIVER = "apps.webhooks.tasks.deliver"
+By = User | ApiKey | None
+MOST_WEBHOOKS = 20  # of a project
+# Minutes before the second attempt, the third, ...; the last comes after about a day and a half.
+WAITS = (1, 5, 30, 120, 360, 720, 1080)
+KEPT = timedelta(days=30)
+_CLAIM = timedelta(
+    minutes=2
+)  # longer than an attempt takes; a worker that dies in one is followed by another try
+_SALT = "apps.webhooks.secret"
+
+
+@transaction.atomic
+def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) -> tuple[Webhook, str]:
+    """The webhook and its secret. Raises DomainError for an address that may not be called."""
+    try:
+        outgoing.check_url(url)
+    except DomainError as error:
+        raise DomainError(error.message, pointer="/url") from error
+    chosen = sorted(set(events))
+    if not chosen:
+        raise DomainError(f"Say which events: {', '.join(Event.values)}.", pointer="/events")
+    unknown = [each for each in chosen if each not in Event.values]
+    if unknown:
+        raise DomainError(
+            f"There is no event {unknown[0]!r}; there are {', '.join(Event.values)}.", pointer="/events"
+        )
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    if Webhook.objects.filter(project=project, url=url).exists():
+        raise Conflict(f"{url} is told already; remove it first to choose other events.", pointer="/url")
+    if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
+        raise Conflict(f"A project has up to {MOST_WEBHOOKS} webhooks; remove one first.")
+    webhook = Webhook.objects.create(
+        project=project, url=url, events=chosen, created_by=by if isinstance(by, User) else None
+    )
+    record_audit(project=project, actor=by, verb="webhook.added", target=url, data={"events": chosen})
+    return webhook, secret_of(webhook)
+
+
+@transaction.atomic
+def remove_webhook(*, webhook: Webhook, by: By) -> None:
+    """Nothing is sent to it any more, what waits included."""
+    record_audit(project=webhook.project, actor=by, verb="webhook.removed", target=webhook.url)
+    webhook.delete()
+
+
+@transaction.atomic
+def new_secret(*, webhook: Webhook, by: By) -> str:
+    """Another secret from the next message on; the one before signs nothing more."""
+    webhook.salt = new_salt()
+    webhook.save(update_fields=["salt"])
+    record_audit(project=webhook.project, actor=by, verb="webhook.secret_changed", target=webhook.url)
+    return secret_of(webhook)
+
+
+def secret_of(webhook: Webhook) -> str:
+    """`whsec_` and base64, as Standard Webhooks writes it."""
+    digest = salted_hmac(_SALT, f"{webhook.project_id}:{webhook.salt}", algorithm="sha256").digest()
+    return "whsec_" + base64.b64encode(digest).decode()
+
+
+@transaction.atomic
+def announce(project: Project, event: Event, data: dict[str, Any], *, path: str) -> None:
+    """Tell every address of the project that asked for `event`, once the transaction is committed.
+
+    path: the page that shows it.
+    """
+    event_id = uuid.uuid4()
+    said = {"project": project.slug, **data, "url": settings.PUBLIC_URL + path}
+    told = Webhook.objects.filter(project=project, events__contains=[event.value])
+    rows = [Delivery(webhook=each, event_id=event_id, type=event.value, data=said) for each in told]
+    if rows:
+        Delivery.objects.bulk_create(rows)
+        jobs.nudge_on_commit(DELIVER)
+
+
+def alert(project: Project, *, name: str, detail: str, path: str, **more: Any) -> None:
+    """Something needs a person. name: `noun.verb`. detail: a sentence. path: the page that shows it."""
+    announce(project, Event.ALERT_RAISED, {"alert": name, "detail": detail, **more}, path=path)
+
+
+@transaction.atomic
+def send_test(*, webhook: Webhook) -> Delivery:
+    said = {"project": webhook.project.slug, "detail": "Sent by hand, to see whether it arrives."}
+    delivery = Delivery.objects.create(webhook=webhook, type=TEST, data=said)
+    jobs.nudge_on_commit(DELIVER)
+    return delivery
+
+
+@transaction.atomic
+def send_again(*, delivery: Delivery) -> None:
+    """Once more from the start, under the id it had: a receiver that took it can tell."""
+    Delivery.objects.filter(pk=delivery.pk).update(
+        attempts=0, next_at=timezone.now(), delivered_at=None, answer=""
+    )
+    jobs.nudge_on_commit(DELIVER)
+
+
+def deliver_due() -> int:
+    """Send what is due; how many were taken. An address that fails is left alone for the rest of the round."""
+    taken, failing = 0, set[int]()
+    while not stopping.is_asked() and (delivery := _claim(failing)) is not None:
+        if _attempt(delivery):
+            taken += 1
+        else:
+            failing.add(delivery.webhook_id)
+    return taken
+
+
+def nudge_due() -> None:
+    """For beat: have a worker send what is due."""
+    if Delivery.objects.filter(next_at__lte=timezone.now()).exists():
+        jobs.nudge(DELIVER)
+
+
+def forget_old() -> None:
+    """For beat: what was said long ago."""
+    Delivery.objects.filter(next_at=None, created_at__lt=timezone.now() - KEPT).delete()
+
+
+@transaction.atomic
+def _claim(failing: set[int]) -> Delivery | None:
+    rows = Delivery.objects.select_for_update(skip_locked=True, of=("self",)).select_related("webhook")
+    due = rows.filter(next_at__lte=timezone.now()).exclude(webhook__in=failing)
+    delivery = due.order_by("next_at", "pk").first()
+    if delivery is not None:
+        delivery.attempts += 1
+        delivery.next_at = timezone.now() + _CLAIM
+        delivery.save(update_fields=["attempts", "next_at"])
+    return delivery
+
+
+def _attempt(delivery: Delivery) -> bool:
+    """Send one, and write down how it went. Returns whether it was taken."""
+    try:
+        status = _post(delivery)
+        ok, answer = 200 <= status < 300, _in_words(status)
+    except DomainError as error:
+        ok, answer = False, error.message
+    now = timezone.now()
+    wait = WAITS[delivery.attempts - 1] if delivery.attempts <= len(WAITS) else None
+    rows = Delivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts)
+    rows.update(
+        answer=answer[:300],
+        delivered_at=now if ok else None,
+        next_at=None if ok or wait is None else now + timedelta(minutes=wait),
+    )
+    log.info("webhook %d, %s, attempt %d: %s", delivery.webhook_id, delivery, delivery.attempts, answer)
+    return ok
+
+
+def _post(delivery: Delivery) -> int:
+    body = json.dumps(
+        {"type": delivery.type, "timestamp": delivery.created_at.isoformat(), "data": delivery.data}
+    )
+    at = str(int(time.time()))
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "touchstone",
+        "webhook-id": f"evt_{delivery.event_id.hex}",
+        "webhook-timestamp": at,
+        "webhook-signature": signature(secret_of(delivery.webhook), f"evt_{delivery.event_id.hex}", at, body),
+    }
+    return outgoing.post(delivery.webhook.url, body=body, headers=headers)
+
+
+def signature(secret: str, message_id: str, timestamp: str, body: str) -> str:
+    """`v1,` and base64 of HMAC-SHA256, as Standard Webhooks 1.0 has it."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    digest = hmac.new(key, f"{message_id}.{timestamp}.{body}".encode(), hashlib.sha256).digest()
+    return "v1," + base64.b64encode(digest).decode()
+
+
+def _in_words(status: int) -> str:
+    try:
+        words = f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        words = str(status)
+    return f"{words} (redirects are not followed)" if 300 <= status < 400 else words

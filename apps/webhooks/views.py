@@ -1,0 +1,95 @@
+"""An owner's page of webhooks: who is told, and how it went."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import DomainError
+from apps.webhooks import services
+from apps.webhooks.forms import WebhookForm
+from apps.webhooks.models import Delivery, Webhook
+
+_NEWEST = 50
+
+
+@project_view(Role.OWNER)
+@require_safe
+def webhook_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    return _page(request, project, WebhookForm())
+
+
+@project_view(Role.OWNER)
+@require_POST
+@never_cache
+@sensitive_variables("secret")
+def webhook_add(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = WebhookForm(request.POST)
+    if form.is_valid():
+        url, events = form.cleaned_data["url"], form.cleaned_data["events"]
+        try:
+            webhook, secret = services.add_webhook(project=project, url=url, events=events, by=request.user)
+        except DomainError as error:
+            form.add_error("events" if error.pointer == "/events" else "url", error.message)
+        else:
+            # Rendered, not redirected to: the secret is shown in this answer and in no other.
+            return _page(request, project, WebhookForm(), shown=webhook, secret=secret)
+    return _page(request, project, form, status=422)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def webhook_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    webhook = _webhook(project, pk)
+    services.remove_webhook(webhook=webhook, by=request.user)
+    messages.success(request, f"{webhook.url} is told nothing more.")
+    return redirect("webhooks:webhook-list", project.slug)
+
+
+@project_view(Role.OWNER)
+@require_POST
+@never_cache
+@sensitive_variables("secret")
+def webhook_secret(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    webhook = _webhook(project, pk)
+    secret = services.new_secret(webhook=webhook, by=request.user)
+    return _page(request, project, WebhookForm(), shown=webhook, secret=secret)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def webhook_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    services.send_test(webhook=_webhook(project, pk))
+    messages.success(request, "A test message is on its way; the list below says how it went.")
+    return redirect("webhooks:webhook-list", project.slug)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def delivery_again(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    delivery = get_object_or_404(Delivery, webhook__project=project, pk=pk)
+    services.send_again(delivery=delivery)
+    messages.success(request, "It is sent again, under the id it had.")
+    return redirect("webhooks:webhook-list", project.slug)
+
+
+def _webhook(project: Project, pk: int) -> Webhook:
+    return get_object_or_404(Webhook.objects.select_related("project"), project=project, pk=pk)
+
+
+def _page(
+    request: ProjectRequest, project: Project, form: WebhookForm, *, status: int = 200, **more: object
+) -> HttpResponse:
+    deliveries = Delivery.objects.filter(webhook__project=project).select_related("webhook")
+    context = {
+        "project": project,
+        "webhooks": project.webhooks.order_by("-created_at"),
+        "deliveries": deliveries.order_by("-created_at", "-pk")[:_NEWEST],
+        "form": form,
+        **more,
+    }
+    return render(request, "webhooks/webhook_list.html", context, status=status)
