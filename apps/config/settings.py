@@ -167,6 +167,7 @@ REWARDS_CACHE_BYTES = env_int("TOUCHSTONE_REWARDS_CACHE_MB", 256) * 2**20
 
 # Files of a dataset are kept for so long after something in it was deleted.
 RETENTION_DAYS = env_int("TOUCHSTONE_RETENTION_DAYS", 30)
+EXPORT_DAYS = env_int("TOUCHSTONE_EXPORT_DAYS", 7)  # files of exports are kept for so long
 # A job whose worker was silent for so long counts as lost, and is taken up by another one.
 JOB_SILENCE_SECONDS = env_int("TOUCHSTONE_JOB_SILENCE_SECONDS", 30)
 

@@ -95,7 +95,7 @@ def export_dataset(
 ) -> HttpResponse | StreamingHttpResponse:
     """The records as JSON lines, in a format other trainers read."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    return attachment(snapshot_named(name, project=project), format=format, split=split)
+    return attachment(snapshot_named(name, project=project), format=format, split=split, by=request.auth)
 
 
 def snapshot_out(row: Snapshot) -> dict[str, Any]:

@@ -10,8 +10,12 @@ class DatasetsConfig(AppConfig):
     def ready(self) -> None:
         from apps.core import jobs, periodic
         from apps.datasets.erasure import remove_withdrawn
-        from apps.datasets.models import Snapshot
+        from apps.datasets.exporting import ADVANCE as ADVANCE_EXPORTS
+        from apps.datasets.exporting import remove_old_exports
+        from apps.datasets.models import Export, Snapshot
         from apps.datasets.services import ADVANCE
 
         jobs.register(Snapshot, ADVANCE)
+        jobs.register(Export, ADVANCE_EXPORTS)
+        periodic.register("remove old exports", REMOVE_EVERY_SECONDS, remove_old_exports)
         periodic.register("remove withdrawn datasets", REMOVE_EVERY_SECONDS, remove_withdrawn)

@@ -1,7 +1,7 @@
 """Deleting what somebody judged, or a run, for good: rows and drafts at once, frozen copies after a time.
 
 A snapshot that holds something deleted is withdrawn: nothing is trained on it or exported any more, and its files are
-removed RETENTION_DAYS later.
+removed RETENTION_DAYS later. Files of exports go at once: they can be written anew.
 """
 
 import re
@@ -21,6 +21,7 @@ from apps.annotation.models import Annotator, Assignment, Item, Participation, S
 from apps.annotation.services.items import recount
 from apps.core.artifacts import delete_tree
 from apps.core.jobs import JobState
+from apps.datasets.exporting import remove_exports
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import records_of
 from apps.trajectories.attachments import PREFIX, file_name
@@ -78,6 +79,7 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
     _free_undecided(items)
     recount(items)
     snapshots = _withdraw(snapshots_with_annotator(annotator), "judgements in it were deleted", by)
+    remove_exports(project=annotator.project)
     told = Erased(judgements, len(items), snapshots)
     _record(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", told)
     if annotator.user_id is None:
@@ -99,6 +101,7 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
             task.delete()
         files = _drop_attachments(project, digests)
         told = Erased(judgements, len(items), _withdraw(snapshots, "a run in it was deleted", by))
+        remove_exports(project=project)
         _record(project, by, "trajectory.deleted", f"run {number}", told)
     for name in files:  # after the commit: a file without a row does no harm
         storages["artifacts"].delete(name)

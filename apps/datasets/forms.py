@@ -8,6 +8,7 @@ from apps.accounts.models import Project
 from apps.annotation.feedback.records import NAMES
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Annotator, Campaign
+from apps.datasets.exporting import KINDS_OF_FEEDBACK
 from apps.trajectories.models import Trajectory
 from workers.schema import Origin
 
@@ -62,14 +63,11 @@ class ErasureForm(forms.Form):
         return said
 
 
-class SnapshotForm(forms.Form):
-    """Which feedback to freeze. Nothing chosen in a list means all of it."""
+class FeedbackForm(forms.Form):
+    """Which feedback. Nothing chosen in a list means all of it."""
 
-    name = forms.SlugField(
-        max_length=60,
-        help_text="A name that exists already gets its next version.",
-        widget=forms.TextInput(attrs=_CONTROL),
-    )
+    chosen: tuple[str, ...] = ("campaigns", "kinds", "origins", "annotators", "adjudication")
+
     campaigns = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
     kinds = forms.MultipleChoiceField(
         required=False,
@@ -93,21 +91,6 @@ class SnapshotForm(forms.Form):
         ],
         widget=forms.Select(attrs=_SELECT),
     )
-    test_tasks = forms.CharField(
-        required=False,
-        label="Test tasks",
-        help_text="One task id a line: exactly these are held out. Without them a tenth of the tasks is, by a hash.",
-        widget=forms.Textarea(
-            attrs=_CONTROL | {"rows": 4, "class": "form-control mono", "spellcheck": "false"}
-        ),
-    )
-    seed = forms.IntegerField(
-        initial=0,
-        min_value=0,
-        max_value=2**31 - 1,
-        help_text="Decides which tasks go to which split; the same seed splits the same way.",
-        widget=forms.NumberInput(attrs=_CONTROL),
-    )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -126,8 +109,70 @@ class SnapshotForm(forms.Form):
 
     @property
     def filters(self) -> dict[str, Any]:
-        names = ("campaigns", "kinds", "origins", "annotators", "adjudication")
-        return {name: self.cleaned_data[name] for name in names}
+        return {name: self.cleaned_data[name] for name in self.chosen if self.cleaned_data[name]}
+
+
+class ExportForm(FeedbackForm):
+    """Feedback as it stands, in a file."""
+
+    chosen = (*FeedbackForm.chosen, "since")
+
+    format = forms.ChoiceField(
+        choices=[(name, f"{name}: {about}") for name, about in KINDS_OF_FEEDBACK.items()],
+        widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
+        initial="jsonl",
+    )
+    since = forms.DateField(
+        required=False,
+        label="Only from this day on",
+        help_text="UTC.",
+        widget=forms.DateInput(attrs=_CONTROL | {"type": "date"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Everything is there without being asked for; freezing, where it would count twice, leaves some out.
+        field = self.fields["adjudication"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [
+            ("", "the adjudication and what others said"),
+            ("instead", "only the adjudication"),
+            ("not", "only what others said"),
+        ]
+        kinds = self.fields["kinds"]
+        assert isinstance(kinds, forms.MultipleChoiceField)
+        kinds.choices = [(kind, _KIND_LABELS[kind]) for kind in KINDS]
+
+    def clean_since(self) -> str:
+        day = self.cleaned_data["since"]
+        return f"{day.isoformat()}T00:00:00Z" if day else ""
+
+
+class SnapshotForm(FeedbackForm):
+    """Which feedback to freeze, under which name, and what is held out."""
+
+    field_order = ("name",)
+
+    name = forms.SlugField(
+        max_length=60,
+        help_text="A name that exists already gets its next version.",
+        widget=forms.TextInput(attrs=_CONTROL),
+    )
+    test_tasks = forms.CharField(
+        required=False,
+        label="Test tasks",
+        help_text="One task id a line: exactly these are held out. Without them a tenth of the tasks is, by a hash.",
+        widget=forms.Textarea(
+            attrs=_CONTROL | {"rows": 4, "class": "form-control mono", "spellcheck": "false"}
+        ),
+    )
+    seed = forms.IntegerField(
+        initial=0,
+        min_value=0,
+        max_value=2**31 - 1,
+        help_text="Decides which tasks go to which split; the same seed splits the same way.",
+        widget=forms.NumberInput(attrs=_CONTROL),
+    )
 
     @property
     def test_task_ids(self) -> list[str] | None:

@@ -1,4 +1,4 @@
-"""Frozen snapshots of feedback: what a model was trained on never changes under it."""
+"""Frozen snapshots of feedback: what a model was trained on never changes under it. And files to take elsewhere."""
 
 from django.db import models
 
@@ -35,3 +35,40 @@ class Snapshot(Job):
 
     def __str__(self) -> str:
         return f"{self.project.slug}/{self.name}@{self.version}"
+
+
+class Export(Job):
+    """A file of feedback as it stands, or of a snapshot, written by a worker and kept for some days."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
+    snapshot = models.ForeignKey(
+        Snapshot, models.CASCADE, null=True, related_name="exports"
+    )  # None: feedback
+    format = models.CharField(max_length=20)
+    split = models.CharField(max_length=10, blank=True)  # of the snapshot; empty: all of it
+    filters = models.JSONField(default=dict)  # of the feedback
+    artifact = models.CharField(max_length=255, blank=True)
+    lines = models.PositiveBigIntegerField(default=0)
+    size = models.PositiveBigIntegerField(default=0)  # bytes
+    sha256 = models.CharField(max_length=64, blank=True)
+    removed_at = models.DateTimeField(null=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+
+    def __str__(self) -> str:
+        return f"export {self.pk} of {self.snapshot or self.project.slug}"
+
+    @property
+    def about(self) -> str:
+        """What it is of, for people."""
+        if self.snapshot is not None:
+            return f"{self.snapshot.name}@{self.snapshot.version}, {self.split or 'all'}"
+        chosen = [str(each) for value in self.filters.values() for each in _several(value)]
+        return "Feedback: " + (", ".join(chosen) if chosen else "all of it")
+
+    @property
+    def is_there(self) -> bool:
+        return bool(self.artifact) and self.removed_at is None
+
+
+def _several(value: str | list[str]) -> list[str]:
+    return value if isinstance(value, list) else [value]

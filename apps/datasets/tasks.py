@@ -1,4 +1,4 @@
-"""What workers do for snapshots."""
+"""What workers do for snapshots and exports."""
 
 import logging
 
@@ -6,10 +6,17 @@ from celery import shared_task
 
 from apps.core import jobs
 from apps.core.errors import DomainError
+from apps.datasets.exporting import build_export
 from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
+from apps.datasets.models import Export, Snapshot
 
 log = logging.getLogger(__name__)
+
+
+@shared_task
+def advance_exports() -> None:
+    """Write every export that waits."""
+    jobs.work_off(Export, build_export)
 
 
 @shared_task

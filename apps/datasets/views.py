@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.core.files.storage import storages
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -11,12 +13,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.api import paginate
-from apps.core.errors import DomainError
+from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import JobState
+from apps.datasets import exporting
 from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of
 from apps.datasets.exports import DESCRIPTIONS, attachment
-from apps.datasets.forms import ErasureForm, SnapshotForm
-from apps.datasets.models import Snapshot
+from apps.datasets.forms import ErasureForm, ExportForm, SnapshotForm
+from apps.datasets.models import Export, Snapshot
 from apps.datasets.selectors import require_frozen, snapshots_of
 from apps.datasets.services import cancel_snapshot, freeze_snapshot
 from apps.datasets.splits import SPLITS
@@ -66,6 +69,7 @@ def snapshot_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
         "annotators": sorted(snapshot.annotators.items(), key=lambda one: (-one[1]["records"], one[0])),
         "filters": {name: value for name, value in snapshot.filters.items() if name != "split"},
         "exports": DESCRIPTIONS,
+        "is_large": sum(snapshot.splits.values()) > exporting.LARGE,
     }
     if not _is_htmx(request):
         return render(request, "datasets/snapshot_detail.html", context)
@@ -79,7 +83,66 @@ def snapshot_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @project_view(Role.RESEARCHER)
 def snapshot_export(request: ProjectRequest, project: Project, pk: int, format: str) -> HttpResponseBase:
     snapshot = require_frozen(get_object_or_404(snapshots_of(project), pk=pk))
-    return attachment(snapshot, format=format, split=request.GET.get("split") or None)
+    return attachment(snapshot, format=format, split=request.GET.get("split") or None, by=request.user)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def snapshot_export_start(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """A large snapshot: the file is written first, by a worker."""
+    snapshot = get_object_or_404(snapshots_of(project), pk=pk)
+    format, _, split = request.POST.get("what", "").partition("/")
+    exporting.export_snapshot(snapshot=snapshot, format=format, split=split, by=request.user)
+    return redirect("datasets:export-list", project.slug)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    """What was exported, how far it is, and a form for more."""
+    form = ExportForm(
+        request.POST or None, project=project, initial={"campaigns": request.GET.getlist("campaign")}
+    )
+    if request.method == "POST" and form.is_valid():
+        try:
+            exporting.export_feedback(
+                project=project, format=form.cleaned_data["format"], filters=form.filters, by=request.user
+            )
+            return redirect("datasets:export-list", project.slug)
+        except DomainError as error:
+            form.add_error(None, error.message)
+    rows = Export.objects.filter(project=project).select_related("project", "snapshot__project", "created_by")
+    exports = list(rows.order_by("-created_at", "-pk")[:_PAGE])
+    context = {
+        "project": project,
+        "form": form,
+        "exports": exports,
+        "is_moving": any(not one.is_finished for one in exports),
+        "days": settings.EXPORT_DAYS,
+    }
+    template = "datasets/_export_rows.html" if _is_htmx(request) else "datasets/export_list.html"
+    return render(request, template, context, status=422 if form.errors else 200)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def export_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    exporting.cancel_export(export=get_object_or_404(Export, project=project, pk=pk))
+    return redirect("datasets:export-list", project.slug)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def export_file(request: ProjectRequest, project: Project, pk: int) -> FileResponse:
+    export = get_object_or_404(Export.objects.select_related("project", "snapshot"), project=project, pk=pk)
+    if not export.is_there:
+        raise NotFound("This file is not there any more, or not yet; export it anew.")
+    if not storages["artifacts"].exists(export.artifact):
+        raise NotFound("The file is missing from the artifact store; `doctor` looks at the store.")
+    name = exporting.file_name(export)
+    kind = "text/csv; charset=utf-8" if name.endswith(".csv") else "application/gzip"
+    file = storages["artifacts"].open(export.artifact)
+    return FileResponse(file, as_attachment=True, filename=name, content_type=kind)
 
 
 @require_POST

@@ -23,7 +23,7 @@ from apps.accounts.services import create_api_key
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
 from apps.config.api import api
 from apps.core.jobs import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import Export, Snapshot
 from apps.rewards.models import Endpoint
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
@@ -117,7 +117,11 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/datasets/node/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/datasets/new/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/datasets/erase/": ("GET", Role.OWNER),
+    "p/<slug:slug>/datasets/exports/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/exports/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/exports/<int:pk>/file/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/datasets/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/datasets/<int:pk>/export/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/datasets/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/datasets/<int:pk>/export/<slug:format>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/node/": ("GET", Role.ANNOTATOR),
@@ -256,6 +260,10 @@ def make_world(slug: str) -> World:
     storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(b"x"))
     Endpoint.objects.create(project=project, name=f"{slug}-reward")
     webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
+    export = Export.objects.create(
+        project=project, format="csv", artifact=f"exports/{slug}.csv", state=JobState.SUCCEEDED
+    )
+    storages["artifacts"].save(export.artifact, ContentFile(b"x"))
     invitation, token = invite(project=project, role=Role.ANNOTATOR, by=people["owner"])
     key = (
         ApiKey.objects.filter(project=project).first()
@@ -269,6 +277,7 @@ def make_world(slug: str) -> World:
             "join": token,
             "people": Membership.objects.get(user=people["annotator"]).pk,
             "keys": key.pk,
+            "exports": export.pk,
             "webhooks": webhook.pk,
             "deliveries": Delivery.objects.create(webhook=webhook, type="test", data={}).pk,
             "imports": job.pk,

@@ -7,14 +7,16 @@ from collections.abc import Callable, Iterator
 
 from django.http import StreamingHttpResponse
 
+from apps.accounts.models import ApiKey, User
+from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
 from apps.datasets.exports import lines, openrlhf, rewardbench, trl, trl_stepwise, trl_unpaired
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS
 
-Export = Callable[[Snapshot, str | None], Iterator[str]]
+Exporter = Callable[[Snapshot, str | None], Iterator[str]]
 
-EXPORTS: dict[str, Export] = {
+EXPORTS: dict[str, Exporter] = {
     "jsonl": lines.export,
     "trl": trl.export,
     "trl-unpaired": trl_unpaired.export,
@@ -32,12 +34,21 @@ DESCRIPTIONS = {
 }
 
 
-def attachment(snapshot: Snapshot, *, format: str, split: str | None) -> StreamingHttpResponse:
-    """An export as a download, written while it is sent."""
+def require_format(format: str, split: str | None) -> None:
+    """Raises DomainError for a format or a split that there is not."""
     if format not in EXPORTS:
         raise DomainError(f"Unknown format {format!r}; known are {', '.join(EXPORTS)}.", pointer="/format")
     if split is not None and split not in SPLITS:
         raise DomainError(f"Unknown split {split!r}; known are {', '.join(SPLITS)}.", pointer="/split")
+
+
+def attachment(
+    snapshot: Snapshot, *, format: str, split: str | None, by: User | ApiKey
+) -> StreamingHttpResponse:
+    """An export as a download, written while it is sent."""
+    require_format(format, split)
+    data = {"format": format} | ({"split": split} if split else {})
+    record_audit(project=snapshot.project, actor=by, verb="dataset.exported", target=str(snapshot), data=data)
     name = f"{snapshot.project.slug}-{snapshot.name}-{snapshot.version}-{split or 'all'}-{format}.jsonl"
     response = StreamingHttpResponse(EXPORTS[format](snapshot, split), content_type="application/x-ndjson")
     response["Content-Disposition"] = f'attachment; filename="{name}"'

@@ -1,5 +1,6 @@
 """`import_feedback PROJECT FILE --format FORMAT`: judgements collected elsewhere, with their annotators."""
 
+import gzip
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -20,7 +21,7 @@ class Command(TouchstoneCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
-        parser.add_argument("file", help="the file, or - for standard input")
+        parser.add_argument("file", help="the file (.gz is unpacked), or - for standard input")
         parser.add_argument("--format", required=True, choices=sorted(READERS))
         parser.add_argument(
             "--campaign", help="where judgements go whose record names no campaign; made if new"
@@ -64,4 +65,4 @@ def _open(name: str) -> Any:
     path = Path(name)
     if not path.is_file():
         raise DomainError(f"There is no file {name}.")
-    return path.open("rb")
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")

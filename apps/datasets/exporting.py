@@ -1,0 +1,173 @@
+"""Exports as jobs: a worker writes the file, the page says how far it is, and then has a link for some days."""
+
+import gzip
+import hashlib
+import io
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any, cast
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.accounts.models import Project, User
+from apps.accounts.services import record_audit
+from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
+from apps.annotation.feedback.records import check_filters, current_submissions
+from apps.core import jobs
+from apps.core.artifacts import delete_tree, store_file
+from apps.core.errors import Conflict, DomainError
+from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
+from apps.datasets.exports import require_format
+from apps.datasets.models import Export, Snapshot
+from apps.datasets.selectors import require_frozen
+
+ADVANCE = "apps.datasets.tasks.advance_exports"
+LARGE = 5000  # records beyond which a file is written by a worker before it is sent
+KINDS_OF_FEEDBACK = {
+    "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
+    "csv": "a row a judgement, runs by their number, for a spreadsheet",
+}
+
+
+@transaction.atomic
+def export_feedback(*, project: Project, format: str, filters: dict[str, Any], by: User) -> Export:
+    """Have a worker write what people said until now. Raises DomainError for what there is not."""
+    if format not in OF_FEEDBACK:
+        raise DomainError(
+            f"Unknown format {format!r}; known are {', '.join(OF_FEEDBACK)}.", pointer="/format"
+        )
+    filters = {name: value for name, value in filters.items() if value}
+    check_filters(filters)
+    return _queue(Export(project=project, format=format, filters=filters, created_by=by), by)
+
+
+@transaction.atomic
+def export_snapshot(*, snapshot: Snapshot, format: str, split: str, by: User) -> Export:
+    """Have a worker write a snapshot, or one split of it."""
+    require_frozen(snapshot)
+    require_format(format, split or None)
+    export = Export(project=snapshot.project, snapshot=snapshot, format=format, split=split, created_by=by)
+    return _queue(export, by)
+
+
+def _queue(export: Export, by: User) -> Export:
+    waiting = Export.objects.filter(project=export.project, state__in=[JobState.QUEUED, JobState.RUNNING])
+    if waiting.filter(
+        snapshot=export.snapshot, format=export.format, split=export.split, filters=export.filters
+    ).exists():
+        raise Conflict("This export is being written already.")
+    export.save()
+    verb = "dataset.exported" if export.snapshot else "feedback.exported"
+    target = str(export.snapshot) if export.snapshot else export.format
+    # The trail is kept for ever, so it names no annotators.
+    chosen = {name: value for name, value in export.filters.items() if name != "annotators"}
+    data = {"format": export.format} | ({"split": export.split} if export.split else chosen)
+    record_audit(project=export.project, actor=by, verb=verb, target=target, data=data)
+    jobs.nudge_on_commit(ADVANCE)
+    return export
+
+
+def cancel_export(*, export: Export) -> None:
+    if export.is_finished:
+        raise Conflict("This export is finished already.")
+    jobs.request_cancel(export)
+
+
+def build_export(export: Export) -> None:
+    """Do the work of a claimed export. Whatever is wrong with it, its row says."""
+    try:
+        with heart(export) as pulse, tempfile.TemporaryDirectory(prefix="export-") as scratch:
+            path = Path(scratch) / file_name(export)
+            lines = _write(export, path, pulse)
+            name = f"exports/{export.project_id}/{export.pk}-{export.attempt}/{path.name}"
+            with path.open("rb") as written:
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            size = path.stat().st_size
+            store_file(path, name)
+    except Cancelled:
+        finish(export, JobState.CANCELLED)
+        return
+    except DomainError as error:
+        finish(export, JobState.FAILED, error=error.message)
+        return
+    told: dict[str, Any] = {"artifact": name, "lines": lines, "size": size, "sha256": digest}
+    try:
+        finish(export, JobState.SUCCEEDED, progress={}, **told)
+    except ClaimLost:
+        delete_tree(name)
+        raise
+    if export.removed_at is not None:  # something was deleted for good while this was being stored
+        delete_tree(name)
+
+
+def _write(export: Export, path: Path, pulse: Heart) -> int:
+    """How many lines, without the head of a table."""
+    total, lines = _expected(export), 0
+    if beat(export, progress={"done": 0, "total": total, "note": "writing"}):
+        raise Cancelled
+    with path.open("wb") as raw, _text(raw, export) as out:
+        for line in _lines(export):
+            out.write(line)
+            lines += 1
+            pulse.progress = {"done": lines, "total": total and max(total, lines), "note": "writing"}
+            pulse.check()
+    return lines - (export.format == "csv")
+
+
+def file_name(export: Export) -> str:
+    """What a browser saves it as. JSON Lines are long and repeat themselves: they are compressed."""
+    of = export.snapshot
+    what = f"{of.name}-{of.version}-{export.split or 'all'}" if of else "feedback"
+    end = "csv" if export.format == "csv" else "jsonl.gz"
+    return f"{export.project.slug}-{what}-{export.format}-{export.pk}.{end}"
+
+
+def remove_exports(*, project: Project) -> None:
+    """Something was deleted for good: no file that might hold it stays, and none that is being written."""
+    for export in Export.objects.filter(project=project, removed_at=None):
+        if not export.is_finished:
+            jobs.request_cancel(export)
+        _remove(export)
+
+
+def remove_old_exports() -> int:
+    """For beat: files nobody needs any more; how many. Safe to repeat."""
+    before = timezone.now() - timedelta(days=settings.EXPORT_DAYS)
+    old = Export.objects.filter(~Q(artifact=""), removed_at=None, finished_at__lt=before)[:50]
+    for export in old:
+        _remove(export)
+    return len(old)
+
+
+def _remove(export: Export) -> None:
+    if export.artifact:
+        delete_tree(export.artifact)
+    filters = {name: value for name, value in export.filters.items() if name != "annotators"}
+    Export.objects.filter(pk=export.pk).update(removed_at=timezone.now(), filters=filters)
+
+
+def _lines(export: Export) -> Iterator[str]:
+    if export.snapshot is not None:
+        return OF_SNAPSHOTS[export.format](require_frozen(export.snapshot), export.split or None)
+    return OF_FEEDBACK[export.format](project=export.project, filters=export.filters)
+
+
+def _expected(export: Export) -> int | None:
+    """How many lines about, for the bar. A format that takes only some records ends sooner."""
+    if export.snapshot is not None:
+        splits = export.snapshot.splits
+        return int(splits.get(export.split, 0) if export.split else sum(splits.values())) or None
+    return current_submissions(export.project, export.filters).count() or None
+
+
+def _text(raw: IO[bytes], export: Export) -> io.TextIOWrapper:
+    packed = (
+        raw if export.format == "csv" else cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
+    )
+    return io.TextIOWrapper(packed, encoding="utf-8", newline="")
