@@ -10,6 +10,7 @@ from django.utils.functional import SimpleLazyObject
 
 from apps.core import database_url, embedded
 from apps.core.environment import env_bool, env_choice, env_int, env_list, env_path, env_str
+from apps.core.sign_on import sign_on_providers
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 HOME = env_path("TOUCHSTONE_HOME", BASE_DIR / "var")
@@ -32,6 +33,10 @@ INSTALLED_APPS = [
     "django.contrib.humanize",
     "django_htmx",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "ninja",
     "apps.core",
     "apps.accounts",
@@ -58,6 +63,7 @@ MIDDLEWARE = [
     "apps.core.middleware.DomainErrorMiddleware",
     "apps.core.middleware.ContentSecurityPolicyMiddleware",
     "apps.core.api.MethodProblemMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -111,6 +117,28 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+# Single sign-on, where a provider is named (apps/accounts/sign_on.py).
+OIDC_URL = env_str("TOUCHSTONE_OIDC_URL", "").rstrip("/")
+OIDC_CLIENT_ID = env_str("TOUCHSTONE_OIDC_CLIENT_ID", "")
+OIDC_SECRET = env_str("TOUCHSTONE_OIDC_SECRET", "")
+OIDC_NAME = env_str("TOUCHSTONE_OIDC_NAME", "") or "single sign-on"
+if OIDC_URL and not (OIDC_CLIENT_ID and OIDC_SECRET):
+    raise ImproperlyConfigured(
+        "TOUCHSTONE_OIDC_URL needs TOUCHSTONE_OIDC_CLIENT_ID and TOUCHSTONE_OIDC_SECRET beside it."
+    )
+SOCIALACCOUNT_PROVIDERS = sign_on_providers(
+    url=OIDC_URL, client_id=OIDC_CLIENT_ID, secret=OIDC_SECRET, name=OIDC_NAME
+)
+SOCIALACCOUNT_ADAPTER = "apps.accounts.sign_on.Adapter"
+SOCIALACCOUNT_EMAIL_VERIFICATION = "none"  # an unverified address is refused, not written to
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True  # a verified one is who she is
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
+SOCIALACCOUNT_LOGIN_ON_GET = True  # a form could not be sent on to the provider: form-action is 'self'
+SOCIALACCOUNT_STORE_TOKENS = False
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:home"
 LOGOUT_REDIRECT_URL = "accounts:login"
@@ -198,7 +226,12 @@ SECURE_PROXY_SSL_HEADER = (
 )
 
 # Never to be seen in a log line, wherever it comes from (apps.core.logs).
-KNOWN_SECRETS = [_SECRET_KEY, env_str("AWS_SECRET_ACCESS_KEY", ""), env_str("AWS_SESSION_TOKEN", "")]
+KNOWN_SECRETS = [
+    _SECRET_KEY,
+    OIDC_SECRET,
+    env_str("AWS_SECRET_ACCESS_KEY", ""),
+    env_str("AWS_SESSION_TOKEN", ""),
+]
 LOG_FORMAT = env_choice("TOUCHSTONE_LOG_FORMAT", "text", ["text", "json"])
 LOGGING = {
     "version": 1,

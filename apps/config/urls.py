@@ -2,6 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
+from apps.accounts.views import sign_on
 from apps.config.api import api
 from apps.core.api import not_found
 
@@ -9,6 +10,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     re_path("^api/", not_found),
     path("", include("apps.accounts.urls")),
+    # Under the names by which allauth looks for them.
+    path("oidc/<slug:provider_id>/login/", sign_on.begin, name="openid_connect_login"),
+    path("oidc/<slug:provider_id>/login/callback/", sign_on.come_back, name="openid_connect_callback"),
     path("p/<slug:slug>/webhooks/", include("apps.webhooks.urls")),
     path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
     path("p/<slug:slug>/rubrics/", include("apps.rubrics.urls")),

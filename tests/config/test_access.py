@@ -53,6 +53,8 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/people/invite": ("POST", Role.OWNER),
     "p/<slug:slug>/people/invitations/<int:pk>/revoke": ("POST", Role.OWNER),
     "join/<str:token>": ("GET", ANYBODY),
+    "oidc/<slug:provider_id>/login/": ("GET", ANYBODY),
+    "oidc/<slug:provider_id>/login/callback/": ("GET", ANYBODY),
     "p/<slug:slug>/people/<int:pk>/change": ("POST", Role.OWNER),
     "p/<slug:slug>/people/<int:pk>/remove": ("POST", Role.OWNER),
     "p/<slug:slug>/keys": ("GET", Role.OWNER),
@@ -310,7 +312,12 @@ def filled(path: str, names: dict[str, Any], slug: str) -> str:
         elif part.startswith(("<int:pk>", "<slug:name>", "<str:sha256>", "<str:token>")):
             part = str(names[before])
         elif part.startswith("<"):
-            part = {"<int:index>": "0", "<str:how>": "skip", "<slug:format>": "trl"}[part]
+            part = {
+                "<slug:provider_id>": "sso",
+                "<int:index>": "0",
+                "<str:how>": "skip",
+                "<slug:format>": "trl",
+            }[part]
         out.append(part)
     return "/" + "/".join(out)
 
@@ -340,6 +347,9 @@ def test_a_page_opens_to_those_it_is_for(path: str, own_home: None, db: None) ->
     here = filled(path, desk.names, "desk")
     if path != "logout":
         assert (_status(_signed_in(None), method, here) == 401) is (least != ANYBODY)
+    if path.startswith("oidc/"):  # nobody set one up; tests/accounts/test_sign_on.py does
+        assert _status(_signed_in(None), method, here) == 404
+        return
     if least in (ANYBODY, SIGNED_IN):
         assert _status(_signed_in(desk.people["annotator"]), method, here) in (200, 302, 401)
         return

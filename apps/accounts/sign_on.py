@@ -1,0 +1,74 @@
+"""Single sign-on by OpenID Connect: allauth does the protocol; here is who may come in by it, and as whom.
+
+Only an address the provider calls verified counts. It leads to the user who has it, or to a new one, who is a member of
+nothing until an owner adds her or she follows an invitation.
+"""
+
+import logging
+from typing import Any, cast
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from django.conf import settings
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import HttpRequest
+
+from apps.accounts.models import User
+from apps.accounts.services import record_audit
+from apps.core.logs import current
+from apps.core.middleware import error_page
+
+log = logging.getLogger(__name__)
+
+
+class Adapter(DefaultSocialAccountAdapter):
+    def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
+        name = settings.OIDC_NAME
+        if sociallogin.is_existing:
+            if not sociallogin.user.is_active:
+                raise _refused(request, 403, "This account is closed.")
+        elif not any(address.verified for address in sociallogin.email_addresses):
+            raise _refused(
+                request,
+                403,
+                f"{name} did not say that your e-mail address is verified, so it does not show who you are here. "
+                "Verify it there, or log in with a password.",
+            )
+
+    def on_authentication_error(
+        self,
+        request: HttpRequest,
+        provider: Any,
+        error: str | None = None,
+        exception: Exception | None = None,
+        extra_context: dict[str, Any] | None = None,
+    ) -> None:
+        log.warning("single sign-on did not work: %s %s", error, exception)
+        if error == "cancelled":
+            raise _refused(request, 403, f"You left {settings.OIDC_NAME} without logging in.")
+        raise _refused(
+            request,
+            502,
+            f"{settings.OIDC_NAME} did not answer as it should, or the page was open for too long. Log in again; "
+            "if it goes on, whoever runs this server finds the reason in the log.",
+            reference=current("request"),
+        )
+
+    def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> AbstractBaseUser:
+        user = cast(User, sociallogin.user)
+        user.email = (data.get("email") or "").strip().lower()
+        user.name = str(data.get("name") or "")[:200]
+        return user
+
+    def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> AbstractBaseUser:
+        user = cast(User, sociallogin.user)
+        user.set_unusable_password()
+        sociallogin.save(request)
+        record_audit(
+            project=None, actor=user, verb="user.created", target=user.email, data={"by": settings.OIDC_NAME}
+        )
+        return user
+
+
+def _refused(request: HttpRequest, status: int, message: str, reference: str = "") -> ImmediateHttpResponse:
+    return ImmediateHttpResponse(error_page(request, status=status, message=message, reference=reference))

@@ -1,0 +1,34 @@
+"""The way to the provider of single sign-on, and back."""
+
+import logging
+
+from allauth.socialaccount.providers.openid_connect import views as allauth
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from requests import RequestException
+
+from apps.core.logs import current
+from apps.core.middleware import error_page
+
+log = logging.getLogger(__name__)
+
+
+@require_safe
+@never_cache
+def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
+    try:
+        answer: HttpResponse = allauth.login(request, provider_id)
+    except RequestException as error:
+        log.warning("single sign-on did not work: %s", error)
+        message = f"{settings.OIDC_NAME} did not answer. Try again in a while, or log in with a password."
+        return error_page(request, status=502, message=message, reference=current("request"))
+    return answer
+
+
+@require_safe
+@never_cache
+def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
+    answer: HttpResponse = allauth.callback(request, provider_id)
+    return answer
