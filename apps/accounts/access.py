@@ -18,11 +18,15 @@ from apps.core.errors import Forbidden, NotFound
 P = ParamSpec("P")
 
 
+SEEN_AS_ANNOTATOR = "seen_as_annotator"  # in the session: slugs of projects she looks at as an annotator does
+
+
 class ProjectRequest(HttpRequest):
     """What a project view is given: somebody logged in, and her membership."""
 
     user: User
     membership: Membership
+    sees_as_annotator: bool
 
 
 def membership_for(user: User, slug: str, role: Role = Role.ANNOTATOR) -> Membership:
@@ -40,13 +44,13 @@ def membership_for(user: User, slug: str, role: Role = Role.ANNOTATOR) -> Member
 
 
 def project_view(
-    role: Role = Role.ANNOTATOR,
+    role: Role = Role.ANNOTATOR, *, really: bool = False
 ) -> Callable[
     [Callable[Concatenate[ProjectRequest, Project, P], HttpResponseBase]], Callable[..., HttpResponseBase]
 ]:
     """Turn `view(request, project, ...)` into one that takes `slug` and lets only members with `role` in.
 
-    The request carries `membership`.
+    The request carries `membership`; its role is annotator while she looks at the project as one, unless `really`.
     """
 
     def decorate(
@@ -57,11 +61,22 @@ def project_view(
             if not request.user.is_authenticated:
                 return _to_login(request)
             request.membership = membership_for(request.user, slug, role)
+            if not really and slug in request.session.get(SEEN_AS_ANNOTATOR, ()):
+                _as_annotator(request, role)
             return view(request, request.membership.project, *args, **kwargs)
 
         return gated
 
     return decorate
+
+
+def _as_annotator(request: Any, role: Role) -> None:
+    request.sees_as_annotator = True  # the page says so, errors too
+    request.membership.role = Role.ANNOTATOR  # here only; nobody saves it
+    if not Role.ANNOTATOR.includes(role):
+        raise PermissionDenied(
+            "You look at this project as an annotator does, and this is not for annotators."
+        )
 
 
 def _to_login(request: Any) -> HttpResponseBase:

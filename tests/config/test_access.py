@@ -48,6 +48,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "password": ("GET", SIGNED_IN),
     "password/changed": ("GET", SIGNED_IN),
     "p/<slug:slug>/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/as-annotator": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/people": ("GET", Role.OWNER),
     "p/<slug:slug>/people/add": ("POST", Role.OWNER),
     "p/<slug:slug>/people/invite": ("POST", Role.OWNER),

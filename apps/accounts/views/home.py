@@ -6,10 +6,10 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import selectors
-from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.access import SEEN_AS_ANNOTATOR, ProjectRequest, project_view
 from apps.accounts.models import Project, Role, User
 
 
@@ -72,6 +72,17 @@ def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
         return render(request, "accounts/project_home.html", context)
     context["work_url"] = _url("annotation:my-work", project)
     return render(request, "accounts/project_work.html", context)
+
+
+@project_view(Role.RESEARCHER, really=True)
+@require_POST
+def see_as_annotator(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Look at the project as an annotator does, until one looks as oneself again or logs out."""
+    seen = set(request.session.get(SEEN_AS_ANNOTATOR, ())) - {project.slug}
+    if "back" not in request.POST:
+        seen.add(project.slug)
+    request.session[SEEN_AS_ANNOTATOR] = sorted(seen)
+    return redirect("accounts:project-home", project.slug)
 
 
 def _drawn(project: Project, node: Node) -> dict[str, str]:
