@@ -102,18 +102,20 @@ class Item(models.Model):
     """What is judged together: one to N trajectories. `taken` counts live leases and submissions, kept by services.
 
     Gold and practice are judged by everybody and against an adjudication: they want nothing and count nothing.
+    Examples are judged by nobody: they are shown with the guidelines, answer and all.
     """
 
     class Purpose(models.TextChoices):
         WORK = "work"
         GOLD = "gold"
         PRACTICE = "practice"
+        EXAMPLE = "example"
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="items")
     task = models.ForeignKey(Task, models.CASCADE, related_name="items")
     key = models.CharField(max_length=200)  # names the comparison: given, or made from task and contents
     purpose = models.CharField(max_length=10, choices=Purpose, default=Purpose.WORK)
-    explanation = models.TextField(blank=True)  # of the right answer, said after practice
+    explanation = models.TextField(blank=True)  # of the right answer, said after practice and with an example
     in_pilot = models.BooleanField(default=False)
     priority = models.FloatField(default=0)
     score = models.FloatField(null=True)  # how informative a judgement would be, by whoever can tell

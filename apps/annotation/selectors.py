@@ -36,7 +36,7 @@ class Progress:
 class MyCampaign:
     """A campaign as one annotator sees it. left: up to COUNTED. pace: seconds per judgement, lately.
 
-    practice: items she is to practise on first. paused: why nothing is handed out to her.
+    practice: items she is to practise on first. paused: why nothing is handed out to her. examples: to be looked at.
     """
 
     campaign: Campaign
@@ -45,6 +45,7 @@ class MyCampaign:
     pace: float | None
     practice: int = 0
     paused: str = ""
+    examples: tuple[Item, ...] = ()
 
     @property
     def is_workable(self) -> bool:
@@ -128,6 +129,7 @@ def my_campaign(campaign: Campaign, annotator: Annotator) -> MyCampaign:
         _pace(mine),
         practice.filter(~Exists(over)).count(),
         paused.reason if paused else "",
+        tuple(examples_of(campaign)),
     )
 
 
@@ -196,14 +198,16 @@ def shown_of(assignment: Assignment) -> Shown:
 def order_of(assignment: Assignment, count: int) -> list[int]:
     """The stored positions from left to right: two by the stored coin, more drawn by the assignment's own number.
 
-    An adjudicator sees them as they are stored, like the words of the others beside them; and so does who practises.
+    An adjudicator sees them as they are stored, like the words of the others beside them; so does who practises, or
+    looks at an example.
     """
     order = list(range(count))
     if assignment.is_adjudication:
         return order
     if count == 2:
         return order[::-1] if assignment.swapped else order
-    if assignment.item.campaign.swap_sides and assignment.item.purpose != Item.Purpose.PRACTICE:
+    as_stored = (Item.Purpose.PRACTICE, Item.Purpose.EXAMPLE)
+    if assignment.item.campaign.swap_sides and assignment.item.purpose not in as_stored:
         Random(assignment.pk).shuffle(order)  # noqa: S311 - a layout, no secret
     return order
 
@@ -256,9 +260,15 @@ def decided_of(items: Collection[int]) -> set[int]:
 
 
 def known_answers(campaign: Campaign) -> dict[str, int]:
-    """How many items are gold, and how many practice."""
+    """How many items are gold, how many practice, and how many examples."""
     rows = Item.objects.filter(campaign=campaign).exclude(purpose=Item.Purpose.WORK)
     return dict(rows.values_list("purpose").annotate(n=Count("pk")))
+
+
+def examples_of(campaign: Campaign) -> QuerySet[Item]:
+    """What is shown with the guidelines, in the order it was made."""
+    rows = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.EXAMPLE)
+    return rows.select_related("task").order_by("pk")
 
 
 def paused_in(campaign: Campaign) -> QuerySet[Participation]:
@@ -286,9 +296,14 @@ def fields_of(assignment: Assignment, shown: Shown) -> dict[str, str]:
     if assignment.draft:
         return dict(assignment.draft)
     last = last_submission(assignment)
+    return said_in(last, assignment.item.campaign, shown) if last else {}
+
+
+def said_in(submission: Submission, campaign: Campaign, shown: Shown) -> dict[str, str]:
+    """The fields of the form that say what a submission says."""
     out: dict[str, str] = {}
-    for name in assignment.item.campaign.kinds if last else ():
-        out |= KINDS[name].fields(KINDS[name].of(last), shown)  # type: ignore[arg-type]
+    for name in campaign.kinds:
+        out |= KINDS[name].fields(KINDS[name].of(submission), shown)
     return out
 
 

@@ -21,6 +21,7 @@ urlpatterns = [
     path("<int:pk>/pilot/", views.campaign_pilot, name="campaign-pilot"),
     path("<int:pk>/give/", views.campaign_give, name="campaign-give"),
     path("<int:pk>/resume/", views.campaign_resume, name="campaign-resume"),
+    path("examples/<int:pk>/", views.example_detail, name="example-detail"),
     path("judged/<int:pk>/", views.item_detail, name="item-detail"),
     path("judged/<int:pk>/adjudicate/", views.item_adjudicate, name="item-adjudicate"),
     path("judged/<int:pk>/purpose/", views.item_purpose, name="item-purpose"),

@@ -20,7 +20,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from apps.accounts.invitations import invite
 from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory, Submission
 from apps.config.api import api
 from apps.core.jobs import JobState
 from apps.datasets.models import Export, Snapshot
@@ -98,6 +98,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/campaigns/<int:pk>/quality/": ("GET", Role.REVIEWER),
     "p/<slug:slug>/campaigns/<int:pk>/reliability/": ("GET", Role.REVIEWER),
     "p/<slug:slug>/campaigns/<int:pk>/judged/": ("GET", Role.REVIEWER),
+    "p/<slug:slug>/campaigns/examples/<int:pk>/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/campaigns/judged/<int:pk>/": ("GET", Role.REVIEWER),
     "p/<slug:slug>/campaigns/<int:pk>/adjudicate/": ("GET", Role.REVIEWER),
     "p/<slug:slug>/campaigns/<int:pk>/pilot/": ("POST", Role.RESEARCHER),
@@ -249,6 +250,12 @@ def make_world(slug: str) -> World:
         ItemTrajectory.objects.create(item=item, trajectory=row, position=position)
     ann = Annotator.objects.create(project=project, user=people["annotator"], name="ann")
     held = Assignment.objects.create(item=item, annotator=ann, state="submitted", draft={})
+    example = Item.objects.create(
+        campaign=campaign, task=first.task, key="two", wanted=0, purpose=Item.Purpose.EXAMPLE
+    )
+    ItemTrajectory.objects.create(item=example, trajectory=first, position=0)
+    decided = Assignment.objects.create(item=example, annotator=ann, is_adjudication=True, state="submitted")
+    Submission.objects.create(assignment=decided)
     snapshot = Snapshot.objects.create(project=project, name="first", version=1, state=JobState.SUCCEEDED)
     run = Run.objects.create(
         project=project, snapshot=snapshot, recipe_name="bradley-terry", recipe={}, model_name="first"
@@ -289,6 +296,7 @@ def make_world(slug: str) -> World:
             "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,
             "items": held.pk,
             "judged": item.pk,
+            "examples": example.pk,
             "held": held.pk,
             "datasets": snapshot.pk,
             "runs": run.pk,

@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='item',
             name='purpose',
-            field=models.CharField(choices=[('work', 'Work'), ('gold', 'Gold'), ('practice', 'Practice')], default='work', max_length=10),
+            field=models.CharField(choices=[('work', 'Work'), ('gold', 'Gold'), ('practice', 'Practice'), ('example', 'Example')], default='work', max_length=10),
         ),
         migrations.AddField(
             model_name='item',

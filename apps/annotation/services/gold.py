@@ -1,4 +1,7 @@
-"""Items with a known answer: gold, mixed into the work, and practice, before it. The answer is an adjudication."""
+"""Items with a known answer: gold, mixed into the work; practice, before it; examples, beside it.
+
+The answer is an adjudication.
+"""
 
 from django.db import transaction
 from django.utils import timezone
@@ -27,7 +30,10 @@ def adjudicate(*, item: Item, annotator: Annotator) -> Assignment:
 
 @transaction.atomic
 def set_purpose(*, item: Item, purpose: str, explanation: str = "", by: User | None = None) -> Item:
-    """Make an item gold, practice, or work again. Raises Conflict for one whose right answer nobody has said."""
+    """Make an item gold, practice, an example, or work again.
+
+    Raises Conflict for one whose right answer nobody has said.
+    """
     item = Item.objects.select_for_update(no_key=True).select_related("campaign").get(pk=item.pk)
     if purpose != Item.Purpose.WORK and expected_of(item) is None:
         raise Conflict(

@@ -16,6 +16,7 @@ from apps.annotation.views.campaigns import (
 from apps.annotation.views.items import (
     adjudicate_next,
     assignment_take_back,
+    example_detail,
     item_adjudicate,
     item_detail,
     item_give,
@@ -45,6 +46,7 @@ __all__ = [
     "campaign_state",
     "campaign_update",
     "draft",
+    "example_detail",
     "history",
     "item_adjudicate",
     "item_detail",

@@ -15,6 +15,7 @@ from apps.annotation import selectors, services
 from apps.annotation.gold import expected_of
 from apps.annotation.models import Annotator, Assignment, Item
 from apps.annotation.quality import disputed_in, undecided_in
+from apps.annotation.views import page
 from apps.core.errors import DomainError, NotFound
 
 PAGE = 50
@@ -22,6 +23,7 @@ SAID_OF_PURPOSE = {
     "work": "It is work like any other again.",
     "gold": "It is gold: mixed into the work, and everybody's answer is held against the adjudication.",
     "practice": "It is practice: annotators do it first, and are told the answer.",
+    "example": "It is an example: everybody finds it with the guidelines, answer and all.",
 }
 
 
@@ -83,7 +85,7 @@ def _to_adjudication(request: ProjectRequest, project: Project, item: Item) -> H
 @require_POST
 @project_view(Role.RESEARCHER)
 def item_purpose(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Make an item gold, practice, or work again."""
+    """Make an item gold, practice, an example, or work again."""
     item = selectors.item_in(project, pk)
     purpose = request.POST.get("purpose", "")
     if purpose not in Item.Purpose.values:
@@ -132,6 +134,28 @@ def member_annotator(request: ProjectRequest, project: Project) -> Annotator:
     if member is None:
         raise DomainError("Choose somebody of this project.", pointer="/member")
     return services.annotator_for(project=project, user=member.user)
+
+
+@require_safe
+@project_view()
+def example_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """An example as it would be judged, with what is right filled in, and why."""
+    item = selectors.item_in(project, pk)
+    right = expected_of(item)
+    if item.purpose != Item.Purpose.EXAMPLE or right is None:
+        raise NotFound(f"Item {pk} is no example.")
+    nobody = services.annotator_for(project=project, user=request.user)
+    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LEASED)
+    stored = selectors.stored(item)
+    fields = selectors.said_in(right, item.campaign, stored)
+    context = page.frame(item.campaign, nobody) | page.item(request, shown, fields=fields, everything=True)
+    told = {
+        "is_preview": True,
+        "is_example": True,
+        "right": selectors.in_words(right, stored),
+        "previous": None,
+    }
+    return render(request, "annotation/work.html", context | told)
 
 
 @require_safe

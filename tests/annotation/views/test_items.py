@@ -100,6 +100,30 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     assert hers.get(url("assignment-answer", held.pk)).status_code == 404
 
 
+def test_an_example_is_shown_with_its_answer_and_judged_by_nobody(
+    hers: Client, theirs: Client, disputed: Item, ann: User, ben: User
+) -> None:
+    decide(theirs, disputed)
+    assert hers.get(url("example-detail", disputed.pk)).status_code == 404
+    told = {"purpose": "example", "explanation": "Because <b>A</b> asks first."}
+    assert "it is an example" in said(theirs.post(url("item-purpose", disputed.pk), told)).lower()
+    new = rows.member(disputed.campaign.project, "dora@example.org", "annotator")
+    client = Client()
+    client.force_login(new)
+    link = url("example-detail", disputed.pk)
+    assert link in client.get(url("my-work")).content.decode()
+    assert rows.lease(disputed.campaign, new) is None
+    rows.pair(disputed.campaign, "another")
+    assert link in client.get(url("work", disputed.campaign_id)).content.decode()
+    page = client.get(link).content.decode()
+    assert "A much better" in page
+    assert "&lt;b&gt;A&lt;/b&gt; asks first." in page
+    assert "Submit" not in page
+    # What anybody but the adjudicator said of it stays between them and the researchers.
+    assert ben.email not in page
+    assert not Assignment.objects.filter(item=disputed, annotator__user=new).exists()
+
+
 def test_what_is_no_practice_has_no_answer(hers: Client, campaign: Campaign, ann: User) -> None:
     rows.pair(campaign, "one")
     held = rows.leased(campaign, ann)

@@ -26,9 +26,10 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
         return {}
     made = require_object(made)
     purpose = made.get("purpose", "work")
-    if purpose not in ("work", "gold", "practice"):
+    if purpose not in ("work", "gold", "practice", "example"):
         raise InvalidRecord(
-            f"unknown purpose {purpose!r}; known are work, gold and practice.", pointer="/made/purpose"
+            f"unknown purpose {purpose!r}; known are work, gold, practice and example.",
+            pointer="/made/purpose",
         )
     return {"is_adjudication": made.get("adjudication") is True, "purpose": purpose}
 
