@@ -145,8 +145,13 @@ def login(page: Page, live_server: Any, user: Any, password: str = PASSWORD) -> 
 
 
 def look_at(page: Page, name: str) -> None:
-    """Serious violations that axe-core finds, in either theme, fail the test."""
+    """Serious violations that axe-core finds, in either theme, fail the test; and a page wider than a telephone."""
     wrong = []
+    page.set_viewport_size({"width": WIDTHS[-1], "height": 900})
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
+    if wide > WIDTHS[-1]:
+        wrong.append(f"{name}: {wide} pixels wide at {WIDTHS[-1]}")
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # colours do not fade
         for one in Axe().run(page).response["violations"]:

@@ -13,7 +13,19 @@ from playwright.sync_api import Page, expect
 from apps.accounts import services as accounts
 from apps.accounts.models import Project, Role, User
 from apps.annotation import services
-from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from apps.annotation.models import (
+    Assignment,
+    Campaign,
+    Comment,
+    Marking,
+    Preference,
+    Ranking,
+    Rating,
+    Score,
+    Submission,
+)
+from apps.rubrics.services import CriterionDraft, save_rubric
+from tests.browser.desk import add_item
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -48,6 +60,61 @@ def test_a_lost_network_at_the_moment_of_sending(work: Page) -> None:
     expect(work.get_by_text("1 done")).to_be_visible()
     assert Submission.objects.count() == 1
     assert Comment.objects.get().text == "The second one says sorry."
+
+
+def test_every_kind_outlives_a_lost_network_and_a_closed_page(
+    page: Page, live_server: Any, tools: Any, ann: User, project: Project
+) -> None:
+    """Marks, scores, ratings, places and words said without a network are there again, and are sent once."""
+    made = services.create_campaign(
+        project=project,
+        name="Everything",
+        kinds=["pairwise", "ranking", "step", "rubric", "comment", "rating"],
+        rubric=save_rubric(project=project, name="Support", criteria=[CriterionDraft(name="polite")]),
+        options={"rating": {"scale": "5"}},
+    )
+    add_item(made, "refund-1", "Refunded.", "No refund.")
+    page.watched.wrong_is_expected = True  # type: ignore[attr-defined]
+    tools.login(page, live_server, ann)
+    url = f"{live_server.url}/p/desk/campaigns/{made.pk}/work/"
+    page.goto(url)
+    page.wait_for_load_state()
+    page.context.set_offline(True)
+    page.get_by_role("radio", name="A is much better", exact=True).check()
+    for name, value in (
+        ("rank-left", "2"), ("rank-right", "1"), ("step-left-2", "bad"), ("step-right-1", "good"),
+    ):  # fmt: skip
+        page.locator(f"[name='{name}'][value='{value}']").first.check(force=True)
+    for button in page.locator("[name^='score-'][value='4'], [name^='rating-'][value='2']").all():
+        button.check(force=True)
+    page.locator("#comments summary").click()
+    page.get_by_role("textbox", name="Comment", exact=True).fill("Said in a tunnel.")
+    expect(page.get_by_text("offline: kept here")).to_be_visible()
+    before = filled(page)
+    assert len(before) >= 8
+    page.close()  # the lid
+    again = page.context.new_page()
+    page.context.set_offline(False)
+    again.goto(url)
+    expect(again.get_by_role("textbox", name="Comment", exact=True)).to_have_value("Said in a tunnel.")
+    assert filled(again) == before
+    again.get_by_role("button", name="Submit").click()
+    expect(again.get_by_text("All done")).to_be_visible()
+    assert Submission.objects.count() == 1
+    assert Comment.objects.get().text == "Said in a tunnel."
+    assert (Preference.objects.get().strength, sorted(Ranking.objects.get().ranks)) == (3, [1, 2])
+    said = {label for one in Marking.objects.all() for label in one.labels.items()}
+    assert said == {("2", "bad"), ("1", "good")}
+    assert list(Score.objects.values_list("value", flat=True)) == [4, 4]
+    assert list(Rating.objects.values_list("rating", flat=True)) == [2, 2]
+
+
+def filled(page: Page) -> dict[str, str]:
+    """What the form says now."""
+    script = """() => Object.fromEntries([...new FormData(document.getElementById("decision"))].filter(
+        ([name, value]) => value && !["csrfmiddlewaretoken", "idempotency_key", "active_seconds"].includes(name)))"""
+    said: dict[str, str] = page.evaluate(script)
+    return said
 
 
 def test_an_expired_login(work: Page, tools: Any, ann: User) -> None:

@@ -10,6 +10,7 @@ from apps.accounts import services
 from apps.accounts.models import Project, Role, User
 from apps.core import health
 from apps.core.errors import DomainError
+from apps.webhooks.services import deliver_due
 from tests.core.test_presence import service
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -188,3 +189,48 @@ def test_somebody_is_invited_by_a_link_and_joins(
     guest.fill("#id_password", tools.password)
     guest.get_by_role("button", name="Make an account and join").click()
     expect(guest.get_by_text("Welcome to Support desk.")).to_be_visible()
+
+
+def test_webhooks_are_added_tried_and_seen(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project, settings: Any
+) -> None:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    tools.login(page, live_server, owner)
+    page.goto(f"{live_server.url}/p/desk/webhooks/")
+    tools.shoot(page, "webhooks-empty")
+    page.fill("#id_url", f"{live_server.url}/login")  # whatever answers; it takes no such message
+    page.get_by_role("button", name="Add it").click()
+    expect(page.locator("#secret")).to_contain_text("whsec_")
+    tools.shoot(page, "webhooks-new")
+    page.get_by_role("button", name="Send a test to").click()
+    expect(page.get_by_text("A test message is on its way")).to_be_visible()
+    deliver_due()
+    page.reload()
+    expect(page.get_by_text("403 Forbidden")).to_be_visible()
+    tools.shoot(page, "webhooks")
+    page.once("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("Nobody is told yet")).to_be_visible()
+
+
+def test_a_project_as_its_annotators_see_it(
+    page: Page, live_server: Any, tools: Any, owner: User, project: Project
+) -> None:
+    tools.login(page, live_server, owner)
+    page.goto(f"{live_server.url}/p/desk/")
+    page.locator(".dropdown > button").click()
+    page.get_by_role("button", name="See as annotator").click()
+    expect(page.get_by_text("You see this project as an annotator does")).to_be_visible()
+    expect(page.get_by_role("link", name="Datasets")).to_have_count(0)
+    tools.shoot(page, "as-annotator")
+    page.get_by_role("button", name="Back to my role").click()
+    expect(page.get_by_role("link", name="Datasets", exact=True).first).to_be_visible()
+
+
+def test_the_door_names_single_sign_on_where_there_is_one(
+    page: Page, live_server: Any, tools: Any, settings: Any
+) -> None:
+    settings.OIDC_URL, settings.OIDC_NAME = "https://id.example.org", "Example ID"
+    page.goto(f"{live_server.url}/login")
+    expect(page.get_by_role("link", name="Log in with Example ID")).to_be_visible()
+    tools.shoot(page, "login-sign-on")

@@ -196,3 +196,35 @@ def test_everything_as_a_plain_form(
     assert Submission.objects.count() == 1
     page.get_by_role("link", name="look at them").click()
     expect(page.get_by_text("1 good, 1 bad")).to_be_visible()
+
+
+def test_a_ranking_and_a_comparison_by_criterion_as_plain_forms(
+    open_page: Callable[..., Page], live_server: Any, tools: Any, ann: User, project: Project
+) -> None:
+    page = open_page(java_script_enabled=False)
+    tools.login(page, live_server, ann)
+    order = campaign(project, "Order", "ranking")
+    add_item(order, "refund-1", "Refunded.", "No refund.", "What refund?")
+    page.goto(f"{live_server.url}/p/desk/campaigns/{order.pk}/work/")
+    for side, rank in (("left", "2"), ("right", "1"), ("third", "2")):
+        page.locator(f"[name='rank-{side}'][value='{rank}']").check()
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("All done")).to_be_visible()
+    assert sorted(Ranking.objects.get().ranks) == [1, 2, 2]
+
+    by_criterion = campaign(
+        project, "Why", "pairwise", rubric=rubric(project), options={"pairwise": {"by": "criteria"}}
+    )
+    add_item(by_criterion, "refund-2", "Refunded.", "No refund.")
+    page.goto(f"{live_server.url}/p/desk/campaigns/{by_criterion.pk}/work/")
+    polite, correct = (page.get_by_role("group", name=name) for name in ("polite", "correct"))
+    polite.get_by_label("A is better").check()
+    page.watched.expect(400)  # type: ignore[attr-defined]
+    page.get_by_role("button", name="Submit").click()
+    expect(polite.get_by_label("A is better")).to_be_checked()
+    correct.get_by_label("tie").check()
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_text("All done")).to_be_visible()
+    swapped = Assignment.objects.get(item__campaign=by_criterion).swapped
+    said = {row.criterion.name: row.choice for row in Preference.objects.all()}
+    assert said == {"polite": "b" if swapped else "a", "correct": "tie"}

@@ -1,6 +1,7 @@
 """What a data manager looks at: rubrics, how far people agree, and the judgements behind a figure."""
 
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from apps.accounts import services as accounts
 from apps.accounts.models import Role, User
 from apps.annotation import services
 from apps.annotation.models import Campaign, Preference
+from apps.datasets.tasks import advance_exports
 from tests.annotation import rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -145,6 +147,61 @@ def test_practice_tells_what_is_right(
     page.get_by_role("link", name="Begin").click()
     expect(page.get_by_role("button", name="Submit")).to_be_visible()
     expect(page.get_by_text("Practice: say what you think")).to_be_hidden()
+
+
+def test_an_example_beside_the_guidelines(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
+) -> None:
+    rose = User.objects.get(email="rose@example.org")
+    item = campaign.items.get(task__external_id="refund-1")
+    services.submit_judgement(
+        assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)),
+        idempotency_key=uuid.uuid4(),
+        judgements=[Preference(choice="a", strength=3)],
+        by=rose,
+    )
+    services.set_purpose(item=item, purpose="example", explanation="A pays the right person.", by=rose)
+    tools.login(page, live_server, ann)
+    page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
+    page.wait_for_load_state()
+    page.keyboard.press("i")
+    tools.shoot(page, "work-guidelines")
+    with page.expect_popup() as opened:
+        page.get_by_role("link", name="refund-1").click()
+    example = opened.value
+    expect(example.get_by_text("A pays the right person.")).to_be_visible()
+    expect(example.get_by_role("radio", name="A is much better", exact=True)).to_be_checked()
+    expect(example.get_by_role("button", name="Submit")).to_have_count(0)
+    example.runs_scripts = True  # type: ignore[attr-defined]
+    tools.shoot(example, "example")
+
+
+def test_feedback_is_written_to_a_file_and_fetched(
+    page: Page, live_server: Any, tools: Any, judged: Campaign, tmp_path: Path, settings: Any
+) -> None:
+    settings.HOME = tmp_path
+    settings.STORAGES = settings.STORAGES | {
+        "artifacts": {
+            "BACKEND": "django.core.files.storage.FileSystemStorage",
+            "OPTIONS": {"location": tmp_path},
+        }
+    }
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
+    page.get_by_role("link", name="Export", exact=True).click()
+    expect(page.get_by_text("Nothing was exported yet")).to_be_visible()
+    tools.shoot(page, "exports-empty")
+    page.get_by_label("csv: a row a judgement").check()
+    page.get_by_role("button", name="Write the file").click()
+    expect(page.get_by_text("waiting for a worker")).to_be_visible()
+    advance_exports()
+    expect(page.get_by_role("link", name="Download")).to_be_visible()  # without being asked again
+    tools.shoot(page, "exports")
+    with page.expect_download() as loaded:
+        page.get_by_role("link", name="Download").click()
+    text = loaded.value.path().read_text()
+    assert text.startswith("kind,task,item")
+    assert text.count(judged.name) == text.count("\n") - 1 > 0
 
 
 def test_a_pilot_and_somebody_paused_are_seen_on_the_campaign(
