@@ -23,10 +23,11 @@ from apps.core.artifacts import delete_tree
 from apps.core.jobs import JobState
 from apps.datasets.exporting import remove_exports
 from apps.datasets.models import Snapshot
-from apps.datasets.selectors import records_of
+from apps.datasets.selectors import data_folder
+from apps.datasets.splits import SPLITS
 from apps.trajectories.attachments import PREFIX, file_name
 from apps.trajectories.models import Attachment, Step, Trajectory
-from workers.schema.records import trajectories_of
+from workers.schema import holds_trajectory
 
 _DIGEST = re.compile(re.escape(PREFIX) + r"([0-9a-f]{64})")
 _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
@@ -48,7 +49,7 @@ def snapshots_with_annotator(annotator: Annotator) -> list[Snapshot]:
 
 
 def snapshots_with_trajectory(trajectory: Trajectory) -> list[Snapshot]:
-    """Frozen ones that hold the run, and those being built. Reads every frozen dataset of the project."""
+    """Frozen ones that hold the run, and those being built. Goes through every frozen dataset of the project."""
     rows = Snapshot.objects.filter(project=trajectory.project_id, withdrawn_at=None).select_related("project")
     frozen = rows.filter(state=JobState.SUCCEEDED, created_at__gte=trajectory.created_at)
     held = [one.pk for one in frozen.order_by("pk") if _holds(one, trajectory)]
@@ -140,11 +141,8 @@ def _free_undecided(items: Collection[int]) -> None:
 
 
 def _holds(snapshot: Snapshot, trajectory: Trajectory) -> bool:
-    return any(
-        one.task.id == trajectory.task.external_id and one.content_hash == trajectory.content_hash
-        for record in records_of(snapshot)
-        for one in trajectories_of(record)
-    )
+    folder = data_folder(snapshot)
+    return any(holds_trajectory(folder / f"{split}.jsonl.zst", trajectory.content_hash) for split in SPLITS)
 
 
 def _withdraw(snapshots: Collection[Snapshot], because: str, by: User | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from workers.schema.records import (
     ToolCall,
     Trajectory,
 )
-from workers.schema.storage import read_records, write_records
+from workers.schema.storage import holds_trajectory, read_records, write_records
 
 SCHEMA_VERSION = 1
 
@@ -63,6 +63,7 @@ __all__ = [
     "from_atif",
     "from_messages",
     "from_prompt_response",
+    "holds_trajectory",
     "parse_item",
     "parse_json",
     "read_records",

@@ -48,6 +48,13 @@ def write_records(path: Path, records: Iterable[FeedbackRecord]) -> dict[str, in
     return counts
 
 
+def holds_trajectory(path: Path, content_hash: str) -> bool:
+    """Whether a file that `write_records` made has the trajectory, by looking at how its lines begin."""
+    begin = _beginning(content_hash)
+    with closing(read_lines(path)) as lines:
+        return any(line.startswith(begin) for line in lines)
+
+
 def read_records(path: Path) -> Iterator[FeedbackRecord]:
     """Records of a file that `write_records` made. Raises InvalidRecord naming the line."""
     trajectories: dict[str, Trajectory] = {}
@@ -103,6 +110,10 @@ def _write_once(trajectory: Trajectory, written: set[str], out: Any) -> str:
         written.add(key)
         out.write(_encode({"kind": "trajectory", "key": key} | to_builtins(trajectory)))
     return key
+
+
+def _beginning(content_hash: str) -> str:
+    return json.dumps({"kind": "trajectory", "key": content_hash})[:-1]
 
 
 def _encode(line: dict[str, Any]) -> bytes:

@@ -12,10 +12,12 @@ from workers.schema import (
     StepLabelRecord,
     Task,
     from_prompt_response,
+    holds_trajectory,
     read_records,
     write_records,
 )
 from workers.schema.messages import build_trajectory
+from workers.schema.records import trajectories_of
 from workers.schema.storage import read_lines
 
 A, B = (build_trajectory(from_prompt_response("Hi", text), Task(id="t")) for text in ("Hello", "Go away"))
@@ -42,6 +44,15 @@ def test_every_kind_comes_back_equal_and_a_trajectory_is_written_once(tmp_path):
     )
     assert list(read_records(path)) == RECORDS
     assert len(list(read_lines(path))) == len(RECORDS) + 2
+
+
+def test_a_trajectory_is_found_without_reading_records(tmp_path):
+    path = tmp_path / "records.jsonl.zst"
+    write_records(path, RECORDS)
+    held = {one.content_hash for record in RECORDS for one in trajectories_of(record)}
+    assert held and all(holds_trajectory(path, each) for each in held)
+    assert not holds_trajectory(path, "0" * 64)
+    assert not holds_trajectory(path, next(iter(held))[:-1])
 
 
 @pytest.mark.parametrize(
