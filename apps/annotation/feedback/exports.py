@@ -91,7 +91,8 @@ def _task(trajectory: schema.Trajectory) -> dict[str, Any]:
 
 
 def _made(submission: Submission) -> dict[str, Any]:
-    return {
+    explanation = submission.assignment.item.explanation
+    return ({"explanation": explanation} if explanation else {}) | {
         "campaign_version": submission.campaign_version,
         "revision": submission.revision,
         "swapped": submission.assignment.swapped,

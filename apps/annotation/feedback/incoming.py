@@ -17,7 +17,7 @@ class OutcomeValue:
 class Incoming:
     """value: of the kind's own type. task: None where the trajectories are named by id and have theirs.
 
-    item: names the comparison. purpose: of an item that is new.
+    item: names the comparison. purpose, explanation: of an item that is new.
     """
 
     kind: Kind
@@ -30,6 +30,7 @@ class Incoming:
     campaign: str | None = None
     is_adjudication: bool = False
     purpose: str = "work"
+    explanation: str = ""
 
     def __post_init__(self) -> None:
         names = [one.content_hash if isinstance(one, Trajectory) else one for one in self.places]

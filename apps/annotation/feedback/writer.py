@@ -151,6 +151,7 @@ class FeedbackWriter:
                 task_id=rows[places[0]].task_id,
                 key=key,
                 purpose=incoming.purpose,
+                explanation=incoming.explanation,
                 wanted=int(incoming.purpose == Item.Purpose.WORK),
             )
             for (campaign, key), (incoming, places) in wanted.items()

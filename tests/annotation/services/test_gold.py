@@ -203,6 +203,7 @@ def test_an_export_brings_adjudications_and_purposes_back(campaign: Campaign, an
     assert (result.created, result.duplicates, result.rejected) == (0, 3, [])
     copied = Item.objects.filter(campaign__project=other)
     assert sorted(copied.values_list("purpose", "wanted", "done")) == [("gold", 0, 0), ("work", 1, 1)]
+    assert copied.get(purpose="gold").explanation == "It does what was asked."
     found = feedback_records(project=other, filters={"kinds": ["pairwise"]})
     assert sorted((one.annotator, one.choice) for one in found) == [  # type: ignore[union-attr]
         ("ann@example.org", "b"),

@@ -8,7 +8,7 @@ from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
 from apps.annotation.kinds import KINDS, Feedback
 from workers.errors import InvalidRecord
-from workers.schema.decode import require_object
+from workers.schema.decode import convert, require_object
 
 Read = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
@@ -31,7 +31,12 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
             f"unknown purpose {purpose!r}; known are work, gold, practice and example.",
             pointer="/made/purpose",
         )
-    return {"is_adjudication": made.get("adjudication") is True, "purpose": purpose}
+    explanation = convert(made.get("explanation", ""), str, pointer="/made/explanation")
+    return {
+        "is_adjudication": made.get("adjudication") is True,
+        "purpose": purpose,
+        "explanation": explanation,
+    }
 
 
 def reader(kind: Feedback) -> Read:
