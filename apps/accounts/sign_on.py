@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 
 
 class Adapter(DefaultSocialAccountAdapter):
+    def authenticate_by_email(self, sociallogin: Any) -> Any:
+        for address in sociallogin.email_addresses:
+            address.verified = address.verified in (True, "true")  # some say it in words, "false" too
+        return super().authenticate_by_email(sociallogin)
+
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
         name = settings.OIDC_NAME
         if sociallogin.is_existing:

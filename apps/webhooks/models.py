@@ -2,6 +2,7 @@
 
 import secrets
 import uuid
+from urllib.parse import urlsplit
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -38,6 +39,11 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def host(self) -> str:
+        """For the trail: what follows it may be somebody's secret."""
+        return urlsplit(self.url).netloc
 
 
 class Delivery(models.Model):

@@ -64,14 +64,16 @@ def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) ->
     webhook = Webhook.objects.create(
         project=project, url=url, events=chosen, created_by=by if isinstance(by, User) else None
     )
-    record_audit(project=project, actor=by, verb="webhook.added", target=url, data={"events": chosen})
+    record_audit(
+        project=project, actor=by, verb="webhook.added", target=webhook.host, data={"events": chosen}
+    )
     return webhook, secret_of(webhook)
 
 
 @transaction.atomic
 def remove_webhook(*, webhook: Webhook, by: By) -> None:
     """Nothing is sent to it any more, what waits included."""
-    record_audit(project=webhook.project, actor=by, verb="webhook.removed", target=webhook.url)
+    record_audit(project=webhook.project, actor=by, verb="webhook.removed", target=webhook.host)
     webhook.delete()
 
 
@@ -80,7 +82,7 @@ def new_secret(*, webhook: Webhook, by: By) -> str:
     """Another secret from the next message on; the one before signs nothing more."""
     webhook.salt = new_salt()
     webhook.save(update_fields=["salt"])
-    record_audit(project=webhook.project, actor=by, verb="webhook.secret_changed", target=webhook.url)
+    record_audit(project=webhook.project, actor=by, verb="webhook.secret_changed", target=webhook.host)
     return secret_of(webhook)
 
 

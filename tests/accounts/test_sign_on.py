@@ -166,7 +166,10 @@ def test_a_verified_address_leads_to_whoever_has_it(
     assert not nora.has_usable_password()
 
 
-@pytest.mark.parametrize("claims", [{"email_verified": False}, {"email_verified": None}, {"email": None}])
+@pytest.mark.parametrize(
+    "claims",
+    [{"email_verified": False}, {"email_verified": None}, {"email_verified": "false"}, {"email": None}],
+)
 def test_an_address_nobody_verified_leads_nowhere(
     client: Client, provider: Provider, project: Project, claims: dict[str, Any]
 ) -> None:
@@ -177,6 +180,12 @@ def test_an_address_nobody_verified_leads_nowhere(
     assert "did not say that your e-mail address is verified" in answer.content.decode()
     assert who(client) is None
     assert not SocialAccount.objects.exists()
+
+
+def test_verified_in_words_is_verified(client: Client, provider: Provider, db: None) -> None:
+    provider.claims["email_verified"] = "true"
+    sign_on(client, provider)
+    assert who(client) == "nora@example.org"
 
 
 def test_a_closed_account_stays_closed(client: Client, provider: Provider, project: Project) -> None:

@@ -260,7 +260,7 @@ def test_the_secret_is_kept_nowhere(project, hook) -> None:
     trail = json.dumps(list(AuditEvent.objects.values()), default=str)
     assert secret not in trail
     assert services.secret_of(Webhook.objects.get()) == secret
-    assert {event.verb for event in AuditEvent.objects.filter(target=webhook.url)} == {"webhook.added"}
+    assert {event.verb for event in AuditEvent.objects.filter(target=webhook.host)} == {"webhook.added"}
 
 
 # What is told
