@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Exists, F, OuterRef, Q, Sum
+from django.db.models import Count, F, Sum
 from django.urls import reverse
 from django.utils import timezone
 
@@ -149,12 +149,16 @@ def note_done() -> int:
         for state in (Assignment.State.LEASED, Assignment.State.GIVEN)
         for pk in held.filter(state=state).values_list("item__campaign", flat=True).distinct()
     }
-    items = Item.objects.filter(campaign=OuterRef("pk"), wanted__gt=0)
-    wanting = Exists(items.filter(taken__lt=F("wanted")))
-    rows = Campaign.objects.filter(state=Campaign.State.OPEN)
-    rows.filter(done_at__isnull=False).filter(Q(pk__in=busy) | wanting).update(done_at=None)
-    done = rows.filter(Exists(items), ~wanting, done_at=None).exclude(pk__in=busy)
-    return sum(_tell_done(campaign) for campaign in done.select_related("project"))
+    told = 0
+    for campaign in Campaign.objects.filter(state=Campaign.State.OPEN).select_related("project"):
+        items = Item.objects.filter(campaign=campaign)
+        # In the queue's order, so that the queue's index answers, which holds only what wants something.
+        wanting = items.filter(taken__lt=F("wanted")).order_by("taken", "random_key").values("pk")[:1]
+        if campaign.pk in busy or wanting:
+            Campaign.objects.filter(pk=campaign.pk, done_at__isnull=False).update(done_at=None)
+        elif campaign.done_at is None and items.filter(wanted__gt=0).exists():
+            told += _tell_done(campaign)
+    return told
 
 
 @transaction.atomic
