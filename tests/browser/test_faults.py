@@ -196,3 +196,38 @@ def test_a_double_enter_is_one_judgement(work: Page) -> None:
     expect(work.get_by_text("1 done")).to_be_visible()
     work.wait_for_load_state("networkidle")
     assert Submission.objects.count() == 1
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
+def test_the_back_button_judges_nothing_twice(
+    open_page: Any, live_server: Any, tools: Any, ann: User, campaign: Campaign, script: bool
+) -> None:
+    """Wherever it leads, what is sent next is either the next item or the same form, which counts once."""
+    page = open_page(java_script_enabled=script)
+    tools.login(page, live_server, ann)
+    page.goto(f"{live_server.url}/p/desk/campaigns/")
+    page.get_by_role("link", name="Start").first.click()
+
+    def judge(done: int) -> None:
+        page.wait_for_load_state()
+        page.locator("input[name=choice]").nth(1).check(force=True)
+        page.get_by_role("button", name="Submit").click()
+        expect(page.get_by_text(f"{done} done")).to_be_visible()
+
+    judge(1)
+    page.go_back()
+    if script:  # the page was swapped in place, so back leads out of it
+        expect(page.get_by_role("link", name=re.compile("Start|Continue")).first).to_be_visible()
+        page.go_forward()
+    judge(2)
+    judged = Submission.objects.values_list("assignment__item", "revision")
+    assert len(set(judged)) == 2 and {revision for _, revision in judged} == {1}
+    form = page.locator("#decision")
+    sent = {"idempotency_key": form.locator("[name=idempotency_key]").input_value(), "choice": "left-1"}
+    token = form.locator("[name=csrfmiddlewaretoken]").input_value()
+    if not script:
+        url = f"{live_server.url}{form.get_attribute('action')}"
+        for _ in range(2):  # a page from the browser's memory, sent again as it was
+            answer = page.request.post(url, form=sent | {"csrfmiddlewaretoken": token})
+            assert answer.ok
+        assert Submission.objects.count() == 3

@@ -17,6 +17,11 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddField(
+            model_name="submission",
+            name="digest",
+            field=models.CharField(max_length=64, null=True),
+        ),
+        migrations.AddField(
             model_name="campaign",
             name="done_at",
             field=models.DateTimeField(blank=True, null=True),

@@ -1,5 +1,6 @@
 """What annotators said. Append-only: a submission is never changed, an edit is a new revision with everything in it."""
 
+import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 
@@ -26,15 +27,22 @@ def submit_judgement(
     by: User,
     active_seconds: float | None = None,
 ) -> Submission:
-    """Keep what was said. The same key again gives back the submission that is there.
+    """Keep what was said. The same form again gives back the submission that is there.
 
+    The same key with other answers is an edit: she heard nothing of the first sending, or the browser kept the page.
     After the lease ended it counts if the item still wants one, and is kept aside if not. An edit is the next revision.
     """
     assignment = _locked(assignment, by)
-    if (known := Submission.objects.filter(idempotency_key=idempotency_key).first()) is not None:
+    digest = _digest(judgements)
+    for key in (idempotency_key, uuid.uuid5(idempotency_key, digest)):
+        known = Submission.objects.filter(idempotency_key=key).first()
+        if known is None:
+            idempotency_key = key
+            break
         if known.assignment_id != assignment.pk:
             raise Conflict("This form was already used for another item; open the page anew.")
-        return known
+        if known.digest in (digest, None):
+            return known
     campaign = assignment.item.campaign
     _check(assignment, judgements)
     last = assignment.submissions.order_by("-revision").first()
@@ -42,6 +50,7 @@ def submit_judgement(
         assignment=assignment,
         revision=last.revision + 1 if last else 1,
         idempotency_key=idempotency_key,
+        digest=digest,
         campaign_version=campaign.version,
         active_seconds=_capped(assignment, active_seconds),
         # What counted once stands; what was kept aside counts when the item wants one again.
@@ -121,6 +130,12 @@ def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: Use
     assignment.finished_at = timezone.now()
     assignment.save(update_fields=["state", "leased_until", "reason", "finished_at"])
     return assignment
+
+
+def _digest(judgements: Sequence[Judgement]) -> str:
+    """SHA-256 of what is said, whatever its order."""
+    said = sorted(repr((one._meta.model_name, one.said)) for one in judgements)
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
 def _locked(assignment: Assignment, by: User) -> Assignment:

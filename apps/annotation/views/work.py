@@ -7,6 +7,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import trigger_client_event
 
@@ -24,6 +25,7 @@ LEAVE = {"skip": services.skip_assignment, "flag": services.flag_assignment}
 
 
 @require_safe
+@never_cache  # the way back leads to what is held now, not to a form that was sent
 @project_view()
 def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The next item of a campaign, or the one held."""
@@ -44,6 +46,7 @@ def _next(request: ProjectRequest, campaign: Campaign) -> HttpResponse:
 
 
 @require_safe
+@never_cache
 @project_view()
 def assignment_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """One's own item again: to go on, or to change what was said."""

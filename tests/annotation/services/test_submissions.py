@@ -42,8 +42,21 @@ def test_the_same_key_again_is_the_same_submission(campaign: Campaign, ann: User
     rows.pair(campaign, "one")
     assignment, key = rows.leased(campaign, ann), uuid.uuid4()
     first = rows.submit(assignment, ann, "a", key=key)
-    assert rows.submit(assignment, ann, "b", key=key) == first
+    assert rows.submit(assignment, ann, "a", key=key) == first
     assert Preference.objects.get().choice == "a"
+
+
+def test_the_same_key_with_other_answers_is_an_edit(campaign: Campaign, ann: User) -> None:
+    """She was told that nothing was saved, though it was; she changed her mind, and sent the form once more."""
+    rows.pair(campaign, "one")
+    assignment, key = rows.leased(campaign, ann), uuid.uuid4()
+    rows.submit(assignment, ann, "a", key=key)
+    second = rows.submit(assignment, ann, "b", key=key)
+    assert (second.revision, second.preferences.get().choice) == (2, "b")
+    assert rows.submit(assignment, ann, "b", key=key) == second  # and that twice
+    third = rows.submit(assignment, ann, "tie", key=key)
+    assert (third.revision, third.aside) == (3, False)
+    rows.assert_counts_are_right(campaign)
 
 
 def test_a_key_of_another_item_is_refused(campaign: Campaign, ann: User) -> None:
