@@ -101,7 +101,7 @@ def provider(settings: Any) -> Iterator[Provider]:
     settings.SOCIALACCOUNT_PROVIDERS = sign_on_providers(
         url=result.url, client_id=CLIENT, secret=SECRET, name="Example ID"
     )
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield result
     server.shutdown()

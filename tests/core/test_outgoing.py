@@ -93,7 +93,7 @@ def test_the_operator_may_allow_a_network_and_redirects_are_not_followed(setting
 
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         with outgoing.client() as client:

@@ -41,7 +41,7 @@ def rewards(settings: Any) -> Iterator[list[dict[str, Any]]]:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     settings.REWARDS_ADDRESSES, settings.REWARDS_URL = [f"http://127.0.0.1:{server.server_port}"], ""
     yield calls

@@ -60,7 +60,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     result.url = f"http://127.0.0.1:{server.server_port}/hook"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     yield result
     server.shutdown()
@@ -213,7 +213,7 @@ def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Dripping)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         services.add_webhook(
