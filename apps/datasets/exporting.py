@@ -18,8 +18,10 @@ from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
 from apps.annotation.feedback.records import check_filters, current_submissions
+from apps.annotation.models import Assignment, Item, Submission
 from apps.core import jobs
 from apps.core.artifacts import delete_tree, store_file
+from apps.core.database import refresh_statistics
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
 from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
@@ -108,6 +110,8 @@ def build_export(export: Export) -> None:
 
 def _write(export: Export, path: Path, pulse: Heart) -> int:
     """How many lines, without the head of a table."""
+    if export.snapshot is None:
+        refresh_statistics(Submission, Assignment, Item)
     total, lines = _expected(export), 0
     if beat(export, progress={"done": 0, "total": total, "note": "writing"}):
         raise Cancelled

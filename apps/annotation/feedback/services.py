@@ -11,6 +11,8 @@ from apps.accounts.services import record_audit
 from apps.annotation.feedback.incoming import FeedbackResult, Incoming
 from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.writer import FeedbackWriter
+from apps.annotation.models import Assignment, Item, Submission
+from apps.core.database import refresh_statistics
 from apps.core.errors import DomainError
 from workers.errors import InvalidRecord
 
@@ -66,6 +68,9 @@ def import_numbered(
         else:
             data = {"created": result.created, "rejected": len(result.rejected)}
             record_audit(project=project, actor=by, verb="feedback.imported", target=campaign, data=data)
+    if result.created >= CHUNK:
+        # Whoever reads it next would wait for minutes on plans for the tables as they were.
+        refresh_statistics(Submission, Assignment, Item)
     return result
 
 
