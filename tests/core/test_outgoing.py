@@ -116,6 +116,7 @@ TRUSTED = {
     "apps/core/presence.py": "this machine's name",
     "apps/core/serving.py": "its own ports",
     "apps/core/management/commands/worker.py": "this machine's name",
+    "apps/accounts/views/sign_on.py": "TOUCHSTONE_OIDC_URL, by allauth; only its errors are named here",
 }
 NETWORK = {"httpx", "httpcore", "requests", "urllib.request", "urllib3", "socket", "aiohttp", "http.client"}
 
