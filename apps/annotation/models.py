@@ -259,9 +259,7 @@ class Submission(models.Model):
     assignment = models.ForeignKey(Assignment, models.CASCADE, related_name="submissions")
     revision = models.PositiveIntegerField(default=1)
     idempotency_key = models.UUIDField(default=uuid.uuid4, unique=True)
-    digest = models.CharField(
-        max_length=64, null=True
-    )  # of what the form said, to know it when it comes again
+    digest = models.CharField(max_length=64, null=True)  # of what it says, to know it when it comes again
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.PERSON)
     campaign_version = models.PositiveIntegerField(default=1)
     active_seconds = models.FloatField(null=True)
