@@ -171,6 +171,7 @@ def assignment_of(annotator: Annotator, pk: int) -> Assignment:
     assignment = rows.filter(pk=pk).first()
     if assignment is None:
         raise NotFound(f"There is no item {pk} of yours in this project.")
+    assignment.annotator = annotator  # which need not be read again
     return assignment
 
 

@@ -16,9 +16,9 @@ from apps.accounts.models import Project, Role
 from apps.annotation import selectors, services
 from apps.annotation.gold import expected_of, is_as_expected
 from apps.annotation.kinds import KINDS, Judgement, Shown
-from apps.annotation.models import Assignment, Campaign, Item
+from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.views import page
-from apps.core.errors import DomainError, NotFound
+from apps.core.errors import Conflict, DomainError, NotFound
 
 MORE = {"comment": "comment=1#comments", "all": "all=1"}
 LEAVE = {"skip": services.skip_assignment, "flag": services.flag_assignment}
@@ -29,15 +29,15 @@ LEAVE = {"skip": services.skip_assignment, "flag": services.flag_assignment}
 @project_view()
 def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The next item of a campaign, or the one held."""
-    return _next(request, selectors.campaign_in(project, pk))
+    annotator = services.annotator_for(project=project, user=request.user)
+    return _next(request, selectors.campaign_in(project, pk), annotator)
 
 
-def _next(request: ProjectRequest, campaign: Campaign) -> HttpResponse:
-    annotator = services.annotator_for(project=campaign.project, user=request.user)
-    assignment = None
-    is_open = campaign.state == Campaign.State.OPEN and not campaign.is_over
-    if is_open and selectors.pause_of(campaign, annotator) is None:
+def _next(request: ProjectRequest, campaign: Campaign, annotator: Annotator) -> HttpResponse:
+    try:
         assignment = services.lease_next(campaign=campaign, annotator=annotator)
+    except Conflict:  # it is closed or over, or she is paused; the page says which
+        assignment = None
     context = page.frame(campaign, annotator)
     if assignment is not None:
         context |= page.item(request, selectors.assignment_of(annotator, assignment.pk))
@@ -130,7 +130,7 @@ def _after(
         after = campaign.pk if assignment.is_adjudication else assignment.pk
         return _go_to(request, reverse(f"annotation:{name}", args=[campaign.project.slug, after]))
     if request.htmx and "again" not in request.POST:  # type: ignore[attr-defined]
-        response = _next(request, campaign)
+        response = _next(request, campaign, assignment.annotator)
         response["HX-Trigger-After-Settle"] = "work:next"
         return trigger_client_event(response, "toast", {"words": words}) if is_news else response
     messages.success(request, words)
