@@ -15,8 +15,8 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.accounts.services import record_audit
 from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
+from apps.annotation.feedback.exports import record_export as record_feedback_export
 from apps.annotation.feedback.records import check_filters, current_submissions
 from apps.annotation.models import Assignment, Item, Submission
 from apps.core import jobs
@@ -25,16 +25,12 @@ from apps.core.database import refresh_statistics
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
 from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
-from apps.datasets.exports import require_format
+from apps.datasets.exports import record_export, require_format
 from apps.datasets.models import Export, Snapshot
 from apps.datasets.selectors import require_frozen
 
 ADVANCE = "apps.datasets.tasks.advance_exports"
 LARGE = 5000  # records beyond which a file is written by a worker before it is sent
-KINDS_OF_FEEDBACK = {
-    "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
-    "csv": "a row a judgement, runs by their number, for a spreadsheet",
-}
 
 
 @transaction.atomic
@@ -65,12 +61,10 @@ def _queue(export: Export, by: User) -> Export:
     ).exists():
         raise Conflict("This export is being written already.")
     export.save()
-    verb = "dataset.exported" if export.snapshot else "feedback.exported"
-    target = str(export.snapshot) if export.snapshot else export.format
-    # The trail is kept for ever, so it names no annotators.
-    chosen = {name: value for name, value in export.filters.items() if name != "annotators"}
-    data = {"format": export.format} | ({"split": export.split} if export.split else chosen)
-    record_audit(project=export.project, actor=by, verb=verb, target=target, data=data)
+    if export.snapshot is not None:
+        record_export(export.snapshot, format=export.format, split=export.split or None, by=by)
+    else:
+        record_feedback_export(project=export.project, format=export.format, filters=export.filters, by=by)
     jobs.nudge_on_commit(ADVANCE)
     return export
 

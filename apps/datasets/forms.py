@@ -5,10 +5,10 @@ from typing import Any, get_args
 from django import forms
 
 from apps.accounts.models import Project
+from apps.annotation.feedback.exports import DESCRIPTIONS
 from apps.annotation.feedback.records import NAMES
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Annotator, Campaign
-from apps.datasets.exporting import KINDS_OF_FEEDBACK
 from apps.trajectories.models import Trajectory
 from workers.schema import Origin
 
@@ -118,7 +118,7 @@ class ExportForm(FeedbackForm):
     chosen = (*FeedbackForm.chosen, "since")
 
     format = forms.ChoiceField(
-        choices=[(name, f"{name}: {about}") for name, about in KINDS_OF_FEEDBACK.items()],
+        choices=[(name, f"{name}: {about}") for name, about in DESCRIPTIONS.items()],
         widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
         initial="jsonl",
     )

@@ -12,7 +12,7 @@ from ninja import Router, Schema
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.annotation.feedback.exports import export_jsonl
+from apps.annotation.feedback.exports import export_jsonl, record_export
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers import judgements, outcomes
 from apps.annotation.feedback.readers.lines import Parse, read_json_lines
@@ -49,6 +49,7 @@ def feedback_list(
     filters = {"kinds": [kind] if kind else None, "since": since}
     filters = {name: value for name, value in filters.items() if value}
     check_filters(filters)
+    record_export(project=project, format="jsonl", filters=filters, by=request.auth)
     lines: Iterator[str] = export_jsonl(project=project, filters=filters)
     return StreamingHttpResponse(lines, content_type="application/x-ndjson; charset=utf-8")
 

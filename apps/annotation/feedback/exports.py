@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from apps.accounts.models import Project
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
 from apps.annotation.feedback.records import Submitted, check_filters, submitted
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Submission
@@ -58,6 +59,18 @@ def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
 
 
 EXPORTS = {"jsonl": export_jsonl, "csv": export_csv}
+DESCRIPTIONS = {
+    "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
+    "csv": "a row a judgement, runs by their number, for a spreadsheet",
+}
+
+
+def record_export(
+    *, project: Project, format: str, filters: dict[str, Any], by: User | ApiKey | None
+) -> None:
+    """Who takes feedback along. The trail is kept for ever, so it names no annotators."""
+    data = {"format": format} | {name: value for name, value in filters.items() if name != "annotators"}
+    record_audit(project=project, actor=by, verb="feedback.exported", target=format, data=data)
 
 
 def _records(project: Project, filters: dict[str, Any]) -> Iterator[tuple[Submitted, JudgedRecord]]:

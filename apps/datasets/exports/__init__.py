@@ -42,13 +42,18 @@ def require_format(format: str, split: str | None) -> None:
         raise DomainError(f"Unknown split {split!r}; known are {', '.join(SPLITS)}.", pointer="/split")
 
 
+def record_export(snapshot: Snapshot, *, format: str, split: str | None, by: User | ApiKey | None) -> None:
+    """Who takes a snapshot along."""
+    data = {"format": format} | ({"split": split} if split else {})
+    record_audit(project=snapshot.project, actor=by, verb="dataset.exported", target=str(snapshot), data=data)
+
+
 def attachment(
     snapshot: Snapshot, *, format: str, split: str | None, by: User | ApiKey
 ) -> StreamingHttpResponse:
     """An export as a download, written while it is sent."""
     require_format(format, split)
-    data = {"format": format} | ({"split": split} if split else {})
-    record_audit(project=snapshot.project, actor=by, verb="dataset.exported", target=str(snapshot), data=data)
+    record_export(snapshot, format=format, split=split, by=by)
     name = f"{snapshot.project.slug}-{snapshot.name}-{snapshot.version}-{split or 'all'}-{format}.jsonl"
     response = StreamingHttpResponse(EXPORTS[format](snapshot, split), content_type="application/x-ndjson")
     response["Content-Disposition"] = f'attachment; filename="{name}"'

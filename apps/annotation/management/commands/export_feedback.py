@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.accounts.services import project_for, record_audit
-from apps.annotation.feedback.exports import EXPORTS
+from apps.accounts.services import project_for
+from apps.annotation.feedback.exports import EXPORTS, record_export
+from apps.annotation.feedback.records import check_filters
 from apps.annotation.kinds import KINDS
 from apps.core.commands import TouchstoneCommand
 
@@ -26,6 +27,8 @@ class Command(TouchstoneCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
         filters = {name: options[name] for name in ("kinds", "campaigns", "since") if options[name]}
+        check_filters(filters)
+        record_export(project=project, format=options["format"], filters=filters, by=None)
         lines = EXPORTS[options["format"]](project=project, filters=filters)
         written = 0
         if options["out"]:
@@ -38,11 +41,4 @@ class Command(TouchstoneCommand):
             for line in lines:
                 written += 1
                 target.write(line)
-        record_audit(
-            project=project,
-            actor=None,
-            verb="feedback.exported",
-            target=options["format"],
-            data={"lines": written},
-        )
         return {"lines": written}

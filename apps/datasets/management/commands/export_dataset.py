@@ -6,7 +6,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
-from apps.datasets.exports import EXPORTS
+from apps.datasets.exports import EXPORTS, record_export
 from apps.datasets.selectors import snapshot_named
 from apps.datasets.splits import SPLITS
 
@@ -23,6 +23,7 @@ class Command(TouchstoneCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         snapshot = snapshot_named(options["name"])
+        record_export(snapshot, format=options["format"], split=options["split"], by=None)
         rows = EXPORTS[options["format"]](snapshot, options["split"])
         written = 0
         if options["out"]:

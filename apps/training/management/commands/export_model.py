@@ -5,6 +5,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from apps.accounts.services import record_audit
 from apps.core.commands import TouchstoneCommand
 from apps.training.selectors import model_named
 from apps.training.transfer import export_model
@@ -21,5 +22,6 @@ class Command(TouchstoneCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         model = model_named(options["model"])
         folder = export_model(model=model, folder=options["dir"])
+        record_audit(project=model.project, actor=None, verb="model.exported", target=str(model))
         self.say(f"{model} is in {folder}")
         return {"model": str(model), "dir": str(folder)}

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.accounts.services import project_for
+from apps.accounts.services import project_for, record_audit
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.trajectories import exports
@@ -53,6 +53,9 @@ class Command(TouchstoneCommand):
             success=None if success is None else success == "true",
             since=_moment(since),
         )
+        asked = {"format": format, "task": task, "agent": agent, "success": success, "since": since}
+        data = {name: value for name, value in asked.items() if value}
+        record_audit(project=owner, actor=None, verb="trajectories.exported", target=format, data=data)
         written = 0
         with self.progress(rows.count(), "Exporting") as progress:
             stream = _create(out) if out is not None else sys.stdout.buffer
