@@ -6,11 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,6 +20,7 @@ from django.test import Client
 from apps.accounts.invitations import invite
 from apps.accounts.models import AuditEvent, Membership, Project, Role, User
 from apps.core.sign_on import sign_on_providers
+from tests.core.servers import Handler, serving
 from tests.datasets.feedback import member
 
 CLIENT, SECRET = "touchstone", "a-secret-of-the-client-0123456789abcdef"
@@ -70,7 +69,7 @@ def provider(settings: Any) -> Iterator[Provider]:
         claims={"sub": "77", "email": "Nora@Example.org", "email_verified": True, "name": "Nora"}
     )
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_GET(self) -> None:
             if self.path == "/.well-known/openid-configuration":
                 parts = ("authorization", "token", "userinfo")
@@ -92,21 +91,12 @@ def provider(settings: Any) -> Iterator[Provider]:
             self.end_headers()
             self.wfile.write(json.dumps(document).encode())
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    result.url = f"http://127.0.0.1:{server.server_port}"
-    settings.OIDC_URL, settings.OIDC_NAME = result.url, "Example ID"
-    settings.SOCIALACCOUNT_PROVIDERS = sign_on_providers(
-        url=result.url, client_id=CLIENT, secret=SECRET, name="Example ID"
-    )
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield result
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Answering) as result.url:
+        settings.OIDC_URL, settings.OIDC_NAME = result.url, "Example ID"
+        settings.SOCIALACCOUNT_PROVIDERS = sign_on_providers(
+            url=result.url, client_id=CLIENT, secret=SECRET, name="Example ID"
+        )
+        yield result
 
 
 CALLBACK = "/oidc/sso/login/callback/"

@@ -115,10 +115,8 @@ def test_a_dispute_is_decided_and_becomes_practice(
     tools.shoot(page, "quality-decided")
 
 
-@pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
-def test_practice_tells_what_is_right(
-    open_page: Any, live_server: Any, tools: Any, campaign: Campaign, ann: User, script: bool
-) -> None:
+def decide(campaign: Campaign, purpose: str, explanation: str) -> None:
+    """Rose says what is right of the first item, and what it is for."""
     rose = User.objects.get(email="rose@example.org")
     item = campaign.items.get(task__external_id="refund-1")
     services.submit_judgement(
@@ -127,7 +125,14 @@ def test_practice_tells_what_is_right(
         judgements=[Preference(choice="a", strength=3)],
         by=rose,
     )
-    services.set_purpose(item=item, purpose="practice", explanation="A pays the *right* person.", by=rose)
+    services.set_purpose(item=item, purpose=purpose, explanation=explanation, by=rose)
+
+
+@pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
+def test_practice_tells_what_is_right(
+    open_page: Any, live_server: Any, tools: Any, campaign: Campaign, ann: User, script: bool
+) -> None:
+    decide(campaign, "practice", "A pays the *right* person.")
     page = open_page(java_script_enabled=script)
     tools.login(page, live_server, ann)
     page.goto(f"{live_server.url}/p/desk/campaigns/")
@@ -152,15 +157,7 @@ def test_practice_tells_what_is_right(
 def test_an_example_beside_the_guidelines(
     page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
 ) -> None:
-    rose = User.objects.get(email="rose@example.org")
-    item = campaign.items.get(task__external_id="refund-1")
-    services.submit_judgement(
-        assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)),
-        idempotency_key=uuid.uuid4(),
-        judgements=[Preference(choice="a", strength=3)],
-        by=rose,
-    )
-    services.set_purpose(item=item, purpose="example", explanation="A pays the right person.", by=rose)
+    decide(campaign, "example", "A pays the right person.")
     tools.login(page, live_server, ann)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.wait_for_load_state()

@@ -1,13 +1,13 @@
 """A local server that answers from a script: a list of replies, in turn."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+
+from tests.core.servers import Handler, serving
 
 
 @dataclass
@@ -51,7 +51,7 @@ def result_of(item: dict[str, Any]) -> dict[str, Any]:
 def server() -> Iterator[Script]:
     script = Script()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
@@ -80,15 +80,5 @@ def server() -> Iterator[Script]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
-    script.url = f"http://127.0.0.1:{listening.server_port}"
-    thread = threading.Thread(target=listening.serve_forever, args=(0.01,))
-    thread.start()
-    yield script
-    listening.shutdown()
-    thread.join()
-    listening.server_close()
+    with serving(Answering) as script.url:
+        yield script

@@ -2,8 +2,6 @@
 
 import ast
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ import pytest
 
 from apps.core import outgoing
 from apps.core.errors import DomainError
+from tests.core.servers import Handler, serving
 
 ROOT = Path(__file__).parents[2]
 WITHIN = [
@@ -82,28 +81,17 @@ def test_a_name_that_changes_after_the_check_is_refused_when_called(monkeypatch:
 
 
 def test_the_operator_may_allow_a_network_and_redirects_are_not_followed(settings: Any) -> None:
-    class Handler(BaseHTTPRequestHandler):
+    class Moved(Handler):
         def do_GET(self) -> None:
             self.send_response(302)
             self.send_header("Location", "http://169.254.169.254/")
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        with outgoing.client() as client:
-            assert client.get(f"http://127.0.0.1:{server.server_port}/").status_code == 302
-        with pytest.raises(DomainError):
-            outgoing.check_url("http://10.0.0.1/")
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Moved) as url, outgoing.client() as client:
+        assert client.get(url).status_code == 302
+    with pytest.raises(DomainError):
+        outgoing.check_url("http://10.0.0.1/")
 
 
 # Who may speak to the network otherwise, and to whom: always an address of the operator.

@@ -1,9 +1,7 @@
 """The reward API behind the public address: forwarded as it is, or pointed elsewhere."""
 
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
@@ -13,6 +11,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from apps.core.proxy import METHODS, Replicas, forward, lifespan
+from tests.core.servers import Handler, serving
 
 
 @pytest.fixture
@@ -20,7 +19,7 @@ def rewards(settings: Any) -> Iterator[list[dict[str, Any]]]:
     """What a reward service behind the proxy was sent; it answers with a header and a broken-off status of its own."""
     calls: list[dict[str, Any]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             calls.append({"path": self.path, "headers": dict(self.headers), "body": body})
@@ -37,17 +36,9 @@ def rewards(settings: Any) -> Iterator[list[dict[str, Any]]]:
 
         do_GET = do_POST
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    settings.REWARDS_ADDRESSES, settings.REWARDS_URL = [f"http://127.0.0.1:{server.server_port}"], ""
-    yield calls
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Answering) as url:
+        settings.REWARDS_ADDRESSES, settings.REWARDS_URL = [url], ""
+        yield calls
 
 
 @pytest.fixture

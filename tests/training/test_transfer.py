@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from apps.accounts.models import Project
+from apps.accounts.models import AuditEvent, Project
 from apps.core.errors import DomainError
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
@@ -28,6 +28,7 @@ def test_in_and_out_is_the_same(project: Project, folder: Path, tmp_path: Path) 
     model = model_named("desk/polite")
     assert (str(model), model.manifest) == ("desk/polite@1", MANIFEST)
     call_command("export_model", "desk/polite@1", str(tmp_path / "out"))
+    assert AuditEvent.objects.get(verb="model.exported").target == "desk/polite@1"
     contents = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     out = tmp_path / "out"
     assert {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()} == contents

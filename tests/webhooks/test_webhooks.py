@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -29,6 +28,7 @@ from apps.training.services import register_model
 from apps.trajectories.models import Task
 from apps.webhooks import services
 from apps.webhooks.models import Delivery, Event, Webhook
+from tests.core.servers import Handler, serving
 from tests.datasets.feedback import member
 
 
@@ -45,7 +45,7 @@ class Receiver:
 def receiver(settings: Any) -> Iterator[Receiver]:
     result = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Hearing(Handler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             result.heard.append(({name.lower(): value for name, value in self.headers.items()}, body))
@@ -54,18 +54,10 @@ def receiver(settings: Any) -> Iterator[Receiver]:
                 self.send_header("Location", "http://169.254.169.254/")
             self.end_headers()
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    result.url = f"http://127.0.0.1:{server.server_port}/hook"
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield result
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Hearing) as url:
+        result.url = f"{url}/hook"
+        yield result
 
 
 @pytest.fixture
@@ -195,7 +187,7 @@ def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     stop = threading.Event()
 
-    class Dripping(BaseHTTPRequestHandler):
+    class Dripping(Handler):
         def do_POST(self) -> None:
             self.wfile.write(b"HTTP/1.1 200 OK\r\n")
             for number in range(1000):
@@ -209,24 +201,12 @@ def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
             except ConnectionError:
                 stop.set()
 
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Dripping)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        services.add_webhook(
-            project=project, url=f"http://127.0.0.1:{server.server_port}/", events=Event.values, by=None
-        )
+    with serving(Dripping) as url:
+        services.add_webhook(project=project, url=url, events=Event.values, by=None)
         tell(project)
         assert services.deliver_due() == 0
-        assert Delivery.objects.get().answer.startswith("ReadTimeout")
-    finally:
         stop.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    assert Delivery.objects.get().answer.startswith("ReadTimeout")
 
 
 @pytest.mark.parametrize(
