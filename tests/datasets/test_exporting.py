@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from django.core.files.storage import storages
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
 
@@ -75,6 +75,24 @@ def test_the_file_can_be_imported_as_it_is(judged: Project, rose: User, tmp_path
     other = Project.objects.create(slug="other")
     call_command("import_feedback", "other", str(path), "--format", "pairs", stdout=StringIO())
     assert Submission.objects.filter(assignment__item__campaign__project=other).count() == 12
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "plain"])
+def test_a_file_that_is_not_whole_imports_nothing(judged: Project, tmp_path: Path, damage: str) -> None:
+    whole = bytearray(gzip.compress("".join(export_jsonl(project=judged, filters={})).encode()))
+    if damage == "cut":
+        whole = whole[: len(whole) // 2]
+    elif damage == "flipped":
+        whole[len(whole) // 2] ^= 0xFF
+    else:
+        whole = bytearray(gzip.decompress(whole))
+    path = tmp_path / "feedback.jsonl.gz"
+    path.write_bytes(whole)
+    other = Project.objects.create(slug="other")
+    with pytest.raises(CommandError, match="is not a whole gzip file"):
+        call_command("import_feedback", "other", str(path), "--format", "pairs", stdout=StringIO())
+    assert not Submission.objects.filter(assignment__item__campaign__project=other).exists()
+    assert not other.trajectories.exists()
 
 
 def test_a_table_for_a_spreadsheet(project: Project, rose: User) -> None:

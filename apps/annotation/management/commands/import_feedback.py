@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import zlib
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -32,16 +33,22 @@ class Command(TouchstoneCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
-        with _open(options["file"]) as stream, self.progress(None, "judgements") as progress:
-            result = import_feedback(
-                project=project,
-                stream=stream,
-                format=options["format"],
-                by=None,
-                campaign=options["campaign"],
-                keep_good=options["keep_good"],
-                progress=progress.update,
-            )
+        try:
+            with _open(options["file"]) as stream, self.progress(None, "judgements") as progress:
+                result = import_feedback(
+                    project=project,
+                    stream=stream,
+                    format=options["format"],
+                    by=None,
+                    campaign=options["campaign"],
+                    keep_good=options["keep_good"],
+                    progress=progress.update,
+                )
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise DomainError(
+                f"{options['file']} is not a whole gzip file ({error}); nothing was imported. Fetch it again, or take "
+                ".gz off its name if it is not compressed."
+            ) from error
         self._tell(result)
         if result.rejected and not options["keep_good"]:
             raise CommandFailed(
