@@ -106,12 +106,16 @@ def check_url(url: str) -> str:
         raise DomainError(f"{url!r} is no address to call; it begins with https:// and names a host.")
     if parts.userinfo:
         raise DomainError("The address holds a user or password; send secrets in a header instead.")
-    checked_address(parts.host, parts.port or (443 if parts.scheme == "https" else 80))
+    checked_address(
+        parts.host, (443 if parts.scheme == "https" else 80) if parts.port is None else parts.port
+    )
     return url
 
 
 def checked_address(host: str, port: int) -> str:
     """An address of `host` to connect to. Raises DomainError unless every one it has is outside."""
+    if not 0 < port < 2**16:
+        raise DomainError(f"There is no port {port}; ports are from 1 to 65535.")
     try:
         found = {str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
     except (socket.gaierror, UnicodeError) as error:

@@ -4,13 +4,13 @@ from typing import Any
 
 from django import forms
 
-from apps.webhooks.models import Event
+from apps.webhooks.models import LONGEST_URL, Event
 
 
 class WebhookForm(forms.Form):
     url = forms.URLField(
         label="Address",
-        max_length=2000,
+        max_length=LONGEST_URL,
         assume_scheme="https",
         widget=forms.URLInput(attrs={"class": "form-control", "placeholder": "https://example.org/hooks"}),
     )

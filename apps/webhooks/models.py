@@ -17,6 +17,7 @@ class Event(models.TextChoices):
     ALERT_RAISED = "alert.raised", "Something needs a person"
 
 
+LONGEST_URL = 2000
 TEST = "test"  # what the button sends; never subscribed to
 
 
@@ -28,7 +29,7 @@ class Webhook(models.Model):
     """Its signing secret is derived from `salt` and the installation's key, and stored nowhere."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
-    url = models.CharField(max_length=2000)
+    url = models.CharField(max_length=LONGEST_URL)
     events = ArrayField(models.CharField(max_length=30))
     salt = models.CharField(max_length=32, default=new_salt)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)

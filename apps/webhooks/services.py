@@ -25,7 +25,7 @@ from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core import jobs, outgoing, stopping
 from apps.core.errors import Conflict, DomainError
-from apps.webhooks.models import TEST, Delivery, Event, Webhook, new_salt
+from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Event, Webhook, new_salt
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,8 @@ _SALT = "apps.webhooks.secret"
 @transaction.atomic
 def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) -> tuple[Webhook, str]:
     """The webhook and its secret. Raises DomainError for an address that may not be called."""
+    if len(url) > LONGEST_URL:
+        raise DomainError(f"An address has at most {LONGEST_URL} characters.", pointer="/url")
     try:
         outgoing.check_url(url)
     except DomainError as error:

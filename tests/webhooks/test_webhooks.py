@@ -215,6 +215,12 @@ def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
         ("http://127.0.0.1/", ["alert.raised"], "within this network"),
         ("ftp://example.org/", ["alert.raised"], "begins with https://"),
         ("http://10.0.0.1/", ["alert.raised"], "within this network"),
+        ("http://93.184.215.14/" + "x" * 2000, ["alert.raised"], "at most 2000 characters"),
+        ("http://93.184.215.14:99999/", ["alert.raised"], "There is no port 99999"),
+        ("http://93.184.215.14:0/", ["alert.raised"], "There is no port 0"),
+        ("http://example.org/\0", ["alert.raised"], "no URL"),
+        ("http://[::1", ["alert.raised"], "no URL"),
+        ("", ["alert.raised"], "begins with https://"),
     ],
 )
 def test_an_address_within_is_refused_when_it_is_given(project, url, events, says) -> None:
