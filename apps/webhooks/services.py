@@ -160,7 +160,9 @@ def _claim(failing: set[int]) -> Delivery | None:
     delivery = due.order_by("next_at", "pk").first()
     if delivery is not None:
         delivery.attempts += 1
-        delivery.next_at = timezone.now() + _CLAIM
+        # If this attempt ends its worker there is another one, and an end to them, as after any that failed.
+        wait = _wait_after(delivery.attempts)
+        delivery.next_at = None if wait is None else timezone.now() + max(wait, _CLAIM)
         delivery.save(update_fields=["attempts", "next_at"])
     return delivery
 
@@ -172,16 +174,20 @@ def _attempt(delivery: Delivery) -> bool:
         ok, answer = 200 <= status < 300, _in_words(status)
     except DomainError as error:
         ok, answer = False, error.message
-    now = timezone.now()
-    wait = WAITS[delivery.attempts - 1] if delivery.attempts <= len(WAITS) else None
+    now, wait = timezone.now(), _wait_after(delivery.attempts)
     rows = Delivery.objects.filter(pk=delivery.pk, attempts=delivery.attempts)
     rows.update(
         answer=answer[:300],
         delivered_at=now if ok else None,
-        next_at=None if ok or wait is None else now + timedelta(minutes=wait),
+        next_at=None if ok or wait is None else now + wait,
     )
     log.info("webhook %d, %s, attempt %d: %s", delivery.webhook_id, delivery, delivery.attempts, answer)
     return ok
+
+
+def _wait_after(attempts: int) -> timedelta | None:
+    """None: that was the last one."""
+    return timedelta(minutes=WAITS[attempts - 1]) if attempts <= len(WAITS) else None
 
 
 def _post(delivery: Delivery) -> int:

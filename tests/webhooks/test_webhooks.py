@@ -159,6 +159,23 @@ def test_an_attempt_whose_worker_died_is_followed_by_another(project, receiver, 
     assert services.deliver_due() == 1
 
 
+def test_one_that_ends_its_worker_every_time_is_given_up(project, receiver, hook, monkeypatch) -> None:
+    class Killed(BaseException):
+        pass
+
+    def killed(delivery: Delivery) -> int:
+        raise Killed
+
+    tell(project)
+    monkeypatch.setattr(services, "_post", killed)
+    for _ in range(len(services.WAITS) + 1):
+        with pytest.raises(Killed):
+            services.deliver_due()
+        later(max(services.WAITS))
+    assert services.deliver_due() == 0
+    assert Delivery.objects.get().state == "failed"
+
+
 def test_an_address_that_fails_holds_nobody_else_up(project, receiver, hook) -> None:
     services.add_webhook(project=project, url="http://127.0.0.1:9/closed", events=Event.values, by=None)
     for _ in range(3):
