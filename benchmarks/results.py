@@ -19,8 +19,9 @@ from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.preference_data import DATA, data_folder
 from workers.errors import RewardError
 from workers.evaluate import accuracy_report
-from workers.evaluate.preference import compare_predictions
-from workers.models import ChunkCache, build
+from workers.evaluate.comparison import compare_predictions
+from workers.evaluate.preference import predictions
+from workers.models import build
 from workers.schema.recipe import Recipe
 from workers.train.folds import Folds
 from workers.train.run import choose_device
@@ -65,16 +66,10 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
         tasks = set(list(dict.fromkeys(record.a.task.id for record in records))[:_QUICK_TASKS])
         records = [record for record in records if record.a.task.id in tasks]
         recipe = replace(recipe, epochs=1, folds=2)
-    frozen = not recipe.unfrozen
-    folds = Folds(
-        recipe,
-        seed,
-        choose_device("auto"),
-        say,
-        cache=ChunkCache(_CACHE_BYTES) if frozen else None,
-        encoder=build(recipe)[0].encoder if frozen else None,
-    )
-    found = folds.predict(records)
+    like = None if recipe.unfrozen else build(recipe)
+    cache = like.backbone.new_cache(_CACHE_BYTES) if like else None
+    folds = Folds(recipe, seed, choose_device("auto"), say, cache=cache, like=like)
+    found = predictions(folds.judge(records), recipe.criterion)
     peer = bag_of_bigrams(found, [folds.fold_of(one.record, recipe.folds, 0) for one in found])
     report = accuracy_report([one for one in found if one.is_strict])
     against = compare_predictions(found, peer)

@@ -9,7 +9,7 @@ MOST_POINTS = 400
 def curves(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Two drawings for charts.js: the losses, and the accuracy on validation. A step's last line counts."""
     losses: dict[int, float] = {}
-    validation: dict[str, dict[int, float]] = {"log_loss": {}, "accuracy": {}}
+    validation: dict[str, dict[int, float]] = {"loss": {}, "accuracy": {}}
     for event in events:
         step = event.get("step")
         if step is None:
@@ -20,7 +20,7 @@ def curves(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
             value = (event.get("validation") or {}).get(name)
             if value is not None:
                 points[step] = value
-    loss_series = [("training loss", losses), ("validation log loss", validation["log_loss"])]
+    loss_series = [("training loss", losses), ("validation loss", validation["loss"])]
     return {
         "loss": _drawing("loss", loss_series),
         "accuracy": _drawing("accuracy", [("validation accuracy", validation["accuracy"])], bounds=(0, 1)),

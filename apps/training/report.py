@@ -51,7 +51,7 @@ def measured(report: dict[str, Any] | None) -> dict[str, Any] | None:
     preference = (report or {}).get("preference") or {}
     if "accuracy" in preference:
         return dict(preference)
-    return preference.get("pooled")
+    return ((report or {}).get("pooled") or {}).get("preference")
 
 
 def verdict(report: dict[str, Any]) -> Verdict:

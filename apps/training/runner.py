@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def prepare(run: Run, folder: Path) -> None:
         "budget": None,
         "attempt": run.attempt,
         "snapshot": {"name": str(run.snapshot), "hash": run.snapshot.content_hash},
+        "code_version": version("touchstone"),
     }
     _write_whole(folder / "config.json", json.dumps(config, indent=2))
 

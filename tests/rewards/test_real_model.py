@@ -17,7 +17,7 @@ from apps.training.models import RewardModel
 from apps.trajectories.services import store_trajectories
 from tests.rewards.conftest import Service, serves, wait_until
 from workers import schema
-from workers.models import build, save
+from workers.models import Lineage, build, save
 from workers.schema.recipe import Recipe
 
 PROMPT, RESPONSE = "Where is my parcel?", "It left the depot this morning and comes today."
@@ -36,10 +36,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Random weights will do: what is tested is that every way of asking gives the same number."""
     torch.manual_seed(7)
     recipe = Recipe(width=16, layers=1, attention_heads=2, ensemble=3, max_tokens=400)
-    model, _ = build(recipe)
     folder = tmp_path_factory.mktemp("artifact") / "model"
     folder.mkdir()
-    save(model, folder, recipe=recipe, reward={"median": 0.1, "std": 0.5}, snapshot={})
+    reward = {"median": 0.1, "std": 0.5}
+    save(build(recipe), folder, recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
     return folder
 
 

@@ -55,7 +55,7 @@ def test_the_strongest_rule_comes_first() -> None:
 
 def test_folds_stand_in_where_no_test_split_is() -> None:
     pooled = report(0.7, (0.6, 0.8))["preference"]
-    assert measured({"preference": {"pooled": pooled}}) == pooled
+    assert measured({"preference": None, "pooled": {"preference": pooled, "folds": 5}}) == pooled
     assert measured(None) is None
 
 

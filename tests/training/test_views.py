@@ -89,7 +89,7 @@ class TestAWatchedRun:
     def test_its_curves_and_what_it_says(self, finished: Run, roses: Client) -> None:
         page = roses.get(url("run-detail", finished.pk)).content.decode()
         loss, accuracy = drawn(page, "loss"), drawn(page, "accuracy")
-        assert [series["name"] for series in loss["series"]] == ["training loss", "validation log loss"]
+        assert [series["name"] for series in loss["series"]] == ["training loss", "validation loss"]
         assert loss["series"][0]["points"] == [[1, 1.0], [2, 0.5], [3, pytest.approx(1 / 3)]]
         assert accuracy["series"][0]["points"][-1] == [3, 0.8]
         assert "training loss from 1.000 to 0.333" in page

@@ -1,6 +1,7 @@
 """How good a reward model is: metrics and reports."""
 
+from workers.evaluate.comparison import compare
 from workers.evaluate.preference import Prediction, accuracy_report
-from workers.evaluate.report import compare, evaluate, predict
+from workers.evaluate.report import evaluate, predict
 
 __all__ = ["Prediction", "accuracy_report", "compare", "evaluate", "predict"]

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from workers.errors import RewardError
-from workers.evaluate.report import compare, evaluate
+from workers.evaluate.comparison import compare
+from workers.evaluate.report import evaluate
 from workers.models import load
 from workers.schema import read_records
 from workers.train.run import choose_device

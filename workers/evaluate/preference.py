@@ -13,17 +13,16 @@ from workers.evaluate.calibration import (
     log_loss,
     reliability_curve,
 )
-from workers.schema import PreferenceRecord
-from workers.text import SOURCES, Rendered
-from workers.text.pairs import Pairs
+from workers.evaluate.judged import Judged, as_pairs, own_length
+from workers.schema import PreferenceRecord, RankingRecord
+from workers.schema.records import trajectories_of
 
-_OWN = (SOURCES.index("agent"), SOURCES.index("reasoning"))
 BASELINES = ("longer", "shorter", "fewer_steps")
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A comparison with what the model gave both. length: tokens of the agent's own words; steps: agent steps."""
+    """A comparison with what the model gave both. length: characters of the agent's own words; steps: agent steps."""
 
     record: PreferenceRecord
     raw: tuple[float, float]
@@ -41,23 +40,30 @@ class Prediction:
         return sign * (self.raw[0] - self.raw[1])
 
 
-def own_length(one: Rendered) -> int:
-    return sum(len(chunk.ids) for chunk in one.chunks if chunk.source in _OWN)
-
-
-def predictions(pairs: Pairs, raw: Sequence[float]) -> list[Prediction]:
-    """raw: of every rendered trajectory of `pairs`."""
-    length = [own_length(one) for one in pairs.rendered]
-    steps = [len(one.reads) for one in pairs.rendered]
-    return [
-        Prediction(
-            pair.record,
-            (raw[pair.a], raw[pair.b]),
-            (length[pair.a], length[pair.b]),
-            (steps[pair.a], steps[pair.b]),
-        )
-        for pair in pairs.pairs
+def predictions(judged: Sequence[Judged], criterion: str | None) -> list[Prediction]:
+    """Of the comparisons by `criterion` (None: overall) and the pairs of rankings; other records are left out."""
+    wanted = [
+        one
+        for one in judged
+        if isinstance(one.record, PreferenceRecord | RankingRecord) and one.record.criterion == criterion
     ]
+    texts = {side.content_hash: side for one in wanted for side in trajectories_of(one.record)}
+    length = {key: own_length(side) for key, side in texts.items()}
+    found = []
+    for one in as_pairs(wanted):
+        sides = trajectories_of(one.record)
+        first, second = sides
+        if first.content_hash == second.content_hash:
+            continue
+        found.append(
+            Prediction(
+                one.record,
+                (one.scores[0].raw, one.scores[1].raw),
+                (length[first.content_hash], length[second.content_hash]),
+                (len(first.agent_steps), len(second.agent_steps)),
+            )
+        )
+    return found
 
 
 def preference_report(found: Sequence[Prediction], validation: Sequence[Prediction]) -> dict[str, Any] | None:
@@ -75,6 +81,8 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
         "log_loss": log_loss(margins / temperature),
         "ties": sum(one.record.choice == "tie" for one in found),
         "both_bad": sum(one.record.choice == "both_bad" for one in found),
+        "subsets": subsets(strict),
+        "by_length_difference": by_length_difference(strict),
     }
     calibration = {
         "ece": expected_calibration_error(list(margins), temperature),
@@ -87,7 +95,7 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
 def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
     """{accuracy, interval, n, baselines, verdict}, the interval by task."""
     tasks = [one.record.a.task.id for one in strict]
-    right = [_half(one.margin) for one in strict]
+    right = [half(one.margin) for one in strict]
     accuracy, interval = mean_interval(right, tasks)
     baselines = {name: _baseline(name, strict, right, tasks) for name in BASELINES}
     return {
@@ -99,6 +107,39 @@ def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
     }
 
 
+def subsets(strict: Sequence[Prediction]) -> dict[str, dict[str, Any]]:
+    """Accuracy by what the task's metadata calls its `subset`, where it does: {name: {accuracy, interval, n}}."""
+    names: dict[str, list[Prediction]] = {}
+    for one in strict:
+        name = one.record.a.task.metadata.get("subset")
+        if name is not None:
+            names.setdefault(str(name), []).append(one)
+    return {name: _accuracy(some) for name, some in sorted(names.items())}
+
+
+def by_length_difference(strict: Sequence[Prediction]) -> list[dict[str, Any]]:
+    """Accuracy by quarters of how much longer the chosen one is, from much shorter to much longer."""
+    if len(strict) < 8:
+        return []
+    longer = np.array([_rule_margin("longer", one) for one in strict])
+    edges = np.quantile(longer, [0.25, 0.5, 0.75])
+    place = np.searchsorted(edges, longer, side="left")
+    found = []
+    for quarter in range(4):
+        some = [one for one, at in zip(strict, place, strict=True) if at == quarter]
+        if some:
+            inside = longer[place == quarter]
+            found.append(_accuracy(some) | {"from": int(inside.min()), "to": int(inside.max())})
+    return found
+
+
+def _accuracy(some: Sequence[Prediction]) -> dict[str, Any]:
+    accuracy, interval = mean_interval(
+        [half(one.margin) for one in some], [one.record.a.task.id for one in some]
+    )
+    return {"accuracy": accuracy, "interval": interval, "n": len(some)}
+
+
 def verdict(baselines: dict[str, dict[str, Any]]) -> str:
     """In words: which trivial rules the model is not shown to beat."""
     words = {"longer": "longer-wins", "shorter": "shorter-wins", "fewer_steps": "fewer-steps-wins"}
@@ -108,19 +149,10 @@ def verdict(baselines: dict[str, dict[str, Any]]) -> str:
     return f"does not beat {' and '.join(unbeaten)}"
 
 
-def compare_predictions(ours: Sequence[Prediction], theirs: Sequence[Prediction]) -> dict[str, Any]:
-    """{difference, interval, n} in accuracy of two models on the same comparisons, in the same order."""
-    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.is_strict]
-    difference, interval = mean_interval(
-        [_half(a.margin) - _half(b.margin) for a, b in pairs], [a.record.a.task.id for a, _ in pairs]
-    )
-    return {"difference": difference, "interval": interval, "n": len(pairs)}
-
-
 def _baseline(
     name: str, strict: Sequence[Prediction], right: list[float], tasks: list[str]
 ) -> dict[str, Any]:
-    rule = [_half(_rule_margin(name, one)) for one in strict]
+    rule = [half(_rule_margin(name, one)) for one in strict]
     difference, interval = mean_interval([a - b for a, b in zip(right, rule, strict=True)], tasks)
     return {"accuracy": float(np.mean(rule)), "difference": difference, "interval": interval}
 
@@ -131,5 +163,5 @@ def _rule_margin(name: str, one: Prediction) -> int:
     return sign * (a - b) if name == "longer" else sign * (b - a)
 
 
-def _half(margin: float) -> float:
+def half(margin: float) -> float:
     return 1.0 if margin > 0 else 0.0 if margin < 0 else 0.5

@@ -5,14 +5,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workers.evaluate.annotators import leave_one_out
-from workers.evaluate.preference import Prediction, compare_predictions, predictions, preference_report
-from workers.models import ChunkCache, LoadedModel
-from workers.models.step_encoder import by_tokens
+from workers.evaluate.findings import findings
+from workers.evaluate.judged import Judged, judge
+from workers.evaluate.mistakes import worst_mistakes
+from workers.evaluate.outcome import outcome_report
+from workers.evaluate.preference import Prediction, predictions, preference_report
+from workers.evaluate.ranks import spearman
+from workers.evaluate.scores import scores_report
+from workers.evaluate.steps import steps_report
+from workers.models import LoadedModel
 from workers.schema import FeedbackRecord, PreferenceRecord
-from workers.text.pairs import collect_pairs
+from workers.schema.records import trajectories_of
 
 
 def evaluate(
@@ -20,34 +25,44 @@ def evaluate(
     test: Sequence[FeedbackRecord],
     *,
     validation: Sequence[FeedbackRecord] = (),
-    cache: ChunkCache | None = None,
+    cache: Any = None,
 ) -> dict[str, Any]:
-    """The report on `test`; the temperature is fitted on `validation`. A measure that does not apply is null."""
+    """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null."""
     started = time.monotonic()
-    found = predict(model, test, cache=cache)
-    measured = preference_report(found, predict(model, validation, cache=cache))
-    preferences = [record for record in test if isinstance(record, PreferenceRecord)]
-    return {
-        "annotators": leave_one_out(preferences),
+    report = report_of(
+        judge(model, test, cache=cache),
+        judge(model, validation, cache=cache),
+        criterion=model.manifest.get("criterion"),
+    )
+    return report | {"seconds": time.monotonic() - started}
+
+
+def report_of(
+    judged: Sequence[Judged], validation: Sequence[Judged], *, criterion: str | None
+) -> dict[str, Any]:
+    """The same, of what was scored before."""
+    found = predictions(judged, criterion)
+    measured = preference_report(found, predictions(validation, criterion))
+    report = {
+        "annotators": leave_one_out(
+            [one.record for one in judged if isinstance(one.record, PreferenceRecord)]
+        ),
         "preference": measured and measured["preference"],
         "calibration": measured and measured["calibration"],
+        "outcome": outcome_report(judged),
+        "steps": steps_report(judged, validation),
+        "scores": scores_report(judged),
         "length_correlation": length_correlation(found),
-        "seconds": time.monotonic() - started,
+        "truncated": _truncated(judged),
+        "mistakes": worst_mistakes(found),
     }
+    return report | {"findings": findings(report)}
 
 
-def predict(
-    model: LoadedModel, records: Sequence[FeedbackRecord], *, cache: ChunkCache | None = None
-) -> list[Prediction]:
+def predict(model: LoadedModel, records: Sequence[FeedbackRecord], *, cache: Any = None) -> list[Prediction]:
     """What the model gives both sides of every usable comparison by its criterion, in the order of the records."""
-    pairs = collect_pairs(records, model.renderer, criterion=model.manifest["criterion"])
-    raw = [score.raw for batch in by_tokens(pairs.rendered) for score in model.score(batch, cache=cache)]
-    return predictions(pairs, raw)
-
-
-def compare(model: LoadedModel, other: LoadedModel, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
-    """{difference, interval, n}: accuracy of `model` minus that of `other`, paired, by task."""
-    return compare_predictions(predict(model, records), predict(other, records))
+    wanted = [record for record in records if isinstance(record, PreferenceRecord)]
+    return predictions(judge(model, wanted, cache=cache), model.manifest.get("criterion"))
 
 
 def length_correlation(found: Sequence[Prediction]) -> float | None:
@@ -59,15 +74,15 @@ def length_correlation(found: Sequence[Prediction]) -> float | None:
     }
     if len(seen) < 2:
         return None
-    rewards, lengths = (_ranks(np.array(column, dtype=float)) for column in zip(*seen.values(), strict=True))
-    if rewards.std() == 0 or lengths.std() == 0:
-        return None
-    return float(np.corrcoef(rewards, lengths)[0, 1])
+    rewards, lengths = (np.array(column, dtype=float) for column in zip(*seen.values(), strict=True))
+    return spearman(rewards, lengths)
 
 
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks from 0, equal values sharing their mean rank."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    mean: NDArray[np.float64] = (ends - counts + ends - 1) / 2
-    return mean[place]
+def _truncated(judged: Sequence[Judged]) -> dict[str, int]:
+    """How many of the scored trajectories did not fit: {n, of}."""
+    seen = {
+        side.content_hash: score.truncated
+        for one in judged
+        for side, score in zip(trajectories_of(one.record), one.scores, strict=True)
+    }
+    return {"n": sum(seen.values()), "of": len(seen)}

@@ -1,26 +1,39 @@
 """A new model for a recipe, before any training."""
 
-from torch import nn
+from collections.abc import Sequence
+from typing import Any
 
-from workers.models.encoder import chunk_renderer, encoder_folder, load_encoder
-from workers.models.mixer import Mixer, MixerConfig
-from workers.models.step_encoder import StepEncoder
+from workers.models.heads import HeadsConfig
+from workers.models.kinds import KINDS
+from workers.models.reward_model import RewardFrom, RewardModel
+from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
-from workers.text import ChunkRenderer
 
 
-def build(recipe: Recipe, encoder: nn.Module | None = None) -> tuple[StepEncoder, ChunkRenderer]:
-    """Its random weights come from torch's global generator. encoder: one loaded before, where it is not trained."""
-    folder = encoder_folder(recipe.encoder)
-    renderer = chunk_renderer(folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens)
-    encoder = load_encoder(folder) if encoder is None else encoder
-    config = MixerConfig(
-        hidden=int(encoder.config.hidden_size),  # type: ignore[union-attr,arg-type]
-        width=recipe.width,
-        layers=recipe.layers,
-        attention_heads=recipe.attention_heads,
-        ensemble=recipe.ensemble,
-        grounding=recipe.grounding,
-        dropout=recipe.dropout,
+def build(
+    recipe: Recipe,
+    examples: Sequence[Trajectory] = (),
+    *,
+    like: RewardModel | None = None,
+    device: str = "cpu",
+    labels: tuple[str, ...] = (),
+    criteria: bool = False,
+    reward_from: RewardFrom = "scalar",
+) -> RewardModel:
+    """Its random weights come from torch's global generator.
+
+    examples: of what it is to read; the first is looked at. like: one whose untrained parts may be shared.
+    """
+    kind = KINDS[recipe.backbone]
+    backbone = kind.build(recipe, examples, like and like.backbone, device)
+    config: dict[str, Any] = kind.heads(recipe, backbone.width)
+    heads = HeadsConfig(
+        width=backbone.width, ensemble=recipe.ensemble, labels=labels, criteria=criteria, **config
     )
-    return StepEncoder(encoder, Mixer(config), frozen=not recipe.unfrozen), renderer
+    model = RewardModel(backbone, heads, aggregation=recipe.aggregation, reward_from=reward_from)
+    return model.to(device)
+
+
+def renderer_of(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> Any:
+    """What will read the trajectories, without its model."""
+    return KINDS[recipe.backbone].renderer(recipe, examples)

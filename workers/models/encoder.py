@@ -1,6 +1,5 @@
 """The bidirectional encoder under the step-encoder: chunks of token ids to embeddings."""
 
-import hashlib
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,10 +11,11 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel
 
 from workers.errors import RewardError
+from workers.models.files import WEIGHTS, file_hash
+from workers.models.quiet import quietly
 from workers.text import ChunkRenderer
 
 EMBEDDED = "embedded"
-WEIGHTS = "model.safetensors"
 BUCKET = 16  # chunks are padded to a multiple of this, so that few shapes occur
 GROUP_TOKENS = 8192  # padded tokens in one forward pass of the encoder
 
@@ -40,24 +40,12 @@ def weights_hash(folder: Path) -> str:
     return file_hash(folder / WEIGHTS)
 
 
-def file_hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def load_encoder(folder: Path) -> nn.Module:
     """From local safetensors only; no remote code, no pickles."""
-    from transformers.utils import logging
-
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
+    with quietly():
         encoder: nn.Module = AutoModel.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
         )
-    finally:
-        if shown:
-            logging.enable_progress_bar()
     return encoder.eval()
 
 

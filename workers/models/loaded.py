@@ -1,18 +1,18 @@
 """A reward model ready to score."""
 
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from workers.errors import RewardError
-from workers.models.cache import ChunkCache
-from workers.models.step_encoder import StepEncoder, aggregate, collate, read_values
-from workers.text import ChunkRenderer, Content, Rendered
-from workers.text.chunks import FRAME
+from workers.models.reward_model import Outputs, RewardModel, label_probabilities
+from workers.models.states import step_rewards
+from workers.schema import Text
+from workers.text import Content, Rendered
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,8 @@ class RawScore:
     baseline: V_0 for `value`, else 0. std: of `raw` over the ensemble's heads, None for a single head.
     step_rewards, values: by agent_step, a dropped step (see `dropped`) having the reward 0 and the value before it.
     They sum to raw - baseline for `value` and `sum`. tokens: rendered; cached_tokens: of those, not encoded again.
+    labels: by agent_step, the probability of every label; None without such a head, and at dropped steps.
+    criteria: by name, on the criterion's own scale.
     """
 
     raw: float
@@ -33,21 +35,17 @@ class RawScore:
     cached_tokens: int
     truncated: bool
     dropped: tuple[int, ...] = ()
+    labels: tuple[dict[str, float] | None, ...] | None = None
+    criteria: dict[str, float] = field(default_factory=dict)
 
 
 class LoadedModel:
     """render may be called from any thread; score from one at a time (a lock sees to it)."""
 
-    def __init__(
-        self, model: StepEncoder, renderer: ChunkRenderer, manifest: dict[str, Any], encoder_name: str
-    ) -> None:
-        # The mixer is small: in float64 its rounding is nothing beside the encoder's.
-        model.mixer.double()
+    def __init__(self, model: RewardModel, manifest: dict[str, Any]) -> None:
         self.model = model.eval().requires_grad_(False)
-        self.renderer = renderer
+        self.renderer = model.backbone.renderer
         self.manifest = manifest
-        self.encoder_name = encoder_name.encode()
-        self.bfloat16 = False
         self._lock = threading.Lock()
 
     @property
@@ -62,62 +60,115 @@ class LoadedModel:
     def aggregation(self) -> str:
         return str(self.manifest["aggregation"])
 
-    def render(self, content: Content) -> Rendered:
-        """Tokens of an item; no tensor is touched. Raises RewardError for what this model cannot read."""
+    @property
+    def criteria(self) -> dict[str, dict[str, Any]]:
+        """By name, {text, scale} of the criteria it was trained on."""
+        return dict(self.manifest.get("criteria") or {})
+
+    @property
+    def cache_name(self) -> str:
+        return str(self.manifest["backbone"])
+
+    def render(self, content: Content) -> Any:
+        """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read."""
         return self.renderer.render(content)
 
-    def score(self, batch: Sequence[Rendered], *, cache: ChunkCache | None = None) -> list[RawScore]:
+    def score(
+        self, batch: Sequence[Any], *, cache: Any = None, criteria: Sequence[str] = ()
+    ) -> list[RawScore]:
         """In order. The same item gets the same score whatever it is batched with, to float32 rounding.
 
-        cache: of chunk embeddings, kept by the caller. Raises RewardError if a score is not finite.
+        cache: kept by the caller. criteria: names it was trained on, or the text of new ones (scores then in 0..1).
+        Raises RewardError if a score is not finite.
         """
         if not batch:
             return []
+        texts = self._texts(criteria)
         with self._lock, torch.no_grad():
-            packed = collate(batch, self.renderer)
-            embeddings, hits = self.model.embed(
-                packed.chunks, cache=cache, name=self.encoder_name, bfloat16=self.bfloat16
+            outputs = self.model(
+                batch, criteria={name: self.render(Text(text)) for name, text in texts.items()}, cache=cache
             )
-            values = self.model.values(packed, embeddings).cpu()
-        cached = [
-            sum(
-                len(chunk.ids) + FRAME
-                for chunk, row in zip(one.chunks, rows.tolist(), strict=False)
-                if row in hits
+            return [
+                self._raw_score(one, *parts) for one, parts in zip(batch, self._by_item(outputs), strict=True)
+            ]
+
+    def _texts(self, names: Sequence[str]) -> dict[str, str]:
+        if names and self.model.heads.criterion is None:
+            raise RewardError(
+                "this model scores no criteria; train one on rubric scores.", pointer="/criteria"
             )
-            for one, rows in zip(batch, packed.place, strict=True)
-        ]
+        return {name: self.criteria.get(name, {"text": name})["text"] for name in names}
+
+    def _by_item(self, outputs: Outputs) -> list[tuple[Any, ...]]:
+        labels = _probabilities(outputs)
+        cached = outputs.values.cached
         return [
-            self._raw_score(one, row, tokens) for one, row, tokens in zip(batch, values, cached, strict=True)
+            (
+                first.cpu(),
+                steps.cpu(),
+                outputs.rewards[index].cpu(),
+                None if labels is None else labels[index],
+                {
+                    name: self._on_scale(name, float(scores[index].mean()))
+                    for name, scores in outputs.criteria.items()
+                },
+                cached[index],
+            )
+            for index, (first, steps) in enumerate(outputs.values.split())
         ]
 
-    def _raw_score(self, one: Rendered, values: Tensor, cached_tokens: int) -> RawScore:
-        first, kept = read_values(values, one)
-        heads = aggregate(first, kept, self.aggregation)
+    def _on_scale(self, name: str, place: float) -> float:
+        low, high = self.criteria.get(name, {}).get("scale", (0.0, 1.0))
+        return float(low + (high - low) * place)
+
+    def _raw_score(
+        self,
+        one: Rendered,
+        first: Tensor,
+        steps: Tensor,
+        heads: Tensor,
+        labels: list[list[float]] | None,
+        criteria: Mapping[str, float],
+        cached_tokens: int,
+    ) -> RawScore:
         if not bool(heads.isfinite().all()):
             raise RewardError(
                 "the model's score is not a finite number; train it anew with a lower learning rate."
             )
-        baseline = float(first.mean()) if self.aggregation == "value" else 0.0
-        numbers = iter(kept.mean(-1).tolist())
-        rewards, by_step, last = [], [], baseline
+        aggregation = self.model.aggregation
+        baseline = float(first.mean()) if aggregation == "value" else 0.0
+        kept_values = iter(steps.mean(-1).tolist())
+        kept_rewards = iter(step_rewards(first, steps, aggregation).mean(-1).tolist())
+        rewards, values, last = [], [], baseline
         for read in one.reads:
-            value = last if read is None else next(numbers)
-            if self.aggregation == "value":
-                rewards.append(value - last)
-                last = value
-            else:
-                value = 0.0 if read is None else value
-                rewards.append(value)
-            by_step.append(value)
+            last = last if read is None else next(kept_values)
+            values.append(last if aggregation == "value" or read is not None else 0.0)
+            rewards.append(0.0 if read is None else next(kept_rewards))
         return RawScore(
-            raw=float(heads.mean()) if self.aggregation != "min" else min(kept.mean(-1).tolist()),
+            raw=float(heads.mean()) if aggregation != "min" else min(steps.mean(-1).tolist()),
             baseline=baseline,
             std=float(heads.std(correction=0)) if len(heads) > 1 else None,
             step_rewards=tuple(rewards),
-            values=tuple(by_step),
+            values=tuple(values),
             tokens=one.tokens,
             cached_tokens=cached_tokens,
             truncated=one.truncated,
-            dropped=one.dropped,
+            dropped=tuple(step for step, read in enumerate(one.reads) if read is None),
+            labels=None if labels is None else self._labels(one, labels),
+            criteria=dict(criteria),
         )
+
+    def _labels(self, one: Rendered, kept: list[list[float]]) -> tuple[dict[str, float] | None, ...]:
+        rows = iter(kept)
+        names = self.model.heads.config.labels
+        return tuple(
+            None if read is None else dict(zip(names, next(rows), strict=True)) for read in one.reads
+        )
+
+
+def _probabilities(outputs: Outputs) -> list[list[list[float]]] | None:
+    """By item and kept step, of every label."""
+    if outputs.labels is None:
+        return None
+    found = outputs.labels.of(label_probabilities(outputs.labels))
+    return [steps.tolist() for _, steps in found.split()]

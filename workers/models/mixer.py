@@ -1,4 +1,4 @@
-"""From chunk embeddings to values: a small causal transformer over the chunks, and an ensemble of heads on it."""
+"""From chunk embeddings to states: a small causal transformer over the chunks."""
 
 import math
 from dataclasses import dataclass
@@ -18,15 +18,14 @@ class MixerConfig:
     width: int = 128
     layers: int = 1
     attention_heads: int = 4
-    ensemble: int = 5
     grounding: bool = True
     dropout: float = 0.0
 
 
 class Mixer(nn.Module):
-    """values[b, t, k]: head k's value after chunk t, which has seen chunks 0..t only.
+    """states[b, t]: after chunk t, which has seen chunks 0..t only.
 
-    A learnt start stands before the first chunk, so that there is a value before anything was said.
+    A learnt start stands before the first chunk, so that there is a state before anything was said.
     """
 
     def __init__(self, config: MixerConfig) -> None:
@@ -40,12 +39,11 @@ class Mixer(nn.Module):
         self.position_scale = nn.Parameter(torch.tensor(0.1))
         self.dropout = nn.Dropout(config.dropout)
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
-        self.heads = Heads(config)
 
     def forward(self, embeddings: Tensor, sources: Tensor, grounding: Tensor, mask: Tensor) -> Tensor:
         """embeddings [b, t, hidden], sources [b, t] long, grounding [b, t, numbers], mask [b, t] bool (True: a chunk).
 
-        Returns [b, 1 + t, ensemble]; place 0 is the start.
+        Returns [b, 1 + t, width]; place 0 is the start.
         """
         x = self.project(self.dropout(self.normalise(embeddings))) + self.source(sources)
         if self.ground is not None:
@@ -55,8 +53,7 @@ class Mixer(nn.Module):
         x = x + self.position_scale * positions(x.shape[1], self.config.width).to(x)
         for block in self.blocks:
             x = block(x)  # causal, and padding is on the right: a real chunk never sees any
-        values: Tensor = self.heads(x)
-        return values
+        return x
 
 
 class Block(nn.Module):
@@ -77,24 +74,6 @@ class Block(nn.Module):
         mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.dropout(self.out(mixed.transpose(1, 2).reshape(b, t, width)))
         return x + self.dropout(self.down(functional.gelu(self.up(self.norm_feed(x)))))
-
-
-class Heads(nn.Module):
-    """An ensemble of two-layer perceptrons on one trunk, computed at once."""
-
-    def __init__(self, config: MixerConfig) -> None:
-        super().__init__()
-        width, inner = config.width, max(8, config.width // 4)
-        self.norm = nn.LayerNorm(width)
-        self.first = nn.Parameter(torch.randn(config.ensemble, width, inner) / math.sqrt(width))
-        self.bias = nn.Parameter(torch.zeros(config.ensemble, inner))
-        self.second = nn.Parameter(torch.randn(config.ensemble, inner) / math.sqrt(inner))
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[b, t, width] -> [b, t, ensemble]"""
-        inner = torch.einsum("btw,kwi->btki", self.norm(x), self.first) + self.bias
-        return torch.einsum("btki,ki->btk", self.dropout(functional.gelu(inner)), self.second)
 
 
 def positions(length: int, width: int) -> Tensor:

@@ -1,17 +1,22 @@
-"""The `step-encoder` model: encoder, mixer, and how values at agent steps become a reward."""
+"""The `step-encoder` backbone: chunks through a bidirectional encoder, and a causal mixer over them."""
 
 import hashlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from workers.models.backbone import Backbone
 from workers.models.cache import ChunkCache
 from workers.models.encoder import encode
 from workers.models.mixer import Mixer
-from workers.text import GROUNDING, ChunkRenderer, Rendered
+from workers.models.states import States, join
+from workers.text import GROUNDING, ChunkRenderer, Chunks
+from workers.text.chunks import FRAME
+
+_AHEAD = 512  # chunks encoded between two looks at whether to stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,7 @@ class Batch:
     mask: Tensor
 
 
-def collate(batch: Sequence[Rendered], renderer: ChunkRenderer) -> Batch:
+def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> Batch:
     longest = max(len(one.chunks) for one in batch)
     rows: dict[tuple[int, ...], int] = {}
     place = torch.zeros(len(batch), longest, dtype=torch.long)
@@ -45,14 +50,21 @@ def collate(batch: Sequence[Rendered], renderer: ChunkRenderer) -> Batch:
     return Batch(list(rows), place, sources, grounding, mask)
 
 
-class StepEncoder(nn.Module):
-    """Encoder and mixer. frozen: the encoder is not trained, and its embeddings may be cached."""
+class StepEncoder(Backbone):
+    """frozen: the encoder is not trained, its embeddings may be cached. name: of the encoder, in the cache's keys."""
 
-    def __init__(self, encoder: nn.Module, mixer: Mixer, *, frozen: bool) -> None:
+    kind = "step-encoder"
+
+    def __init__(
+        self, encoder: nn.Module, mixer: Mixer, renderer: ChunkRenderer, *, frozen: bool, name: str = ""
+    ) -> None:
         super().__init__()
         self.encoder = encoder.requires_grad_(not frozen)
         self.mixer = mixer
+        self.renderer: ChunkRenderer = renderer
         self.frozen = frozen
+        self.name = name.encode()
+        self.width = mixer.config.width
 
     def train(self, mode: bool = True) -> "StepEncoder":
         super().train(mode)
@@ -60,74 +72,79 @@ class StepEncoder(nn.Module):
             self.encoder.eval()
         return self
 
+    def is_pretrained(self, name: str) -> bool:
+        return name.startswith("encoder.")
+
+    @property
+    def shares(self) -> bool:
+        return not self.frozen
+
+    def new_cache(self, max_bytes: int) -> ChunkCache | None:
+        """For a training: an encoder that changes has nothing to remember."""
+        return ChunkCache(max_bytes) if self.frozen else None
+
+    def states(self, batch: Sequence[Chunks], *, cache: ChunkCache | None = None) -> States:
+        """Place 0 of the mixer is before everything; a step's state is that after its last chunk."""
+        collated = collate(batch, self.renderer)
+        embeddings, hits = self.embed(collated.chunks, cache=cache)
+        precise = next(self.mixer.parameters())
+        mixed = self.mixer(
+            embeddings[collated.place.to(precise.device)].to(precise.dtype),
+            collated.sources.to(precise.device),
+            collated.grounding.to(precise),
+            collated.mask.to(precise.device),
+        )
+        parts = [
+            (row[one.start], row[[1 + read for read in one.reads if read is not None]])
+            for one, row in zip(batch, mixed, strict=True)
+        ]
+        return join(
+            parts, [_cached(one, row, hits) for one, row in zip(batch, collated.place.tolist(), strict=True)]
+        )
+
     def embed(
-        self,
-        chunks: Sequence[tuple[int, ...]],
-        *,
-        cache: ChunkCache | None = None,
-        name: bytes = b"",
-        bfloat16: bool = False,
+        self, chunks: Sequence[tuple[int, ...]], *, cache: ChunkCache | None = None
     ) -> tuple[Tensor, set[int]]:
-        """[chunks, hidden], and which of them came from the cache. name: of the encoder, part of the cache's keys."""
+        """[chunks, hidden], and which of them came from the cache. Gradients reach the encoder only without one."""
         if cache is None:
-            return encode(self.encoder, chunks, bfloat16=bfloat16), set()
-        keys = [chunk_key(name, ids) for ids in chunks]
+            return encode(self.encoder, chunks, bfloat16=self.in_bfloat16), set()
+        keys = [chunk_key(self.name, ids) for ids in chunks]
         found = {row: hit for row, key in enumerate(keys) if (hit := cache.get(key)) is not None}
         missing = [row for row in range(len(chunks)) if row not in found]
-        device = next(self.encoder.parameters()).device
-        out = torch.empty(len(chunks), self.mixer.config.hidden, device=device)
+        out = torch.empty(len(chunks), self.mixer.config.hidden, device=self.device)
         if missing:
             with torch.no_grad():
-                out[missing] = encode(self.encoder, [chunks[row] for row in missing], bfloat16=bfloat16)
+                out[missing] = encode(
+                    self.encoder, [chunks[row] for row in missing], bfloat16=self.in_bfloat16
+                )
             for row, embedding in zip(missing, out[missing].cpu(), strict=True):
                 cache.put(keys[row], embedding)
         if found:
-            out[list(found)] = torch.stack(list(found.values())).to(device)
+            out[list(found)] = torch.stack(list(found.values())).to(out.device)
         return out, set(found)
 
-    def values(self, batch: Batch, embeddings: Tensor) -> Tensor:
-        """[b, 1 + t, ensemble]; place 0 is before everything. In the mixer's own precision."""
-        precise = next(self.mixer.parameters())
-        x = embeddings[batch.place.to(precise.device)].to(precise.dtype)
-        values: Tensor = self.mixer(
-            x,
-            batch.sources.to(precise.device),
-            batch.grounding.to(precise),
-            batch.mask.to(precise.device),
-        )
-        return values
+    def encode_ahead(self, batch: Sequence[Chunks], cache: ChunkCache) -> Iterator[int]:
+        """Every chunk, always in the same groups.
+
+        Encoded when a batch first asks for it, a chunk would have other company in a run that is resumed than in one
+        that was not stopped, and its embedding another rounding: their weights would drift apart.
+        """
+        framed = {self.renderer.framed(chunk) for one in batch for chunk in one.chunks}
+        chunks = sorted(framed, key=lambda ids: (len(ids), ids))
+        for start in range(0, len(chunks), _AHEAD):
+            self.embed(chunks[start : start + _AHEAD], cache=cache)
+            yield min(start + _AHEAD, len(chunks))
+
+    def cost(self, batch: Sequence[Chunks]) -> int:
+        """Frozen: chunks through the mixer. Else the tokens of distinct chunks."""
+        if self.frozen:
+            return sum(len(one.chunks) for one in batch)
+        return sum(len(ids) + FRAME for ids in {chunk.ids for one in batch for chunk in one.chunks})
 
 
 def chunk_key(name: bytes, ids: Sequence[int]) -> bytes:
     return hashlib.blake2b(name + array("q", ids).tobytes(), digest_size=16).digest()
 
 
-def read_values(values: Tensor, one: Rendered) -> tuple[Tensor, Tensor]:
-    """values [1 + t, k] of one trajectory -> V_0 [k] and V_t [agent steps that are kept, k]."""
-    kept = [1 + read for read in one.reads if read is not None]
-    return values[one.start], values[kept]
-
-
-def aggregate(baseline: Tensor, steps: Tensor, aggregation: str) -> Tensor:
-    """One trajectory's raw reward [k] of V_0 [k] and V_t [steps, k].
-
-    value: V_T. Otherwise V_t is itself the reward of step t: their sum, mean or min.
-    """
-    if aggregation == "value":
-        return steps[-1]
-    if aggregation == "sum":
-        return baseline * 0 + steps.sum(0)
-    return steps.mean(0) if aggregation == "mean" else steps.amin(0)
-
-
-def by_tokens(rendered: Sequence[Rendered], budget: int = 16_384) -> list[list[Rendered]]:
-    """In order, in batches of at most `budget` tokens, or of one that has more."""
-    batches: list[list[Rendered]] = []
-    used = budget
-    for one in rendered:
-        if used + one.tokens > budget:
-            batches.append([])
-            used = 0
-        batches[-1].append(one)
-        used += one.tokens
-    return batches
+def _cached(one: Chunks, row: list[int], hits: set[int]) -> int:
+    return sum(len(chunk.ids) + FRAME for chunk, place in zip(one.chunks, row, strict=False) if place in hits)

@@ -1,25 +1,17 @@
 """Bradley-Terry on preferences, with ties, both-bad, margins, unreliable annotators and centring."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from workers.schema import Choice
+from workers.objectives import Batch, Example, Objective
+from workers.schema import Choice, PreferenceRecord
+from workers.schema.recipe import Recipe
 
 CHOICES: dict[Choice, int] = {"a": 0, "b": 1, "tie": 2, "both_bad": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class PairTensors:
-    """choice [pairs] long, by CHOICES. margin [pairs], in raw reward. reliability [pairs], the chance that the
-    annotator says what he means. annotator [pairs] long."""
-
-    choice: Tensor
-    margin: Tensor
-    reliability: Tensor
-    annotator: Tensor
 
 
 def preference_loss(
@@ -52,44 +44,87 @@ def below_loss(raw: Tensor, threshold: Tensor) -> Tensor:
     return -functional.logsigmoid(threshold - raw)
 
 
-class BradleyTerry(nn.Module):
+class BradleyTerry(Objective):
     """The loss with what it learns beside the model: the tie threshold, the acceptability threshold, reliabilities.
 
     Both-bad is two points under a learnt threshold. Who chose one of two could have said both-bad, so where a
     data set has any, the chosen one of every strict pair is a point above it; that keeps the threshold in place.
+    Comparisons by a criterion are of the reward where the recipe names it, in `joint` of the criterion head.
     """
 
-    def __init__(
-        self,
-        *,
-        has_ties: bool,
-        has_both_bad: bool,
-        annotators: int,
-        learn: bool,
-        smoothing: float,
-        centring: float,
-    ) -> None:
-        super().__init__()
-        self.has_ties, self.has_both_bad, self.learn = has_ties, has_both_bad, learn
-        self.smoothing, self.centring = smoothing, centring
-        self.tie = nn.Parameter(torch.tensor(-1.0)) if has_ties else None
-        self.threshold = nn.Parameter(torch.tensor(0.0)) if has_both_bad else None
-        self.annotator = nn.Parameter(torch.full((annotators,), 2.0)) if learn else None  # s(2) = 0.88
+    name = "bradley_terry"
+    kinds = (PreferenceRecord,)
 
-    def forward(self, a: Tensor, b: Tensor, pairs: PairTensors) -> Tensor:
-        """a, b: raw rewards [pairs, heads]. Returns [pairs, heads], not yet weighted."""
-        choice, margin = pairs.choice.unsqueeze(-1), pairs.margin.unsqueeze(-1)
+    def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
+        super().__init__(recipe, examples)
+        self.recipe = recipe
+        choices = {_record(one).choice for one in examples}
+        names = sorted({one.annotator for one in examples})
+        self.places = {name: place for place, name in enumerate(names)}
+        learns = recipe.annotators == "learnt" and names
+        self.tie = nn.Parameter(torch.tensor([-1.0])) if "tie" in choices else None
+        self.threshold = nn.Parameter(torch.tensor([0.0])) if "both_bad" in choices else None
+        self.annotator = nn.Parameter(torch.full((len(names),), 2.0)) if learns else None  # s(2) = 0.88
+
+    @classmethod
+    def refuses(cls, record: PreferenceRecord, recipe: Recipe) -> str | None:
+        if record.criterion == recipe.criterion or (recipe.objective == "joint" and recipe.criterion is None):
+            return None
+        return f"by the criterion {record.criterion!r}" if record.criterion else "without a criterion"
+
+    @classmethod
+    def lacks(cls, examples: Sequence[Example]) -> str | None:
+        choices = {_record(one).choice for one in examples}
+        if not choices & {"a", "b"}:
+            said = " and ".join({"tie": "ties", "both_bad": "both bad"}[one] for one in sorted(choices))
+            return f"all {len(examples)} comparisons are {said}; nothing says which trajectory is better"
+        return None
+
+    def reliabilities(self) -> dict[str, float] | None:
+        """By annotator, where they are learnt."""
+        if self.annotator is None:
+            return None
+        return dict(zip(self.places, self.annotator.sigmoid().tolist(), strict=True))
+
+    def forward(self, batch: Batch) -> Tensor:
+        a, b = batch.scores(0), batch.scores(1)
+        records = [_record(one) for one in batch.examples]
+        choice = torch.tensor([CHOICES[one.choice] for one in records], device=a.device).unsqueeze(-1)
+        margin = a.new_tensor([self.recipe.margins[one.strength - 1] for one in records]).unsqueeze(-1)
         eta = a.new_zeros(()) if self.tie is None else functional.softplus(self.tie)
-        reliability = (
-            pairs.reliability if self.annotator is None else self.annotator.sigmoid()[pairs.annotator]
-        )
+        q = self._reliability(records, a).unsqueeze(-1).expand_as(a)
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
-        q = reliability.unsqueeze(-1).expand_as(a)
-        loss = preference_loss(chosen, other, margin, q, eta, self.smoothing)
+        loss = preference_loss(chosen, other, margin, q, eta, self.recipe.label_smoothing)
         if self.tie is not None:
             loss = torch.where(choice == 2, tie_loss(a, b, eta), loss)
         if self.threshold is not None:
             above = loss - functional.logsigmoid(chosen - self.threshold)
             below = below_loss(a, self.threshold) + below_loss(b, self.threshold)
             loss = torch.where(choice == 3, below, torch.where(choice <= 1, above, loss))
-        return loss + self.centring * (a + b).square()
+        return loss + self.recipe.centring * (a + b).square()
+
+    def measure(self, batch: Batch) -> dict[str, Tensor]:
+        """Over strict pairs: -log s(difference of the mean rewards), and whether the right one has more."""
+        strict = [place for place, one in enumerate(batch.examples) if _record(one).choice in ("a", "b")]
+        sign = [1.0 if _record(batch.examples[place]).choice == "a" else -1.0 for place in strict]
+        whole = (batch.scores(0) - batch.scores(1)).mean(-1)
+        difference = whole[strict] * whole.new_tensor(sign)
+        return {
+            "loss": -functional.logsigmoid(difference),
+            "accuracy": (difference > 0).to(whole) + 0.5 * (difference == 0).to(whole),
+        }
+
+    def _reliability(self, records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
+        """[pairs]. Below one half an annotator would count backwards; he is taken to guess instead."""
+        if self.annotator is not None:
+            return self.annotator.sigmoid()[[self.places[one.annotator] for one in records]]
+        given = self.recipe.annotators == "given"
+        known = [one.reliability if given and one.reliability is not None else 1.0 for one in records]
+        return like.new_tensor(known).clamp(min=0.5)
+
+
+def _record(example: Example) -> Any:
+    return example.record
+
+
+OBJECTIVE = BradleyTerry

@@ -4,7 +4,8 @@ import dataclasses
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -15,6 +16,12 @@ from workers.schema.decode import escape
 
 _BESIDE_A_CHUNK = 32  # its frame, and the mark of a gap
 Share = Annotated[float, Meta(ge=0, lt=1)]
+NonNegative = Annotated[float, Meta(ge=0, le=1000)]
+GENERATORS = ("outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative")
+Generator = Literal["outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative"]
+# One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
+SINGLE = tuple(sorted(path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py")))
+OBJECTIVES = (*SINGLE, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 
 
@@ -22,11 +29,16 @@ Positive = Annotated[float, Meta(gt=0, le=1000)]
 class Recipe:
     """Every knob of a training run. `PURPOSES` says in a sentence what each is for."""
 
-    objective: Literal["bradley_terry"] = "bradley_terry"
+    objective: str = "bradley_terry"
     criterion: str | None = None
+    joint_weights: dict[str, NonNegative] = field(default_factory=dict)
 
-    backbone: Literal["step-encoder"] = "step-encoder"
+    backbone: Literal["step-encoder", "decoder", "features"] = "step-encoder"
     encoder: Annotated[str, Meta(min_length=1)] = "embedded"
+    decoder: str = ""
+    lora_rank: Annotated[int, Meta(ge=0, le=1024)] = 16
+    lora_alpha: Annotated[float, Meta(gt=0, le=10_000)] = 32.0
+    gradient_checkpointing: bool = False
     unfrozen: bool = False
     chunk_tokens: Annotated[int, Meta(ge=8, le=510)] = 128
     max_tokens: Annotated[int, Meta(ge=64, le=1_000_000)] = 8192
@@ -54,18 +66,28 @@ class Recipe:
     clip_norm: Positive = 1.0
     batch_pairs: Annotated[int, Meta(ge=1, le=4096)] = 32
     batch_tokens: Annotated[int, Meta(ge=64)] = 65_536
+    micro_tokens: Annotated[int, Meta(ge=64)] = 16_384
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     evaluations_per_epoch: Annotated[int, Meta(ge=1, le=100)] = 1
     patience: Annotated[int, Meta(ge=0)] = 5
     checkpoint_seconds: Annotated[float, Meta(ge=0)] = 30.0
     folds: Annotated[int, Meta(ge=0, le=100)] = 0
 
+    generators: tuple[Generator, ...] = ()
+    generated_per_trajectory: Annotated[int, Meta(ge=1, le=100)] = 1
+    generated_weight: NonNegative = 0.5
+
 
 PURPOSES: dict[str, str] = {
     "objective": "the loss, and with it the feedback that is read",
     "criterion": "learn from comparisons by this criterion; without it, from the overall ones",
-    "backbone": "what reads the trajectories",
+    "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
+    "backbone": "what reads the trajectories: 'step-encoder' anywhere, 'decoder' on a GPU, 'features' for numbers",
     "encoder": "'embedded' (MiniLM, comes with the installation) or a folder with a BERT-type encoder",
+    "decoder": "a folder with a causal language model as save_pretrained writes it; only for that backbone",
+    "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
+    "lora_alpha": "what the adapters are scaled by, over their rank",
+    "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
     "unfrozen": "train the encoder too: minutes instead of seconds, better where there are over a thousand pairs",
     "chunk_tokens": "steps are encoded in chunks of at most so many tokens",
     "max_tokens": "longer trajectories lose steps from their middle; such scores are flagged 'truncated'",
@@ -86,13 +108,37 @@ PURPOSES: dict[str, str] = {
     "weight_decay": "AdamW's",
     "warmup": "share of all steps in which the learning rate rises; it falls by a cosine after them",
     "clip_norm": "largest norm of the gradient",
-    "batch_pairs": "pairs in a batch, at most",
-    "batch_tokens": "what a batch computes, at most: tokens where the encoder is trained, chunks where it is frozen",
+    "batch_pairs": "comparisons, or other judgements, in a batch, at most",
+    "batch_tokens": "what a batch computes, at most: tokens, each shared one once; chunks where the encoder is frozen",
+    "micro_tokens": "of those, what goes through the model at once; the gradients of a batch's parts are added up",
     "precision": "of the encoder in training: 'auto' is bfloat16 where the machine computes in it; scoring is float32",
     "evaluations_per_epoch": "how often validation is measured",
     "patience": "stop after so many measurements without a better one; 0 never stops early",
     "checkpoint_seconds": "a checkpoint at least this often",
     "folds": "also measure by k-fold over all tasks (0: only on the test split); costs k more trainings",
+    "generators": f"make more comparisons where people are scarce: any of {', '.join(GENERATORS)}; marked as generated",
+    "generated_per_trajectory": "how many a generator makes of one trajectory, at most",
+    "generated_weight": "how much a generated comparison counts beside one that a person made",
+}
+
+
+# Other defaults where another backbone or objective is chosen.
+FITTING: dict[str, dict[str, dict[str, Any]]] = {
+    "backbone": {
+        "decoder": {
+            "learning_rate": 1e-4,
+            "ensemble": 1,
+            "epochs": 2,
+            "batch_pairs": 16,
+            "weight_decay": 0.0,
+            "evaluations_per_epoch": 4,
+            "max_tokens": 2048,
+        },
+    },
+    "objective": {
+        "process": {"aggregation": "min"},
+        "progress": {"aggregation": "sum"},
+    },
 }
 
 
@@ -107,9 +153,18 @@ def parse_recipe(source: str | Mapping[str, Any]) -> Recipe:
         )
     # One key at a time, so that an error can name its key; msgspec tells no key for a value out of range in a tuple.
     hints = get_type_hints(Recipe, include_extras=True)
-    recipe = Recipe(**{key: _value(key, value, hints[key]) for key, value in values.items()})
+    given = {key: _value(key, value, hints[key]) for key, value in values.items()}
+    recipe = Recipe(**(fitting(given) | given))
     _check(recipe)
     return recipe
+
+
+def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults that differ from those of `Recipe` for what is given of backbone and objective."""
+    found: dict[str, Any] = {}
+    for key, by_value in FITTING.items():
+        found |= by_value.get(given.get(key, ""), {})
+    return found
 
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
@@ -124,6 +179,10 @@ def builtin_recipes() -> dict[str, Recipe]:
         "bradley-terry-unfrozen": Recipe(
             unfrozen=True, epochs=3, batch_pairs=16, batch_tokens=8192, evaluations_per_epoch=2, patience=3
         ),
+    } | {
+        name.replace("_", "-"): parse_recipe({"objective": name})
+        for name in OBJECTIVES
+        if name != "bradley_terry"
     }
 
 
@@ -136,6 +195,7 @@ def _decode(text: str) -> dict[str, Any]:
 
 def _value(key: str, value: Any, type_: Any) -> Any:
     numbers = value if isinstance(value, list | tuple) else [value]
+    numbers = [*value.values()] if isinstance(value, dict) else numbers
     if any(isinstance(number, float) and not math.isfinite(number) for number in numbers):
         raise RewardError(f"{key} is {value}, which is no finite number.", pointer=f"/{key}")
     try:
@@ -146,12 +206,28 @@ def _value(key: str, value: Any, type_: Any) -> Any:
 
 
 def _check(recipe: Recipe) -> None:
-    if recipe.width % recipe.attention_heads:
+    if recipe.objective not in OBJECTIVES:
+        raise RewardError(
+            f"there is no objective {recipe.objective!r}; known are {', '.join(OBJECTIVES)}.",
+            pointer="/objective",
+        )
+    if unknown := set(recipe.joint_weights) - set(SINGLE):
+        raise RewardError(
+            f"joint_weights names {', '.join(sorted(unknown))}; it may name {', '.join(SINGLE)}.",
+            pointer="/joint_weights",
+        )
+    if recipe.backbone == "decoder" and not recipe.decoder:
+        raise RewardError(
+            "the backbone 'decoder' needs `decoder`, a folder with a causal language model from save_pretrained.",
+            pointer="/decoder",
+        )
+    is_encoder = recipe.backbone == "step-encoder"
+    if is_encoder and recipe.width % recipe.attention_heads:
         raise RewardError(
             f"attention_heads = {recipe.attention_heads} does not divide width = {recipe.width}.",
             pointer="/attention_heads",
         )
-    if recipe.chunk_tokens + _BESIDE_A_CHUNK > recipe.max_tokens:
+    if is_encoder and recipe.chunk_tokens + _BESIDE_A_CHUNK > recipe.max_tokens:
         raise RewardError(
             f"chunk_tokens = {recipe.chunk_tokens} is too many for max_tokens = {recipe.max_tokens}; "
             f"leave room for a chunk and {_BESIDE_A_CHUNK} tokens more.",

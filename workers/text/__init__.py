@@ -1,8 +1,26 @@
-"""From trajectories to token ids: one renderer, in training and serving alike."""
+"""From trajectories to what a model reads: one renderer for each kind of backbone, in training and serving alike."""
 
-from workers.text.chunks import Chunk, ChunkRenderer, Content, Rendered
+from workers.text.chunks import Chunk, ChunkRenderer, Chunks
+from workers.text.conversations import ConversationRenderer, Tokens
 from workers.text.fingerprint import template_fingerprint
 from workers.text.grounding import NAMES as GROUNDING
+from workers.text.numeric import NumberRenderer, Numbers
+from workers.text.rendered import Content, Rendered, Renderer, kept
 from workers.text.segments import SOURCES
 
-__all__ = ["GROUNDING", "SOURCES", "Chunk", "ChunkRenderer", "Content", "Rendered", "template_fingerprint"]
+__all__ = [
+    "GROUNDING",
+    "SOURCES",
+    "Chunk",
+    "ChunkRenderer",
+    "Chunks",
+    "Content",
+    "ConversationRenderer",
+    "NumberRenderer",
+    "Numbers",
+    "Rendered",
+    "Renderer",
+    "Tokens",
+    "kept",
+    "template_fingerprint",
+]

@@ -9,15 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 from tokenizers import Tokenizer
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.text.grounding import grounding
+from workers.text.rendered import Content
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 
-Content = Trajectory | Text | TokenIds | Features
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
 
 
@@ -32,8 +33,8 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Rendered:
-    """A trajectory ready for the model.
+class Chunks:
+    """A trajectory as what the step-encoder reads.
 
     reads: by agent_step, the chunk its value is read at: its last one, observations included; None if dropped.
     start: how many chunks come before the first agent step; the baseline is read at the last of them.
@@ -47,11 +48,6 @@ class Rendered:
     @property
     def tokens(self) -> int:
         return sum(len(chunk.ids) + FRAME for chunk in self.chunks)
-
-    @property
-    def dropped(self) -> tuple[int, ...]:
-        """The agent steps that are not read, because the trajectory was too long."""
-        return tuple(agent_step for agent_step, read in enumerate(self.reads) if read is None)
 
     @cached_property
     def key(self) -> bytes:
@@ -78,12 +74,13 @@ class ChunkRenderer:
     last: int  # [SEP]
     chunk_tokens: int
     max_tokens: int
+    rewrites = False
 
     def __post_init__(self) -> None:
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
 
-    def render(self, content: Content) -> Rendered:
+    def render(self, content: Content) -> Chunks:
         """Raises RewardError for content that has no text or no agent step, and for ids outside the vocabulary."""
         if isinstance(content, Features):
             raise RewardError(
@@ -97,6 +94,15 @@ class ChunkRenderer:
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
         return self._finish(list(self._chunks(content)))
+
+    def shown(self, rendered: Chunks) -> list[Any]:
+        shown = [
+            [chunk.source, chunk.step, chunk.agent_step, *self.framed(chunk)] for chunk in rendered.chunks
+        ]
+        return [*shown, list(rendered.reads), rendered.start, rendered.truncated]
+
+    def settings(self) -> list[Any]:
+        return [[self.chunk_tokens, self.max_tokens], self.tokenizer.to_str()]
 
     def framed(self, chunk: Chunk) -> tuple[int, ...]:
         return (self.first, *chunk.ids, self.last)
@@ -136,7 +142,7 @@ class ChunkRenderer:
             ids = ids[1:-1]
         return self._split(ids)
 
-    def _finish(self, chunks: list[Chunk]) -> Rendered:
+    def _finish(self, chunks: list[Chunk]) -> Chunks:
         total = 1 + max(chunk.agent_step for chunk in chunks if chunk.agent_step is not None)
         while chunks[-1].agent_step is None:  # nothing is read after the last agent step
             chunks.pop()
@@ -144,7 +150,7 @@ class ChunkRenderer:
         last = {chunk.agent_step: place for place, chunk in enumerate(kept) if chunk.agent_step is not None}
         start = next(place for place, chunk in enumerate(kept) if chunk.agent_step is not None)
         start -= truncated and kept[start - 1].step == -1  # the gap belongs to what comes after the task
-        return Rendered(tuple(kept), tuple(last.get(index) for index in range(total)), start, truncated)
+        return Chunks(tuple(kept), tuple(last.get(index) for index in range(total)), start, truncated)
 
     def _fit(self, chunks: list[Chunk]) -> tuple[list[Chunk], bool]:
         """Too long: the task (the chunks before the first agent step) and the latest chunks stay, with a gap."""

@@ -4,19 +4,14 @@ import hashlib
 import json
 
 from workers.schema import ObservationResult, Part, Step, Task, Text, ToolCall, Trajectory
-from workers.text.chunks import ChunkRenderer
+from workers.text.rendered import Renderer
 
 
-def template_fingerprint(renderer: ChunkRenderer) -> str:
+def template_fingerprint(renderer: Renderer) -> str:
     """Over rendered probe conversations, the limits and the tokenizer: a changed renderer does not go unnoticed."""
-    rendered = [renderer.render(probe) for probe in _PROBES]
-    shown = [
-        [[chunk.source, chunk.step, chunk.agent_step, *renderer.framed(chunk)] for chunk in one.chunks]
-        + [list(one.reads), one.start, one.truncated]
-        for one in rendered
-    ]
-    limits = [renderer.chunk_tokens, renderer.max_tokens]
-    text = json.dumps([limits, shown, renderer.tokenizer.to_str()], separators=(",", ":"))
+    limits, *rest = renderer.settings()
+    shown = [renderer.shown(renderer.render(probe)) for probe in _PROBES]
+    text = json.dumps([limits, shown, *rest], separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

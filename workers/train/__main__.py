@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
 
@@ -38,7 +39,8 @@ def main() -> int:
     signal.signal(signal.SIGTERM, ask)
     run: Path = arguments.run.resolve()
     try:
-        with locked(run):
+        # Of the processes of a torchrun, the first holds the directory for all.
+        with locked(run) if os.environ.get("RANK", "0") == "0" else nullcontext():
             return _train(run, asked)
     except (
         RewardError

@@ -1,42 +1,97 @@
-"""Which pairs go through the model together: shuffled, filled to a budget rather than a count."""
+"""Which examples go through the model together: shuffled, filled to budgets of examples and tokens."""
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from workers.models import Backbone
+from workers.objectives import Examples
 from workers.schema.recipe import Recipe
-from workers.text.chunks import FRAME
-from workers.text.pairs import Pairs
 
 
-def epoch_batches(pairs: Pairs, recipe: Recipe, *, seed: int, epoch: int) -> list[list[int]]:
-    """Places of pairs, every one once; the same for the same seed and epoch.
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Examples that stay together, and what they make the model compute."""
 
-    Where the encoder is trained, a task's pairs stay together, so that what they share is encoded once.
-    """
-    shuffle = random.Random(f"{seed}/{epoch}")  # noqa: S311 (not for secrets)
-    order = list(range(len(pairs)))
-    shuffle.shuffle(order)
-    if recipe.unfrozen:
+    examples: tuple[int, ...]
+    cost: int
+
+
+Batch = list[Group]
+
+
+def make_groups(examples: Examples, backbone: Backbone, recipe: Recipe) -> list[Group]:
+    """Where the model gains by it, what is said of one task stays together: its trajectories share their beginnings."""
+    if not backbone.shares:
+        found = [[place] for place in range(len(examples))]
+    else:
         tasks: dict[str, list[int]] = {}
-        for place in order:
-            tasks.setdefault(pairs.pairs[place].record.a.task.id, []).append(place)
-        order = [place for task in tasks.values() for place in task]
-    batches: list[list[int]] = []
-    seen: dict[tuple[int, ...] | int, int] = {}
-    for place in order:
-        costs = _costs(pairs, place, recipe.unfrozen)
-        total = sum((seen | costs).values())
-        if not batches or len(batches[-1]) >= recipe.batch_pairs or total > recipe.batch_tokens:
+        for place, one in enumerate(examples.items):
+            tasks.setdefault(one.task, []).append(place)
+        found = [
+            task[start : start + recipe.batch_pairs]
+            for task in tasks.values()
+            for start in range(0, len(task), recipe.batch_pairs)
+        ]
+    groups: list[Group] = []
+    for group in found:
+        groups += _within(group, examples, backbone, recipe.batch_tokens)
+    return groups
+
+
+def epoch_batches(groups: Sequence[Group], recipe: Recipe, *, seed: int, epoch: int) -> list[Batch]:
+    """Every group once; the same for the same seed and epoch."""
+    order = list(groups)
+    random.Random(f"{seed}/{epoch}").shuffle(order)  # noqa: S311 (not for secrets)
+    batches: list[Batch] = []
+    size = cost = 0
+    for group in order:
+        size, cost = size + len(group.examples), cost + group.cost
+        if not batches or size > recipe.batch_pairs or cost > recipe.batch_tokens:
             batches.append([])
-            seen = {}
-        batches[-1].append(place)
-        seen |= costs
+            size, cost = len(group.examples), group.cost
+        batches[-1].append(group)
     return batches
 
 
-def _costs(pairs: Pairs, place: int, unfrozen: bool) -> dict[tuple[int, ...] | int, int]:
-    """What the pair makes the model compute, by what can be shared: chunks, or whole trajectories in the mixer."""
-    pair = pairs.pairs[place]
-    if not unfrozen:
-        return {one: len(pairs.rendered[one].chunks) for one in (pair.a, pair.b)}
-    both = (pairs.rendered[pair.a], pairs.rendered[pair.b])
-    return {chunk.ids: len(chunk.ids) + FRAME for one in both for chunk in one.chunks}
+def examples_of(batch: Batch) -> list[int]:
+    return [place for group in batch for place in group.examples]
+
+
+def in_parts(batch: Batch, budget: int) -> list[Batch]:
+    """The groups of a batch in parts of at most `budget`, or of one group that costs more."""
+    parts: list[Batch] = []
+    used = 0
+    for group in sorted(batch, key=lambda one: one.cost):
+        if not parts or used + group.cost > budget:
+            parts.append([])
+            used = 0
+        parts[-1].append(group)
+        used += group.cost
+    return parts
+
+
+def split(batch: Batch, examples: Examples, backbone: Backbone, budget: int) -> Batch:
+    """The same examples, in groups that cost no more than the budget, or of one example."""
+    return [
+        half
+        for group in batch
+        for half in (
+            [group] if group.cost <= budget else _within(list(group.examples), examples, backbone, budget)
+        )
+    ]
+
+
+def _within(group: list[int], examples: Examples, backbone: Backbone, budget: int) -> list[Group]:
+    whole = Group(tuple(group), _cost(group, examples, backbone))
+    if whole.cost <= budget or len(group) == 1:
+        return [whole]
+    middle = len(group) // 2
+    return _within(group[:middle], examples, backbone, budget) + _within(
+        group[middle:], examples, backbone, budget
+    )
+
+
+def _cost(group: Sequence[int], examples: Examples, backbone: Backbone) -> int:
+    places = sorted({place for one in group for place in examples.items[one].places})
+    return backbone.cost([examples.rendered[place] for place in places])

@@ -25,7 +25,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """config.json. threads: for torch on the CPU; None leaves torch's choice."""
+    """config.json. threads: for torch on the CPU; None leaves torch's choice. code_version: of what trains."""
 
     recipe: dict[str, Any]
     seed: int = 0
@@ -34,6 +34,8 @@ class Config:
     attempt: int = 1
     threads: int | None = None
     snapshot: dict[str, Any] = field(default_factory=dict)
+    code_version: str = ""
+    parent: str | None = None
 
 
 def read_config(folder: Path) -> tuple[Config, Recipe]:

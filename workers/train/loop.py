@@ -1,4 +1,4 @@
-"""The training loop: from pairs to a trained model, stoppable at every step and resumable with the same losses."""
+"""The training loop: from examples to a trained model, stoppable at every step and resumable with the same losses."""
 
 import time
 from collections.abc import Callable
@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
-from torch.nn import functional
 
 from workers.errors import RewardError
-from workers.models import ChunkCache, StepEncoder
-from workers.objectives import OBJECTIVES
+from workers.models import RewardModel
+from workers.objectives import Examples
 from workers.schema.recipe import Recipe
-from workers.text import ChunkRenderer
-from workers.text.pairs import Pairs
-from workers.train.batches import epoch_batches
+from workers.train.batches import Batch, epoch_batches, examples_of, in_parts, make_groups, split
 from workers.train.checkpoints import newest_checkpoint, save_checkpoint
 from workers.train.events import Report
-from workers.train.optimiser import make_optimiser, set_learning_rate, trainable, uses_bfloat16
-from workers.train.pairs import annotator_places, bootstrap_weights, pair_tensors
-from workers.train.rewards import encode_ahead, measured_rewards, raw_rewards
+from workers.train.learner import Learner
+from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
+from workers.train.team import Team
 
 _LOG_SECONDS = 1.0
 
@@ -43,45 +39,45 @@ class Limits:
 class Fit:
     """One training of one model. `losses` has one number for every step done, over all attempts."""
 
-    model: StepEncoder
-    renderer: ChunkRenderer
+    learner: Learner
     recipe: Recipe
-    train: Pairs
-    validation: Pairs
+    validation: Examples
     seed: int
     report: Report
-    cache: ChunkCache | None
+    cache: Any = None
     limits: Limits = field(default_factory=Limits)
+    team: Team = field(default_factory=Team)
     losses: list[float] = field(default_factory=list)
     step: int = 0
     bad: int = 0  # measurements since the best one
     best: dict[str, Any] | None = None
     elapsed: float = 0.0
+    micro_tokens: int = 0  # what goes through the model at once; less after memory ran out
 
     def __post_init__(self) -> None:
-        self.device = next(self.model.parameters()).device
-        self.bfloat16 = uses_bfloat16(self.recipe, self.device)
-        self.annotators = annotator_places(self.train.pairs)
-        self.objective = OBJECTIVES[self.recipe.objective](
-            has_ties=self.train.count("tie") > 0,
-            has_both_bad=self.train.count("both_bad") > 0,
-            annotators=len(self.annotators),
-            learn=self.recipe.annotators == "learnt",
-            smoothing=self.recipe.label_smoothing,
-            centring=self.recipe.centring,
-        ).to(self.device)
-        self.optimiser = make_optimiser(self.model, self.objective, self.recipe)
-        self.weights = bootstrap_weights(len(self.train), self.recipe.ensemble, self.seed)
-        epochs = (
-            epoch_batches(self.train, self.recipe, seed=self.seed, epoch=epoch)
-            for epoch in range(self.recipe.epochs)
-        )
-        self.batches: list[list[int]] = []
+        self.device = self.model.backbone.device
+        self.model.backbone.in_bfloat16 = uses_bfloat16(self.recipe, self.device)
+        self.micro_tokens = self.micro_tokens or self.recipe.micro_tokens
+        self.model.backbone.prepare(self.train.rendered)
+        self.team.join(self.model, self.model.backbone.blocks())
+        self.optimiser = make_optimiser(self.learner, self.recipe)
+        self.trained = [one for one in self.learner.parameters() if one.requires_grad]
+        groups = make_groups(self.train, self.model.backbone, self.recipe)
+        self.batches: list[Batch] = []
         self.measure_after: set[int] = set()  # steps done when validation is measured
-        for batches in epochs:
+        for epoch in range(self.recipe.epochs):
+            batches = epoch_batches(groups, self.recipe, seed=self.seed, epoch=epoch)
             start, parts = len(self.batches), self.recipe.evaluations_per_epoch
             self.measure_after |= {start + round(len(batches) * part / parts) for part in range(1, parts + 1)}
             self.batches += batches
+
+    @property
+    def model(self) -> RewardModel:
+        return self.learner.model
+
+    @property
+    def train(self) -> Examples:
+        return self.learner.examples
 
     def run(self) -> None:
         """Train to the end, or to the best measurement where there is validation. Raises Stopped, RewardError."""
@@ -89,38 +85,39 @@ class Fit:
         torch.manual_seed(self.seed)
         self._resume()
         started, saved, logged = time.monotonic(), time.monotonic(), (time.monotonic(), 0)
-        before, pairs_done = self.elapsed, 0
+        before, done = self.elapsed, 0
         while self.step < len(self.batches) and not self._is_enough():
             batch = self.batches[self.step]
             rate = set_learning_rate(self.optimiser, self.step, len(self.batches), self.recipe.warmup)
             self.losses.append(self._train_step(batch))
             self.step += 1
-            pairs_done += len(batch)
+            done += _size(batch)
             now = time.monotonic()
             self.elapsed = before + now - started
             measured = self._measure() if self.step in self.measure_after and len(self.validation) else None
             if measured or self.step == len(self.batches) or now - logged[0] >= _LOG_SECONDS:
-                speed = (pairs_done - logged[1]) / max(1e-9, now - logged[0])
-                logged = (now, pairs_done)
+                speed = (done - logged[1]) / max(1e-9, now - logged[0])
+                logged = (now, done)
                 self._say(rate, speed, measured)
-            if self.limits.stop():
-                self._save()
-                raise Stopped
-            if now - saved >= self.recipe.checkpoint_seconds:
+            stop, save, self.elapsed = self.team.most(
+                self.limits.stop(), now - saved >= self.recipe.checkpoint_seconds, self.elapsed
+            )
+            if stop or save:
                 self._save()
                 saved = time.monotonic()
+            if stop:
+                raise Stopped
         self._save()  # so that a run taken up again in its evaluation does not train anew
         if self.best is not None:
-            self._load_weights(self.best["weights"])
+            self.team.load_weights(self.model, self.best["weights"])
         self.model.eval()
 
     def _encode_ahead(self) -> None:
-        if self.cache is None or not self.model.frozen:
+        if self.cache is None:
             return
-        rendered, said = [*self.train.rendered, *self.validation.rendered], time.monotonic()
-        for done in encode_ahead(
-            self.model, self.renderer, rendered, cache=self.cache, bfloat16=self.bfloat16
-        ):
+        said = time.monotonic()
+        rendered = [*self.train.rendered, *self.learner.criteria.values(), *self.validation.rendered]
+        for done in self.model.backbone.encode_ahead(rendered, self.cache):
             if self.limits.stop():
                 raise Stopped
             if time.monotonic() - said >= _LOG_SECONDS:
@@ -136,80 +133,73 @@ class Fit:
             return True
         return False
 
-    def _train_step(self, batch: list[int]) -> float:
-        """One optimiser step. Out of memory: the batch goes through in twice as many parts, with the same sum."""
-        self.model.train()
-        parts, state = 1, torch.get_rng_state()
+    def _train_step(self, batch: Batch) -> float:
+        """One optimiser step. Out of memory: half as much goes through the model at once, from now on."""
+        self.learner.train()
+        state, mine = torch.get_rng_state(), batch[self.team.rank :: self.team.size]
+        if self.micro_tokens < self.recipe.micro_tokens:
+            mine = split(mine, self.train, self.model.backbone, self.micro_tokens)
         while True:
             self.optimiser.zero_grad(set_to_none=True)
             try:
-                loss = sum(self._backward(batch[part::parts], len(batch)) for part in range(parts))
+                loss = self._backward(in_parts(mine, self.micro_tokens), batch)
                 break
             except torch.OutOfMemoryError:
-                if parts >= len(batch):
-                    raise RewardError(
-                        "one pair alone does not fit into memory; lower max_tokens or chunk_tokens."
-                    ) from None
-                parts *= 2
+                mine = self._less(mine)
                 torch.set_rng_state(state)
-                self.report(message=f"out of memory: the batch goes on in {parts} parts")
-        nn.utils.clip_grad_norm_(trainable(self.model, self.objective), self.recipe.clip_norm)
+        self.team.share_gradients([one for one in self.learner.parts.parameters() if one.requires_grad])
+        self.team.clip(self.trained, self.recipe.clip_norm)
         self.optimiser.step()
-        return float(loss)
+        return loss
 
-    def _backward(self, batch: list[int], whole: int) -> float:
-        """Adds the gradients of these pairs; their part of the mean over the whole batch's pairs and the heads."""
-        pairs = [self.train.pairs[place] for place in batch]
-        places = sorted({place for pair in pairs for place in (pair.a, pair.b)})
-        row = {place: index for index, place in enumerate(places)}
-        raw = raw_rewards(
-            self.model,
-            self.renderer,
-            [self.train.rendered[place] for place in places],
-            aggregation=self.recipe.aggregation,
-            cache=self.cache if self.model.frozen else None,
-            bfloat16=self.bfloat16,
-        )
-        tensors = pair_tensors(pairs, self.recipe, self.annotators, self.device)
-        a, b = raw[[row[pair.a] for pair in pairs]], raw[[row[pair.b] for pair in pairs]]
-        weights = self.weights[batch] * torch.tensor([[pair.record.weight] for pair in pairs])
-        losses = self.objective(a, b, tensors) * weights.to(raw)
-        loss = losses.sum() / (whole * losses.shape[1])
-        if not bool(loss.isfinite()):
-            bad = [
-                pair.name for pair, one in zip(pairs, losses, strict=True) if not bool(one.isfinite().all())
-            ]
+    def _backward(self, parts: list[Batch], batch: Batch) -> float:
+        """Adds up the gradients of a batch's parts; its loss. All ranks go through the model equally often."""
+        whole = _size(batch)
+        (count,) = self.team.most(len(parts))
+        total = 0.0
+        for place in range(int(count)):
+            part = parts[place] if place < len(parts) else None
+            try:
+                loss = self.learner(examples_of(part or batch[:1]), whole, self.cache)
+            except RewardError as error:
+                raise RewardError(f"at step {self.step + 1}: {error.message}") from None
+            # FSDP takes the mean over ranks; what a rank has no part of counts for nothing.
+            (loss * (self.team.size if part is not None else 0.0)).backward()
+            total += float(loss.detach()) if part is not None else 0.0
+        return self.team.total(total)
+
+    def _less(self, mine: Batch) -> Batch:
+        if self.team.size > 1 or (all(len(group.examples) == 1 for group in mine) and self.micro_tokens == 1):
             raise RewardError(
-                f"the loss became {loss.item()} at step {self.step + 1}; lower the learning rate, or look at "
-                f"these pairs: {'; '.join((bad or [pair.name for pair in pairs])[:20])}."
-            )
-        loss.backward()
-        return float(loss.detach())
+                "one comparison alone does not fit into memory; lower max_tokens, or turn gradient_checkpointing on."
+                if self.team.size == 1
+                else "memory ran out on one of several processes; lower micro_tokens."
+            ) from None
+        largest = max(sum(group.cost for group in part) for part in in_parts(mine, self.micro_tokens))
+        self.micro_tokens = max(1, min(self.micro_tokens, largest) // 2)
+        self.report(
+            message=f"out of memory: from here on {self.micro_tokens} tokens go through the model at once"
+        )
+        return split(mine, self.train, self.model.backbone, self.micro_tokens)
 
     def _measure(self) -> dict[str, float]:
-        """Validation: accuracy and log loss over its strict pairs; keeps the weights if they are the best so far."""
-        strict = [pair for pair in self.validation.pairs if pair.record.choice in ("a", "b")]
-        raw = measured_rewards(
-            self.model,
-            self.renderer,
-            self.validation.rendered,
-            aggregation=self.recipe.aggregation,
-            cache=self.cache if self.model.frozen else None,
-            bfloat16=self.bfloat16,
+        """Validation; keeps the weights if they are the best so far."""
+        measured: dict[str, float] = self.team.same(
+            self.learner.measure(self.validation, self._validation_parts(), self.cache)
         )
-        if not strict:
+        if not measured:
             return {}
-        won = raw[[pair.a if pair.record.choice == "a" else pair.b for pair in strict]]
-        lost = raw[[pair.b if pair.record.choice == "a" else pair.a for pair in strict]]
-        difference = won - lost
-        log_loss = float(-functional.logsigmoid(difference).mean())
-        accuracy = float(((difference > 0).float() + 0.5 * (difference == 0).float()).mean())
-        if self.best is None or log_loss < self.best["log_loss"]:
-            self.best = {"log_loss": log_loss, "step": self.step, "weights": self._weights()}
+        if self.best is None or measured["loss"] < self.best["loss"]:
+            weights = self.team.weights(self.model)
+            self.best = {"loss": measured["loss"], "step": self.step, "weights": weights}
             self.bad = 0
         else:
             self.bad += 1
-        return {"accuracy": accuracy, "log_loss": log_loss}
+        return measured
+
+    def _validation_parts(self) -> list[list[int]]:
+        groups = make_groups(self.validation, self.model.backbone, self.recipe)
+        return [examples_of(part) for part in in_parts(groups, self.micro_tokens)]
 
     def _say(self, rate: float, speed: float, measured: dict[str, float] | None) -> None:
         event: dict[str, Any] = {
@@ -221,24 +211,12 @@ class Fit:
         }
         self.report(**event | ({"validation": measured} if measured else {}))
 
-    def _weights(self) -> dict[str, dict[str, torch.Tensor]]:
-        parts = {"mixer": self.model.mixer} | ({} if self.model.frozen else {"encoder": self.model.encoder})
-        return {
-            name: {key: tensor.detach().cpu().clone() for key, tensor in part.state_dict().items()}
-            for name, part in parts.items()
-        }
-
-    def _load_weights(self, weights: dict[str, dict[str, torch.Tensor]]) -> None:
-        for name, tensors in weights.items():
-            getattr(self.model, name).load_state_dict(tensors)
-
     def _save(self) -> None:
         if self.limits.checkpoints is None:
             return
         state = {
-            "weights": self._weights(),
-            "objective": self.objective.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "weights": self.team.weights(self.learner),
+            "optimiser": self.team.optimiser_state(self.learner, self.optimiser),
             "random": torch.get_rng_state(),
             "cuda_random": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             "losses": self.losses,
@@ -246,9 +224,11 @@ class Fit:
             "bad": self.bad,
             "best": self.best,
             "elapsed": self.elapsed,
-            "pairs": len(self.train),
+            "micro_tokens": self.micro_tokens,
+            "examples": len(self.train),
         }
-        save_checkpoint(self.limits.checkpoints, self.step, state)
+        if self.team.is_first:
+            save_checkpoint(self.limits.checkpoints, self.step, state)
 
     def _resume(self) -> None:
         if self.limits.checkpoints is None:
@@ -258,14 +238,17 @@ class Fit:
             self.report(message=f"the checkpoint {name} cannot be read; going on from the one before it")
         if state is None:
             return
-        if state["pairs"] != len(self.train):
+        if state.get("examples") != len(self.train):
             raise RewardError("the checkpoint is of other training data; remove checkpoints/ to start anew.")
-        self._load_weights(state["weights"])
-        self.objective.load_state_dict(state["objective"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.team.load_weights(self.learner, state["weights"])
+        self.team.load_optimiser(self.learner, self.optimiser, state["optimiser"])
         torch.set_rng_state(state["random"])
         if state["cuda_random"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_random"], self.device)
-        for name in ("losses", "step", "bad", "best", "elapsed"):
+        for name in ("losses", "step", "bad", "best", "elapsed", "micro_tokens"):
             setattr(self, name, state[name])
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
+
+
+def _size(batch: Batch) -> int:
+    return len(examples_of(batch))

@@ -1,27 +1,29 @@
 """AdamW with warm-up and cosine, and the precision a machine trains in."""
 
 import math
-from collections.abc import Iterator
 
 import torch
 from torch import nn
 
-from workers.models import StepEncoder
 from workers.schema.recipe import Recipe
+from workers.train.learner import Learner
 
 
-def make_optimiser(model: StepEncoder, objective: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+def make_optimiser(learner: Learner, recipe: Recipe) -> torch.optim.AdamW:
     """No weight decay on vectors and scalars (biases, norms, thresholds)."""
-    groups = []
-    parts = [(model.mixer, recipe.learning_rate), (objective, recipe.learning_rate)]
-    if recipe.unfrozen:
-        parts.append((model.encoder, recipe.encoder_learning_rate))
-    for module, rate in parts:
-        matrices = [p for p in module.parameters() if p.requires_grad and p.ndim >= 2]
-        vectors = [p for p in module.parameters() if p.requires_grad and p.ndim < 2]
-        groups.append({"params": matrices, "peak": rate, "weight_decay": recipe.weight_decay})
-        groups.append({"params": vectors, "peak": rate, "weight_decay": 0.0})
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=0.0)
+    rates: dict[tuple[float, float], list[nn.Parameter]] = {}
+    backbone = learner.model.backbone
+    for name, parameter in learner.named_parameters():
+        if parameter.requires_grad:
+            inside = name.removeprefix("model.backbone.")
+            is_encoder = inside != name and backbone.kind == "step-encoder" and backbone.is_pretrained(inside)
+            rate = recipe.encoder_learning_rate if is_encoder else recipe.learning_rate
+            decay = recipe.weight_decay if parameter.ndim >= 2 else 0.0
+            rates.setdefault((rate, decay), []).append(parameter)
+    groups = [
+        {"params": found, "peak": rate, "weight_decay": decay} for (rate, decay), found in rates.items()
+    ]
+    return torch.optim.AdamW(groups, lr=0.0, fused=True)
 
 
 def set_learning_rate(optimiser: torch.optim.Optimizer, step: int, total: int, warmup: float) -> float:
@@ -36,13 +38,8 @@ def set_learning_rate(optimiser: torch.optim.Optimizer, step: int, total: int, w
     return float(optimiser.param_groups[0]["lr"])
 
 
-def trainable(model: nn.Module, objective: nn.Module) -> Iterator[nn.Parameter]:
-    for module in (model, objective):
-        yield from (p for p in module.parameters() if p.requires_grad)
-
-
 def uses_bfloat16(recipe: Recipe, device: torch.device) -> bool:
-    """For `auto`: where the machine has instructions for it. Only the encoder computes in it, never the mixer."""
+    """For `auto`: where the machine has instructions for it. The heads and the mixer always compute in float32."""
     if recipe.precision != "auto":
         return recipe.precision == "bfloat16"
     if device.type == "cuda":

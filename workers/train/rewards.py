@@ -1,68 +1,45 @@
-"""Raw rewards of rendered trajectories, as training and validation compute them."""
+"""Raw rewards of rendered trajectories, as a training computes them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from workers.models.cache import ChunkCache
-from workers.models.step_encoder import StepEncoder, aggregate, by_tokens, collate, read_values
-from workers.text import ChunkRenderer, Rendered
+from workers.errors import RewardError
+from workers.models import RewardModel
 
-_AHEAD = 512  # chunks encoded between two looks at whether to stop
-
-
-def raw_rewards(
-    model: StepEncoder,
-    renderer: ChunkRenderer,
-    batch: Sequence[Rendered],
-    *,
-    aggregation: str,
-    cache: ChunkCache | None,
-    bfloat16: bool,
-) -> Tensor:
-    """[trajectories, heads]. Gradients reach the encoder only without a cache."""
-    packed = collate(batch, renderer)
-    embeddings, _ = model.embed(packed.chunks, cache=cache, bfloat16=bfloat16)
-    values = model.values(packed, embeddings)
-    rows = [aggregate(*read_values(row, one), aggregation) for one, row in zip(batch, values, strict=True)]
-    return torch.stack(rows)
-
-
-def encode_ahead(
-    model: StepEncoder,
-    renderer: ChunkRenderer,
-    rendered: Sequence[Rendered],
-    *,
-    cache: ChunkCache,
-    bfloat16: bool,
-) -> Iterator[int]:
-    """Fill `cache` with every chunk of `rendered`, always in the same groups; how many are done, now and then.
-
-    Encoded when a batch first asks for it, a chunk would have other company in a run that is resumed than in one that
-    was not stopped, and its embedding another rounding: their weights would drift apart.
-    """
-    framed = {renderer.framed(chunk) for one in rendered for chunk in one.chunks}
-    chunks = sorted(framed, key=lambda ids: (len(ids), ids))
-    for start in range(0, len(chunks), _AHEAD):
-        model.embed(chunks[start : start + _AHEAD], cache=cache, bfloat16=bfloat16)
-        yield min(start + _AHEAD, len(chunks))
+_TOKENS = 16_384  # in a batch
 
 
 @torch.no_grad()
-def measured_rewards(
-    model: StepEncoder,
-    renderer: ChunkRenderer,
-    rendered: Sequence[Rendered],
-    *,
-    aggregation: str,
-    cache: ChunkCache | None,
-    bfloat16: bool,
-) -> Tensor:
-    """[trajectories], the mean over heads, without dropout, in batches."""
+def measured_rewards(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> Tensor:
+    """[trajectories], the mean over heads, without dropout."""
     model.eval()
-    out: list[Tensor] = []
-    for batch in by_tokens(rendered):
-        heads = raw_rewards(model, renderer, batch, aggregation=aggregation, cache=cache, bfloat16=bfloat16)
-        out.append(heads.mean(-1).cpu())
-    return torch.cat(out) if out else torch.empty(0)
+    found: list[Tensor] = []
+    batch: list[Any] = []
+    used = 0
+    for one in [*rendered, None]:
+        if batch and (one is None or used + one.tokens > _TOKENS):
+            found.append(model(batch, cache=cache).rewards.mean(-1).cpu())
+            batch, used = [], 0
+        if one is not None:
+            batch.append(one)
+            used += one.tokens
+    return torch.cat(found) if found else torch.empty(0)
+
+
+def reward_statistics(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> dict[str, float]:
+    """Median and standard deviation of the raw reward over the distinct training trajectories.
+
+    In the precision of training: rounding moves single rewards, hardly their median and spread. Raises RewardError
+    where all are the same.
+    """
+    raw = measured_rewards(model, rendered, cache=cache).double()
+    std = float(raw.std(correction=0))
+    if not std > 1e-6:
+        raise RewardError(
+            "the trained model gives every training trajectory the same reward; train longer, or with a higher "
+            "learning rate."
+        )
+    return {"median": float(raw.quantile(0.5)), "std": std}

@@ -1,7 +1,8 @@
 """A run from its directory to its manifest."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -9,114 +10,177 @@ from typing import Any
 import torch
 
 from workers.errors import RewardError
-from workers.evaluate import accuracy_report, evaluate
-from workers.models import ChunkCache, build, load, save, write_manifest
-from workers.schema import PreferenceRecord
+from workers.evaluate import evaluate
+from workers.evaluate.findings import with_leaks
+from workers.evaluate.report import report_of
+from workers.models import Lineage, RewardModel, load, renderer_of, save, write_manifest
+from workers.objectives import Examples, collect
+from workers.objectives.bradley_terry import BradleyTerry
+from workers.schema import FeedbackRecord
+from workers.schema.leaks import find_leaks
 from workers.schema.recipe import Recipe
-from workers.text.pairs import collect_pairs
+from workers.schema.records import trajectories_of
 from workers.train.directory import Config, read_config, read_split, write_json, write_run_manifest
 from workers.train.events import EventLog, Report
 from workers.train.folds import Folds
+from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
-from workers.train.pairs import require_usable
-from workers.train.rewards import measured_rewards
+from workers.train.rewards import reward_statistics
+from workers.train.team import Team, team_of
 
 _CACHE_BYTES = 2 * 1024**3
+Splits = dict[str, list[FeedbackRecord]]
 
 
 def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
     """Everything between config.json and manifest.json; the report. Raises RewardError, Stopped.
 
-    A directory that is complete is left alone. Everything else goes on where an earlier attempt left it.
+    A directory that is complete is left alone. Everything else goes on where an earlier attempt left it. Of several
+    processes all train, and the first does the rest; the others return an empty report.
     """
     started = time.monotonic()
     config, recipe = read_config(folder)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     device = choose_device(config.device)
-    events = EventLog(folder / "events.jsonl")
+    team = team_of(device)
+    events = EventLog(folder / "events.jsonl") if team.is_first else None
     try:
-        return _train(folder, config, recipe, device, events, stop, started)
+        report = _Run(folder, config, recipe, device, team, events or _silent, stop).to_the_end()
     finally:
-        events.close()
-
-
-def _train(
-    folder: Path,
-    config: Config,
-    recipe: Recipe,
-    device: torch.device,
-    events: Report,
-    stop: Callable[[], bool],
-    started: float,
-) -> dict[str, Any]:
-    splits = {split: read_split(folder, split) for split in ("train", "validation", "test")}
-    torch.manual_seed(config.seed)
-    model, renderer = build(recipe)
-    model.to(device)
-    train_pairs = collect_pairs(splits["train"], renderer, criterion=recipe.criterion)
-    require_usable(train_pairs)
-    for reason, count in train_pairs.skipped.items():
-        events(message=f"left out of training: {count} comparisons {reason}")
-    cache = None if recipe.unfrozen else ChunkCache(_CACHE_BYTES)
-    seconds = config.budget.seconds if config.budget else None
-    fit = Fit(
-        model,
-        renderer,
-        recipe,
-        train=train_pairs,
-        validation=collect_pairs(splits["validation"], renderer, criterion=recipe.criterion),
-        seed=config.seed,
-        report=events,
-        cache=cache,
-        limits=Limits(stop, seconds, folder / "checkpoints"),
-    )
-    events(
-        message=f"training on {len(train_pairs)} comparisons, {len(fit.batches)} steps on {device} "
-        f"in {'bfloat16' if fit.bfloat16 else 'float32'}"
-    )
-    fit.run()
-    _stop_here(stop)
-    reward = reward_statistics(fit)
-    save(model, folder / "model", recipe=recipe, reward=reward, snapshot=config.snapshot)
-    loaded = load(folder / "model", device=str(device))
-    _stop_here(stop)
-    events(message="evaluating on the test split")
-    report = evaluate(loaded, splits["test"], validation=splits["validation"])
-    if recipe.folds:
-        _stop_here(stop)
-        folds = Folds(
-            recipe,
-            config.seed,
-            device,
-            events,
-            limits=Limits(stop),
-            cache=cache,
-            encoder=None if recipe.unfrozen else model.encoder,
-            folder=folder / "folds",
-        )
-        found = folds.predict([one for one in chain(*splits.values()) if isinstance(one, PreferenceRecord)])
-        pooled = accuracy_report([one for one in found if one.is_strict]) | {"folds": recipe.folds}
-        report["preference"] = (report["preference"] or {}) | {"pooled": pooled}
-    report["train"] = {
-        "pairs": len(train_pairs),
-        "skipped": train_pairs.skipped,
-        "steps": fit.step,
-        "seconds": fit.elapsed,
-        "best_step": fit.best["step"] if fit.best else None,
-        "reward": reward,
-    }
+        team.leave()
+        if events is not None:
+            events.close()
+    if not team.is_first:
+        return {}
     report["seconds"] = time.monotonic() - started
     write_json(folder / "report.json", report)
+    loaded = load(folder / "model")
     write_manifest(folder / "model", loaded.manifest | {"evaluation": summary(report)})
     write_run_manifest(folder)
-    events(message="done", progress={"done": len(fit.batches), "total": len(fit.batches)})
     return report
 
 
-def _stop_here(stop: Callable[[], bool]) -> None:
-    if stop():
-        raise Stopped
+@dataclass(frozen=True)
+class _Run:
+    folder: Path
+    config: Config
+    recipe: Recipe
+    device: torch.device
+    team: Team
+    events: Report
+    stop: Callable[[], bool]
+
+    def to_the_end(self) -> dict[str, Any]:
+        splits: Splits = {split: read_split(self.folder, split) for split in ("train", "validation", "test")}
+        train = self._examples(splits["train"])
+        fit = self._fit(train, self._examples(splits["validation"], beside=train))
+        weights = self.team.weights(fit.model)
+        if not self.team.is_first:
+            return {}
+        model = fit.model if self.team.size == 1 else self._whole(train, weights)
+        reward = reward_statistics(model, train.rendered, cache=fit.cache)
+        self._save(model, train, reward)
+        report = self._evaluate(splits, fit.cache)
+        if self.recipe.folds:
+            report |= {"pooled": self._pooled(list(chain(*splits.values())), model, fit.cache)}
+        report["train"] = {
+            "examples": len(train),
+            "by_objective": {name: len(train.of(name)) for name in fit.learner.weights},
+            "skipped": train.skipped,
+            "steps": fit.step,
+            "seconds": fit.elapsed,
+            "best_step": fit.best["step"] if fit.best else None,
+            "reward": reward,
+            "reliabilities": _reliabilities(fit.learner),
+        }
+        self.events(message="done", progress={"done": len(fit.batches), "total": len(fit.batches)})
+        return report
+
+    def _examples(self, records: Sequence[FeedbackRecord], beside: Examples | None = None) -> Examples:
+        first = [one for record in records[:1] for one in trajectories_of(record)]
+        found = collect(records, renderer_of(self.recipe, first), self.recipe)
+        if beside is None:
+            require_usable(found)
+            for reason, count in found.skipped.items():
+                self.events(message=f"left out of training: {count} records {reason}")
+        return found
+
+    def _fit(self, train: Examples, validation: Examples) -> Fit:
+        torch.manual_seed(self.config.seed)
+        learner = Learner(self.recipe, train, seed=self.config.seed, device=str(self.device))
+        learner.to(self.device)
+        seconds = self.config.budget.seconds if self.config.budget else None
+        fit = Fit(
+            learner,
+            self.recipe,
+            validation,
+            seed=self.config.seed,
+            report=self.events,
+            cache=learner.model.backbone.new_cache(_CACHE_BYTES),
+            limits=Limits(self.stop, seconds, self.folder / "checkpoints"),
+            team=self.team,
+        )
+        self.events(
+            message=f"training on {len(train)} judgements, {len(fit.batches)} steps on {self.device} "
+            f"in {'bfloat16' if fit.model.backbone.in_bfloat16 else 'float32'}"
+        )
+        if not len(validation):
+            self.events(
+                message="there is nothing to validate on: it trains to the end, and keeps the last weights"
+            )
+        fit.run()
+        self._stop_here()
+        return fit
+
+    def _whole(self, train: Examples, weights: dict[str, torch.Tensor]) -> RewardModel:
+        """The sharded model in one piece."""
+        torch.manual_seed(self.config.seed)
+        model = Learner(self.recipe, train, seed=self.config.seed, device=str(self.device)).model
+        model.backbone.prepare(train.rendered)
+        model.load_state_dict(weights, strict=False)
+        return model
+
+    def _save(self, model: RewardModel, train: Examples, reward: dict[str, float]) -> None:
+        save(
+            model,
+            self.folder / "model",
+            recipe=self.recipe,
+            reward=reward,
+            criteria=train.criteria if model.heads.criterion is not None else {},
+            lineage=Lineage(
+                snapshot=self.config.snapshot,
+                code_version=self.config.code_version,
+                parent=self.config.parent,
+            ),
+        )
+
+    def _evaluate(self, splits: Splits, cache: Any) -> dict[str, Any]:
+        self._stop_here()
+        self.events(message="evaluating on the test split")
+        loaded = load(self.folder / "model", device=str(self.device))
+        report = evaluate(loaded, splits["test"], validation=splits["validation"])
+        return with_leaks(report, find_leaks(splits["train"], splits["test"]))
+
+    def _pooled(self, records: list[FeedbackRecord], model: RewardModel, cache: Any) -> dict[str, Any]:
+        """The report of the recipe rather than the model: every record by a model that saw nothing of its task."""
+        self._stop_here()
+        folds = Folds(
+            self.recipe,
+            self.config.seed,
+            self.device,
+            self.events,
+            limits=Limits(self.stop),
+            cache=cache,
+            like=None if self.recipe.unfrozen or self.recipe.backbone != "step-encoder" else model,
+            folder=self.folder / "folds",
+        )
+        found = report_of(folds.judge(records), (), criterion=self.recipe.criterion)
+        return found | {"folds": self.recipe.folds}
+
+    def _stop_here(self) -> None:
+        if self.stop():
+            raise Stopped
 
 
 def choose_device(name: str) -> torch.device:
@@ -137,23 +201,10 @@ def summary(report: dict[str, Any]) -> dict[str, Any] | None:
     return {key: preference[key] for key in ("accuracy", "interval", "n", "verdict")}
 
 
-def reward_statistics(fit: Fit) -> dict[str, float]:
-    """Median and standard deviation of the raw reward over the distinct training trajectories.
+def _reliabilities(learner: Learner) -> dict[str, float] | None:
+    part = dict(learner.parts.items()).get("bradley_terry")
+    return part.reliabilities() if isinstance(part, BradleyTerry) else None
 
-    In the precision of training: rounding moves single rewards, hardly their median and spread.
-    """
-    raw = measured_rewards(
-        fit.model,
-        fit.renderer,
-        fit.train.rendered,
-        aggregation=fit.recipe.aggregation,
-        cache=fit.cache if fit.model.frozen else None,
-        bfloat16=fit.bfloat16,
-    ).double()
-    std = float(raw.std(correction=0))
-    if not std > 1e-6:
-        raise RewardError(
-            "the trained model gives every training trajectory the same reward; train longer, or with a higher "
-            "learning rate."
-        )
-    return {"median": float(raw.quantile(0.5)), "std": std}
+
+def _silent(**event: Any) -> None:
+    """Only the first of several processes reports."""

@@ -3,7 +3,8 @@
 import pytest
 
 from workers.evaluate.bootstrap import mean_interval
-from workers.evaluate.preference import accuracy_report, compare_predictions, preference_report, verdict
+from workers.evaluate.comparison import compare_predictions
+from workers.evaluate.preference import accuracy_report, preference_report, verdict
 
 
 def test_accuracy_counts_equal_rewards_as_half(predicted) -> None:
@@ -70,6 +71,9 @@ def test_two_models_are_compared_on_the_same_comparisons(predicted) -> None:
     theirs = [predicted(1.0, task=0), predicted(-1.0, task=1), predicted(0.0, choice="tie", task=2)]
     compared = compare_predictions(ours, theirs)
     assert (compared["difference"], compared["n"]) == (0.5, 2)
+    assert (compared["flips"]["won"], compared["flips"]["lost"]) == (1, 0)
+    (flip,) = compared["flips"]["examples"]
+    assert (flip["task"], flip["margin"], flip["other_margin"], flip["won"]) == ("t2", 1.0, -1.0, True)
 
 
 class TestInterval:

@@ -10,7 +10,7 @@ import torch
 
 from workers.evaluate import compare, evaluate, predict
 from workers.evaluate.report import length_correlation
-from workers.models import build, load, save
+from workers.models import Lineage, build, load, save
 from workers.schema import write_records
 
 
@@ -20,7 +20,8 @@ def artifact(tmp_path, tiny_recipe):
         recipe = replace(tiny_recipe, **fields)
         torch.manual_seed(seed)
         folder = tmp_path / f"model-{seed}-{len(fields)}"
-        save(build(recipe)[0], folder, recipe=recipe, reward={"median": 0.0, "std": 1.0}, snapshot={})
+        reward = {"median": 0.0, "std": 1.0}
+        save(build(recipe), folder, recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
         return folder
 
     return make
@@ -28,10 +29,14 @@ def artifact(tmp_path, tiny_recipe):
 
 def test_every_key_of_a_report(artifact, preferences) -> None:
     report = evaluate(load(artifact(1)), preferences[:12], validation=preferences[12:])
-    assert set(report) == {"annotators", "preference", "calibration", "length_correlation", "seconds"}
+    assert set(report) == {
+        *("annotators", "preference", "calibration", "outcome", "steps", "scores", "length_correlation"),
+        *("truncated", "mistakes", "findings", "seconds"),
+    }
     assert report["annotators"] is None  # nothing here was judged by three
     assert set(report["preference"]) == {
-        *("accuracy", "interval", "n", "baselines", "verdict", "log_loss", "ties", "both_bad")
+        *("accuracy", "interval", "n", "baselines", "verdict", "log_loss", "ties", "both_bad"),
+        *("subsets", "by_length_difference"),
     }
     assert set(report["calibration"]) == {"ece", "temperature", "curve"}
     assert -1 <= report["length_correlation"] <= 1
@@ -55,7 +60,13 @@ def test_only_comparisons_by_the_models_criterion(artifact, preferences, make_pr
 
 def test_a_model_against_itself(artifact, preferences) -> None:
     model = load(artifact(1))
-    assert compare(model, model, preferences) == {"difference": 0.0, "interval": [0.0, 0.0], "n": 24}
+    assert compare(model, model, preferences) == {
+        "difference": 0.0,
+        "interval": [0.0, 0.0],
+        "n": 24,
+        "flips": {"won": 0, "lost": 0, "examples": []},
+        "distance": pytest.approx(0.0, abs=1e-6),
+    }
 
 
 def test_length_correlation(predicted) -> None:

@@ -9,17 +9,21 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from workers.errors import RewardError
-from workers.models import ChunkCache, LoadedModel, build, load, save
+from workers.models import ChunkCache, Lineage, LoadedModel, build, load, save
 from workers.schema import Features, Text, TokenIds
+
+
+def store(model, folder: Path, recipe, **fields) -> None:
+    values = {"reward": {"median": 0.0, "std": 1.0}, "criteria": {}}
+    lineage = Lineage(snapshot={"name": "p/d@1", "hash": "h"}, code_version="1", parent=None)
+    save(model, folder, recipe=recipe, lineage=lineage, **(values | fields))
 
 
 @pytest.fixture(params=[False, True], ids=["frozen", "unfrozen"])
 def artifact(request, tmp_path, tiny_recipe) -> Path:
     recipe = replace(tiny_recipe, unfrozen=request.param)
     torch.manual_seed(3)
-    model, _ = build(recipe)
-    reward = {"median": 0.25, "std": 2.0}
-    save(model, tmp_path / "model", recipe=recipe, reward=reward, snapshot={"name": "p/d@1", "hash": "h"})
+    store(build(recipe), tmp_path / "model", recipe, reward={"median": 0.25, "std": 2.0})
     return tmp_path / "model"
 
 
@@ -42,10 +46,10 @@ def test_saved_and_loaded_it_scores_as_before(tmp_path, tiny_recipe, make_trajec
     for unfrozen in (False, True):
         recipe = replace(tiny_recipe, unfrozen=unfrozen)
         torch.manual_seed(5)
-        built, renderer = build(recipe)
+        built = build(recipe)
         folder = tmp_path / f"model-{unfrozen}"
-        save(built, folder, recipe=recipe, reward={"median": 0.0, "std": 1.0}, snapshot={})
-        before = LoadedModel(built, renderer, load(folder).manifest, "encoder")
+        store(built, folder, recipe)
+        before = LoadedModel(built, load(folder).manifest)
         assert raw(load(folder), *contents) == pytest.approx(raw(before, *contents), abs=1e-6)
 
 

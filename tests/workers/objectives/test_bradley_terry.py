@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
-from workers.objectives import BradleyTerry, PairTensors
-from workers.objectives.bradley_terry import below_loss, preference_loss, tie_loss
+from workers.objectives import Example
+from workers.objectives.bradley_terry import BradleyTerry, below_loss, preference_loss, tie_loss
 
 
 def number(value):
@@ -50,40 +50,38 @@ def test_both_bad_is_below_the_threshold():
     assert float(below_loss(number(-1), number(0))) == pytest.approx(-math.log(0.731059), abs=1e-6)
 
 
-def objective(**fields):
-    values = {
-        "has_ties": False,
-        "has_both_bad": False,
-        "annotators": 1,
-        "learn": False,
-        "smoothing": 0.0,
-        "centring": 0.0,
-    }
-    return BradleyTerry(**values | fields)
+@pytest.fixture
+def made(recipe, make_preference):
+    """make(*choices, ...): the objective of such comparisons, and their records."""
+
+    def make(*choices, **fields):
+        records = [make_preference(2 * place, choice=choice) for place, choice in enumerate(choices)]
+        examples = [Example("bradley_terry", record, (0, 1)) for record in records]
+        return BradleyTerry(recipe(**fields), examples).double(), records
+
+    return make
 
 
-def pairs(*choices, margin=0.0):
-    count = len(choices)
-    return PairTensors(
-        torch.tensor(choices),
-        torch.full((count,), margin),
-        torch.ones(count),
-        torch.zeros(count, dtype=torch.long),
+def values(*pairs):
+    """Rewards a, b of every pair, as trajectories of one step."""
+    return [(0.0, reward) for pair in pairs for reward in pair]
+
+
+def test_b_chosen_is_a_chosen_the_other_way_round(made, batch):
+    one, records = made("a")
+    other, mirrored = made("b")
+    torch.testing.assert_close(
+        one(batch("bradley_terry", records, values((2.0, 0.5)))),
+        other(batch("bradley_terry", mirrored, values((0.5, 2.0)))),
     )
 
 
-def test_b_chosen_is_a_chosen_the_other_way_round():
-    a, b = torch.tensor([[2.0, 0.5]]), torch.tensor([[0.0, 1.0]])
-    made = objective()
-    torch.testing.assert_close(made(a, b, pairs(0)), made(b, a, pairs(1)))
-
-
-def test_each_choice_has_its_loss():
-    a, b = torch.tensor([[1.0], [0.0], [1.0], [-1.0]]), torch.zeros(4, 1)
-    made = objective(has_ties=True, has_both_bad=True)
+def test_each_choice_has_its_loss(made, batch):
+    one, records = made("a", "b", "tie", "both_bad")
     with torch.no_grad():
-        made.tie.fill_(math.log(math.e - 1))  # softplus of it is 1
-        got = made(a, b, pairs(0, 1, 2, 3)).squeeze(-1)
+        one.tie.fill_(math.log(math.e - 1))  # softplus of it is 1
+        given = values((1.0, 0.0), (0.0, 0.0), (1.0, 0.0), (-1.0, 0.0))
+        got = one(batch("bradley_terry", records, given)).squeeze(-1)
     above_1, above_0 = -math.log(0.731059), math.log(2)
     expected = [
         -math.log(0.5) + above_1,  # s(1 - 1), and a point at 1 above 0
@@ -91,26 +89,84 @@ def test_each_choice_has_its_loss():
         -math.log(0.380797),
         -math.log(0.731059) + math.log(2),
     ]
-    torch.testing.assert_close(got, torch.tensor(expected), atol=1e-5, rtol=0)
+    torch.testing.assert_close(got, torch.tensor(expected, dtype=torch.float64), atol=1e-5, rtol=0)
 
 
-def test_centring_adds_the_square_of_the_sum():
-    a, b = torch.tensor([[2.0]]), torch.tensor([[1.0]])
-    extra = objective(centring=0.1)(a, b, pairs(0)) - objective()(a, b, pairs(0))
-    assert float(extra) == pytest.approx(0.9)
+def test_the_margin_is_that_of_the_strength(made, batch, make_preference):
+    one, _ = made("a", margins=(0.0, 1.0, 2.0))
+    records = [make_preference(0, choice="a", strength=strength) for strength in (1, 2, 3)]
+    got = one(batch("bradley_terry", records, values((3.0, 0.0), (3.0, 0.0), (3.0, 0.0)))).squeeze(-1)
+    assert got.tolist() == pytest.approx([math.log1p(math.exp(-d)) for d in (3, 2, 1)])
 
 
-def test_learnt_reliability_falls_for_who_chooses_against_the_rewards():
-    made = objective(learn=True, annotators=2)
-    tensors = PairTensors(torch.tensor([0, 1]), torch.zeros(2), torch.ones(2), torch.tensor([0, 1]))
-    made(torch.full((2, 1), 3.0), torch.zeros(2, 1), tensors).sum().backward()
-    good, bad = made.annotator.grad
-    assert good < 0 < bad  # descent raises the first and lowers the second
+def test_centring_adds_the_square_of_the_sum(made, batch):
+    plain, records = made("a")
+    centred, _ = made("a", centring=0.1)
+    given = batch("bradley_terry", records, values((2.0, 1.0)))
+    assert float((centred(given) - plain(given)).detach()) == pytest.approx(0.9)
+
+
+def test_learnt_reliability_falls_for_who_chooses_against_the_rewards(recipe, batch, make_preference):
+    records = [make_preference(0, choice=c, annotator=name) for c, name in (("a", "good"), ("b", "odd"))]
+    examples = [Example("bradley_terry", record, (0, 1)) for record in records]
+    one = BradleyTerry(recipe(annotators="learnt"), examples).double()
+    one(batch("bradley_terry", records, values((3.0, 0.0), (3.0, 0.0)))).sum().backward()
+    good, odd = one.annotator.grad
+    assert good < 0 < odd  # descent raises the first and lowers the second
+    assert one.reliabilities() == pytest.approx({"good": 0.880797, "odd": 0.880797})
+
+
+def test_given_reliability_below_one_half_is_a_guess(recipe, batch, make_preference):
+    record = make_preference(0, choice="a", reliability=0.2)
+    one = BradleyTerry(recipe(annotators="given"), [Example("bradley_terry", record, (0, 1))])
+    got = one(batch("bradley_terry", [record], values((5.0, 0.0))))
+    assert float(got.detach()) == pytest.approx(math.log(2))
+
+
+def test_a_comparison_by_a_criterion_is_of_the_criterion_head_in_joint(recipe, batch, make_preference):
+    record = make_preference(0, choice="a", criterion="polite")
+    assert BradleyTerry.refuses(record, recipe()) == "by the criterion 'polite'"
+    assert BradleyTerry.refuses(record, recipe(criterion="polite")) is None
+    assert BradleyTerry.refuses(make_preference(0), recipe(criterion="polite")) == "without a criterion"
+    joint = recipe(objective="joint")
+    assert BradleyTerry.refuses(record, joint) is None
+    one = BradleyTerry(joint, [Example("bradley_terry", record, (0, 1))])
+    given = batch("bradley_terry", [record], values((9.0, 0.0)), criteria={"polite": [[2.0], [0.0]]})
+    assert float(one(given).detach()) == pytest.approx(0.126928, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("choices", "said"), [(("tie", "tie"), "ties"), (("both_bad", "tie"), "both bad and ties")]
+)
+def test_without_a_winner_there_is_nothing_to_learn(make_preference, choices, said):
+    examples = [Example("bradley_terry", make_preference(0, choice=choice), (0, 1)) for choice in choices]
+    assert said in BradleyTerry.lacks(examples)
+    assert BradleyTerry.lacks([*examples, Example("bradley_terry", make_preference(1), (0, 1))]) is None
+
+
+def test_measured_by_its_strict_pairs(made, batch):
+    one, records = made("a", "b", "tie", "a")
+    given = batch("bradley_terry", records, values((2.0, 0.0), (1.0, 0.0), (5.0, 0.0), (1.0, 1.0)), heads=2)
+    measured = one.measure(given)
+    assert measured["accuracy"].tolist() == [1.0, 0.0, 0.5]
+    assert measured["loss"].tolist() == pytest.approx([math.log1p(math.exp(-d)) for d in (2, -1, 0)])
 
 
 @pytest.mark.parametrize("far", [60.0, -60.0])
-def test_far_apart_rewards_stay_finite(far):
-    a, b = torch.tensor([[far]], requires_grad=True), torch.zeros(1, 1)
-    value = objective(learn=True)(a, b, pairs(0)).sum()
+def test_far_apart_rewards_stay_finite(made, batch, far):
+    one, records = made("a", annotators="learnt")
+    given = batch("bradley_terry", records, values((far, 0.0)))
+    value = one(given).sum()
     value.backward()
-    assert value.isfinite() and a.grad.isfinite().all()
+    assert value.isfinite() and given.outputs.values.flat.grad.isfinite().all()
+
+
+def test_gradients_are_those_of_finite_differences():
+    a, b = (torch.randn(5, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    eta = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
+    q = torch.rand(5, 2, dtype=torch.float64).mul(0.4).add(0.55).requires_grad_()
+    margin = torch.rand(5, 1, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda *x: preference_loss(x[0], x[1], margin, x[2], x[3], 0.1), (a, b, q, eta)
+    )
+    assert torch.autograd.gradcheck(tie_loss, (a, b, eta))

@@ -3,12 +3,15 @@
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
 from workers.errors import RewardError
-from workers.models import ChunkCache, build, step_encoder
-from workers.text.pairs import Pairs, collect_pairs
+from workers.models import renderer_of, step_encoder
+from workers.objectives import Examples, collect
+from workers.schema import Task
+from workers.train.learner import Learner
 from workers.train.loop import Fit, Limits, Stopped
 from workers.train.optimiser import set_learning_rate
 
@@ -19,18 +22,23 @@ def fit(tiny_recipe, preferences):
 
     def make(recipe=tiny_recipe, *, records=preferences, validation=None, **fields) -> tuple[Fit, list[dict]]:
         said: list[dict] = []
+        renderer = renderer_of(recipe)
         torch.manual_seed(1)
-        model, renderer = build(recipe)
+        learner = Learner(recipe, collect(records, renderer, recipe), seed=1)
         values = {
-            "train": collect_pairs(records, renderer),
-            "validation": collect_pairs(validation, renderer) if validation else Pairs(),
+            "validation": collect(validation, renderer, recipe) if validation else Examples(),
             "seed": 1,
             "report": lambda **event: said.append(event),
-            "cache": None if recipe.unfrozen else ChunkCache(10**7),
+            "cache": learner.model.backbone.new_cache(10**7),
         } | fields
-        return Fit(model, renderer, recipe, **values), said
+        return Fit(learner, recipe, **values), said
 
     return make
+
+
+def replace_task(record, name):
+    sides = {side: msgspec.structs.replace(getattr(record, side), task=Task(id=name)) for side in ("a", "b")}
+    return msgspec.structs.replace(record, **sides)
 
 
 def weights(fit: Fit) -> dict[str, torch.Tensor]:
@@ -49,9 +57,9 @@ def test_every_parameter_that_is_trained_moves_and_no_other(fit, tiny_recipe, un
     before = weights(one)
     one.run()
     still = {name for name, tensor in weights(one).items() if torch.equal(tensor, before[name])}
-    encoder = {name for name in before if name.startswith("encoder.")}
+    encoder = {name for name in before if name.startswith("backbone.encoder.")}
     # BERT's pooler is not on the way to the embeddings, which are means over tokens.
-    never = {name for name in encoder if name.startswith("encoder.pooler.")}
+    never = {name for name in encoder if name.startswith("backbone.encoder.pooler.")}
     assert still == (never if unfrozen else encoder)
 
 
@@ -60,40 +68,51 @@ def test_ties_and_both_bad_are_learnt_from(fit, tiny_recipe, make_preference) ->
     one, _ = fit(
         tiny_recipe, records=[make_preference(number, choice=choices[number % 4]) for number in range(16)]
     )
-    before = {name: tensor.detach().clone() for name, tensor in one.objective.named_parameters()}
+    before = {name: tensor.detach().clone() for name, tensor in one.learner.parts.named_parameters()}
     one.run()
     assert before
-    assert all(not torch.equal(tensor, before[name]) for name, tensor in one.objective.named_parameters())
+    assert all(not torch.equal(tensor, before[name]) for name, tensor in one.learner.parts.named_parameters())
 
 
-def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_loss(fit, tiny_recipe, monkeypatch) -> None:
-    """Without dropout, which is drawn anew for each part."""
-    recipe = replace(tiny_recipe, dropout=0.0, epochs=1)
-    whole, _ = fit(recipe)
-    whole.run()
-    parted, said = fit(recipe)
-    backward = parted._backward
+def scarce(fit: Fit, most: int):
+    """The model's passes, with memory for so many examples at once."""
+    forward = fit.learner.forward
 
-    def scarce(batch: list[int], size: int) -> float:
-        if len(batch) > 1:
+    def pass_through(chosen, whole, cache=None):
+        if len(chosen) > most:
             raise torch.OutOfMemoryError("no memory")
-        return backward(batch, size)
+        return forward(chosen, whole, cache)
 
-    monkeypatch.setattr(parted, "_backward", scarce)
+    return pass_through
+
+
+@pytest.mark.parametrize("unfrozen", [False, True])
+def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_losses(
+    fit, tiny_recipe, monkeypatch, make_preference, unfrozen
+) -> None:
+    """Without dropout, which is drawn anew for each part. Unfrozen, all is of one task: a group has to be split."""
+    recipe = replace(tiny_recipe, dropout=0.0, epochs=1, unfrozen=unfrozen)
+    records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
+    whole, _ = fit(recipe, records=records)
+    parted, said = fit(recipe, records=records)
+    for one in (whole, parted):
+        for module in one.learner.modules():
+            if isinstance(module, torch.nn.Dropout):  # the encoder's own
+                module.p = 0.0
+    whole.run()
+    monkeypatch.setattr(parted.learner, "forward", scarce(parted, 1))
     parted.run()
     assert parted.losses == pytest.approx(whole.losses, abs=1e-4)
-    assert {"message": "out of memory: the batch goes on in 2 parts"} in said
-    assert {"message": "out of memory: the batch goes on in 4 parts"} in said
+    told = [event["message"] for event in said if "out of memory" in event.get("message", "")]
+    assert told
+    assert parted.micro_tokens < 64
+    assert len(told) <= 2 + len(parted.batches)  # it stays at what it found
 
 
-def test_one_pair_that_does_not_fit_is_an_error(fit, monkeypatch) -> None:
+def test_one_comparison_that_does_not_fit_is_an_error(fit, monkeypatch) -> None:
     one, _ = fit()
-
-    def never(batch: list[int], size: int) -> float:
-        raise torch.OutOfMemoryError("no memory")
-
-    monkeypatch.setattr(one, "_backward", never)
-    with pytest.raises(RewardError, match="lower max_tokens or chunk_tokens"):
+    monkeypatch.setattr(one.learner, "forward", scarce(one, 0))
+    with pytest.raises(RewardError, match="one comparison alone does not fit"):
         one.run()
 
 
@@ -112,12 +131,13 @@ def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences) -> None:
         validation=preferences[12:],
     )
     one.run()
-    measured = [event["validation"]["log_loss"] for event in said if "validation" in event]
+    measured = [event["validation"]["loss"] for event in said if "validation" in event]
     assert one.best is not None
-    assert one.best["log_loss"] == min(measured)
+    assert one.best["loss"] == min(measured)
     assert any("stopped early" in event.get("message", "") for event in said)
-    kept = one.model.mixer.state_dict()
-    assert all(torch.equal(kept[name], tensor) for name, tensor in one.best["weights"]["mixer"].items())
+    kept = one.model.state_dict()
+    assert one.best["weights"]
+    assert all(torch.equal(kept[name], tensor) for name, tensor in one.best["weights"].items())
 
 
 def test_a_budget_of_time(fit, tiny_recipe) -> None:

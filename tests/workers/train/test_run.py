@@ -73,10 +73,12 @@ class TestWhole:
         assert json.loads((folder / "report.json").read_text()) == report
         assert json.loads((folder / "manifest.json").read_text())["files"] == hashes(folder)
         assert report["preference"]["n"] == 6
-        assert report["preference"]["pooled"]["n"] == len(preferences)
-        assert report["preference"]["pooled"]["folds"] == 2
+        assert report["pooled"]["preference"]["n"] == len(preferences)
+        assert report["pooled"]["folds"] == 2
         assert report["train"] | {"seconds": 0, "reward": {}, "best_step": 0} == {
-            "pairs": 12,
+            "examples": 12,
+            "by_objective": {"bradley_terry": 12},
+            "reliabilities": None,
             "skipped": {},
             "steps": 12,
             "seconds": 0,
@@ -102,7 +104,7 @@ class TestWhole:
 
     def test_fewer_than_two_usable_pairs(self, run_directory, preferences, make_preference) -> None:
         splits = {"train": [preferences[0], make_preference(1, weight=0.0)], "test": preferences[18:]}
-        with pytest.raises(RewardError, match=r"1 usable comparisons \(left out: 1 of weight 0\)") as caught:
+        with pytest.raises(RewardError, match=r"1 usable judgements \(left out: 1 of weight 0\)") as caught:
             train(run_directory(splits=splits))
         assert caught.value.pointer == "/snapshot"
 

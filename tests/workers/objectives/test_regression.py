@@ -1,0 +1,72 @@
+import math
+
+import pytest
+import torch
+
+from workers.objectives import Example
+from workers.objectives.regression import OBJECTIVE, place_on_scale, squared_error
+from workers.schema import RatingRecord, ScoreRecord
+
+
+def rating(trajectory, **fields):
+    return RatingRecord(trajectory=trajectory, annotator="ann", **fields)
+
+
+def score(trajectory, value, criterion="polite", scale=(1.0, 5.0)):
+    return ScoreRecord(trajectory=trajectory, annotator="ann", criterion=criterion, value=value, scale=scale)
+
+
+def test_places_on_scales(make_trajectory):
+    one = make_trajectory("good")
+    assert place_on_scale(rating(one, rating=4.0, scale=(1.0, 5.0))) == 0.75
+    assert [place_on_scale(rating(one, accept=said)) for said in (True, False)] == [1.0, 0.0]
+    assert place_on_scale(score(one, -1.0, scale=(-2.0, 2.0))) == 0.25
+
+
+def test_the_square():
+    predicted = torch.tensor([[0.5, 0.75], [1.0, 0.0]])
+    assert squared_error(predicted, torch.tensor([0.25, 1.0])).tolist() == [[0.0625, 0.25], [0.0, 1.0]]
+
+
+def test_gradients_are_those_of_finite_differences():
+    predicted = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(squared_error, (predicted, torch.rand(4, dtype=torch.float64)))
+
+
+def make(recipe, records, **fields):
+    return OBJECTIVE(recipe(**fields), [Example("regression", one, (0,)) for one in records]).double()
+
+
+def test_a_rating_is_the_reward_up_to_scale_and_offset(make_trajectory, recipe, batch):
+    record = rating(make_trajectory("good"), rating=5.0, scale=(1.0, 5.0))
+    one = make(recipe, [record])
+    got = one(batch("regression", [record], [(0.0, 2.0)]))
+    assert float(got.detach()) == pytest.approx((2 * math.log(2) + 0.5 - 1) ** 2)
+
+
+def test_scores_are_of_the_criterion_head_and_without_ratings_of_the_reward_too(
+    make_trajectory, recipe, batch
+):
+    records = [score(make_trajectory("good"), 5.0), rating(make_trajectory("bad"), accept=False)]
+    given = {"criteria": {"polite": [[0.5], [9.0]]}}
+    both = make(recipe, records)(batch("regression", records, [(0.0, 2.0), (0.0, 1.0)], **given))
+    assert both.squeeze(-1).tolist() == pytest.approx([0.25, (math.log(2) + 0.5) ** 2])
+    alone = make(recipe, records[:1])(
+        batch("regression", records[:1], [(0.0, 2.0)], criteria={"polite": [[0.5]]})
+    )
+    assert float(alone.detach()) == pytest.approx(0.25 + (2 * math.log(2) - 0.5) ** 2)
+
+
+def test_the_criterion_of_the_recipe_is_the_reward(make_trajectory, recipe, batch):
+    records = [score(make_trajectory("good"), 5.0), score(make_trajectory("good"), 1.0, "short")]
+    refused = [OBJECTIVE.refuses(one, recipe(criterion="polite")) for one in records]
+    assert refused == [None, "by the criterion 'short'"]
+    one = make(recipe, records[:1], criterion="polite")
+    assert float(one(batch("regression", records[:1], [(0.0, 0.0)])).detach()) == pytest.approx(0.25)
+
+
+def test_what_teaches_nothing(make_trajectory, recipe):
+    flat = score(make_trajectory("good"), 1.0, scale=(1.0, 1.0))
+    assert OBJECTIVE.refuses(flat, recipe()) == "on a scale without a range"
+    same = [Example("regression", rating(make_trajectory("good"), accept=True), (0,)) for _ in range(3)]
+    assert OBJECTIVE.lacks(same) == "all 3 ratings and scores are the same"

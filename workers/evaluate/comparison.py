@@ -1,0 +1,67 @@
+"""Two reward models on the same records: who is right where the other is wrong, and how far apart their rewards are."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from workers.evaluate.bootstrap import mean_interval
+from workers.evaluate.judged import Judged, judge
+from workers.evaluate.mistakes import told
+from workers.evaluate.preference import Prediction, half, predictions
+from workers.models import LoadedModel
+from workers.schema import FeedbackRecord
+from workers.schema.records import trajectories_of
+
+_SHOWN = 20
+
+
+def compare(model: LoadedModel, other: LoadedModel, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
+    """{difference, interval, n, flips: {won, lost, examples}, distance}: `model` minus `other`, paired, by task."""
+    ours, theirs = judge(model, records), judge(other, records)
+    criterion = model.manifest.get("criterion")
+    compared = compare_predictions(predictions(ours, criterion), predictions(theirs, criterion))
+    return compared | {"distance": reward_distance(ours, theirs)}
+
+
+def compare_predictions(ours: Sequence[Prediction], theirs: Sequence[Prediction]) -> dict[str, Any]:
+    """The same comparisons in the same order. flips: where one is right and the other wrong."""
+    pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a.is_strict]
+    if not pairs:
+        return {"difference": None, "interval": None, "n": 0, "flips": {"won": 0, "lost": 0, "examples": []}}
+    difference, interval = mean_interval(
+        [half(a.margin) - half(b.margin) for a, b in pairs], [a.record.a.task.id for a, _ in pairs]
+    )
+    won = [(a, b) for a, b in pairs if a.margin > 0 > b.margin]
+    lost = [(a, b) for a, b in pairs if b.margin > 0 > a.margin]
+    widest = sorted([*won, *lost], key=lambda both: -abs(both[0].margin - both[1].margin))[:_SHOWN]
+    examples = [told(a) | {"other_margin": b.margin, "won": a.margin > 0} for a, b in widest]
+    return {
+        "difference": difference,
+        "interval": interval,
+        "n": len(pairs),
+        "flips": {"won": len(won), "lost": len(lost), "examples": examples},
+    }
+
+
+def reward_distance(ours: Sequence[Judged], theirs: Sequence[Judged]) -> float | None:
+    """sqrt((1 - rho) / 2) in 0..1, rho the Pearson correlation of the rewards after each is centred in its task.
+
+    0: the same up to scale and a constant for each task; 1: opposite. STARC (arXiv 2309.15257), section 4, with the
+    mean over a task's trajectories in the place of the value that shaping could have added; the distance is EPIC's
+    (arXiv 2006.13900), definition 4.1. None where a task never has two trajectories, or rewards do not vary in any.
+    """
+    by_task: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
+    for one, other in zip(ours, theirs, strict=True):
+        for side, a, b in zip(trajectories_of(one.record), one.scores, other.scores, strict=True):
+            by_task[one.task][side.content_hash] = (a.raw, b.raw)
+    groups = [np.array(list(found.values())) for found in by_task.values() if len(found) > 1]
+    if not groups:
+        return None
+    centred = np.concatenate([group - group.mean(0) for group in groups])
+    norms = np.linalg.norm(centred, axis=0)
+    if not norms.all():
+        return None
+    rho = float(centred[:, 0] @ centred[:, 1] / norms.prod())
+    return float(np.sqrt(max(0.0, 1 - rho) / 2))

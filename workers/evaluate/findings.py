@@ -1,0 +1,91 @@
+"""What is wrong with a model, by name: it learnt length, it learnt nothing, it has seen the answers."""
+
+from typing import Any
+
+_LENGTH = 0.8  # a rank correlation above which rewards are little but length
+_LEAKED = 0.02  # share of held-out trajectories that may be near-copies of training ones
+
+
+def findings(report: dict[str, Any]) -> list[dict[str, str]]:
+    """[{name, sentence}], the gravest first. Names: leak, chance, length, worse_than_chance, truncated."""
+    return [one for find in (_leak, _chance, _length, _truncated) for one in find(report)]
+
+
+def with_leaks(report: dict[str, Any], leaks: dict[str, Any] | None) -> dict[str, Any]:
+    """The report of a training, which knows what the model has seen."""
+    whole = report | {"leaks": leaks}
+    return whole | {"findings": findings(whole)}
+
+
+def _leak(report: dict[str, Any]) -> list[dict[str, str]]:
+    leaks = report.get("leaks")
+    if not leaks or not (leaks["tasks"] or leaks["near_copies"] > _LEAKED * leaks["of"]):
+        return []
+    told = []
+    if leaks["tasks"]:
+        told.append(
+            f"{len(leaks['tasks'])} tasks are on both sides of the split (such as {leaks['tasks'][0]})"
+        )
+    if leaks["near_copies"]:
+        told.append(
+            f"{leaks['near_copies']} of {leaks['of']} held-out trajectories are near-copies of training ones"
+        )
+    return [_named("leak", f"The test leaks: {', and '.join(told)}. What is measured here is partly memory.")]
+
+
+def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
+    preference = report.get("preference") or {}
+    if "interval" not in preference:
+        return []
+    low, high = preference["interval"]
+    if high < 0.5:
+        return [
+            _named(
+                "worse_than_chance",
+                "It is wrong more often than right: the labels of training and test contradict each other.",
+            )
+        ]
+    if low <= 0.5:
+        return [
+            _named(
+                "chance",
+                "It cannot be told from guessing: there are too few comparisons, they contradict each other as "
+                "shuffled labels do, or the answer is not in what the model reads.",
+            )
+        ]
+    return []
+
+
+def _length(report: dict[str, Any]) -> list[dict[str, str]]:
+    """Correlated with length, and not shown to be better than the rule that looks at nothing else."""
+    correlation = report.get("length_correlation")
+    if correlation is None or abs(correlation) < _LENGTH:
+        return []
+    rules = (report.get("preference") or {}).get("baselines") or {}
+    rule = rules.get("longer" if correlation > 0 else "shorter")
+    if rule is not None and rule["interval"][0] > 0:
+        return []
+    word = "long" if correlation > 0 else "short"
+    return [
+        _named(
+            "length",
+            f"It rewards little but {word} answers: its rewards follow length (rank correlation {correlation:.2f}), "
+            f"and it is not shown to beat the rule that the {word}er one wins.",
+        )
+    ]
+
+
+def _truncated(report: dict[str, Any]) -> list[dict[str, str]]:
+    truncated = report.get("truncated") or {"n": 0, "of": 0}
+    if truncated["n"] <= 0.1 * truncated["of"]:
+        return []
+    return [
+        _named(
+            "truncated",
+            f"{truncated['n']} of {truncated['of']} trajectories did not fit and lost their middle; raise max_tokens.",
+        )
+    ]
+
+
+def _named(name: str, sentence: str) -> dict[str, str]:
+    return {"name": name, "sentence": sentence}

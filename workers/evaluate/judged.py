@@ -1,0 +1,108 @@
+"""Records with what a model says of their trajectories: what every measure starts from."""
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from workers.models import LoadedModel, RawScore
+from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
+from workers.schema.records import trajectories_of
+from workers.text.segments import segments
+
+BATCH_TOKENS = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """scores: of the record's trajectories, in its order."""
+
+    record: Any
+    scores: tuple[RawScore, ...]
+
+    @property
+    def task(self) -> str:
+        return trajectories_of(self.record)[0].task.id
+
+
+def judge(model: LoadedModel, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
+    """In the order of the records. Every distinct trajectory is scored once."""
+    kept = list(records)
+    rendered: dict[bytes, Any] = {}
+    keys: dict[str, bytes] = {}
+    for trajectory in (one for record in kept for one in trajectories_of(record)):
+        name = trajectory.content_hash
+        if name not in keys:
+            one = model.render(trajectory)
+            rendered.setdefault(one.key, one)
+            keys[name] = one.key
+    names = list(model.criteria) if model.model.heads.criterion is not None else []
+    scores: dict[bytes, RawScore] = {}
+    for batch in _by_tokens(list(rendered.values())):
+        found = model.score(batch, cache=cache, criteria=names)
+        scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
+    return [
+        Judged(record, tuple(scores[keys[one.content_hash]] for one in trajectories_of(record)))
+        for record in kept
+    ]
+
+
+def as_pairs(judged: Iterable[Judged]) -> list[Judged]:
+    """Comparisons, and every pair that a ranking has in it."""
+    out = []
+    for one in judged:
+        if isinstance(one.record, PreferenceRecord):
+            out.append(one)
+        elif isinstance(one.record, RankingRecord):
+            out += _pairs_of(one)
+    return out
+
+
+def own_length(trajectory: Trajectory) -> int:
+    """Characters of what the agent said, thought and called."""
+    own = (piece for step in trajectory.steps if step.source == "agent" for piece in segments(step))
+    return sum(len(piece.text) for piece in own if piece.source in ("agent", "reasoning"))
+
+
+def _pairs_of(one: Judged) -> list[Judged]:
+    record: RankingRecord = one.record
+    found = []
+    for first, second in combinations(range(len(record.ranks)), 2):
+        difference = record.ranks[first] - record.ranks[second]
+        pair = PreferenceRecord(
+            a=record.trajectories[first],
+            b=record.trajectories[second],
+            choice="tie" if difference == 0 else "a" if difference < 0 else "b",
+            annotator=record.annotator,
+            origin=record.origin,
+            criterion=record.criterion,
+            item=None if record.item is None else f"{record.item}/{first}-{second}",
+            weight=record.weight,
+        )
+        found.append(Judged(pair, (one.scores[first], one.scores[second])))
+    return found
+
+
+def _by_tokens(rendered: Sequence[Any]) -> list[list[Any]]:
+    """Neighbours in length share a batch, so that little of it is padding."""
+    batches: list[list[Any]] = []
+    used = BATCH_TOKENS
+    for one in sorted(rendered, key=lambda each: each.tokens):
+        if used + one.tokens > BATCH_TOKENS:
+            batches.append([])
+            used = 0
+        batches[-1].append(one)
+        used += one.tokens
+    return batches
+
+
+def on_reward_scale(one: Judged, median: float, std: float) -> Judged:
+    """So that the scores of different models can be looked at together."""
+    moved = [
+        dataclasses.replace(
+            score, raw=(score.raw - median) / std, std=None if score.std is None else score.std / std
+        )
+        for score in one.scores
+    ]
+    return Judged(one.record, tuple(moved))

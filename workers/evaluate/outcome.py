@@ -1,0 +1,104 @@
+"""How well rewards tell success from failure, and what picking the best of n would give."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+
+from workers.evaluate.bootstrap import interval, mean_interval, task_draws
+from workers.evaluate.judged import Judged, own_length
+from workers.evaluate.ranks import Numbers, auc
+from workers.schema import OutcomeRecord
+
+_MOST = 16  # of the best-of-n curve
+
+
+def outcome_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
+    """{auc, interval, n, successes, within_task, baselines, best_of_n}; None without successes and failures.
+
+    within_task: the AUC of pairs of one task only, which no difference between tasks can help.
+    """
+    found = [one for one in judged if isinstance(one.record, OutcomeRecord)]
+    positive = np.array([one.record.success for one in found], dtype=bool)
+    if not positive.any() or positive.all():
+        return None
+    tasks = [one.task for one in found]
+    rewards = np.array([one.scores[0].raw for one in found])
+    drawn = task_draws(tasks)
+    ours = auc(rewards, positive, drawn)
+    whole = np.ones((1, len(found)))
+    own = float(auc(rewards, positive, whole)[0])
+    baselines = {}
+    for name, rule in _rules(found).items():
+        theirs, value = auc(rule, positive, drawn), float(auc(rule, positive, whole)[0])
+        baselines[name] = {"auc": value, "difference": own - value, "interval": interval(ours - theirs)}
+    return {
+        "auc": own,
+        "interval": interval(ours),
+        "n": len(found),
+        "successes": int(positive.sum()),
+        "within_task": _within(rewards, positive, tasks),
+        "baselines": baselines,
+        "best_of_n": best_of_n(rewards, positive.astype(float), tasks),
+    }
+
+
+def best_of_n(rewards: Numbers, values: Numbers, tasks: Sequence[str]) -> list[dict[str, float]]:
+    """[{n, chosen, random, best, tasks}]: the mean value of the one with the highest reward among n of a task's runs.
+
+    Over all sets of n, so without sampling noise: with runs sorted by reward, run i (from 0) is the best of
+    C(i, n - 1) sets of C(N, n) (the estimator of Chen et al. 2021, section 2.1, for a ranking). Over tasks with n runs.
+    """
+    by_task: dict[str, list[int]] = defaultdict(list)
+    for place, task in enumerate(tasks):
+        by_task[task].append(place)
+    groups = [np.array(places) for places in by_task.values()]
+    longest = min(_MOST, max(map(len, groups)))
+    curve = []
+    for n in range(1, longest + 1):
+        there = [places for places in groups if len(places) >= n]
+        curve.append(
+            {
+                "n": n,
+                "chosen": float(np.mean([_chosen(rewards[one], values[one], n) for one in there])),
+                "random": float(np.mean([values[one].mean() for one in there])),
+                "best": float(np.mean([_chosen(values[one], values[one], n) for one in there])),
+                "tasks": len(there),
+            }
+        )
+    return curve
+
+
+def _chosen(rewards: Numbers, values: Numbers, n: int) -> float:
+    """Equal rewards share their places: each has the mean of their values."""
+    order = np.argsort(rewards, kind="stable")
+    _, place = np.unique(rewards, return_inverse=True)
+    shared = np.bincount(place, weights=values) / np.bincount(place)
+    total = comb(len(rewards), n)
+    return float(sum(comb(i, n - 1) / total * shared[place[one]] for i, one in enumerate(order)))
+
+
+def _within(rewards: Numbers, positive: Any, tasks: Sequence[str]) -> dict[str, Any] | None:
+    right: list[float] = []
+    names: list[str] = []
+    by_task: dict[str, list[int]] = defaultdict(list)
+    for place, task in enumerate(tasks):
+        by_task[task].append(place)
+    for task, places in by_task.items():
+        good = [rewards[one] for one in places if positive[one]]
+        bad = [rewards[one] for one in places if not positive[one]]
+        pairs = [float(g > b) + 0.5 * float(g == b) for g in good for b in bad]
+        right += pairs
+        names += [task] * len(pairs)
+    if not right:
+        return None
+    mean, found = mean_interval(right, names)
+    return {"accuracy": mean, "interval": found, "n": len(right)}
+
+
+def _rules(found: Sequence[Judged]) -> dict[str, Numbers]:
+    lengths = np.array([own_length(one.record.trajectory) for one in found], dtype=float)
+    steps = np.array([len(one.record.trajectory.agent_steps) for one in found], dtype=float)
+    return {"longer": lengths, "shorter": -lengths, "fewer_steps": -steps}

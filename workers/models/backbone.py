@@ -1,0 +1,62 @@
+"""What every backbone is: something that reads rendered trajectories and has a state after every agent step."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from workers.models.states import States
+from workers.text import Rendered, Renderer
+
+
+class Backbone(nn.Module):
+    """Subclasses: one file each, and a line in `BACKBONES`.
+
+    in_bfloat16: compute in it where that is done (in training; what is scored is float32 unless chosen otherwise).
+    """
+
+    kind: ClassVar[str]
+    width: int
+    renderer: Renderer
+    in_bfloat16: bool = False
+
+    @property
+    def shares(self) -> bool:
+        """Whether a batch costs less where its items have much in common."""
+        return False
+
+    def states(self, batch: Sequence[Any], *, cache: Any = None) -> States:
+        """States of width `width`, whatever is in the batch beside it. cache: kept by the caller, see `new_cache`."""
+        raise NotImplementedError
+
+    def cost(self, batch: Sequence[Any]) -> int:
+        """What the batch makes it compute, in tokens or what stands for them, shared parts once."""
+        raise NotImplementedError
+
+    def new_cache(self, max_bytes: int) -> Any:
+        """What a training can remember of items between batches; None if there is no such thing."""
+        return None
+
+    def encode_ahead(self, batch: Sequence[Any], cache: Any) -> Iterator[int]:
+        """Fill the cache, in an order that does not depend on what is in it; how much is done, now and then."""
+        return iter(())
+
+    def is_pretrained(self, name: str) -> bool:
+        """Whether the parameter (by its name in this module) was there before the training."""
+        return False
+
+    def blocks(self) -> Sequence[nn.Module]:
+        """The layers to shard one by one over several devices."""
+        return ()
+
+    def prepare(self, rendered: Sequence[Rendered]) -> None:
+        """Before a training on these."""
+
+    @property
+    def device(self) -> Any:
+        return next(self.parameters()).device
+
+    def ends(self, batch: Sequence[Any]) -> Tensor:
+        """[items, width]: the states at their ends."""
+        states = self.states(batch)
+        return states.flat[states.last]

@@ -1,0 +1,57 @@
+"""The `features` backbone: a small recurrent network over rows of numbers (observations and actions)."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
+
+from workers.models.backbone import Backbone
+from workers.models.states import States, join
+from workers.text import NumberRenderer, Numbers
+
+
+class FeatureNetwork(Backbone):
+    """Each number is standardised over the training rows, mapped, and read by a GRU (layers 0: each row alone)."""
+
+    kind = "features"
+
+    def __init__(self, renderer: NumberRenderer, *, width: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        if renderer.features is None:
+            raise ValueError("the number of features must be known before the network is made")
+        self.renderer: NumberRenderer = renderer
+        self.width = width
+        self.mean: Tensor
+        self.scale: Tensor
+        self.register_buffer("mean", torch.zeros(renderer.features))
+        self.register_buffer("scale", torch.ones(renderer.features))
+        self.embed = nn.Sequential(
+            nn.Linear(renderer.features, width), nn.GELU(), nn.Dropout(dropout), nn.Linear(width, width)
+        )
+        self.start = nn.Parameter(torch.zeros(width))
+        self.recurrent = nn.GRU(width, width, layers, batch_first=True) if layers else None
+
+    def prepare(self, rendered: Sequence[Any]) -> None:
+        rows = torch.tensor([row for one in rendered for row in one.rows], dtype=torch.float32)
+        self.mean.copy_(rows.mean(0))
+        std = rows.std(0, correction=0)
+        self.scale.copy_(torch.where(std > 1e-6, std, torch.ones_like(std)))
+
+    def states(self, batch: Sequence[Numbers], *, cache: Any = None) -> States:
+        rows = [torch.tensor(one.rows, dtype=self.mean.dtype, device=self.mean.device) for one in batch]
+        x = self.embed((pad_sequence(rows, batch_first=True) - self.mean) / self.scale)
+        x = torch.cat([self.start.expand(len(batch), 1, -1), x], 1)
+        if self.recurrent is not None:
+            x = x + self.recurrent(x)[0]  # padding is on the right: no real row comes after any
+        return join(
+            [(row[0], row[1 : 1 + len(one.rows)]) for row, one in zip(x, batch, strict=True)],
+            [0] * len(batch),
+        )
+
+    def cost(self, batch: Sequence[Numbers]) -> int:
+        return sum(len(one.rows) for one in batch)
+
+    def ends(self, batch: Sequence[Any]) -> Tensor:
+        raise NotImplementedError("numbers have no text, so there is no criterion to read")

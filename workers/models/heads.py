@@ -1,0 +1,83 @@
+"""What is read off a backbone's states: rewards, labels of steps, and scores by a criterion whose text is an input."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+@dataclass(frozen=True, slots=True)
+class HeadsConfig:
+    """width: of a state. ensemble: heads of each kind, trained on bootstrap samples of their own.
+
+    inner: width of the perceptrons; 0 is one linear map without a bias, as sequence classifiers have it.
+    labels: what a step can be called, () without such a head. criteria: whether there is a criterion head.
+    """
+
+    width: int
+    ensemble: int = 5
+    inner: int = 32
+    labels: tuple[str, ...] = ()
+    criteria: bool = False
+    dropout: float = 0.0
+
+
+class Heads(nn.Module):
+    """scalar [.., K]; labels [.., K, len(labels)], logits; criterion [.., K]."""
+
+    def __init__(self, config: HeadsConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.scalar = Ensemble(config, outputs=1)
+        self.label = Ensemble(config, outputs=len(config.labels)) if config.labels else None
+        self.criterion = CriterionHead(config) if config.criteria else None
+
+
+class Ensemble(nn.Module):
+    """K maps from a state to `outputs` numbers, computed at once."""
+
+    def __init__(self, config: HeadsConfig, *, outputs: int) -> None:
+        super().__init__()
+        width, inner, heads = config.width, config.inner, config.ensemble
+        self.inner = inner
+        if not inner:
+            self.weight = nn.Parameter(torch.randn(heads, outputs, width) / math.sqrt(width + 1))
+            return
+        self.norm = nn.LayerNorm(width)
+        self.first = nn.Parameter(torch.randn(heads, width, inner) / math.sqrt(width))
+        self.bias = nn.Parameter(torch.zeros(heads, inner))
+        self.second = nn.Parameter(torch.randn(heads, inner, outputs) / math.sqrt(inner))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[n, width] -> [n, heads, outputs]"""
+        if not self.inner:
+            return torch.einsum("nw,kow->nko", states, self.weight)
+        inner = torch.einsum("nw,kwi->nki", self.norm(states), self.first) + self.bias
+        return torch.einsum("nki,kio->nko", self.dropout(functional.gelu(inner)), self.second)
+
+
+class CriterionHead(nn.Module):
+    """Perceptrons whose inner units are scaled and shifted by the criterion's own state (FiLM, Perez et al. 2018).
+
+    A criterion is the state its text has at its end, so one that was never seen needs no new head.
+    """
+
+    def __init__(self, config: HeadsConfig) -> None:
+        super().__init__()
+        width, inner, heads = config.width, config.inner or 64, config.ensemble
+        self.norm, self.norm_criterion = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.first, self.scale, self.shift = (
+            nn.Parameter(torch.randn(heads, width, inner) / math.sqrt(width)) for _ in range(3)
+        )
+        self.second = nn.Parameter(torch.randn(heads, inner) / math.sqrt(inner))
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, states: Tensor, criteria: Tensor) -> Tensor:
+        """states, criteria: [n, width] -> [n, heads]"""
+        criteria = self.norm_criterion(criteria)
+        scale, shift = (torch.einsum("nw,kwi->nki", criteria, weight) for weight in (self.scale, self.shift))
+        inner = torch.einsum("nw,kwi->nki", self.norm(states), self.first) * (1 + scale) + shift
+        return torch.einsum("nki,ki->nk", self.dropout(functional.gelu(inner)), self.second)

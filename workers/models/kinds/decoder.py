@@ -1,0 +1,100 @@
+"""A decoder's files: those of a sequence classifier of transformers, which scores a plain scalar model the same."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoConfig, PreTrainedConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
+
+from workers.models.decoder import (
+    Decoder,
+    conversation_renderer,
+    decoder_folder,
+    empty_base,
+    load_base,
+)
+from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
+from workers.models.heads import Heads, HeadsConfig
+from workers.schema.recipe import Recipe
+from workers.text import ConversationRenderer
+
+KIND = "decoder"
+_SCORE, _SCALAR = "score.weight", "scalar.weight"
+_STEP_RULE = "the last token of each agent step, its observations included; V_0 at the last token before them"
+
+
+def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
+    return conversation_renderer(decoder_folder(recipe.decoder), max_tokens=recipe.max_tokens)
+
+
+def build(recipe: Recipe, examples: Any, like: Any, device: str) -> Decoder:
+    reads = renderer(recipe)
+    decoder = Decoder(load_base(decoder_folder(recipe.decoder), device=device), reads)
+    decoder.to(device).require_exact()
+    if recipe.gradient_checkpointing:
+        base = decoder.base  # transformers renames it
+        enable = getattr(base, "activation_checkpointing_enable", base.gradient_checkpointing_enable)
+        enable({"use_reentrant": False})
+    if recipe.lora_rank:
+        decoder.adapt(recipe.lora_rank, recipe.lora_alpha)
+    return decoder
+
+
+def heads(recipe: Recipe, width: int) -> dict[str, Any]:
+    return {"inner": 0}
+
+
+def save(backbone: Decoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
+    base = backbone.merged()
+    prefix = f"{base.base_model_prefix}."
+    weights = {prefix + name: tensor for name, tensor in tensors(base).items()}
+    # [heads, 1, width]: one label of the classifier for each head
+    weights[_SCORE] = heads.state_dict()[_SCALAR].detach().cpu().squeeze(1).contiguous()
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    tokenizer = backbone.renderer.tokenizer
+    tokenizer.chat_template = backbone.renderer.template
+    tokenizer.save_pretrained(folder)
+    config = _as_classifier(base.config, heads.config.ensemble, _pad(backbone))
+    config.save_pretrained(folder)
+    return {
+        "backbone": {"kind": KIND, "architecture": base.config.model_type, "lora_rank": recipe.lora_rank},
+        "heads": save_heads(heads, folder, without=(_SCALAR,)),
+        "text": {"max_tokens": recipe.max_tokens},
+        "step_rule": _STEP_RULE,
+    }
+
+
+def load(folder: Path, manifest: dict[str, Any], device: str) -> tuple[Decoder, HeadsConfig, dict[str, Any]]:
+    base = empty_base(AutoConfig.from_pretrained(folder, local_files_only=True), device=device).eval()
+    weights = load_file(folder / WEIGHTS)
+    score = weights.pop(_SCORE).unsqueeze(1)
+    prefix = f"{base.base_model_prefix}."
+    base.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in weights.items()}, strict=True)
+    config, head_weights = load_heads(folder, manifest["heads"])
+    reads = conversation_renderer(folder, max_tokens=manifest["text"]["max_tokens"])
+    return Decoder(base, reads), config, head_weights | {_SCALAR: score}
+
+
+def _as_classifier(config: PreTrainedConfig, labels: int, pad: int | None) -> PreTrainedConfig:
+    new = type(config).from_dict(config.to_dict())
+    new.num_labels = labels
+    new.pad_token_id = pad
+    new.dtype = torch.float32
+    name = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES.get(config.model_type)
+    if name is not None:
+        new.architectures = [name]
+    return new
+
+
+def _pad(backbone: Decoder) -> int | None:
+    """Classifiers look for the last token that is no padding: it must be one that nothing scored ends with."""
+    tokenizer = backbone.renderer.tokenizer
+    taken = {tokenizer.eos_token_id, tokenizer.bos_token_id}
+    pad = tokenizer.pad_token_id
+    if pad is not None and pad not in taken:
+        return int(pad)
+    shown = backbone.renderer.closing_ids()
+    spare = [id_ for id_ in tokenizer.all_special_ids if id_ not in taken | shown]
+    return int(spare[0]) if spare else None

@@ -1,0 +1,120 @@
+"""A step-encoder's files. The encoder's weights are among them only where they were trained, or are not those that
+every installation has."""
+
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+
+from workers.errors import RewardError
+from workers.models.encoder import (
+    EMBEDDED,
+    chunk_renderer,
+    empty_encoder,
+    encoder_folder,
+    load_encoder,
+    weights_hash,
+)
+from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
+from workers.models.heads import Heads, HeadsConfig
+from workers.models.mixer import Mixer, MixerConfig
+from workers.models.step_encoder import StepEncoder
+from workers.schema.recipe import Recipe
+from workers.text import ChunkRenderer
+
+KIND = "step-encoder"
+_MIXER = "mixer.safetensors"
+_COPIED = ("config.json", "tokenizer.json", "tokenizer_config.json")
+_STEP_RULE = (
+    "the last chunk of each agent step, its observations included; V_0 at the last chunk before the first"
+)
+
+
+def renderer(recipe: Recipe, examples: Any = ()) -> ChunkRenderer:
+    folder = encoder_folder(recipe.encoder)
+    return chunk_renderer(folder, chunk_tokens=recipe.chunk_tokens, max_tokens=recipe.max_tokens)
+
+
+def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str) -> StepEncoder:
+    """like: one whose encoder is shared, where it is not trained."""
+    folder = encoder_folder(recipe.encoder)
+    reads = renderer(recipe)
+    encoder = load_encoder(folder) if like is None or recipe.unfrozen else like.encoder
+    config = MixerConfig(
+        hidden=int(encoder.config.hidden_size),  # type: ignore[union-attr,arg-type]
+        width=recipe.width,
+        layers=recipe.layers,
+        attention_heads=recipe.attention_heads,
+        grounding=recipe.grounding,
+        dropout=recipe.dropout,
+    )
+    return StepEncoder(encoder, Mixer(config), reads, frozen=not recipe.unfrozen, name=weights_hash(folder))
+
+
+def heads(recipe: Recipe, width: int) -> dict[str, Any]:
+    return {"inner": max(8, width // 4), "dropout": recipe.dropout}
+
+
+def save(backbone: StepEncoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[str, Any]:
+    source = encoder_folder(recipe.encoder)
+    for name in _COPIED:
+        if (source / name).is_file():
+            shutil.copyfile(source / name, folder / name)
+    own_weights = recipe.unfrozen or recipe.encoder != EMBEDDED
+    if own_weights:
+        save_file(tensors(backbone.encoder), folder / WEIGHTS)
+    save_file(tensors(backbone.mixer), folder / _MIXER)
+    return {
+        "backbone": {
+            "kind": KIND,
+            "encoder": "own" if own_weights else EMBEDDED,
+            "weights_sha256": weights_hash(folder if own_weights else source),
+            "unfrozen": recipe.unfrozen,
+        },
+        "mixer": asdict(backbone.mixer.config) | {"dropout": 0.0},
+        "heads": save_heads(heads, folder),
+        "text": {"chunk_tokens": recipe.chunk_tokens, "max_tokens": recipe.max_tokens},
+        "step_rule": _STEP_RULE,
+    }
+
+
+def load(
+    folder: Path, manifest: dict[str, Any], device: str
+) -> tuple[StepEncoder, HeadsConfig, dict[str, Any]]:
+    backbone, text = manifest["backbone"], manifest["text"]
+    own = backbone["encoder"] != EMBEDDED
+    source = folder if own else encoder_folder(EMBEDDED)
+    if (found := weights_hash(source)) != backbone["weights_sha256"]:
+        raise RewardError(
+            f"the encoder of {folder.name} has the hash {found[:12]}, but it was trained on "
+            f"{backbone['weights_sha256'][:12]}; install the encoder it was trained on, or train anew."
+        )
+    reads = chunk_renderer(folder, chunk_tokens=text["chunk_tokens"], max_tokens=text["max_tokens"])
+    encoder = empty_encoder(folder) if own else load_encoder(source)
+    if own:
+        encoder.load_state_dict(load_file(folder / WEIGHTS), strict=True)
+    weights, described = load_file(folder / _MIXER), dict(manifest["mixer"])
+    if "heads" in manifest:
+        config, head_weights = load_heads(folder, manifest["heads"])
+    else:
+        config, head_weights = _heads_of_before(weights, described)
+    mixer = Mixer(MixerConfig(**described))
+    mixer.load_state_dict(weights, strict=True)
+    model = StepEncoder(
+        encoder, mixer, reads, frozen=not backbone["unfrozen"], name=backbone["weights_sha256"]
+    )
+    mixer.double()  # it is small: its rounding is then nothing beside the encoder's
+    return model, config, head_weights
+
+
+def _heads_of_before(
+    weights: dict[str, Any], described: dict[str, Any]
+) -> tuple[HeadsConfig, dict[str, Any]]:
+    """Artifacts of version 0.1 kept the scalar heads in the mixer. Takes them out."""
+    names = [name for name in weights if name.startswith("heads.")]
+    found = {f"scalar.{name.removeprefix('heads.')}": weights.pop(name) for name in names}
+    found["scalar.second"] = found["scalar.second"].unsqueeze(-1)
+    width = described["width"]
+    return HeadsConfig(width=width, ensemble=described.pop("ensemble"), inner=max(8, width // 4)), found

@@ -1,0 +1,19 @@
+"""transformers draws progress bars and warnings on standard error while it loads; nobody asked for them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from transformers.utils import logging
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    shown, verbosity = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,91 @@
+"""Backbone, heads, and how steps make a reward."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from workers.models.backbone import Backbone
+from workers.models.heads import Heads, HeadsConfig
+from workers.models.states import Aggregation, States, aggregate
+
+RewardFrom = Literal["scalar", "labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """What a model says of a batch. K is the number of heads.
+
+    values: [rows, K], of which the reward is made. labels: [rows, K, labels] logits, None without the head.
+    rewards: [trajectories, K], raw. attributed: the same, the sums of the step rewards.
+    criteria: by text, [trajectories, K], of those that were asked for.
+    """
+
+    values: States
+    labels: States | None
+    rewards: Tensor
+    attributed: Tensor
+    criteria: Mapping[str, Tensor]
+
+
+class RewardModel(nn.Module):
+    """reward_from: `scalar`, or `labels`: a step's value is then log P(good) - log P(bad)."""
+
+    def __init__(
+        self,
+        backbone: Backbone,
+        config: HeadsConfig,
+        *,
+        aggregation: Aggregation,
+        reward_from: RewardFrom = "scalar",
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.heads = Heads(config)
+        self.aggregation = aggregation
+        self.reward_from = reward_from
+
+    def forward(
+        self, batch: Sequence[Any], *, criteria: Mapping[str, Any] | None = None, cache: Any = None
+    ) -> Outputs:
+        """criteria: texts with what they render to; every trajectory is scored by each of them."""
+        wanted = criteria or {}
+        both = self.backbone.states([*batch, *wanted.values()], cache=cache)
+        count = len(batch)
+        flat = both.flat.to(next(self.heads.parameters()).dtype)
+        rows = count + sum(both.counts[:count])
+        states = States(flat[:rows], both.counts[:count], both.cached[:count])
+        labels = None if self.heads.label is None else states.of(self.heads.label(states.flat))
+        values = states.of(self._values(states, labels))
+        rewards = aggregate(values, self.aggregation)
+        vectors = flat[both.last[count:]]
+        return Outputs(
+            values=values,
+            labels=labels,
+            rewards=rewards,
+            attributed=rewards - values.flat[values.first]
+            if self.aggregation == "value"
+            else aggregate(values, "sum"),
+            criteria={name: self._by(states, vector) for name, vector in zip(wanted, vectors, strict=True)},
+        )
+
+    def _values(self, states: States, labels: States | None) -> Tensor:
+        if self.reward_from == "scalar":
+            values: Tensor = self.heads.scalar(states.flat).squeeze(-1)
+            return values
+        assert labels is not None
+        names = self.heads.config.labels
+        return labels.flat[..., names.index("good")] - labels.flat[..., names.index("bad")]
+
+    def _by(self, states: States, vector: Tensor) -> Tensor:
+        assert self.heads.criterion is not None
+        ends = states.flat[states.last]
+        scores: Tensor = self.heads.criterion(ends, vector.expand_as(ends))
+        return scores
+
+
+def label_probabilities(labels: States) -> Tensor:
+    """[rows, labels]: the mean over heads."""
+    return torch.softmax(labels.flat, -1).mean(1)

@@ -1,0 +1,82 @@
+"""What a backbone makes of a batch, and how values at agent steps become a reward."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Aggregation = Literal["value", "sum", "mean", "min"]
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """flat: [rows, ...], trajectory after trajectory: before the first agent step, then after every one that is kept.
+
+    counts: agent steps kept, by trajectory. cached: tokens that were not computed again, by trajectory.
+    """
+
+    flat: Tensor
+    counts: tuple[int, ...]
+    cached: tuple[int, ...] = ()
+
+    @property
+    def first(self) -> Tensor:
+        """[trajectories] long: the row of each baseline."""
+        return torch.tensor(
+            [0, *accumulate(1 + count for count in self.counts)][:-1], device=self.flat.device
+        )
+
+    @property
+    def last(self) -> Tensor:
+        """[trajectories] long: the row of each trajectory's end."""
+        return torch.tensor(list(accumulate(1 + count for count in self.counts)), device=self.flat.device) - 1
+
+    @property
+    def steps(self) -> Tensor:
+        """[all steps] long: the rows that are no baseline."""
+        is_step = torch.ones(len(self.flat), dtype=torch.bool, device=self.flat.device)
+        is_step[self.first] = False
+        return is_step.nonzero().squeeze(1)
+
+    def of(self, flat: Tensor) -> "States":
+        """The same rows with something else in them."""
+        return States(flat, self.counts, self.cached)
+
+    def split(self) -> list[tuple[Tensor, Tensor]]:
+        """By trajectory: the baseline's row, and those of its steps."""
+        rows = self.flat.split([1 + count for count in self.counts])
+        return [(one[0], one[1:]) for one in rows]
+
+
+def aggregate(values: States, aggregation: Aggregation) -> Tensor:
+    """[trajectories, ...]: the raw reward of every trajectory.
+
+    value: V_T. Otherwise V_t is itself the reward of step t: their sum, mean or min.
+    """
+    if aggregation == "value":
+        return values.flat[values.last]
+    if aggregation == "min":
+        return torch.stack([steps.amin(0) for _, steps in values.split()])
+    counts = torch.tensor(values.counts, device=values.flat.device)
+    owner = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+    steps = values.flat[values.steps]
+    whole = steps.new_zeros(len(counts), *steps.shape[1:]).index_add(0, owner, steps)
+    if aggregation == "sum":
+        return whole
+    return whole / counts.to(whole.dtype).view(-1, *[1] * (whole.ndim - 1))
+
+
+def step_rewards(baseline: Tensor, steps: Tensor, aggregation: Aggregation) -> Tensor:
+    """[steps, ...] of V_0 [...] and V_t [steps, ...]: V_t - V_(t-1) for `value`, else V_t."""
+    if aggregation != "value":
+        return steps
+    return steps - torch.cat([baseline.unsqueeze(0), steps[:-1]])
+
+
+def join(parts: Sequence[tuple[Tensor, Tensor]], cached: Sequence[int] = ()) -> States:
+    """States of what `split` gives."""
+    flat = torch.cat([torch.cat([first.unsqueeze(0), steps]) for first, steps in parts])
+    return States(flat, tuple(len(steps) for _, steps in parts), tuple(cached))

@@ -1,0 +1,53 @@
+"""Success or failure of the whole trajectory, from a verifier: the outcome-supervised reward model."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch.nn import functional
+
+from workers.objectives import Batch, Example, Objective
+from workers.schema import OutcomeRecord
+
+
+def outcome_loss(rewards: Tensor, success: Tensor) -> Tensor:
+    """-[y log s(r) + (1 - y) log s(-r)], elementwise. rewards: [examples, heads], logits; success: [examples], 0 or 1.
+
+    Cobbe et al. (2021), section 4.2, at the last token; WebRL (arXiv 2411.02337), eq. 1.
+    """
+    wanted = success.unsqueeze(-1).expand_as(rewards)
+    return functional.binary_cross_entropy_with_logits(rewards, wanted, reduction="none")
+
+
+def one_class(examples: Sequence[Example]) -> str | None:
+    """In words, where all outcomes are alike."""
+    outcomes = {one.record.success for one in examples if isinstance(one.record, OutcomeRecord)}
+    if len(outcomes) > 1:
+        return None
+    said = "succeeded" if outcomes == {True} else "failed"
+    return f"all {len(examples)} trajectories {said}; import some that did not, and freeze again"
+
+
+class Outcome(Objective):
+    name = "outcome"
+    kinds = (OutcomeRecord,)
+
+    @classmethod
+    def lacks(cls, examples: Sequence[Example]) -> str | None:
+        return one_class(examples)
+
+    def forward(self, batch: Batch) -> Tensor:
+        return outcome_loss(batch.rewards(), _success(batch))
+
+    def measure(self, batch: Batch) -> dict[str, Tensor]:
+        """Of the mean reward over the heads."""
+        mean, success = batch.rewards().mean(-1), _success(batch)
+        right = ((mean > 0) == (success > 0.5)).to(mean)
+        return {"loss": outcome_loss(mean.unsqueeze(-1), success).squeeze(-1), "accuracy": right}
+
+
+def _success(batch: Batch) -> Tensor:
+    known = [float(one.record.success) for one in batch.examples if isinstance(one.record, OutcomeRecord)]
+    return batch.outputs.rewards.new_tensor(known)
+
+
+OBJECTIVE = Outcome

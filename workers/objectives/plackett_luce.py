@@ -1,0 +1,96 @@
+"""Plackett-Luce on rankings of any length, ties as blocks."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from workers.objectives import Batch, Objective
+from workers.schema import RankingRecord
+from workers.schema.recipe import Recipe
+
+MOST_TIED = 10  # 2^10 sets of them are looked at
+
+
+def ranking_loss(rewards: Tensor, ranks: Sequence[int]) -> Tensor:
+    """-log P(ranking). rewards: [items, heads]; ranks: 1 is best. Returns [heads].
+
+    P is the product, over the places from the best, of e^r over the sum of those not yet placed (Plackett 1975; Luce
+    1959). Items of equal rank are a block whose inner order is not known: the probabilities of its orders are added.
+    """
+    loss = rewards.new_zeros(rewards.shape[1])
+    left = list(range(len(ranks)))
+    for rank in sorted(set(ranks)):
+        block = [item for item in left if ranks[item] == rank]
+        rest = [item for item in left if ranks[item] != rank]
+        if rest:  # the last block is certain
+            loss = loss - block_log_probability(rewards[block], rewards[rest])
+        left = rest
+    return loss
+
+
+def block_log_probability(block: Tensor, rest: Tensor) -> Tensor:
+    """log P(all of `block` are placed before any of `rest`), each [items, heads] -> [heads].
+
+    f(placed) = sum over i in placed of f(placed - i) e^(r_i) / (sum of all that is not in placed - i), f(none) = 1.
+    """
+    count = len(block)
+    if count == 1:
+        return block[0] - torch.logsumexp(torch.cat([block, rest]), 0)
+    below = torch.logsumexp(rest, 0)
+    # What is left, by the set of those placed, as bits.
+    left = [
+        torch.logaddexp(below, torch.logsumexp(block[missing], 0)) if missing else below
+        for missing in ([i for i in range(count) if not placed >> i & 1] for placed in range(2**count))
+    ]
+    found: list[Tensor] = [torch.zeros_like(below)]
+    for placed in range(1, 2**count):
+        inside = [i for i in range(count) if placed >> i & 1]
+        found.append(
+            torch.logsumexp(
+                torch.stack([found[placed ^ 1 << i] + block[i] - left[placed ^ 1 << i] for i in inside]), 0
+            )
+        )
+    return found[-1]
+
+
+class PlackettLuce(Objective):
+    name = "plackett_luce"
+    kinds = (RankingRecord,)
+
+    def __init__(self, recipe: Recipe, examples: Sequence[object]) -> None:
+        super().__init__(recipe, ())
+        self.centring = recipe.centring
+
+    @classmethod
+    def refuses(cls, record: RankingRecord, recipe: Recipe) -> str | None:
+        if record.criterion != recipe.criterion:
+            return f"by the criterion {record.criterion!r}" if record.criterion else "without a criterion"
+        if len(set(record.ranks)) < 2:
+            return "that call all equal"
+        tied = max(record.ranks.count(rank) for rank in set(record.ranks) - {max(record.ranks)})
+        return f"with more than {MOST_TIED} tied" if tied > MOST_TIED else None
+
+    def forward(self, batch: Batch) -> Tensor:
+        losses = []
+        for one in batch.examples:
+            assert isinstance(one.record, RankingRecord)
+            rewards = batch.outputs.rewards[[batch.row[place] for place in one.places]]
+            loss = ranking_loss(rewards, one.record.ranks) / (len(one.places) - 1)  # as much as a pair
+            losses.append(loss + self.centring * rewards.mean(0).mul(2).square())
+        return torch.stack(losses)
+
+    def measure(self, batch: Batch) -> dict[str, Tensor]:
+        """accuracy: of the pairs in the ranking that are not tied, the share in the right order."""
+        right = []
+        for one in batch.examples:
+            assert isinstance(one.record, RankingRecord)
+            rewards = batch.outputs.rewards[[batch.row[place] for place in one.places]].mean(-1)
+            ranks = torch.tensor(one.record.ranks, device=rewards.device)
+            better = ranks.unsqueeze(1) < ranks.unsqueeze(0)
+            difference = rewards.unsqueeze(1) - rewards.unsqueeze(0)
+            right.append(((difference > 0).float() + 0.5 * (difference == 0).float())[better].mean())
+        return {"loss": self(batch).mean(-1), "accuracy": torch.stack(right)}
+
+
+OBJECTIVE = PlackettLuce

@@ -1,0 +1,43 @@
+"""Progress attribution: step rewards whose sum is the outcome."""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from workers.objectives import Batch, Example, Objective
+from workers.objectives.outcome import one_class
+from workers.schema import OutcomeRecord
+
+
+def attribution_loss(whole: Tensor, outcome: Tensor) -> Tensor:
+    """(sum_t c_t - R)^2, elementwise. whole: [examples, heads], the sums; outcome: [examples].
+
+    SPA (arXiv 2505.20732), eq. 4: stepwise progress estimated from the outcome alone.
+    """
+    return (whole - outcome.unsqueeze(-1)).square()
+
+
+class Progress(Objective):
+    """c_t: the step rewards at the ends of the agent's turns. R: the outcome's reward, or 1 for success and 0."""
+
+    name = "progress"
+    kinds = (OutcomeRecord,)
+    joint_weight = 0.0  # `outcome` learns from the same records
+
+    @classmethod
+    def lacks(cls, examples: Sequence[Example]) -> str | None:
+        return (
+            one_class(examples) if all(getattr(one.record, "reward", 0) is None for one in examples) else None
+        )
+
+    def forward(self, batch: Batch) -> Tensor:
+        whole = batch.outputs.attributed[batch.rows()]
+        known = [_outcome(one.record) for one in batch.examples if isinstance(one.record, OutcomeRecord)]
+        return attribution_loss(whole, whole.new_tensor(known))
+
+
+def _outcome(record: OutcomeRecord) -> float:
+    return float(record.success) if record.reward is None else record.reward
+
+
+OBJECTIVE = Progress

@@ -1,0 +1,87 @@
+"""What of the training data is in the held-out data too: tasks, and near-copies of trajectories."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.schema.records import FeedbackRecord, Trajectory, trajectories_of
+
+_HASHES = 128
+_BANDS = (
+    16  # of 8 hashes each: pairs with a similarity of 0.8 are found with a chance of 94 %, of 0.5 with 6 %
+)
+_SIMILAR = 0.8
+_WORDS = 5  # in a shingle
+_PRIME = (1 << 61) - 1
+_SHOWN = 20
+Signature = NDArray[np.uint64]
+
+
+def find_leaks(train: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecord]) -> dict[str, Any]:
+    """{tasks: ids on both sides, near_copies: n, of: held-out trajectories, pairs: [{train, held_out, similarity}]}.
+
+    Near-copies: estimated Jaccard similarity of five-word shingles of what the agent said and did at least 0.8
+    (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). Texts of fewer than five words
+    are not counted: short answers are alike by chance.
+    """
+    ours, theirs = _distinct(train), _distinct(held_out)
+    tasks = {one.task.id for one in ours.values()} & {one.task.id for one in theirs.values()}
+    signatures = {key: found for key, one in ours.items() if (found := signature(own_text(one))) is not None}
+    bands: dict[tuple[int, bytes], list[str]] = {}
+    for key, found in signatures.items():
+        for place, band in enumerate(np.split(found, _BANDS)):
+            bands.setdefault((place, band.tobytes()), []).append(key)
+    pairs: list[dict[str, Any]] = []
+    for key, one in theirs.items():
+        mine = signature(own_text(one))
+        if mine is None:
+            continue
+        near = {
+            name
+            for place, band in enumerate(np.split(mine, _BANDS))
+            for name in bands.get((place, band.tobytes()), ())
+        }
+        best = max(((float((signatures[name] == mine).mean()), name) for name in near), default=(0.0, ""))
+        if best[0] >= _SIMILAR:
+            pairs.append({"train": best[1], "held_out": key, "similarity": best[0]})
+    pairs.sort(key=lambda pair: -pair["similarity"])
+    return {"tasks": sorted(tasks), "near_copies": len(pairs), "of": len(theirs), "pairs": pairs[:_SHOWN]}
+
+
+def signature(text: str) -> Signature | None:
+    """[128]: the smallest value of each of as many random hashes over the text's shingles; None for too few words."""
+    words = text.split()
+    if len(words) < _WORDS:
+        return None
+    shingles = {" ".join(words[start : start + _WORDS]) for start in range(len(words) - _WORDS + 1)}
+    values = np.array(
+        [int.from_bytes(hashlib.blake2b(one.encode(), digest_size=4).digest(), "big") for one in shingles],
+        dtype=np.uint64,
+    )
+    found = (values[:, None] * _FACTORS[None] + _TERMS[None]) % np.uint64(_PRIME)
+    smallest: Signature = found.min(0)
+    return smallest
+
+
+def own_text(trajectory: Trajectory) -> str:
+    """What the agent said, thought and called; what it was told may be the same in every run."""
+    said = []
+    for step in trajectory.steps:
+        if step.source == "agent":
+            calls = (f"{call.name} {call.arguments_text}" for call in step.tool_calls)
+            said += [step.reasoning or "", step.text, *calls]
+    return " ".join(said)
+
+
+def _distinct(records: Iterable[FeedbackRecord]) -> dict[str, Trajectory]:
+    return {one.content_hash: one for record in records for one in trajectories_of(record)}
+
+
+_DICE = np.random.default_rng(0)
+_FACTORS = _DICE.integers(
+    1, 1 << 29, size=_HASHES, dtype=np.uint64
+)  # times 2^32: below 2^61, nothing overflows
+_TERMS = _DICE.integers(0, 1 << 29, size=_HASHES, dtype=np.uint64)

@@ -1,0 +1,271 @@
+"""The renderer of the decoders: a trajectory as the token ids of a chat template, and where values are read.
+
+Append-only wherever the template is: each piece (the task, then one for every agent step) is tokenised by itself, so
+what a step renders to never changes when the next one comes. Templates that rewrite earlier turns are rendered whole.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
+from typing import Any
+
+import msgspec
+from jinja2 import TemplateError
+from transformers import PreTrainedTokenizerBase
+
+from workers.errors import RewardError
+from workers.schema import Features, Part, Step, Task, Text, TokenIds, ToolCall, Trajectory
+from workers.text.dialect import Dialect, Message, in_parts
+from workers.text.fitting import fit
+from workers.text.rendered import Content
+from workers.text.segments import GAP_TEXT
+
+# For tokenizers that come without a template.
+PLAIN_TEMPLATE = (
+    "{% for message in messages %}{{ message.role | capitalize }}: {{ message.content }}"
+    "{% if message.role == 'assistant' %}{{ eos_token }}{% endif %}{{ '\\n\\n' }}{% endfor %}"
+)
+# A template that tells the date would render otherwise tomorrow.
+_SAME_DAY = "{%- macro strftime_now(form) -%}26 Jul 2024{%- endmacro -%}"
+_MARK = "\ue123"  # a private character, put into a copy of a message to find where the message ends
+_LEAST = 32  # tokens below which nothing is worth reading
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """ids as the model reads them. start: where the baseline is read, None if nothing precedes the agent."""
+
+    ids: tuple[int, ...]
+    reads: tuple[int | None, ...]
+    start: int | None
+    truncated: bool
+
+    @property
+    def tokens(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def key(self) -> bytes:
+        numbers = array("q", (-1 if self.start is None else self.start, self.truncated, len(self.reads)))
+        numbers.extend(-1 if read is None else read for read in self.reads)
+        numbers.extend(self.ids)
+        return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
+
+
+class ConversationRenderer:
+    """tokenizer: a fast one. Safe to use from any thread."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+        if not tokenizer.is_fast:
+            raise RewardError(
+                "the decoder's tokenizer has no tokenizer.json; save a fast one with the model."
+            )
+        if isinstance(tokenizer.chat_template, dict):
+            raise RewardError(
+                "the decoder has several chat templates; keep the one to use in chat_template.jinja."
+            )
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self.template: str = tokenizer.chat_template or PLAIN_TEMPLATE
+        self._backend = tokenizer.backend_tokenizer
+        self._backend.no_truncation()
+        self._backend.no_padding()
+        self._bos = self._added_bos()
+        self._anchor = self._needed_anchor()
+        special = [str(token) for token in tokenizer.all_special_tokens if len(str(token)) > 1]
+        self.dialect = Dialect.of(self._shown, special)
+        self.rewrites = self._is_rewriting()
+
+    def render(self, content: Content) -> Tokens:
+        """Raises RewardError for content without text or agent step, and for ids outside the vocabulary."""
+        if isinstance(content, Features):
+            raise RewardError(
+                "this model reads text; send messages, text or a trajectory.", pointer="/features"
+            )
+        if isinstance(content, TokenIds):
+            return self._one_step(self._checked(content.ids))
+        if isinstance(content, Text):
+            return self._one_step(self._with_bos(self._encode(content.text)))
+        if not content.agent_steps:
+            raise RewardError("the trajectory has no agent step, so there is nothing to score.")
+        return self._conversation(content)
+
+    def shown(self, rendered: Tokens) -> list[Any]:
+        return [list(rendered.ids), list(rendered.reads), rendered.start, rendered.truncated]
+
+    def settings(self) -> list[Any]:
+        return [self.max_tokens, self.template, self._backend.to_str()]
+
+    def closing_ids(self) -> set[int]:
+        """What agent steps end with."""
+        said = Step(source="user", message=(Part(text="Hello."),))
+        rendered = self.render(
+            Trajectory(steps=(said, msgspec.structs.replace(said, source="agent")), task=Task(id=""))
+        )
+        return {rendered.ids[read] for read in rendered.reads if read is not None}
+
+    def _conversation(self, trajectory: Trajectory) -> Tokens:
+        agent = trajectory.agent_steps
+        steps = trajectory.steps[: agent[-1] + 1]  # nothing is read after the last agent step
+        places: list[int | None] = list(range(len(steps)))
+        ids, ends = self._ids(steps)
+        truncated = len(ids) > self.max_tokens
+        room = self.max_tokens
+        while len(ids) > self.max_tokens:
+            if room < _LEAST:
+                raise RewardError(
+                    f"max_tokens = {self.max_tokens} leaves no room beside what the chat template adds; raise it."
+                )
+            fitted = fit(steps, room, self._count, self._shorten)
+            places = [place for place, _ in fitted]
+            ids, ends = self._ids([step for _, step in fitted])
+            room -= max(8, len(ids) - self.max_tokens)
+        read = dict(zip((place for place in places if place in agent), ends[1:], strict=True))
+        return Tokens(
+            tuple(ids),
+            tuple(read[place] - 1 if place in read else None for place in agent),
+            ends[0] - 1 if ends[0] else None,
+            truncated,
+        )
+
+    def _ids(self, steps: Sequence[Step]) -> tuple[list[int], list[int]]:
+        """Token ids, and where they end: of what precedes the first agent step, then of every agent step."""
+        messages = self.dialect.messages(steps)
+        closed = [place + 1 for place, step in enumerate(steps) if step.source == "agent"]
+        try:
+            text = self._show(list(chain(*messages)))
+            cuts = self._cuts(text, messages, closed)
+        except (TemplateError, TypeError, KeyError, ValueError) as error:
+            raise RewardError(
+                f"the decoder's chat template cannot show this trajectory: {error}; give it another template."
+            ) from error
+        pieces = [self._encode(text[start:end]) for start, end in pairwise([0, *cuts])]
+        pieces[0] = self._with_bos(pieces[0]) if pieces[0] or not self._bos else pieces[0]
+        if not pieces[0]:
+            pieces[1] = self._with_bos(pieces[1])
+        return list(chain(*pieces)), list(accumulate(map(len, pieces)))
+
+    def _cuts(self, text: str, messages: list[list[Message]], closed: list[int]) -> list[int]:
+        """Where in `text` the task ends, then every agent step, the last at its end."""
+        before = list(chain(*messages[: closed[0] - 1]))
+        shown = [self._before(before)] + [self._show(list(chain(*messages[:end]))) for end in closed[:-1]]
+        if all(map(text.startswith, shown)):
+            return [*map(len, shown), len(text)]
+        starts = _shared(shown[0], text)
+        ends = [self._end_in(text, messages, end) for end in closed[:-1]]
+        return list(accumulate([starts, *ends, len(text)], max))
+
+    def _before(self, messages: list[Message]) -> str:
+        try:
+            return self._show(messages) if messages else ""
+        except (TemplateError, TypeError, KeyError, ValueError, IndexError):
+            return ""  # this template shows no task without an answer: there is no baseline
+
+    def _end_in(self, text: str, messages: list[list[Message]], end: int) -> int:
+        """Where step `end - 1` ends in a text whose template rewrites: what follows a change in it stays as it is."""
+        *first, last = messages[end - 1]
+        changed = [*messages[: end - 1], [*first, _marked(last)], *messages[end:]]
+        other = self._show(list(chain(*changed)))
+        return len(text) - _shared(text[::-1], other[::-1])
+
+    def _show(self, messages: list[Message]) -> str:
+        return self._shown(in_parts(messages) if self.dialect.parts else messages)
+
+    def _shown(self, messages: list[Message]) -> str:
+        shown: str = self.tokenizer.apply_chat_template(  # type: ignore[assignment]
+            messages,
+            chat_template=_SAME_DAY + self.template,
+            tokenize=False,
+            add_generation_prompt=False,
+        )
+        return shown
+
+    def _is_rewriting(self) -> bool:
+        said = [("user", "One?"), ("agent", "One."), ("user", "Two?"), ("agent", "Two."), ("agent", "Three.")]
+        steps = [Step(source=source, message=(Part(text=text),)) for source, text in said]  # type: ignore[arg-type]
+        call = ToolCall(name="look", arguments={"at": "it"}, id="c")
+        steps[1] = Step(source="agent", reasoning="Easy.", message=(Part(text="One."),))
+        steps[3] = Step(source="agent", reasoning="Let me see.", tool_calls=(call,))
+        messages = self.dialect.messages(steps)
+        try:
+            text = self._show(list(chain(*messages)))
+            ends = [self._show(list(chain(*messages[:end]))) for end in (2, 4)]
+        except (TemplateError, TypeError, KeyError, ValueError) as error:
+            raise RewardError(f"the decoder's chat template shows no conversation: {error}.") from error
+        return not all(map(text.startswith, ends))
+
+    def _one_step(self, ids: list[int]) -> Tokens:
+        """Text and ids: one agent step. Too long: its middle goes, so that the beginning and the end are read."""
+        truncated = len(ids) > self.max_tokens
+        if truncated:
+            gap = self._encode(GAP_TEXT)
+            half = (self.max_tokens - len(gap)) // 2
+            ids = [*ids[:half], *gap, *ids[len(ids) - (self.max_tokens - len(gap) - half) :]]
+        if not ids:
+            raise RewardError("there is no text to score, and this model's tokenizer adds nothing to it.")
+        return Tokens(tuple(ids), (len(ids) - 1,), None, truncated)
+
+    def _checked(self, ids: tuple[int, ...]) -> list[int]:
+        size = self._backend.get_vocab_size()
+        bad = next((place for place, id_ in enumerate(ids) if not 0 <= id_ < size), None)
+        if bad is not None:
+            raise RewardError(
+                f"token id {ids[bad]} is outside this model's vocabulary of {size}.",
+                pointer=f"/input_ids/{bad}",
+            )
+        return list(ids)
+
+    def _encode(self, text: str) -> list[int]:
+        """As it would be after a special token: some tokenizers treat the beginning of a text otherwise."""
+        if not text:
+            return []
+        ids: list[int] = self._backend.encode(self._anchor + text, add_special_tokens=False).ids
+        return ids[1:] if self._anchor else ids
+
+    def _with_bos(self, ids: list[int]) -> list[int]:
+        return [*self._bos, *ids] if self._bos and ids[:1] != self._bos else ids
+
+    def _added_bos(self) -> list[int]:
+        """What the tokenizer puts before a text by itself; a template that has it too does not double it."""
+        bos = self.tokenizer.bos_token_id
+        begins: list[int] = self._backend.encode("a", add_special_tokens=True).ids[:1]
+        return begins if bos is not None and begins == [bos] else []
+
+    def _needed_anchor(self) -> str:
+        anchor = str(self.tokenizer.eos_token or self.tokenizer.bos_token or "")
+        plain, after = (
+            self._backend.encode(text, add_special_tokens=False).ids for text in ("a", anchor + "a")
+        )
+        return "" if not anchor or after[1:] == plain or len(after) < 2 else anchor
+
+    def _count(self, text: str) -> int:
+        return len(self._encode(text))
+
+    def _shorten(self, text: str, tokens: int) -> str:
+        """The first and last of its tokens, about `tokens` of them, the gap marked."""
+        offsets = self._backend.encode(text, add_special_tokens=False).offsets
+        half = max(0, tokens - self._count(GAP_TEXT)) // 2
+        if half == 0:
+            return GAP_TEXT
+        return f"{text[: offsets[half - 1][1]]} {GAP_TEXT} {text[offsets[-half][0] :]}"
+
+
+def _marked(message: Message) -> Message:
+    """The message with something more at its end."""
+    if not message.get("tool_calls"):
+        return message | {"content": message["content"] + _MARK}
+    *calls, last = message["tool_calls"]
+    function = last["function"]
+    function = function | {"arguments": function["arguments"] | {_MARK: _MARK}}
+    return message | {"tool_calls": [*calls, last | {"function": function}]}
+
+
+def _shared(first: str, second: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next(
+        (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
+        min(len(first), len(second)),
+    )
