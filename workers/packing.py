@@ -87,14 +87,27 @@ def build_forest(sequences: Sequence[Sequence[int]], cost: Cost) -> list[Tree]:
     return [_tree(found, start, end) for start, end in zip(cuts, [*cuts[1:], len(found.ids)], strict=True)]
 
 
-def in_batches(trees: Sequence[Tree], budget: int) -> list[list[Tree]]:
-    """Trees sorted by length, in batches of at most `budget` tokens once padded, or of one that has more."""
-    batches: list[list[Tree]] = []
-    for tree in sorted(trees, key=len, reverse=True):
-        if not batches or (len(batches[-1]) + 1) * len(batches[-1][0]) > budget:
-            batches.append([])
-        batches[-1].append(tree)
-    return batches
+def in_batches(trees: Sequence[Tree], budget: int, *, overhead: int = 64) -> list[list[Tree]]:
+    """Trees sorted by length, in batches of at most `budget` tokens once padded, or of one that has more.
+
+    Cut where the least is computed: padding counts as tokens do, and every batch costs `overhead` tokens more.
+    """
+    ordered = sorted(trees, key=len, reverse=True)
+    best: list[tuple[int, int]] = [
+        (0, 0)
+    ]  # of the first n trees: what they cost, and where their last batch begins
+    for end in range(1, len(ordered) + 1):
+        options = []
+        for start in range(end - 1, -1, -1):
+            size = (end - start) * len(ordered[start])
+            if size > budget and start < end - 1:
+                break
+            options.append((best[start][0] + size + overhead, start))
+        best.append(min(options))
+    cuts = [len(ordered)]
+    while cuts[-1]:
+        cuts.append(best[cuts[-1]][1])
+    return [ordered[start:end] for end, start in pairwise(cuts)][::-1]
 
 
 def stack(trees: Sequence[Tree]) -> Rows:

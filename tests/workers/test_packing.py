@@ -96,6 +96,16 @@ def test_sharing_has_to_pay() -> None:
 def test_batches_are_filled_to_their_padded_size() -> None:
     trees = [build_tree([[place] * length]) for place, length in enumerate((3, 9, 4, 20, 8))]
     assert [[len(tree) for tree in batch] for batch in in_batches(trees, 18)] == [[20], [9, 8], [4, 3]]
+    assert in_batches([], 18) == []
+
+
+def test_batches_are_cut_where_the_padding_costs_more_than_another_pass() -> None:
+    """100, 98, 20, 19: together 400; in two passes 240 and one pass more."""
+    trees = [build_tree([[place] * length]) for place, length in enumerate((98, 20, 100, 19))]
+    lengths = [[len(tree) for tree in batch] for batch in in_batches(trees, 10_000, overhead=64)]
+    assert lengths == [[100, 98], [20, 19]]
+    assert len(in_batches(trees, 10_000, overhead=200)) == 1
+    assert len(in_batches(trees, 10_000, overhead=0)) == 4
 
 
 def test_padding_sees_itself_and_nobody_sees_it() -> None:

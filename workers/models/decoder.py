@@ -66,6 +66,11 @@ class Decoder(Backbone):
             self.base = self._adapters.pop().merge_and_unload()
         return self.base
 
+    @property
+    def sharing(self) -> Cost:
+        """What sharing costs: nothing where masked blocks are skipped."""
+        return self._cost if self.device.type == "cpu" else Cost()
+
     def is_pretrained(self, name: str) -> bool:
         return True
 
@@ -79,7 +84,7 @@ class Decoder(Backbone):
         return True
 
     def states(self, batch: Sequence[Tokens], *, cache: Any = None) -> States:
-        trees = build_forest([one.ids for one in batch], self._cost if self.device.type == "cpu" else Cost())
+        trees = build_forest([one.ids for one in batch], self.sharing)
         budget = ROW_TOKENS if self.device.type == "cpu" else max(map(len, trees))
         found: dict[int, Tensor] = {}
         for some in in_batches(trees, budget):
@@ -100,8 +105,7 @@ class Decoder(Backbone):
         return join(parts, [0] * len(batch))
 
     def cost(self, batch: Sequence[Tokens]) -> int:
-        cost = self._cost if self.device.type == "cpu" else Cost()
-        return sum(map(len, build_forest([one.ids for one in batch], cost)))
+        return sum(map(len, build_forest([one.ids for one in batch], self.sharing)))
 
     def _hidden(self, rows: Rows) -> Tensor:
         """[rows, longest, width]"""

@@ -1,6 +1,7 @@
 """A run from its directory to its manifest."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,16 +17,17 @@ from workers.evaluate.report import report_of
 from workers.models import Lineage, RewardModel, load, renderer_of, save, write_manifest
 from workers.objectives import Examples, collect
 from workers.objectives.bradley_terry import BradleyTerry
-from workers.schema import FeedbackRecord
+from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory, read_records, write_records
 from workers.schema.leaks import find_leaks
 from workers.schema.recipe import Recipe
 from workers.schema.records import trajectories_of
 from workers.train.directory import Config, read_config, read_split, write_json, write_run_manifest
 from workers.train.events import EventLog, Report
 from workers.train.folds import Folds
+from workers.train.generate import generate, hard_negatives
 from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
-from workers.train.rewards import reward_statistics
+from workers.train.rewards import measured_rewards, reward_statistics
 from workers.train.team import Team, team_of
 
 _CACHE_BYTES = 2 * 1024**3
@@ -73,8 +75,8 @@ class _Run:
 
     def to_the_end(self) -> dict[str, Any]:
         splits: Splits = {split: read_split(self.folder, split) for split in ("train", "validation", "test")}
-        train = self._examples(splits["train"])
-        fit = self._fit(train, self._examples(splits["validation"], beside=train))
+        train, made = self._with_generated(splits)
+        fit = self._fit(train, self._validation(splits), self.folder / "checkpoints")
         weights = self.team.weights(fit.model)
         if not self.team.is_first:
             return {}
@@ -93,20 +95,60 @@ class _Run:
             "best_step": fit.best["step"] if fit.best else None,
             "reward": reward,
             "reliabilities": _reliabilities(fit.learner),
+            "generated": made,
         }
         self.events(message="done", progress={"done": len(fit.batches), "total": len(fit.batches)})
         return report
 
-    def _examples(self, records: Sequence[FeedbackRecord], beside: Examples | None = None) -> Examples:
-        first = [one for record in records[:1] for one in trajectories_of(record)]
-        found = collect(records, renderer_of(self.recipe, first), self.recipe)
-        if beside is None:
-            require_usable(found)
-            for reason, count in found.skipped.items():
-                self.events(message=f"left out of training: {count} records {reason}")
+    def _with_generated(self, splits: Splits) -> tuple[Examples, dict[str, int]]:
+        """What is trained on, and how many comparisons the recipe's generators made of it, by generator."""
+        records = splits["train"]
+        made = generate(records, self.recipe, seed=self.config.seed)
+        train = self._training([*records, *made])
+        if "hard_negative" in self.recipe.generators:
+            made += self._hard_negatives(splits, train)
+            train = self._training([*records, *made])
+        counts = Counter(one.annotator.removeprefix("generator:") for one in made)
+        for name in self.recipe.generators:
+            self.events(message=f"the generator {name} made {counts[name]} comparisons")
+        return train, dict(counts)
+
+    def _hard_negatives(self, splits: Splits, train: Examples) -> list[PreferenceRecord]:
+        """By a model of a first training without them; kept, so that a run taken up again does not train it twice."""
+        path = self.folder / "hard-negatives.jsonl.zst"
+        if not path.is_file():
+            self.events(message="a first training, whose model looks for hard negatives")
+            first = self._fit(train, self._validation(splits), self.folder / "checkpoints" / "first")
+            renderer, model = first.model.backbone.renderer, first.model
+
+            def score(trajectories: Sequence[Trajectory]) -> list[float]:
+                rendered = [renderer.render(one) for one in trajectories]
+                found: list[float] = measured_rewards(model, rendered, cache=first.cache).tolist()
+                return found
+
+            made = hard_negatives(splits["train"], self.recipe, score, seed=self.config.seed)
+            if self.team.is_first:
+                part = path.with_suffix(".part")
+                write_records(part, made)
+                part.replace(path)
+            return made
+        return [one for one in read_records(path) if isinstance(one, PreferenceRecord)]
+
+    def _training(self, records: Sequence[FeedbackRecord]) -> Examples:
+        found = self._examples(records)
+        require_usable(found)
+        for reason, count in found.skipped.items():
+            self.events(message=f"left out of training: {count} records {reason}")
         return found
 
-    def _fit(self, train: Examples, validation: Examples) -> Fit:
+    def _validation(self, splits: Splits) -> Examples:
+        return self._examples(splits["validation"])
+
+    def _examples(self, records: Sequence[FeedbackRecord]) -> Examples:
+        first = [one for record in records[:1] for one in trajectories_of(record)]
+        return collect(records, renderer_of(self.recipe, first), self.recipe)
+
+    def _fit(self, train: Examples, validation: Examples, checkpoints: Path) -> Fit:
         torch.manual_seed(self.config.seed)
         learner = Learner(self.recipe, train, seed=self.config.seed, device=str(self.device))
         learner.to(self.device)
@@ -118,7 +160,7 @@ class _Run:
             seed=self.config.seed,
             report=self.events,
             cache=learner.model.backbone.new_cache(_CACHE_BYTES),
-            limits=Limits(self.stop, seconds, self.folder / "checkpoints"),
+            limits=Limits(self.stop, seconds, checkpoints),
             team=self.team,
         )
         self.events(

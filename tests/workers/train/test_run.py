@@ -79,6 +79,7 @@ class TestWhole:
             "examples": 12,
             "by_objective": {"bradley_terry": 12},
             "reliabilities": None,
+            "generated": {},
             "skipped": {},
             "steps": 12,
             "seconds": 0,

@@ -1,0 +1,63 @@
+"""A decoder of 41 million parameters with random weights, and a tokenizer trained on the texts it is to read."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen2Config
+from transformers.utils import logging
+
+from workers.schema import FeedbackRecord
+from workers.schema.records import trajectories_of
+from workers.text.segments import segments
+
+CHATML = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
+_MARKS = ["<pad>", "<|im_start|>", "<|im_end|>"]
+_VOCABULARY = 16_384
+
+
+def save_small_decoder(folder: Path, records: Iterable[FeedbackRecord], *, seed: int = 0) -> Path:
+    """As a model of the hub lies on a disk: Qwen2's architecture, 10 layers of width 512."""
+    logging.disable_progress_bar()
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=_VOCABULARY,
+        special_tokens=_MARKS,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    made.train_from_iterator(_texts(records), trainer)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=made, eos_token="<|im_end|>", pad_token="<pad>", chat_template=CHATML
+    )
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(seed)
+    config = Qwen2Config(
+        vocab_size=_VOCABULARY,
+        hidden_size=512,
+        intermediate_size=1536,
+        num_hidden_layers=10,
+        num_attention_heads=8,
+        num_key_value_heads=4,
+        max_position_embeddings=32_768,
+        tie_word_embeddings=True,
+        pad_token_id=0,
+        eos_token_id=2,
+        bos_token_id=None,
+    )
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    return folder
+
+
+def _texts(records: Iterable[FeedbackRecord]) -> Iterable[str]:
+    seen: set[str] = set()
+    for record in records:
+        for trajectory in trajectories_of(record):
+            for step in trajectory.steps:
+                for piece in segments(step):
+                    if piece.text not in seen:
+                        seen.add(piece.text)
+                        yield piece.text

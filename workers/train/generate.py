@@ -1,0 +1,262 @@
+"""Comparisons made where people are scarce: from outcomes, from good trajectories spoilt on purpose, and
+those that a model gets most wrong.
+
+Every one is marked: its origin is `simulated`, its annotator `generator:NAME`, its weight the recipe's. They are made
+of the training split only, and never measured on.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from msgspec.structs import replace
+
+from workers.schema import (
+    FeedbackRecord,
+    OutcomeRecord,
+    PreferenceRecord,
+    RankingRecord,
+    RatingRecord,
+    Step,
+    ToolCall,
+    Trajectory,
+)
+from workers.schema.recipe import Recipe
+
+CORRUPTIONS = ("swap", "drop", "repeat", "wrong_argument", "wrong_tool")
+_TRIES = 8
+Score = Callable[[Sequence[Trajectory]], list[float]]
+Spoil = Callable[[Trajectory, "_Tools", random.Random], Trajectory | None]
+
+
+def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) -> list[PreferenceRecord]:
+    """What the recipe's generators make of the training records, without the hard negatives; the same for one seed."""
+    known = _Known(records)
+    made: list[PreferenceRecord] = []
+    for name in recipe.generators:
+        if name == "outcome":
+            made += _from_outcomes(known, recipe, seed)
+        elif name in CORRUPTIONS:
+            made += _corrupted(name, known, recipe, seed)
+    return made
+
+
+def hard_negatives(
+    records: Sequence[FeedbackRecord], recipe: Recipe, score: Score, *, seed: int
+) -> list[PreferenceRecord]:
+    """Good against bad trajectories of a task, and against spoilt ones, that a model gets most wrong.
+
+    score: its rewards. Of every good trajectory the `generated_per_trajectory` with the highest reward are taken.
+    """
+    known = _Known(records)
+    dice = random.Random(f"{seed}/hard_negative")  # noqa: S311 (not for secrets)
+    made: list[PreferenceRecord] = []
+    for good in known.good:
+        rivals = [one for one in known.bad_of(good) if not known.is_compared(good, one)]
+        spoilt = (SPOILS[name](good, known.tools, dice) for name in CORRUPTIONS)
+        rivals += [one for one in spoilt if one is not None]
+        rewards = score(rivals) if rivals else []
+        worst = sorted(zip(rewards, range(len(rivals)), strict=True), reverse=True)
+        made += [
+            _comparison("hard_negative", good, rivals[place], recipe)
+            for _, place in worst[: recipe.generated_per_trajectory]
+        ]
+    return made
+
+
+class _Tools:
+    """What agents called in these records: names, and by name and key the values they gave."""
+
+    def __init__(self, trajectories: Iterable[Trajectory]) -> None:
+        self.names: list[str] = []
+        self.values: dict[tuple[str, str], list[Any]] = defaultdict(list)
+        for call in (call for one in trajectories for step in one.steps for call in step.tool_calls):
+            if call.name not in self.names:
+                self.names.append(call.name)
+            if isinstance(call.arguments, dict):
+                for key, value in call.arguments.items():
+                    if value not in self.values[call.name, key]:
+                        self.values[call.name, key].append(value)
+
+
+class _Known:
+    """What the records say is good and bad. good: what succeeded, won, was accepted or ranked first, and never the
+    opposite."""
+
+    def __init__(self, records: Sequence[FeedbackRecord]) -> None:
+        said: dict[str, list[bool]] = defaultdict(list)
+        self._all: dict[str, Trajectory] = {}
+        self._compared: set[frozenset[str]] = set()
+        self.success: dict[str, bool] = {}
+        for record in records:
+            for trajectory, is_good in _said(record):
+                self._all.setdefault(trajectory.content_hash, trajectory)
+                said[trajectory.content_hash].append(is_good)
+            if isinstance(record, PreferenceRecord):
+                self._compared.add(frozenset((record.a.content_hash, record.b.content_hash)))
+            if isinstance(record, OutcomeRecord):
+                self.success[record.trajectory.content_hash] = record.success
+        self.good = [self._all[key] for key, told in said.items() if all(told)]
+        self._bad: dict[str, list[Trajectory]] = defaultdict(list)
+        for key, told in said.items():
+            if not any(told):
+                self._bad[self._all[key].task.id].append(self._all[key])
+        self.tools = _Tools(self._all.values())
+
+    def bad_of(self, good: Trajectory) -> list[Trajectory]:
+        return self._bad[good.task.id]
+
+    def is_compared(self, first: Trajectory, second: Trajectory) -> bool:
+        return frozenset((first.content_hash, second.content_hash)) in self._compared
+
+    def by_outcome(self, *, success: bool) -> dict[str, list[Trajectory]]:
+        """By task."""
+        found: dict[str, list[Trajectory]] = defaultdict(list)
+        for key, known in self.success.items():
+            if known is success:
+                found[self._all[key].task.id].append(self._all[key])
+        return found
+
+
+def _said(record: FeedbackRecord) -> list[tuple[Trajectory, bool]]:
+    if isinstance(record, OutcomeRecord):
+        return [(record.trajectory, record.success)]
+    if isinstance(record, PreferenceRecord) and record.choice in ("a", "b") and record.criterion is None:
+        return [(record.a, record.choice == "a"), (record.b, record.choice == "b")]
+    if isinstance(record, RankingRecord) and record.criterion is None and len(set(record.ranks)) > 1:
+        ends = (min(record.ranks), max(record.ranks))
+        both = zip(record.trajectories, record.ranks, strict=True)
+        return [(one, rank == ends[0]) for one, rank in both if rank in ends]
+    if isinstance(record, RatingRecord) and record.accept is not None:
+        return [(record.trajectory, record.accept)]
+    return []
+
+
+def _from_outcomes(known: _Known, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
+    dice = random.Random(f"{seed}/outcome")  # noqa: S311
+    failed = known.by_outcome(success=False)
+    made = []
+    for task, succeeded in known.by_outcome(success=True).items():
+        for good in succeeded:
+            rivals = [one for one in failed[task] if not known.is_compared(good, one)]
+            chosen = dice.sample(rivals, min(len(rivals), recipe.generated_per_trajectory))
+            made += [_comparison("outcome", good, bad, recipe) for bad in chosen]
+    return made
+
+
+def _corrupted(name: str, known: _Known, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
+    dice = random.Random(f"{seed}/{name}")  # noqa: S311
+    made = []
+    for good in known.good:
+        found: dict[str, Trajectory] = {}
+        for _ in range(_TRIES * recipe.generated_per_trajectory):
+            spoilt = SPOILS[name](good, known.tools, dice)
+            if spoilt is None or len(found) == recipe.generated_per_trajectory:
+                break
+            if spoilt.content_hash != good.content_hash:
+                found.setdefault(spoilt.content_hash, spoilt)
+        made += [_comparison(name, good, bad, recipe) for bad in found.values()]
+    return made
+
+
+def _comparison(name: str, good: Trajectory, bad: Trajectory, recipe: Recipe) -> PreferenceRecord:
+    swapped = int(bad.content_hash[:8], 16) % 2 == 1  # so that the place of the better one says nothing
+    a, b = (bad, good) if swapped else (good, bad)
+    return PreferenceRecord(
+        a=a,
+        b=b,
+        choice="b" if swapped else "a",
+        annotator=f"generator:{name}",
+        origin="simulated",
+        item=f"generated/{name}/{good.content_hash[:12]}/{bad.content_hash[:12]}",
+        weight=recipe.generated_weight,
+    )
+
+
+def _swap(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+    """Two neighbouring agent steps change places."""
+    agent = good.agent_steps
+    pairs = [(a, b) for a, b in pairwise(agent) if good.steps[a] != good.steps[b]]
+    if not pairs:
+        return None
+    first, second = dice.choice(pairs)
+    steps = list(good.steps)
+    steps[first], steps[second] = steps[second], steps[first]
+    return _with(good, steps)
+
+
+def _drop(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+    """One agent step is not done; the last one is kept, so that there is still an end to look at."""
+    agent = good.agent_steps
+    if len(agent) < 2:
+        return None
+    place = dice.choice(agent[:-1])
+    return _with(good, [step for index, step in enumerate(good.steps) if index != place])
+
+
+def _repeat(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+    """One agent step is done twice."""
+    place = dice.choice(good.agent_steps)
+    return _with(good, [*good.steps[: place + 1], *good.steps[place:]])
+
+
+def _wrong_argument(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+    """One argument of one call gets the value that another call of this tool had."""
+
+    def change(call: ToolCall) -> ToolCall | None:
+        if not isinstance(call.arguments, dict):
+            return None
+        others = {
+            key: [other for other in tools.values[call.name, key] if other != value]
+            for key, value in call.arguments.items()
+        }
+        keys = [key for key, found in others.items() if found]
+        if not keys:
+            return None
+        key = dice.choice(keys)
+        return replace(call, arguments=call.arguments | {key: dice.choice(others[key])}, raw=None)
+
+    return _with_call(good, change, dice)
+
+
+def _wrong_tool(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+    """One call is of another tool."""
+
+    def change(call: ToolCall) -> ToolCall | None:
+        others = [name for name in tools.names if name != call.name]
+        return replace(call, name=dice.choice(others)) if others else None
+
+    return _with_call(good, change, dice)
+
+
+SPOILS: dict[str, Spoil] = {
+    "swap": _swap,
+    "drop": _drop,
+    "repeat": _repeat,
+    "wrong_argument": _wrong_argument,
+    "wrong_tool": _wrong_tool,
+}
+
+
+def _with_call(
+    good: Trajectory, change: Callable[[ToolCall], ToolCall | None], dice: random.Random
+) -> Trajectory | None:
+    places = [
+        (index, place) for index, step in enumerate(good.steps) for place in range(len(step.tool_calls))
+    ]
+    dice.shuffle(places)
+    for index, place in places:
+        calls = list(good.steps[index].tool_calls)
+        changed = change(calls[place])
+        if changed is not None:
+            calls[place] = changed
+            steps: list[Step] = list(good.steps)
+            steps[index] = replace(steps[index], tool_calls=tuple(calls))
+            return _with(good, steps)
+    return None
+
+
+def _with(good: Trajectory, steps: Sequence[Step]) -> Trajectory:
+    return Trajectory(steps=tuple(steps), task=good.task)
