@@ -15,7 +15,6 @@ _BANDS = (
 )
 _SIMILAR = 0.8
 _WORDS = 5  # in a shingle
-_PRIME = (1 << 61) - 1
 _SHOWN = 20
 Signature = NDArray[np.uint64]
 
@@ -61,8 +60,8 @@ def signature(text: str) -> Signature | None:
         [int.from_bytes(hashlib.blake2b(one.encode(), digest_size=4).digest(), "big") for one in shingles],
         dtype=np.uint64,
     )
-    found = (values[:, None] * _FACTORS[None] + _TERMS[None]) % np.uint64(_PRIME)
-    smallest: Signature = found.min(0)
+    # Multiply-shift (Dietzfelbinger et al. 1997): the product wraps at 2^64, its upper half is the hash.
+    smallest: Signature = (values[:, None] * _FACTORS[None] + _TERMS[None] >> np.uint64(32)).min(0)
     return smallest
 
 
@@ -81,7 +80,5 @@ def _distinct(records: Iterable[FeedbackRecord]) -> dict[str, Trajectory]:
 
 
 _DICE = np.random.default_rng(0)
-_FACTORS = _DICE.integers(
-    1, 1 << 29, size=_HASHES, dtype=np.uint64
-)  # times 2^32: below 2^61, nothing overflows
-_TERMS = _DICE.integers(0, 1 << 29, size=_HASHES, dtype=np.uint64)
+_FACTORS = _DICE.integers(0, 1 << 63, size=_HASHES, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+_TERMS = _DICE.integers(0, 1 << 63, size=_HASHES, dtype=np.uint64)

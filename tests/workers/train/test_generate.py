@@ -84,9 +84,16 @@ def arguments(one: T) -> list[dict]:
     [
         ("swap", [["refund", "find", "tell"], ["find", "tell", "refund"]]),
         ("drop", [["refund", "tell"], ["find", "tell"]]),
-        ("repeat", [["find", "find", "refund", "tell"], ["find", "refund", "refund", "tell"], ["find", "refund", "tell", "tell"]]),
+        (
+            "repeat",
+            [
+                ["find", "find", "refund", "tell"],
+                ["find", "refund", "refund", "tell"],
+                ["find", "refund", "tell", "tell"],
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_done_to_the_steps(name: str, expected: list[list[str]]) -> None:
     made = generate(RECORDS, recipe(name, generated_per_trajectory=9), seed=0)
     found = [names(rejected) for chosen, rejected in map(sides, made) if chosen == GOOD]

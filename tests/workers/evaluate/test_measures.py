@@ -1,0 +1,244 @@
+"""Outcomes, step labels, scores, distances and what is wrong with a model: numbers worked out by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
+
+from workers.evaluate.comparison import reward_distance
+from workers.evaluate.findings import findings, with_leaks
+from workers.evaluate.judged import Judged, as_pairs
+from workers.evaluate.outcome import best_of_n, outcome_report
+from workers.evaluate.ranks import auc, spearman
+from workers.evaluate.scores import scores_report
+from workers.evaluate.steps import best_threshold, first_below, process_bench_f1, steps_report
+from workers.schema import (
+    OutcomeRecord,
+    RankingRecord,
+    RatingRecord,
+    ScoreRecord,
+    StepLabelRecord,
+    Trajectory,
+)
+
+
+def scored(raw: float, **fields) -> SimpleNamespace:
+    values = {"labels": None, "criteria": {}, "step_rewards": (raw,), "dropped": (), "truncated": False}
+    return SimpleNamespace(raw=raw, **(values | fields))
+
+
+class TestRanks:
+    def test_auc_is_scikit_learns(self) -> None:
+        dice = np.random.default_rng(0)
+        scores = dice.integers(0, 6, 40).astype(float)  # with ties
+        positive = dice.random(40) < 0.4
+        weights = dice.integers(0, 3, (3, 40)).astype(float)
+        expected = [roc_auc_score(positive, scores, sample_weight=one) for one in weights]
+        assert auc(scores, positive, weights).tolist() == pytest.approx(expected)
+
+    def test_spearman_is_scipys(self) -> None:
+        dice = np.random.default_rng(0)
+        one, other = dice.integers(0, 5, 30).astype(float), dice.normal(size=30)
+        assert spearman(one, other) == pytest.approx(spearmanr(one, other).statistic)
+        assert spearman(one * 0, other) is None
+
+
+class TestOutcome:
+    @pytest.fixture
+    def judged(self, make_trajectory):
+        def make(*rows) -> list[Judged]:
+            """(task, text, success, reward)"""
+            return [
+                Judged(
+                    OutcomeRecord(trajectory=make_trajectory(text, task=task), success=success),
+                    (scored(reward),),
+                )
+                for task, text, success, reward in rows
+            ]
+
+        return make
+
+    def test_auc_beside_rules(self, judged) -> None:
+        rows = [
+            ("t", "good " * 9, True, 3.0),
+            ("t", "bad", False, 1.0),
+            ("u", "good " * 5, True, 2.0),
+            ("u", "bad " * 7, False, 2.5),
+        ]
+        report = outcome_report(judged(*rows))
+        assert report["auc"] == 0.75
+        assert (report["n"], report["successes"]) == (4, 2)
+        assert report["within_task"]["accuracy"] == 0.5
+        assert report["baselines"]["longer"]["auc"] == 0.75  # lengths 45, 3, 25, 28
+        assert report["baselines"]["shorter"]["difference"] == 0.5
+
+    def test_without_both_outcomes_there_is_nothing(self, judged) -> None:
+        assert outcome_report(judged(("t", "good", True, 1.0))) is None
+        assert outcome_report([]) is None
+
+    def test_best_of_n_over_all_sets(self) -> None:
+        """Three runs, values 0, 1, 0 by rising reward: the best of one pair is the middle one, of two the top one."""
+        curve = best_of_n(np.array([0.1, 0.2, 0.3]), np.array([0.0, 1.0, 0.0]), ["t"] * 3)
+        assert [round(one["chosen"], 6) for one in curve] == pytest.approx([1 / 3, 1 / 3, 0], abs=1e-6)
+        assert [one["random"] for one in curve] == pytest.approx([1 / 3] * 3)
+        assert [round(one["best"], 6) for one in curve] == pytest.approx([1 / 3, 2 / 3, 1], abs=1e-6)
+
+    def test_best_of_n_with_equal_rewards_is_chance(self) -> None:
+        curve = best_of_n(np.zeros(4), np.array([0.0, 1.0, 0.0, 1.0]), ["t"] * 4)
+        assert [one["chosen"] for one in curve] == pytest.approx([0.5] * 4)
+
+    def test_only_tasks_with_enough_runs_are_counted(self) -> None:
+        curve = best_of_n(np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 1.0]), ["t", "t", "u"])
+        assert [one["tasks"] for one in curve] == [2, 1]
+        assert curve[1]["chosen"] == 1.0
+
+
+class TestSteps:
+    @pytest.fixture
+    def judged(self, make_trajectory):
+        def make(good: list[float], first: int | None, *, task: str = "t", **fields) -> Judged:
+            """good: the probability that each step is."""
+            one = make_trajectory("good", task=task)
+            longer = Trajectory(steps=(one.steps[0], *[one.steps[1]] * len(good)), task=one.task)
+            record = StepLabelRecord(
+                trajectory=longer, annotator="ann", has_first_error=True, first_error=first, **fields
+            )
+            return Judged(record, (scored(0.0, labels=tuple({"good": p, "bad": 1 - p} for p in good)),))
+
+        return make
+
+    def test_f1_is_the_harmonic_mean_of_both_sides(self) -> None:
+        """Two errors, one found; three without, two left alone: 2 * 1/2 * 2/3 / (1/2 + 2/3)."""
+        found = [(1, 1), (2, 0), (None, None), (None, None), (None, 3)]
+        assert process_bench_f1(found) == pytest.approx(2 * 0.5 * (2 / 3) / (0.5 + 2 / 3))
+        assert process_bench_f1([(1, 0), (None, 2)]) == 0.0
+        assert process_bench_f1(found[:2]) is None
+
+    def test_the_first_below(self) -> None:
+        assert first_below([0.9, 0.4, 0.1], 0.5) == 1
+        assert first_below([0.9, 0.8], 0.5) is None
+
+    def test_the_threshold_is_that_of_validation(self, judged) -> None:
+        known = [judged([0.9, 0.6, 0.9], None), judged([0.9, 0.5, 0.9], 1), judged([0.8, 0.9, 0.4], 2)]
+        assert 0.5 < best_threshold(known) <= 0.6
+        assert best_threshold([]) == 0.5
+
+    def test_the_report(self, judged) -> None:
+        known = [judged([0.9, 0.8], None), judged([0.9, 0.2], 1)]
+        test = [
+            judged([0.9, 0.1, 0.9], 1, task="a"),
+            judged([0.9, 0.9], None, task="b"),
+            judged([0.1], None, task="c"),
+        ]
+        report = steps_report(test, known)
+        assert (report["first_error_accuracy"], report["n"], report["errors"]) == (pytest.approx(2 / 3), 3, 1)
+        assert report["f1"] == pytest.approx(2 * 1 * 0.5 / 1.5)
+        assert report["baselines"]["no_error"]["accuracy"] == pytest.approx(2 / 3)
+        assert report["baselines"]["first_step"]["accuracy"] == 0.0
+        assert report["labels"]["n"] == 2 + 2 + 1
+        assert report["labels"]["accuracy"] == pytest.approx(4 / 5)
+        assert report["labels"]["baselines"]["majority"]["accuracy"] == pytest.approx(4 / 5)
+
+    def test_without_labels_there_is_nothing(self) -> None:
+        assert steps_report([], []) is None
+
+
+class TestScores:
+    def test_by_criterion_and_by_reward(self, make_trajectory) -> None:
+        judged = []
+        for place, (value, raw, polite) in enumerate(
+            [(1.0, 3.0, 0.1), (3.0, 2.0, 0.2), (5.0, 1.0, 0.3), (5.0, 0.5, 0.4)]
+        ):
+            one = make_trajectory(f"good {'sent ' * place}", task=f"t{place}")
+            score = ScoreRecord(
+                trajectory=one, annotator="ann", criterion="polite", value=value, scale=(1.0, 5.0)
+            )
+            rating = RatingRecord(trajectory=one, annotator="ann", rating=value, scale=(1.0, 5.0))
+            judged += [
+                Judged(record, (scored(raw, criteria={"polite": polite}),)) for record in (score, rating)
+            ]
+        report = scores_report(judged)
+        expected = spearmanr([0.1, 0.2, 0.3, 0.4], [1, 3, 5, 5]).statistic
+        assert report["criteria"]["polite"]["spearman"] == pytest.approx(expected)
+        assert report["criteria"]["rating"]["spearman"] == pytest.approx(-expected)
+        assert report["spearman"] == pytest.approx(0.0)
+        assert report["baselines"]["longer"]["spearman"] == pytest.approx(expected)
+
+    def test_without_scores_there_is_nothing(self) -> None:
+        assert scores_report([]) is None
+
+
+def test_a_ranking_is_its_pairs(make_trajectory) -> None:
+    sides = tuple(make_trajectory(f"good {word}") for word in ("sent", "lost", "yes"))
+    record = RankingRecord(trajectories=sides, ranks=(2, 1, 2), annotator="ann")
+    pairs = as_pairs([Judged(record, (scored(1.0), scored(2.0), scored(3.0)))])
+    assert [(one.record.choice, [score.raw for score in one.scores]) for one in pairs] == [
+        ("b", [1.0, 2.0]),
+        ("tie", [1.0, 3.0]),
+        ("a", [2.0, 3.0]),
+    ]
+
+
+class TestDistance:
+    @pytest.fixture
+    def judged(self, make_trajectory):
+        def make(rewards) -> list[Judged]:
+            return [
+                Judged(
+                    OutcomeRecord(trajectory=make_trajectory(f"good {place}", task=task), success=True),
+                    (scored(raw),),
+                )
+                for place, (task, raw) in enumerate(rewards)
+            ]
+
+        return make
+
+    def test_scale_and_a_constant_for_each_task_do_not_count(self, judged) -> None:
+        ours = judged([("t", 1.0), ("t", 2.0), ("u", 5.0), ("u", 3.0)])
+        same = judged([("t", 12.0), ("t", 14.0), ("u", 100.0), ("u", 96.0)])
+        opposite = judged([("t", 2.0), ("t", 1.0), ("u", 3.0), ("u", 5.0)])
+        assert reward_distance(ours, same) == pytest.approx(0.0, abs=1e-7)
+        assert reward_distance(ours, opposite) == pytest.approx(1.0)
+
+    def test_by_hand(self, judged) -> None:
+        """Centred (-1, 1) and (0, 0) against (-1, 1) and (-1, 1): rho = 1 / sqrt 2."""
+        ours = judged([("t", 0.0), ("t", 2.0), ("u", 1.0), ("u", 1.0)])
+        theirs = judged([("t", 0.0), ("t", 2.0), ("u", 0.0), ("u", 2.0)])
+        assert reward_distance(ours, theirs) == pytest.approx(np.sqrt((1 - 1 / np.sqrt(2)) / 2))
+
+    def test_one_trajectory_a_task_says_nothing(self, judged) -> None:
+        one = judged([("t", 1.0), ("u", 2.0)])
+        assert reward_distance(one, one) is None
+
+
+class TestFindings:
+    GOOD = {"preference": {"interval": [0.6, 0.8], "baselines": {"longer": {"interval": [0.1, 0.2]}}}}
+
+    def names(self, report: dict) -> list[str]:
+        return [one["name"] for one in findings(report)]
+
+    def test_nothing_is_wrong_with_a_good_model(self) -> None:
+        assert self.names(self.GOOD | {"length_correlation": 0.9}) == []
+
+    def test_a_model_of_length(self) -> None:
+        rule = {"longer": {"interval": [-0.1, 0.1]}}
+        report = {"preference": {"interval": [0.6, 0.8], "baselines": rule}, "length_correlation": 0.97}
+        assert self.names(report) == ["length"]
+        assert "0.97" in findings(report)[0]["sentence"]
+        assert self.names(report | {"length_correlation": 0.5}) == []
+
+    def test_chance_and_worse(self) -> None:
+        assert self.names({"preference": {"interval": [0.45, 0.6]}}) == ["chance"]
+        assert self.names({"preference": {"interval": [0.3, 0.45]}}) == ["worse_than_chance"]
+
+    def test_a_leak(self) -> None:
+        leaks = {"tasks": [], "near_copies": 3, "of": 100, "pairs": []}
+        assert self.names(with_leaks(self.GOOD, leaks)) == ["leak"]
+        assert self.names(with_leaks(self.GOOD, leaks | {"near_copies": 1})) == []
+        assert self.names(with_leaks(self.GOOD, leaks | {"near_copies": 0, "tasks": ["t"]})) == ["leak"]
+
+    def test_what_did_not_fit(self) -> None:
+        assert self.names({"truncated": {"n": 20, "of": 100}}) == ["truncated"]
+        assert self.names({"truncated": {"n": 5, "of": 100}}) == []
