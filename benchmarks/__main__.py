@@ -4,7 +4,10 @@ import argparse
 import subprocess
 import sys
 
-NAMES = ("import_scaling", "queue_scaling", "feedback_export", "keyboard", "results", "faults")
+NAMES = (
+    *("import_scaling", "queue_scaling", "feedback_export", "keyboard", "packing", "train_vs_trl"),
+    *("results", "faults"),
+)
 
 
 def main() -> int:

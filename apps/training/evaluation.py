@@ -19,15 +19,20 @@ from apps.training.models import Evaluation, RewardModel
 
 log = logging.getLogger(__name__)
 
+# Benchmarks whose files `workers.evaluate` reads as they are published.
+PUBLISHED = ("llmbar", "judgebench", "rm-bench", "rewardbench2", "processbench")
+
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Records to measure on, and those the temperature is fitted on. source: what to call them."""
+    """Records to measure on, and those the temperature is fitted on. source: what to call them. format: jsonl, or one
+    of PUBLISHED."""
 
     source: str
     records: Path
     validation: Path | None = None
     snapshot: Snapshot | None = None
+    format: str = "jsonl"
 
 
 def of_snapshot(snapshot: Snapshot) -> Data:
@@ -38,11 +43,11 @@ def of_snapshot(snapshot: Snapshot) -> Data:
     return Data(str(snapshot), folder / "test.jsonl.zst", folder / "validation.jsonl.zst", snapshot)
 
 
-def of_file(path: Path) -> Data:
-    """A file as `export_dataset --format jsonl` writes it."""
+def of_file(path: Path, *, format_: str = "jsonl") -> Data:
+    """A file as `export_dataset --format jsonl` writes it, or as a published benchmark comes."""
     if not path.is_file():
         raise DomainError(f"There is no file {path}.")
-    return Data(path.name, path.resolve())
+    return Data(path.name, path.resolve(), format=format_)
 
 
 def evaluate_model(*, model: RewardModel, data: Data, by: services.By) -> Evaluation:
@@ -73,7 +78,7 @@ def _measure(model: RewardModel, data: Data, *, against: RewardModel | None = No
             "--out",
             str(folder / "report.json"),
         ]
-        arguments += ["--device", settings.TRAINING_DEVICE]
+        arguments += ["--device", settings.TRAINING_DEVICE, "--format", data.format]
         if data.validation is not None:
             arguments += ["--validation", str(data.validation)]
         if against is not None:

@@ -3,11 +3,18 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from apps.accounts.models import Project
+from apps.trajectories.models import Trajectory
+
 RULES = {
     "longer": "the longer one wins",
     "shorter": "the shorter one wins",
     "fewer_steps": "the one with fewer steps wins",
     "majority": "what was chosen most often wins",
+    "no_error": "there is never an error",
+    "first_step": "the first step is wrong",
+    "last_step": "the last step is wrong",
+    "most_common": "always the place that is wrong most often",
 }
 _CLOSE = 0.02
 
@@ -22,10 +29,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """A trivial rule. difference: accuracy of the model minus that of the rule, paired, with its interval."""
+    """A trivial rule. difference: what the model reaches minus what the rule does, paired, with its interval."""
 
     rule: str
-    accuracy: float
+    value: float
     difference: float | None
     interval: tuple[float, float] | None
 
@@ -34,16 +41,66 @@ class Baseline:
         return self.interval is not None and self.interval[0] > 0
 
 
-def baselines(report: dict[str, Any]) -> list[Baseline]:
-    """The strongest rule first."""
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a model reaches on one kind of feedback. chance: what guessing reaches; formula: what the number is."""
+
+    title: str
+    name: str
+    formula: str
+    value: float
+    interval: tuple[float, float] | None
+    n: int
+    of: str
+    chance: float | None
+    baselines: list[Baseline]
+
+
+def measures(report: dict[str, Any] | None) -> list[Measure]:
+    """Those that apply, the one the verdict rests on first."""
+    report = report or {}
     found = []
-    for name, one in ((measured(report) or {}).get("baselines") or {}).items():
-        rule = RULES.get(name, name.replace("_", " "))
-        interval = one.get("interval")
+    if preference := measured(report):
+        formula = "Share of comparisons in which the winner's reward is higher; equal rewards count one half"
         found.append(
-            Baseline(rule, one["accuracy"], one.get("difference"), tuple(interval) if interval else None)
+            _measure("Held-out comparisons", "Right", formula, preference, "accuracy", "comparisons", 0.5)
         )
-    return sorted(found, key=lambda each: -each.accuracy)
+    if outcome := report.get("outcome"):
+        formula = "AUC: the chance that a success has a higher reward than a failure"
+        found.append(_measure("Outcomes", "AUC", formula, outcome, "auc", "trajectories", 0.5))
+    steps = report.get("steps") or {}
+    if "first_error_accuracy" in steps:
+        formula = "Share of trajectories whose first wrong step, or that there is none, is named exactly"
+        found.append(
+            _measure("First errors", "Right", formula, steps, "first_error_accuracy", "trajectories", None)
+        )
+    if labels := steps.get("labels"):
+        formula = "Share of labelled steps whose label is the most probable one"
+        found.append(_measure("Step labels", "Right", formula, labels, "accuracy", "steps", None))
+    if (published := report.get("published")) and published["score"] is not None:
+        formula = f"The score that {published['benchmark']} defines"
+        part = {"interval": None} | published
+        found.append(_measure(published["benchmark"], "Score", formula, part, "score", "rows", None))
+    if scores := report.get("scores"):
+        formula = "Spearman's rank correlation with what people gave, the mean over criteria"
+        found.append(
+            _measure("Ratings and scores", "Correlation", formula, scores, "spearman", "scores", 0.0)
+        )
+    return found
+
+
+def _measure(
+    title: str, name: str, formula: str, part: dict[str, Any], key: str, of: str, chance: float | None
+) -> Measure:
+    rules = []
+    for rule, one in (part.get("baselines") or {}).items():
+        interval = one.get("interval")
+        words = RULES.get(rule, rule.replace("_", " "))
+        rules.append(
+            Baseline(words, one[key if key in one else "accuracy"], one.get("difference"), _pair(interval))
+        )
+    rules.sort(key=lambda each: -each.value)
+    return Measure(title, name, formula, part[key], _pair(part.get("interval")), part["n"], of, chance, rules)
 
 
 def measured(report: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -55,28 +112,47 @@ def measured(report: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def verdict(report: dict[str, Any]) -> Verdict:
-    preference = measured(report)
-    if not preference:
+    """About what was measured first; then whatever is wrong with the model, by name."""
+    found = measures(report)
+    if not found:
         return Verdict(
             "neutral",
             "Nothing was held out that the model could be measured on; freeze feedback on more tasks.",
         )
-    low, high = preference["interval"]
-    said = (
-        f"It is right on {preference['accuracy']:.1%} of {preference['n']} held-out comparisons "
-        f"(95% interval {low:.1%} to {high:.1%})"
-    )
-    if low <= 0.5:
+    first = _of_measure(found[0], report)
+    wrong = [one["sentence"] for one in report.get("findings") or [] if one["name"] != "chance"]
+    return Verdict("bad" if wrong else first.tone, " ".join([first.sentence, *wrong]))
+
+
+def _of_measure(one: Measure, report: dict[str, Any]) -> Verdict:
+    said = _said(one)
+    low = one.interval[0] if one.interval else one.value
+    if one.chance is not None and low <= one.chance:
         return Verdict("bad", f"{said}, which cannot be told from guessing.")
-    unbeaten = [each for each in baselines(report) if not each.is_beaten]
+    unbeaten = [each for each in one.baselines if each.interval is not None and not each.is_beaten]
     if unbeaten:
         rule = unbeaten[0]
-        return Verdict(
-            "bad",
-            f"{said}. It is not shown to beat a rule that needs no model: “{rule.rule}” reaches {rule.accuracy:.1%}.",
-        )
-    ours = " and beats every rule that needs no model" if baselines(report) else ""
-    return Verdict("good", f"{said}{ours}.{_people(report, preference['accuracy'])}")
+        reached = f"“{rule.rule}” reaches {_number(one, rule.value)}."
+        return Verdict("bad", f"{said}. It is not shown to beat a rule that needs no model: {reached}")
+    beats = " and beats every rule that needs no model" if one.baselines else ""
+    people = _people(report, one.value) if one.title == "Held-out comparisons" else ""
+    return Verdict("good", f"{said}{beats}.{people}")
+
+
+def _said(one: Measure) -> str:
+    low, high = one.interval or (one.value, one.value)
+    within = f"(95% interval {_number(one, low)} to {_number(one, high)})"
+    if one.name == "Right":
+        return f"It is right on {one.value:.1%} of {one.n} held-out {one.of} {within}"
+    return f"On {one.n} held-out {one.of} it reaches {one.formula.partition(':')[0]} {_number(one, one.value)} {within}"
+
+
+def _number(one: Measure, value: float) -> str:
+    return f"{value:.1%}" if one.name == "Right" else f"{value:.2f}"
+
+
+def _pair(interval: Any) -> tuple[float, float] | None:
+    return (interval[0], interval[1]) if interval else None
 
 
 def calibration_drawing(report: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -95,14 +171,33 @@ def calibration_drawing(report: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
-def shown(report: dict[str, Any] | None) -> dict[str, Any]:
+def best_of_n_drawing(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    """For charts.js: success when the run with the highest reward of n is taken, beside any and the best."""
+    curve = ((report or {}).get("outcome") or {}).get("best_of_n") or []
+    if len(curve) < 2:
+        return None
+    names = {"chosen": "chosen by reward", "random": "any", "best": "the best there is"}
+    return {
+        "kind": "line",
+        "x": {"name": "runs to choose from"},
+        "y": {"name": "success", "min": 0, "max": 1},
+        "series": [
+            {"name": words, "points": [[one["n"], one[name]] for one in curve], "dashed": name != "chosen"}
+            for name, words in names.items()
+        ],
+    }
+
+
+def shown(report: dict[str, Any] | None, project: Project) -> dict[str, Any]:
     """What the template of a report takes."""
     return {
         "report": report,
         "measured": measured(report),
         "verdict": verdict(report) if report is not None else None,
-        "baselines": baselines(report or {}),
+        "measures": measures(report),
         "calibration": calibration_drawing(report),
+        "best_of_n": best_of_n_drawing(report),
+        "mistakes": _with_places(project, (report or {}).get("mistakes") or []),
     }
 
 
@@ -118,3 +213,15 @@ def _people(report: dict[str, Any], accuracy: float) -> str:
         else "more often than"
     )
     return f" That is {how} one annotator agrees with the majority of the others ({person:.1%})."
+
+
+def _with_places(project: Project, mistakes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each side with the trajectory of this project that has its contents, None where it is not (or no more) here."""
+    hashes = {one[side]["hash"] for one in mistakes for side in ("chosen", "rejected")}
+    rows = Trajectory.objects.filter(project=project, content_hash__in=hashes)
+    places = dict(rows.values_list("content_hash", "pk"))
+    return [
+        one
+        | {side: one[side] | {"trajectory": places.get(one[side]["hash"])} for side in ("chosen", "rejected")}
+        for one in mistakes
+    ]

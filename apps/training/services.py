@@ -42,12 +42,10 @@ def start_run(
     if snapshot.project_id != project.pk:
         raise DomainError(f"{snapshot} belongs to another project than {project}.", pointer="/dataset")
     require_frozen(snapshot)
-    if snapshot.usable_pairs < 2:
-        pairs = f"{snapshot.usable_pairs} usable pair{'' if snapshot.usable_pairs == 1 else 's'}"
-        raise DomainError(f"{snapshot} has {pairs}; label at least two and freeze again.", pointer="/dataset")
     if not 0 <= seed <= MAX_SEED:
         raise DomainError(f"seed is {seed}; it must be from 0 to {MAX_SEED}.", pointer="/seed")
     chosen = recipes.choose(project, recipe)
+    _require_enough(snapshot, chosen.values["objective"])
     run = Run.objects.create(
         project=project,
         snapshot=snapshot,
@@ -159,6 +157,15 @@ def record_evaluation(
         project=model.project, actor=by, verb="model.evaluated", target=str(model), data={"on": source}
     )
     return evaluation
+
+
+def _require_enough(snapshot: Snapshot, objective: str) -> None:
+    """What the training child would refuse a minute later."""
+    is_pairs = objective == "bradley_terry"
+    count = snapshot.usable_pairs if is_pairs else sum(snapshot.records.values())
+    if count < 2:
+        what = f"{count} {'usable pair' if is_pairs else 'judgement'}{'' if count == 1 else 's'}"
+        raise DomainError(f"{snapshot} has {what}; label at least two and freeze again.", pointer="/dataset")
 
 
 def _next_version(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apps.training.curves import MOST_POINTS, curves, in_words
-from apps.training.report import baselines, calibration_drawing, measured, verdict
+from apps.training.report import best_of_n_drawing, calibration_drawing, measured, measures, verdict
 
 
 def report(
@@ -47,10 +47,71 @@ def test_the_verdict(given: dict[str, Any], tone: str, said: str) -> None:
 
 
 def test_the_strongest_rule_comes_first() -> None:
-    assert [one.rule for one in baselines(report(0.7, (0.6, 0.8)))] == [
-        "the shorter one wins",
-        "the longer one wins",
+    (found,) = measures(report(0.7, (0.6, 0.8)))
+    assert [one.rule for one in found.baselines] == ["the shorter one wins", "the longer one wins"]
+
+
+OUTCOME = {
+    "auc": 0.8,
+    "interval": [0.7, 0.9],
+    "n": 40,
+    "baselines": {"longer": {"auc": 0.6, "difference": 0.2, "interval": [0.1, 0.3]}},
+    "best_of_n": [{"n": n, "chosen": 0.25 * n, "random": 0.4, "best": 0.9, "tasks": 5} for n in (1, 2)],
+}
+STEPS = {
+    "first_error_accuracy": 0.5,
+    "interval": [0.4, 0.6],
+    "n": 30,
+    "baselines": {"first_step": {"accuracy": 0.45, "difference": 0.05, "interval": [-0.1, 0.2]}},
+    "labels": {"accuracy": 0.9, "interval": [0.8, 1.0], "n": 90, "baselines": {}},
+}
+SCORES = {"spearman": 0.4, "interval": [0.1, 0.6], "n": 60, "baselines": {"longer": {"spearman": 0.3}}}
+
+
+def test_every_kind_of_feedback_has_its_measure() -> None:
+    found = measures({"preference": None, "outcome": OUTCOME, "steps": STEPS, "scores": SCORES})
+    assert [(one.title, one.value) for one in found] == [
+        ("Outcomes", 0.8),
+        ("First errors", 0.5),
+        ("Step labels", 0.9),
+        ("Ratings and scores", 0.4),
     ]
+    assert found[0].baselines[0].value == 0.6
+
+
+@pytest.mark.parametrize(
+    ("given", "tone", "said"),
+    [
+        (
+            {"outcome": OUTCOME},
+            "good",
+            "On 40 held-out trajectories it reaches AUC 0.80 (95% interval 0.70 to 0.90)",
+        ),
+        ({"outcome": OUTCOME | {"interval": [0.45, 0.9]}}, "bad", "cannot be told from guessing"),
+        ({"steps": STEPS}, "bad", "“the first step is wrong” reaches 45.0%"),
+        ({"scores": SCORES}, "good", "Spearman's rank correlation"),
+    ],
+)
+def test_the_verdict_rests_on_what_was_measured(given: dict[str, Any], tone: str, said: str) -> None:
+    found = verdict(given)
+    assert (found.tone, said in found.sentence) == (tone, True), found.sentence
+
+
+def test_what_is_wrong_is_part_of_the_verdict() -> None:
+    leak = {"name": "leak", "sentence": "The test leaks."}
+    found = verdict(report(0.9, (0.8, 1.0), findings=[leak]))
+    assert (found.tone, found.sentence.endswith("The test leaks.")) == ("bad", True)
+
+
+def test_the_best_of_n_is_drawn_beside_chance_and_the_best() -> None:
+    drawn = best_of_n_drawing({"outcome": OUTCOME})
+    assert drawn is not None
+    assert [(one["name"], one["points"][1]) for one in drawn["series"]] == [
+        ("chosen by reward", [2, 0.5]),
+        ("any", [2, 0.4]),
+        ("the best there is", [2, 0.9]),
+    ]
+    assert best_of_n_drawing({"outcome": OUTCOME | {"best_of_n": OUTCOME["best_of_n"][:1]}}) is None
 
 
 def test_folds_stand_in_where_no_test_split_is() -> None:

@@ -4,9 +4,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare
+from workers.evaluate.published import PUBLISHED, evaluate_published
 from workers.evaluate.report import evaluate
 from workers.models import load
 from workers.schema import read_records
@@ -27,11 +29,15 @@ def main() -> int:
     )
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--format", choices=("jsonl", *PUBLISHED), default="jsonl", help="of DATA")
     arguments = parser.parse_args()
     try:
         device = str(choose_device(arguments.device))
         model = load(arguments.model, device=device)
         validation = list(read_records(arguments.validation)) if arguments.validation else []
+        if arguments.format != "jsonl":
+            _write(arguments.out, {"published": evaluate_published(model, arguments.format, arguments.data)})
+            return 0
         records = list(read_records(arguments.data))
         report = evaluate(model, records, validation=validation)
         if arguments.against:
@@ -39,10 +45,14 @@ def main() -> int:
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    part = arguments.out.with_name(arguments.out.name + ".part")
-    part.write_text(json.dumps(report, indent=2, allow_nan=False) + "\n")
-    part.replace(arguments.out)
+    _write(arguments.out, report)
     return 0
+
+
+def _write(path: Path, report: dict[str, Any]) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(report, indent=2, allow_nan=False) + "\n")
+    part.replace(path)
 
 
 if __name__ == "__main__":

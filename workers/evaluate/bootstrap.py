@@ -16,11 +16,11 @@ def task_draws(tasks: Sequence[str | None], *, draws: int = DRAWS, seed: int = 0
     return _drawn(len(names), draws, seed)[:, place]
 
 
-def interval(values: Numbers, level: float = 0.95) -> list[float]:
-    """Percentiles of what was drawn; draws without a value are left out."""
+def interval(values: Numbers, level: float = 0.95) -> list[float] | None:
+    """Percentiles of what was drawn; draws without a value are left out. None if there is no other."""
     known = values[np.isfinite(values)]
     if not len(known):
-        return [float("nan"), float("nan")]
+        return None
     low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     return [float(low), float(high)]
 
@@ -34,7 +34,9 @@ def mean_interval(
     sums = np.bincount(place, weights=np.asarray(values, dtype=float), minlength=len(names))
     counts = np.bincount(place, minlength=len(names)).astype(float)
     drawn = _drawn(len(names), DRAWS, seed)
-    return float(np.mean(values)), interval((drawn @ sums) / (drawn @ counts), level)
+    found = interval((drawn @ sums) / (drawn @ counts), level)
+    assert found is not None  # every task has judgements
+    return float(np.mean(values)), found
 
 
 def statistic_interval(
@@ -43,7 +45,7 @@ def statistic_interval(
     *,
     draws: int = 500,
     seed: int = 0,
-) -> list[float]:
+) -> list[float] | None:
     """Of any statistic of the judgements at the given places, drawn by task."""
     by_task: dict[str | None, list[int]] = {}
     for place, task in enumerate(tasks):

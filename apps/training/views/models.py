@@ -38,7 +38,7 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "model": model,
         "run": model.run,
         "evaluations": evaluations,
-        **shown(report),
+        **shown(report, project),
         "deploy_url": _deploy_url(project, model),
     }
     return render(request, "training/model_detail.html", context)

@@ -123,7 +123,7 @@ def run_context(project: Project, run: Run) -> dict[str, Any]:
         "curves": drawn,
         "words": {name: in_words(drawing) for name, drawing in drawn.items()},
         "messages_of_run": messages(events),
-        **shown(run.report),
+        **shown(run.report, project),
         "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
     }
 

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 
@@ -125,3 +126,14 @@ def test_two_ranks_do_what_one_does(run_directory, recipe, preferences, rank: in
     for record in preferences[:6]:
         (first,), (second,) = ([one.raw for one in m.score([m.render(record.a)])] for m in (ours, theirs))
         assert first == pytest.approx(second, abs=1e-3)
+
+
+def test_a_pair_longer_than_the_decoder_is_trained_on_and_said_so(fit, recipe, make_preference, make_trajectory) -> None:
+    """A peer leaves it out, and says nothing."""
+    long = make_preference(0)
+    long = msgspec.structs.replace(long, a=make_trajectory("good " * 400, task="t0"))
+    one, _ = fit(recipe, records=[long, make_preference(1)])
+    assert len(one.train) == 2
+    assert [rendered.truncated for rendered in one.train.rendered] == [True, False, False, False]
+    one.run()
+    assert len(one.losses) == recipe.epochs

@@ -14,7 +14,20 @@ import pytest
 
 from workers.errors import RewardError
 from workers.models import load
-from workers.schema.recipe import recipe_to_dict
+from workers.schema import (
+    Features,
+    OutcomeRecord,
+    PreferenceRecord,
+    RankingRecord,
+    RatingRecord,
+    ScoreRecord,
+    Step,
+    StepLabelRecord,
+    Task,
+    Text,
+    Trajectory,
+)
+from workers.schema.recipe import OBJECTIVES, fitting, recipe_to_dict
 from workers.train.loop import Stopped
 from workers.train.run import choose_device, train
 
@@ -185,3 +198,93 @@ class TestProcess:
         (folder / "manifest.json").write_text("{}")
         assert to_the_end(folder).returncode == 0
         assert not (folder / "events.jsonl").exists()
+
+
+class TestEveryKindOfFeedback:
+    """One dataset with all that people and verifiers can say, and every built-in recipe on it."""
+
+    @pytest.fixture
+    def feedback(self, make_preference, make_trajectory):
+        def made(number: int) -> list:
+            good, bad = (
+                make_trajectory(f"{word} sent {number % 3}", task=f"t{number}") for word in ("good", "bad")
+            )
+            names = {"annotator": "ann"}
+            return [
+                PreferenceRecord(a=good, b=bad, choice="a", **names),
+                PreferenceRecord(a=good, b=bad, choice="a", criterion="polite", **names),
+                RankingRecord(trajectories=(good, bad), ranks=(1, 2), **names),
+                RatingRecord(trajectory=good, accept=True, **names),
+                RatingRecord(trajectory=bad, rating=1.0, scale=(1.0, 5.0), **names),
+                ScoreRecord(trajectory=good, criterion="polite", value=5.0, scale=(1.0, 5.0), **names),
+                ScoreRecord(trajectory=bad, criterion="polite", value=2.0, scale=(1.0, 5.0), **names),
+                OutcomeRecord(trajectory=good, success=True),
+                OutcomeRecord(trajectory=bad, success=False),
+                StepLabelRecord(trajectory=good, labels={0: "good"}, **names),
+                StepLabelRecord(trajectory=bad, has_first_error=True, first_error=0, **names),
+            ]
+
+        return {
+            split: [record for number in numbers for record in made(number)]
+            for split, numbers in (
+                ("train", range(10)),
+                ("validation", range(10, 14)),
+                ("test", range(14, 20)),
+            )
+        }
+
+    @pytest.mark.parametrize("objective", OBJECTIVES)
+    def test_it_learns_what_was_said_and_can_be_served(
+        self, run_directory, tiny_recipe, feedback, objective
+    ) -> None:
+        fields = {"epochs": 15, "learning_rate": 0.02, "dropout": 0.0, "ensemble": 2, "batch_pairs": 16}
+        fitted = fitting({"objective": objective})
+        folder = run_directory(replace(tiny_recipe, objective=objective, **fields, **fitted), splits=feedback)
+        report = train(folder)
+        assert report["train"]["by_objective"]
+        assert objective == "joint" or set(report["train"]["by_objective"]) == {objective}
+        assert report["preference"]["accuracy"] > 0.75
+        assert report["outcome"]["auc"] > 0.75
+        assert report["scores"]["criteria"]["rating"]["spearman"] > 0.5
+        if objective in ("process", "joint"):
+            assert report["steps"]["first_error_accuracy"] == 1.0
+            assert report["steps"]["labels"]["accuracy"] == 1.0
+        model = load(folder / "model")
+        has_criteria = objective in ("joint", "regression")
+        assert set(model.criteria) == ({"polite"} if has_criteria else set())
+        rendered = [model.render(record.trajectory) for record in feedback["test"][3:5]]
+        if has_criteria:
+            good, bad = model.score(rendered, criteria=["polite", "was it sent"])
+            assert good.criteria["polite"] > bad.criteria["polite"]
+            assert 1.0 <= good.criteria["polite"] <= 6.0
+        else:
+            with pytest.raises(RewardError, match="scores no criteria"):
+                model.score(rendered, criteria=["polite"])
+
+    def test_a_feedback_that_is_not_there(self, run_directory, tiny_recipe, preferences) -> None:
+        with pytest.raises(RewardError, match="0 usable judgements"):
+            train(run_directory(replace(tiny_recipe, objective="outcome")))
+
+
+def test_numbers_are_learnt_from(run_directory, tiny_recipe) -> None:
+    def walk(number: int, *, good: bool) -> Trajectory:
+        rows = [(0.1 * step + (1.0 if good else -1.0), float(number % 3)) for step in range(3)]
+        steps = tuple(Step(source="agent", features=row) for row in rows)
+        return Trajectory(steps=steps, task=Task(id=f"t{number}"))
+
+    records = [
+        PreferenceRecord(a=walk(number, good=True), b=walk(number, good=False), choice="a", annotator="ann")
+        for number in range(20)
+    ]
+    splits = {"train": records[:12], "validation": records[12:15], "test": records[15:]}
+    recipe = replace(tiny_recipe, backbone="features", epochs=20, learning_rate=0.02)
+    folder = run_directory(recipe, splits=splits)
+    assert train(folder)["preference"]["accuracy"] == 1.0
+    model = load(folder / "model")
+    content = Features(((1.0, 0.0), (1.2, 0.0)))
+    (one,) = model.score([model.render(content)])
+    assert sum(one.step_rewards) == pytest.approx(one.raw - one.baseline, abs=1e-6)
+    with pytest.raises(RewardError, match="has 3 numbers; this model reads 2"):
+        model.render(Features(((1.0, 0.0, 0.0),)))
+    with pytest.raises(RewardError, match="this model reads numbers"):
+        model.render(Text("hello"))

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.selectors import snapshot_named
-from apps.training.evaluation import evaluate_model, of_file, of_snapshot
+from apps.training.evaluation import PUBLISHED, evaluate_model, of_file, of_snapshot
 from apps.training.report import verdict
 from apps.training.selectors import model_named
 
@@ -21,12 +21,19 @@ class Command(TouchstoneCommand):
         given = parser.add_mutually_exclusive_group(required=True)
         given.add_argument("--dataset", help="project/name@version; the newest version without")
         given.add_argument("--file", type=Path, help="records as export_dataset --format jsonl writes them")
+        parser.add_argument(
+            "--format",
+            choices=("jsonl", *PUBLISHED),
+            default="jsonl",
+            help="of FILE; a published benchmark is read as it comes and measured as it says",
+        )
 
     def run(self, **options: Any) -> dict[str, Any]:
         model = model_named(options["model"])
-        data = (
-            of_file(options["file"]) if options["file"] else of_snapshot(snapshot_named(options["dataset"]))
-        )
+        if options["file"]:
+            data = of_file(options["file"], format_=options["format"])
+        else:
+            data = of_snapshot(snapshot_named(options["dataset"]))
         self.say(f"{model} on {data.source} ...")
         evaluation = evaluate_model(model=model, data=data, by=None)
         self.say(verdict(evaluation.report).sentence)
