@@ -128,7 +128,9 @@ def test_two_ranks_do_what_one_does(run_directory, recipe, preferences, rank: in
         assert first == pytest.approx(second, abs=1e-3)
 
 
-def test_a_pair_longer_than_the_decoder_is_trained_on_and_said_so(fit, recipe, make_preference, make_trajectory) -> None:
+def test_a_pair_longer_than_the_decoder_is_trained_on_and_said_so(
+    fit, recipe, make_preference, make_trajectory
+) -> None:
     """A peer leaves it out, and says nothing."""
     long = make_preference(0)
     long = msgspec.structs.replace(long, a=make_trajectory("good " * 400, task="t0"))
