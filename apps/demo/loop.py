@@ -142,7 +142,7 @@ def freeze(project: Project, by: User, *, anew: bool) -> Snapshot:
 
 def trained(snapshot: Snapshot) -> RewardModel | None:
     """The newest model of this snapshot by the demo's recipe."""
-    models = RewardModel.objects.filter(run__snapshot=snapshot, run__recipe_name=RECIPE)
+    models = RewardModel.objects.filter(deleted_at=None, run__snapshot=snapshot, run__recipe_name=RECIPE)
     return models.order_by("-version").first()
 
 

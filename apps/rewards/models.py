@@ -45,4 +45,4 @@ class RevisionModel(models.Model):
     model = models.ForeignKey(RewardModel, models.PROTECT, related_name="uses")
 
     def __str__(self) -> str:
-        return f"{self.revision_id} uses {self.model_id}"
+        return f"the endpoint {self.revision}"

@@ -13,6 +13,7 @@ from apps.core.names import check_slug
 from apps.rewards.models import Endpoint, EndpointRevision, RevisionModel
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
+from apps.training.services import lock_usable
 from workers.schema.endpoints import Component, EndpointSpec, parse_spec, parse_transforms
 
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
@@ -48,6 +49,7 @@ def deploy(
     """Put one model on the endpoint, which is made if there is none. The newest revision is the active one."""
     if model.project_id != project.pk:
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
+    lock_usable(model)
     spec = EndpointSpec(
         components=(Component(name=model.name, model=str(model)),),
         transforms=parse_transforms(list(transforms), pointer="/transforms"),
@@ -68,6 +70,7 @@ def put_spec(*, project: Project, endpoint_name: str, spec: Any, by: Actor) -> E
     for index, component in enumerate(parsed.components):
         try:
             model = model_named(component.model, project=project)
+            lock_usable(model)
         except DomainError as error:
             error.pointer = f"/components/{index}/model"
             raise

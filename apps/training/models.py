@@ -64,7 +64,10 @@ class RunEvent(models.Model):
 
 
 class RewardModel(models.Model):
-    """`project/name@version`, an artifact folder in the artifact store."""
+    """`project/name@version`, an artifact folder in the artifact store.
+
+    A deleted one has no artifact any more; its row stays, so that its version is never given to another model.
+    """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="models")
     name = models.SlugField(max_length=60)
@@ -73,6 +76,8 @@ class RewardModel(models.Model):
     parent = models.ForeignKey("self", models.SET_NULL, null=True)
     artifact = models.CharField(max_length=255)
     manifest = models.JSONField()  # touchstone.json of the artifact
+    tags = models.JSONField(default=list)  # of words, in the order of the alphabet
+    deleted_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -1,15 +1,17 @@
 """What changes recipes, runs and models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import PROTECT, Max
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core import jobs
+from apps.core.artifacts import delete_tree
 from apps.core.errors import Conflict, DomainError
 from apps.core.names import check_slug
 from apps.datasets.models import Snapshot
@@ -23,6 +25,7 @@ from workers.schema.recipe import Recipe as RecipeValue
 ADVANCE = "apps.training.tasks.advance_runs"
 By = User | ApiKey | None  # None is the command line
 MAX_SEED = 2**63 - 1
+MOST_TAGS = 20
 
 
 @transaction.atomic
@@ -157,6 +160,56 @@ def record_evaluation(
         project=model.project, actor=by, verb="model.evaluated", target=str(model), data={"on": source}
     )
     return evaluation
+
+
+@transaction.atomic
+def tag_model(*, model: RewardModel, tags: Sequence[str], by: By) -> RewardModel:
+    """Words to find it by, in the place of those it had."""
+    wanted = sorted({tag.strip() for tag in tags if tag.strip()})
+    for tag in wanted:
+        check_slug(tag, what="tag", pointer="/tags")
+    if len(wanted) > MOST_TAGS:
+        raise DomainError(f"A model has at most {MOST_TAGS} tags; these are {len(wanted)}.", pointer="/tags")
+    model.tags = wanted
+    model.save(update_fields=["tags"])
+    record_audit(
+        project=model.project, actor=by, verb="model.tagged", target=str(model), data={"tags": wanted}
+    )
+    return model
+
+
+@transaction.atomic
+def delete_model(*, model: RewardModel, by: By) -> None:
+    """Its artifact goes for good; the row, with its reports, stays. Refused while an endpoint could still serve it."""
+    locked = RewardModel.objects.select_for_update().select_related("project").get(pk=model.pk)
+    if locked.deleted_at is not None:
+        raise Conflict(f"{locked} has been deleted already.")
+    if users := _used_by(locked):
+        raise Conflict(
+            f"{locked} cannot be deleted: {', '.join(users[:5])} {'uses' if len(users) == 1 else 'use'} it, or could "
+            "be rolled back to it."
+        )
+    locked.deleted_at = timezone.now()
+    locked.save(update_fields=["deleted_at"])
+    record_audit(project=locked.project, actor=by, verb="model.deleted", target=str(locked))
+    transaction.on_commit(lambda: delete_tree(locked.artifact))
+
+
+def lock_usable(model: RewardModel) -> None:
+    """For whoever is about to put it to use: it cannot be deleted before this transaction ends. Raises Conflict."""
+    locked = RewardModel.objects.select_for_update().select_related("project").get(pk=model.pk)
+    if locked.deleted_at is not None:
+        raise Conflict(f"{locked} has been deleted.")
+
+
+def _used_by(model: RewardModel) -> list[str]:
+    """Rows of apps above this one that protect it, in their own words."""
+    found: list[str] = []
+    for relation in RewardModel._meta.related_objects:
+        name = relation.get_accessor_name()
+        if relation.on_delete is PROTECT and name is not None:
+            found += [str(row) for row in getattr(model, name).all()[:10]]
+    return sorted(set(found))
 
 
 def _require_enough(snapshot: Snapshot, objective: str) -> None:

@@ -11,18 +11,21 @@ from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError
 from apps.core.names import check_slug
 from apps.training import services
+from apps.training.card import model_card
 from apps.training.models import RewardModel
 
 MANIFEST = "touchstone.json"
-_ALLOWED = {".safetensors", ".json", ".txt"}
+CARD = "README.md"
+_ALLOWED = {".safetensors", ".json", ".txt", ".jinja", ".md"}
 _REQUIRED = ("schema_version", "objective", "backbone")
 
 
 def export_model(*, model: RewardModel, folder: Path) -> Path:
-    """Copy the artifact to a folder that is new or empty."""
+    """Copy the artifact to a folder that is new or empty, with a model card."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise DomainError(f"{folder} is there and not an empty folder; name a new one.")
     shutil.copytree(stage(model.artifact), folder, dirs_exist_ok=True)
+    (folder / CARD).write_text(model_card(model), encoding="utf-8")
     return folder
 
 

@@ -31,6 +31,8 @@ def test_in_and_out_is_the_same(project: Project, folder: Path, tmp_path: Path) 
     assert AuditEvent.objects.get(verb="model.exported").target == "desk/polite@1"
     contents = {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     out = tmp_path / "out"
+    assert (out / "README.md").read_text().startswith("# desk/polite@1\n")
+    (out / "README.md").unlink()
     assert {path.relative_to(out): path.read_bytes() for path in out.rglob("*") if path.is_file()} == contents
     with pytest.raises(DomainError, match="not an empty folder"):
         export_model(model=model, folder=out)

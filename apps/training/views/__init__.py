@@ -1,9 +1,19 @@
-from apps.training.views.models import model_detail, model_list, project_node
+from apps.training.views.models import (
+    model_card,
+    model_delete,
+    model_detail,
+    model_list,
+    model_tags,
+    project_node,
+)
 from apps.training.views.runs import run_cancel, run_create, run_detail, run_list, run_resume, run_status
 
 __all__ = [
+    "model_card",
+    "model_delete",
     "model_detail",
     "model_list",
+    "model_tags",
     "project_node",
     "run_cancel",
     "run_create",

@@ -3,14 +3,15 @@
 from typing import Any
 
 from django.http import HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import NoReverseMatch, reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.api import paginate
 from apps.core.jobs import JobState
+from apps.training import card, services
 from apps.training.models import RewardModel, Run
 from apps.training.report import measured, shown
 from apps.training.selectors import models_of
@@ -45,9 +46,38 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 
 
 @require_safe
+@project_view(Role.RESEARCHER)
+def model_card(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """As a file of Markdown."""
+    model = get_object_or_404(models_of(project), pk=pk)
+    response = HttpResponse(card.model_card(model), content_type="text/markdown; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{model.name}-{model.version}.md"'
+    return response
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def model_tags(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """tags: words with commas or blanks between them."""
+    model = get_object_or_404(models_of(project), pk=pk)
+    services.tag_model(
+        model=model, tags=request.POST.get("tags", "").replace(",", " ").split(), by=request.user
+    )
+    return redirect("training:model-detail", project.slug, model.pk)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def model_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    model = get_object_or_404(models_of(project), pk=pk)
+    services.delete_model(model=model, by=request.user)
+    return redirect("training:model-list", project.slug)
+
+
+@require_safe
 @project_view()
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
-    models = RewardModel.objects.filter(project=project)
+    models = RewardModel.objects.filter(project=project, deleted_at=None)
     count = models.count()
     context: dict[str, Any] = {
         "count": count,

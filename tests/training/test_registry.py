@@ -1,0 +1,130 @@
+"""The registry: tags, cards, and deletion, which refuses what an endpoint could serve."""
+
+from pathlib import Path
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import AuditEvent, Project
+from apps.core import artifacts
+from apps.core.errors import Conflict, DomainError, NotFound
+from apps.rewards.services import deploy
+from apps.training import services
+from apps.training.card import model_card
+from apps.training.models import RewardModel
+from apps.training.selectors import model_named, models_of
+from apps.training.services import adopt_model, delete_model, tag_model
+
+MANIFEST = {
+    "objective": "bradley_terry",
+    "backbone": {"kind": "step-encoder", "unfrozen": False},
+    "aggregation": "value",
+    "reward": {"median": 0.1, "std": 2.0},
+    "snapshot": {"name": "desk/first@1", "hash": "h"},
+    "criteria": {"polite": {"text": "polite"}},
+}
+REPORT = {
+    "preference": {
+        "accuracy": 0.7,
+        "interval": [0.6, 0.8],
+        "n": 50,
+        "baselines": {"longer": {"accuracy": 0.5, "difference": 0.2, "interval": [0.1, 0.3]}},
+    },
+    "findings": [{"name": "truncated", "sentence": "Some did not fit."}],
+}
+
+
+@pytest.fixture
+def model(project: Project, tmp_path: Path) -> RewardModel:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.safetensors").write_bytes(b"weights")
+    artifact = artifacts.store_tree(tmp_path / "weights", "models/polite-1")
+    return adopt_model(project=project, name="polite", artifact=artifact, manifest=MANIFEST, by=None)
+
+
+def url(name: str, model: RewardModel) -> str:
+    return reverse(f"training:{name}", args=[model.project.slug, model.pk])
+
+
+class TestDeletion:
+    def test_its_artifact_goes_and_its_version_is_never_given_again(
+        self, model: RewardModel, django_capture_on_commit_callbacks
+    ) -> None:
+        with django_capture_on_commit_callbacks(execute=True):
+            delete_model(model=model, by=None)
+        with pytest.raises(NotFound):
+            artifacts.stage(model.artifact)
+        assert not models_of(model.project).exists()
+        with pytest.raises(NotFound, match="There is no model desk/polite"):
+            model_named("desk/polite")
+        again = adopt_model(project=model.project, name="polite", artifact="x", manifest=MANIFEST, by=None)
+        assert again.version == 2
+        assert AuditEvent.objects.get(verb="model.deleted").target == "desk/polite@1"
+        with pytest.raises(Conflict, match="has been deleted already"):
+            delete_model(model=model, by=None)
+
+    def test_what_is_deployed_or_could_be_rolled_back_to_stays(self, model: RewardModel) -> None:
+        deploy(model=model, endpoint_name="desk", project=model.project, by=None)
+        other = adopt_model(project=model.project, name="other", artifact="x", manifest=MANIFEST, by=None)
+        deploy(model=other, endpoint_name="desk", project=model.project, by=None)
+        with pytest.raises(Conflict, match=r"cannot be deleted: the endpoint desk@1 uses it"):
+            delete_model(model=model, by=None)
+        assert artifacts.stage(model.artifact).is_dir()
+
+    def test_what_is_deleted_is_not_deployed(self, model: RewardModel) -> None:
+        delete_model(model=model, by=None)
+        with pytest.raises(Conflict, match="has been deleted"):
+            deploy(model=model, endpoint_name="desk", project=model.project, by=None)
+
+    def test_from_its_page(self, model: RewardModel, roses: Client) -> None:
+        answer = roses.post(url("model-delete", model))
+        assert answer["Location"] == reverse("training:model-list", args=["desk"])
+        model.refresh_from_db()
+        assert model.deleted_at is not None
+        assert roses.get(url("model-detail", model)).status_code == 404
+
+
+class TestTags:
+    def test_words_with_commas_or_blanks_between_them(self, model: RewardModel, roses: Client) -> None:
+        assert roses.post(url("model-tags", model), {"tags": "best, for-support best"}).status_code == 302
+        model.refresh_from_db()
+        assert model.tags == ["best", "for-support"]
+        for page in (url("model-detail", model), reverse("training:model-list", args=["desk"])):
+            assert "for-support" in roses.get(page).content.decode()
+
+    @pytest.mark.parametrize("tags", [["not a slug"], [f"tag-{place}" for place in range(30)]])
+    def test_what_is_no_tag(self, model: RewardModel, tags: list[str]) -> None:
+        with pytest.raises(DomainError):
+            tag_model(model=model, tags=tags, by=None)
+        model.refresh_from_db()
+        assert model.tags == []
+
+
+class TestCard:
+    def test_it_says_what_the_model_is_and_how_good(self, model: RewardModel) -> None:
+        services.record_evaluation(model=model, snapshot=None, source="desk/first@1", report=REPORT, by=None)
+        text = model_card(model)
+        for piece in (
+            "# desk/polite@1\n",
+            "- **Objective**: bradley_terry",
+            "- **Backbone**: kind step-encoder, unfrozen False",
+            "- **Raw rewards in training**: median 0.1, standard deviation 2.0",
+            "- **Criteria it scores**: polite",
+            "- **Dataset**: desk/first@1",
+            "| Held-out comparisons: Right | 0.700 [0.600, 0.800] | 50 | the longer one wins: 0.500 |",
+            "- Some did not fit.",
+        ):
+            assert piece in text
+
+    def test_as_a_file(self, model: RewardModel, roses: Client) -> None:
+        answer = roses.get(url("model-card", model))
+        assert answer["Content-Type"].startswith("text/markdown")
+        assert 'filename="polite-1.md"' in answer["Content-Disposition"]
+        assert "Not measured here." in answer.content.decode()
+
+
+def test_wrong_methods(model: RewardModel, roses: Client) -> None:
+    for name in ("model-tags", "model-delete"):
+        assert roses.get(url(name, model)).status_code == 405
+    assert roses.post(url("model-card", model)).status_code == 405
