@@ -1,5 +1,6 @@
 """From what a person gave (a name, TOML, values) to a checked recipe."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,28 @@ def named(project: Project, name: str) -> Chosen:
         known = [*builtin, *NamedRecipe.objects.filter(project=project).values_list("name", flat=True)]
         raise NotFound(f"There is no recipe {name!r}; known are {', '.join(known)}.", pointer="/recipe")
     return Chosen(name, builtin[name])
+
+
+def as_toml(values: Mapping[str, Any]) -> str:
+    """The keys in which a recipe differs from the defaults of its backbone and objective, one a line."""
+    fixed = {key: values[key] for key in ("objective", "backbone", "decoder") if key in values}
+    defaults = recipe_to_dict(parse_recipe(fixed))
+    lines = [f"{key} = {toml(values[key])}" for key in fixed if values[key] != getattr(Recipe(), key)]
+    lines += [
+        f"{key} = {toml(value)}"
+        for key, value in values.items()
+        if key in defaults and key not in fixed and value is not None and value != defaults[key]
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def toml(value: Any) -> str:
+    """A value as TOML writes it; what is not set has no such form."""
+    if value is None:
+        return "(none)"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + "}"
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
 def names_for(project: Project) -> list[str]:

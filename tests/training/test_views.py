@@ -147,3 +147,18 @@ def test_annotators_and_strangers(finished: Run, ann: User, stranger: User, clie
         assert [client.get(page).status_code for page in pages] == [status] * len(pages)
         for name in ("run-cancel", "run-resume"):
             assert client.post(url(name, finished.pk)).status_code == status
+
+
+def test_again_with_this_changed(snapshot: Snapshot, roses: Client) -> None:
+    """The form holds what differs from the defaults, and what it would start is the same run with the next seed."""
+    finished = finish(snapshot, child.REFUSE)
+    assert f"?like={finished.pk}" in roses.get(url("run-detail", finished.pk)).content.decode()
+    page = roses.get(url("run-create"), {"like": finished.pk})
+    form = page.context["form"]
+    assert form["toml"].value() == f"label_smoothing = {child.REFUSE}\n"
+    assert (form["seed"].value(), form["name"].value()) == (finished.seed + 1, finished.model_name)
+    given = {name: form[name].value() or "" for name in form.fields}
+    assert roses.post(url("run-create"), given).status_code == 302
+    again = Run.objects.latest("pk")
+    assert (again.recipe, again.seed) == (finished.recipe, finished.seed + 1)
+    assert roses.get(url("run-create"), {"like": 10**9}).status_code == 404

@@ -169,7 +169,8 @@ def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def recipe_to_dict(recipe: Recipe) -> dict[str, Any]:
     """Plain JSON values; `parse_recipe` gives the same recipe back."""
-    return msgspec.to_builtins(dataclasses.asdict(recipe) | {"margins": list(recipe.margins)})
+    values = dataclasses.asdict(recipe)
+    return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def builtin_recipes() -> dict[str, Recipe]:

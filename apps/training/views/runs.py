@@ -14,9 +14,9 @@ from apps.core.api import paginate
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
 from apps.datasets.models import Snapshot
-from apps.training import services
+from apps.training import recipes, services
 from apps.training.curves import curves, in_words, messages
-from apps.training.forms import RunForm
+from apps.training.forms import OWN, RunForm
 from apps.training.models import Run
 from apps.training.report import shown
 from apps.training.selectors import events_after, runs_of
@@ -43,7 +43,7 @@ def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = RunForm(request.POST or None, project=project, initial={"dataset": request.GET.get("dataset")})
+    form = RunForm(request.POST or None, project=project, initial=_initial(request, project))
     if request.method == "POST" and form.is_valid():
         try:
             run = _start(request, project, form)
@@ -55,9 +55,24 @@ def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
         "project": project,
         "form": form,
         "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
-        "keys": [(key, _toml(defaults[key]), purpose) for key, purpose in PURPOSES.items()],
+        "keys": [(key, recipes.toml(defaults[key]), purpose) for key, purpose in PURPOSES.items()],
     }
     return render(request, "training/run_create.html", context, status=422 if form.errors else 200)
+
+
+def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
+    """like: a run whose recipe is to be changed and run again, with the next seed."""
+    like = request.GET.get("like", "")
+    if not like.isdigit():
+        return {"dataset": request.GET.get("dataset")}
+    run = get_object_or_404(runs_of(project), pk=int(like))
+    return {
+        "dataset": run.snapshot_id,
+        "recipe": OWN,
+        "toml": recipes.as_toml(run.recipe),
+        "name": run.model_name,
+        "seed": run.seed + 1,
+    }
 
 
 @transaction.atomic
@@ -65,7 +80,7 @@ def _start(request: ProjectRequest, project: Project, form: RunForm) -> Run:
     given = form.cleaned_data
     recipe: Any = given["recipe"]
     if form.is_own:
-        recipe = services.recipes.check(given["toml"])
+        recipe = recipes.check(given["toml"])
         if given["save_as"]:
             services.save_recipe(project=project, name=given["save_as"], toml=given["toml"], by=request.user)
             recipe = given["save_as"]
@@ -126,11 +141,3 @@ def run_context(project: Project, run: Run) -> dict[str, Any]:
         **shown(run.report, project),
         "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
     }
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if value is None:
-        return "(none)"
-    return f'"{value}"' if isinstance(value, str) else str(list(value) if isinstance(value, tuple) else value)
