@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 
 from workers.errors import RewardError
 from workers.models.files import file_hash
-from workers.models.kinds import KINDS
+from workers.models.kinds import KINDS, kind_module
 from workers.models.loaded import LoadedModel
 from workers.models.reward_model import RewardModel
 from workers.schema import SCHEMA_VERSION, parse_json
@@ -40,7 +40,7 @@ def save(
 ) -> None:
     """Write an artifact. reward: {median, std}. criteria: by name, {text, scale} of those it was trained on."""
     folder.mkdir(parents=True, exist_ok=True)
-    part = KINDS[recipe.backbone].save(model.backbone, model.heads, folder, recipe)
+    part = kind_module(recipe.backbone).save(model.backbone, model.heads, folder, recipe)
     renderer = model.backbone.renderer
     manifest = part | {
         "schema_version": SCHEMA_VERSION,
@@ -84,7 +84,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: str) -> LoadedModel:
             f"{folder.name} has the backbone {kind!r}, this version knows {', '.join(KINDS)}; load it with the version "
             "that made it."
         )
-    backbone, config, weights = KINDS[kind].load(folder, manifest, device)
+    backbone, config, weights = kind_module(kind).load(folder, manifest, device)
     _require_same_text(folder, manifest, backbone.renderer)
     model = RewardModel(
         backbone,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workers.models.heads import HeadsConfig
-from workers.models.kinds import KINDS
+from workers.models.kinds import kind_module
 from workers.models.reward_model import RewardFrom, RewardModel
 from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
@@ -24,7 +24,7 @@ def build(
 
     examples: of what it is to read; the first is looked at. like: one whose untrained parts may be shared.
     """
-    kind = KINDS[recipe.backbone]
+    kind = kind_module(recipe.backbone)
     backbone = kind.build(recipe, examples, like and like.backbone, device)
     config: dict[str, Any] = kind.heads(recipe, backbone.width)
     heads = HeadsConfig(
@@ -36,4 +36,4 @@ def build(
 
 def renderer_of(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> Any:
     """What will read the trajectories, without its model."""
-    return KINDS[recipe.backbone].renderer(recipe, examples)
+    return kind_module(recipe.backbone).renderer(recipe, examples)

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from jinja2 import TemplateError
-from transformers import PreTrainedTokenizerBase
 
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, ToolCall, Trajectory
@@ -22,6 +21,9 @@ from workers.text.dialect import Dialect, Message, in_parts
 from workers.text.fitting import fit
 from workers.text.rendered import Content
 from workers.text.segments import GAP_TEXT
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 # For tokenizers that come without a template.
 PLAIN_TEMPLATE = (
@@ -58,7 +60,7 @@ class Tokens:
 class ConversationRenderer:
     """tokenizer: a fast one. Safe to use from any thread."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, max_tokens: int) -> None:
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", max_tokens: int) -> None:
         if not tokenizer.is_fast:
             raise RewardError(
                 "the decoder's tokenizer has no tokenizer.json; save a fast one with the model."
