@@ -74,7 +74,7 @@ def test_thumbs_of_ratings_and_of_unpaired_comparisons(project: Project) -> None
     import_pairs(project, [pair("y"), pair("z", choice="both_bad"), pair("w", choice="tie")])
     found = rows(project, "trl-unpaired")
     of_ratings = [row for row in found if row["prompt"][0]["content"] == "Where is it?"]
-    assert sorted(row["label"] for row in of_ratings) == [False, True]
+    assert [row["label"] for row in of_ratings] == [False, True]
     assert [one["role"] for one in of_ratings[0]["completion"]] == [
         "assistant",
         "tool",
@@ -86,6 +86,12 @@ def test_thumbs_of_ratings_and_of_unpaired_comparisons(project: Project) -> None
         (row["completion"][0]["content"].split()[0], row["label"]) for row in found if row not in of_ratings
     ]
     assert sorted(of_pairs) == [("Gladly:", False), ("Gladly:", True), ("No.", False), ("No.", False)]
+
+
+def test_what_was_said_of_one_run_comes_in_the_order_it_was_imported(project: Project) -> None:
+    said = [place % 3 == 0 for place in range(12)]
+    load(project, "ratings", *({"accept": one, "annotator": f"ann-{n}"} for n, one in enumerate(said)))
+    assert [row["label"] for row in rows(project, "trl-unpaired")] == said
 
 
 def test_openrlhf_has_whole_conversations(project: Project) -> None:

@@ -1,7 +1,7 @@
 """Rows for judgements that came from elsewhere, a chunk at a time and in few queries."""
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Q
@@ -190,7 +190,8 @@ class FeedbackWriter:
         rows: dict[int, Trajectory],
         counts: FeedbackResult,
     ) -> None:
-        assignments = self._assignments({self._key(items[index], one) for index, (one, _) in judged.items()})
+        keys = (self._key(items[index], one) for index, (one, _) in judged.items())
+        assignments = self._assignments(list(dict.fromkeys(keys)))  # in the order of the file
         said = _what_was_said(assignments.values())
         for index, (incoming, places) in judged.items():
             item = items[index]
@@ -210,7 +211,7 @@ class FeedbackWriter:
     def _key(self, item: Item, incoming: Incoming) -> _Key:
         return item.pk, self._annotator(incoming.annotator).pk, incoming.is_adjudication
 
-    def _assignments(self, keys: Collection[_Key]) -> dict[_Key, Assignment]:
+    def _assignments(self, keys: list[_Key]) -> dict[_Key, Assignment]:
         wanted = Q(item_id__in={key[0] for key in keys}, annotator_id__in={key[1] for key in keys})
         fresh = [
             Assignment(
