@@ -66,14 +66,11 @@ class _Sorted:
     shared: list[int]
 
 
-def build_tree(sequences: Sequence[Sequence[int]]) -> Tree:
-    """All sequences in one tree. Equal sequences stand once. Raises ValueError for an empty one."""
-    found = _sorted(sequences)
-    return _tree(found, 0, len(found.order))
-
-
 def build_forest(sequences: Sequence[Sequence[int]], cost: Cost) -> list[Tree]:
-    """The sequences in trees, sharing wherever that is cheaper than computing the shared tokens again."""
+    """The sequences in trees, sharing wherever that is cheaper than computing the shared tokens again.
+
+    Equal sequences stand once. Raises ValueError for an empty one.
+    """
     found = _sorted(sequences)
     cuts, tokens = [0], 0
     for place, ids in enumerate(found.ids):

@@ -56,7 +56,6 @@ def _details(model: RewardModel) -> dict[str, Any]:
         "Tags": ", ".join(model.tags) or None,
         "Made": model.created_at.date().isoformat(),
         "Made by version": manifest.get("code_version"),
-        "Began with": str(model.parent) if model.parent else manifest.get("parent"),
     }
 
 

@@ -19,9 +19,6 @@ from apps.training.models import Evaluation, RewardModel
 
 log = logging.getLogger(__name__)
 
-# Benchmarks whose files `workers.evaluate` reads as they are published.
-PUBLISHED = ("llmbar", "judgebench", "rm-bench", "rewardbench2", "processbench")
-
 
 @dataclass(frozen=True, slots=True)
 class Data:

@@ -23,7 +23,7 @@ def runs_of(project: Project) -> QuerySet[Run]:
 def models_of(project: Project) -> QuerySet[RewardModel]:
     """Newest first, without those that were deleted."""
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
-    rows = rows.select_related("project", "parent__project", "run__snapshot__project")
+    rows = rows.select_related("project", "run__snapshot__project")
     return rows.order_by("-created_at", "-pk")
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from workers.packing import (
     Cost,
+    Tree,
     additive_mask,
     build_forest,
-    build_tree,
     in_batches,
     mask_function,
     stack,
@@ -23,9 +23,15 @@ from workers.packing import (
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=8)
 
 
+def chain(token: int, length: int) -> Tree:
+    """A tree without branches."""
+    (tree,) = build_forest([[token] * length], Cost())
+    return tree
+
+
 def test_a_tree_by_hand() -> None:
     """5 6 7, 5 6 8 9, 5: one trunk, two branches, and a leaf on the trunk."""
-    tree = build_tree([[5, 6, 7], [5, 6, 8, 9], [5]])
+    (tree,) = build_forest([[5, 6, 7], [5, 6, 8, 9], [5]], Cost())
     assert tree.ids.tolist() == [5, 6, 7, 8, 9]
     assert tree.depth.tolist() == [0, 1, 2, 2, 3]
     assert tree.end.tolist() == [5, 5, 3, 5, 5]
@@ -46,31 +52,31 @@ def test_a_tree_by_hand() -> None:
 
 def test_an_empty_sequence_has_no_place() -> None:
     with pytest.raises(ValueError, match="empty"):
-        build_tree([[1], []])
+        build_forest([[1], []], Cost())
 
 
 @given(SEQUENCES)
 def test_every_sequence_is_a_path_and_sees_itself_and_nothing_else(sequences) -> None:
-    tree = build_tree(sequences)
+    forest = build_forest(sequences, Cost())
     distinct = {tuple(one[:end]) for one in sequences for end in range(1, len(one) + 1)}
-    assert len(tree) == len(distinct)  # every shared token once
-    seen = visible(stack([tree]))[0]
-    for place, one in enumerate(sequences):
-        path = tree.paths[place]
-        assert tree.ids[path].tolist() == one
-        assert tree.depth[path].tolist() == list(range(len(one)))
-        for depth, at in enumerate(path):
-            assert seen[at].nonzero().squeeze(1).tolist() == sorted(path[: depth + 1].tolist())
+    assert sum(map(len, forest)) == len(distinct)  # every shared token once
+    for tree in forest:
+        seen = visible(stack([tree]))[0]
+        for place, path in tree.paths.items():
+            assert tree.ids[path].tolist() == sequences[place]
+            assert tree.depth[path].tolist() == list(range(len(sequences[place])))
+            for depth, at in enumerate(path):
+                assert seen[at].nonzero().squeeze(1).tolist() == sorted(path[: depth + 1].tolist())
 
 
 @given(SEQUENCES, st.integers(1, 4))
 def test_a_window_is_counted_along_the_branch(sequences, window) -> None:
-    tree = build_tree(sequences)
-    seen = visible(stack([tree]), window)[0]
-    for path in tree.paths.values():
-        for depth, at in enumerate(path):
-            expected = path[max(0, depth + 1 - window) : depth + 1]
-            assert seen[at].nonzero().squeeze(1).tolist() == sorted(expected.tolist())
+    for tree in build_forest(sequences, Cost()):
+        seen = visible(stack([tree]), window)[0]
+        for path in tree.paths.values():
+            for depth, at in enumerate(path):
+                expected = path[max(0, depth + 1 - window) : depth + 1]
+                assert seen[at].nonzero().squeeze(1).tolist() == sorted(expected.tolist())
 
 
 @given(SEQUENCES, st.integers(0, 40))
@@ -94,14 +100,14 @@ def test_sharing_has_to_pay() -> None:
 
 
 def test_batches_are_filled_to_their_padded_size() -> None:
-    trees = [build_tree([[place] * length]) for place, length in enumerate((3, 9, 4, 20, 8))]
+    trees = [chain(place, length) for place, length in enumerate((3, 9, 4, 20, 8))]
     assert [[len(tree) for tree in batch] for batch in in_batches(trees, 18)] == [[20], [9, 8], [4, 3]]
     assert in_batches([], 18) == []
 
 
 def test_batches_are_cut_where_the_padding_costs_more_than_another_pass() -> None:
     """100, 98, 20, 19: together 400; in two passes 240 and one pass more."""
-    trees = [build_tree([[place] * length]) for place, length in enumerate((98, 20, 100, 19))]
+    trees = [chain(place, length) for place, length in enumerate((98, 20, 100, 19))]
     lengths = [[len(tree) for tree in batch] for batch in in_batches(trees, 10_000, overhead=64)]
     assert lengths == [[100, 98], [20, 19]]
     assert len(in_batches(trees, 10_000, overhead=200)) == 1
@@ -109,7 +115,7 @@ def test_batches_are_cut_where_the_padding_costs_more_than_another_pass() -> Non
 
 
 def test_padding_sees_itself_and_nobody_sees_it() -> None:
-    rows = stack([build_tree([[1, 2, 3]]), build_tree([[7]])])
+    rows = stack(build_forest([[1, 2, 3], [7]], Cost()))
     seen = visible(rows)[1].int().tolist()
     assert seen == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
     mask = additive_mask(rows, torch.float32)
@@ -132,5 +138,5 @@ def test_the_mask_by_blocks_is_the_dense_one(sequences, window) -> None:
 def test_long_sequences_are_compared_as_numbers_not_as_text() -> None:
     first, second = np.arange(300), np.arange(300)
     second[299] = 7
-    tree = build_tree([first.tolist(), second.tolist()])
+    (tree,) = build_forest([first.tolist(), second.tolist()], Cost())
     assert len(tree) == 301

@@ -8,10 +8,11 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare
-from workers.evaluate.published import PUBLISHED, evaluate_published
+from workers.evaluate.published import evaluate_published
 from workers.evaluate.report import evaluate
 from workers.models import load
 from workers.schema import read_records
+from workers.schema.published import PUBLISHED
 from workers.train.run import choose_device
 
 

@@ -351,7 +351,6 @@ BENCHMARKS: dict[str, Benchmark] = {
     "rm-bench": Benchmark(_rm_bench, _rm_bench_measure),
     "rewardbench2": Benchmark(_reward_bench_2, _reward_bench_2_measure),
 }
-PUBLISHED = (*BENCHMARKS, "processbench")
 
 
 def _accuracies(cases: Sequence[Case], right: Sequence[float]) -> dict[str, Any]:

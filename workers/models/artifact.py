@@ -22,11 +22,10 @@ MANIFEST = "touchstone.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """Where a model comes from. snapshot: {name, hash}. parent: the model its training began with."""
+    """Where a model comes from. snapshot: {name, hash}. code_version: of what trained it."""
 
     snapshot: dict[str, Any] = field(default_factory=dict)
     code_version: str = ""
-    parent: str | None = None
 
 
 def save(
@@ -54,7 +53,6 @@ def save(
         "reward": reward,
         "snapshot": lineage.snapshot,
         "code_version": lineage.code_version,
-        "parent": lineage.parent,
         "evaluation": None,
         "files": {path.name: file_hash(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},
     }

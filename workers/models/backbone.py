@@ -1,15 +1,16 @@
 """What every backbone is: something that reads rendered trajectories and has a state after every agent step."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from torch import Tensor, nn
+from torch import nn
 
 from workers.models.states import States
 from workers.text import Rendered, Renderer
 
 
-class Backbone(nn.Module):
+class Backbone(nn.Module, ABC):
     """Subclasses: one file each, and a line in `BACKBONES`.
 
     in_bfloat16: compute in it where that is done (in training; what is scored is float32 unless chosen otherwise).
@@ -25,13 +26,13 @@ class Backbone(nn.Module):
         """Whether a batch costs less where its items have much in common."""
         return False
 
+    @abstractmethod
     def states(self, batch: Sequence[Any], *, cache: Any = None) -> States:
         """States of width `width`, whatever is in the batch beside it. cache: kept by the caller, see `new_cache`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cost(self, batch: Sequence[Any]) -> int:
         """What the batch makes it compute, in tokens or what stands for them, shared parts once."""
-        raise NotImplementedError
 
     def new_cache(self, max_bytes: int) -> Any:
         """What a training can remember of items between batches; None if there is no such thing."""
@@ -41,8 +42,8 @@ class Backbone(nn.Module):
         """Fill the cache, in an order that does not depend on what is in it; how much is done, now and then."""
         return iter(())
 
-    def is_pretrained(self, name: str) -> bool:
-        """Whether the parameter (by its name in this module) was there before the training."""
+    def is_encoder(self, name: str) -> bool:
+        """Whether the parameter (by its name in this module) is trained at `encoder_learning_rate`."""
         return False
 
     def blocks(self) -> Sequence[nn.Module]:
@@ -55,8 +56,3 @@ class Backbone(nn.Module):
     @property
     def device(self) -> Any:
         return next(self.parameters()).device
-
-    def ends(self, batch: Sequence[Any]) -> Tensor:
-        """[items, width]: the states at their ends."""
-        states = self.states(batch)
-        return states.flat[states.last]

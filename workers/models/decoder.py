@@ -71,9 +71,6 @@ class Decoder(Backbone):
         """What sharing costs: nothing where masked blocks are skipped."""
         return self._cost if self.device.type == "cpu" else Cost()
 
-    def is_pretrained(self, name: str) -> bool:
-        return True
-
     def blocks(self) -> Sequence[nn.Module]:
         """The longest list of modules, which is that of the layers in every architecture there is."""
         lists = [module for module in self.base.modules() if isinstance(module, nn.ModuleList)]

@@ -52,6 +52,3 @@ class FeatureNetwork(Backbone):
 
     def cost(self, batch: Sequence[Numbers]) -> int:
         return sum(len(one.rows) for one in batch)
-
-    def ends(self, batch: Sequence[Any]) -> Tensor:
-        raise NotImplementedError("numbers have no text, so there is no criterion to read")

@@ -65,10 +65,6 @@ class LoadedModel:
         """By name, {text, scale} of the criteria it was trained on."""
         return dict(self.manifest.get("criteria") or {})
 
-    @property
-    def cache_name(self) -> str:
-        return str(self.manifest["backbone"])
-
     def render(self, content: Content) -> Any:
         """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read."""
         return self.renderer.render(content)

@@ -19,15 +19,22 @@ class Outputs:
     """What a model says of a batch. K is the number of heads.
 
     values: [rows, K], of which the reward is made. labels: [rows, K, labels] logits, None without the head.
-    rewards: [trajectories, K], raw. attributed: the same, the sums of the step rewards.
+    rewards: [trajectories, K], raw.
     criteria: by text, [trajectories, K], of those that were asked for.
     """
 
     values: States
     labels: States | None
     rewards: Tensor
-    attributed: Tensor
     criteria: Mapping[str, Tensor]
+    aggregation: Aggregation
+
+    @property
+    def attributed(self) -> Tensor:
+        """[trajectories, K]: the sums of the step rewards."""
+        if self.aggregation == "value":
+            return self.rewards - self.values.flat[self.values.first]
+        return aggregate(self.values, "sum")
 
 
 class RewardModel(nn.Module):
@@ -59,16 +66,13 @@ class RewardModel(nn.Module):
         states = States(flat[:rows], both.counts[:count], both.cached[:count])
         labels = None if self.heads.label is None else states.of(self.heads.label(states.flat))
         values = states.of(self._values(states, labels))
-        rewards = aggregate(values, self.aggregation)
         vectors = flat[both.last[count:]]
         return Outputs(
             values=values,
             labels=labels,
-            rewards=rewards,
-            attributed=rewards - values.flat[values.first]
-            if self.aggregation == "value"
-            else aggregate(values, "sum"),
+            rewards=aggregate(values, self.aggregation),
             criteria={name: self._by(states, vector) for name, vector in zip(wanted, vectors, strict=True)},
+            aggregation=self.aggregation,
         )
 
     def _values(self, states: States, labels: States | None) -> Tensor:

@@ -72,7 +72,7 @@ class StepEncoder(Backbone):
             self.encoder.eval()
         return self
 
-    def is_pretrained(self, name: str) -> bool:
+    def is_encoder(self, name: str) -> bool:
         return name.startswith("encoder.")
 
     @property

@@ -4,6 +4,7 @@ A file is found by its name, which is what recipes call it. It has pure loss fun
 `OBJECTIVE`, a subclass of `Objective` that says which records it learns from. See docs/researchers.md.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -97,7 +98,7 @@ class Batch:
         return whole
 
 
-class Objective(nn.Module):
+class Objective(nn.Module, ABC):
     """A loss with what it learns beside the model (thresholds, reliabilities).
 
     kinds: the records it learns from. joint_weight: in `joint`, unless the recipe says otherwise.
@@ -126,9 +127,9 @@ class Objective(nn.Module):
         """What steps can be called, where it needs the label head."""
         return ()
 
+    @abstractmethod
     def forward(self, batch: Batch) -> Tensor:
         """[examples, heads]: the loss of each, not weighted."""
-        raise NotImplementedError
 
     def measure(self, batch: Batch) -> dict[str, Tensor]:
         """On validation, by name [examples that can be measured]; `loss` is what early stopping looks at."""

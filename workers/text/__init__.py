@@ -5,7 +5,7 @@ from workers.text.conversations import ConversationRenderer, Tokens
 from workers.text.fingerprint import template_fingerprint
 from workers.text.grounding import NAMES as GROUNDING
 from workers.text.numeric import NumberRenderer, Numbers
-from workers.text.rendered import Content, Rendered, Renderer, kept
+from workers.text.rendered import Content, Rendered, Renderer
 from workers.text.segments import SOURCES
 
 __all__ = [
@@ -21,6 +21,5 @@ __all__ = [
     "Rendered",
     "Renderer",
     "Tokens",
-    "kept",
     "template_fingerprint",
 ]

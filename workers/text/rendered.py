@@ -39,8 +39,3 @@ class Renderer(Protocol):
 
     def settings(self) -> list[Any]:
         """Everything else that decides what an item renders to, as JSON values."""
-
-
-def kept(rendered: Rendered) -> int:
-    """How many agent steps are read."""
-    return sum(read is not None for read in rendered.reads)

@@ -35,7 +35,6 @@ class Config:
     threads: int | None = None
     snapshot: dict[str, Any] = field(default_factory=dict)
     code_version: str = ""
-    parent: str | None = None
 
 
 def read_config(folder: Path) -> tuple[Config, Recipe]:

@@ -16,7 +16,7 @@ def make_optimiser(learner: Learner, recipe: Recipe) -> torch.optim.AdamW:
     for name, parameter in learner.named_parameters():
         if parameter.requires_grad:
             inside = name.removeprefix("model.backbone.")
-            is_encoder = inside != name and backbone.kind == "step-encoder" and backbone.is_pretrained(inside)
+            is_encoder = inside != name and backbone.is_encoder(inside)
             rate = recipe.encoder_learning_rate if is_encoder else recipe.learning_rate
             decay = recipe.weight_decay if parameter.ndim >= 2 else 0.0
             rates.setdefault((rate, decay), []).append(parameter)

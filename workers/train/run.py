@@ -190,11 +190,7 @@ class _Run:
             recipe=self.recipe,
             reward=reward,
             criteria=train.criteria if model.heads.criterion is not None else {},
-            lineage=Lineage(
-                snapshot=self.config.snapshot,
-                code_version=self.config.code_version,
-                parent=self.config.parent,
-            ),
+            lineage=Lineage(snapshot=self.config.snapshot, code_version=self.config.code_version),
         )
 
     def _evaluate(self, splits: Splits, cache: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import pytest
 from workers.errors import RewardError
 from workers.evaluate import published
 from workers.evaluate.published import (
-    BENCHMARKS,
     best_of_all,
     evaluate_published,
     process_bench_records,
@@ -18,6 +17,7 @@ from workers.evaluate.published import (
     ties_score,
     two_order_right,
 )
+from workers.schema.published import PUBLISHED
 
 # What reward-bench's process_single_model, RM-Bench's compute_accuracy and JudgeBench's compute_final_metrics say.
 TIES = [
@@ -180,7 +180,7 @@ def test_parquet_and_arrays(tmp_path) -> None:
     assert rows_of(tmp_path / "r.parquet") == rows_of(tmp_path / "r.json") == rows
 
 
-@pytest.mark.parametrize("name", [*BENCHMARKS, "processbench"])
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_a_file_of_something_else(lengths, tmp_path, name: str) -> None:
     path = write(tmp_path / "x.jsonl", [{"something": "else"}])
     with pytest.raises(RewardError, match=rf"not what {name} publishes"):

@@ -15,7 +15,7 @@ from workers.schema import Features, Text, TokenIds
 
 def store(model, folder: Path, recipe, **fields) -> None:
     values = {"reward": {"median": 0.0, "std": 1.0}, "criteria": {}}
-    lineage = Lineage(snapshot={"name": "p/d@1", "hash": "h"}, code_version="1", parent=None)
+    lineage = Lineage(snapshot={"name": "p/d@1", "hash": "h"}, code_version="1")
     save(model, folder, recipe=recipe, lineage=lineage, **(values | fields))
 
 

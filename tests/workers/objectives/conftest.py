@@ -37,13 +37,11 @@ def batch():
         flat = torch.tensor([number for one in values for number in one], dtype=torch.float64)
         flat = flat.unsqueeze(1).expand(-1, heads).clone().requires_grad_()
         states = States(flat, counts)
-        whole = aggregate(states, aggregation)
-        attributed = whole - flat[states.first] if aggregation == "value" else aggregate(states, "sum")
         outputs = Outputs(
             values=states,
             labels=None if labels is None else States(torch.tensor(labels, dtype=torch.float64), counts),
-            rewards=whole,
-            attributed=attributed,
+            rewards=aggregate(states, aggregation),
+            aggregation=aggregation,
             criteria={name: torch.tensor(one, dtype=torch.float64) for name, one in (criteria or {}).items()},
         )
         rendered = [Numbers(((0.0,),) * count, count + dropped) for count in counts]

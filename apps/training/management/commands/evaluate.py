@@ -7,9 +7,10 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.selectors import snapshot_named
-from apps.training.evaluation import PUBLISHED, evaluate_model, of_file, of_snapshot
+from apps.training.evaluation import evaluate_model, of_file, of_snapshot
 from apps.training.report import verdict
 from apps.training.selectors import model_named
+from workers.schema.published import PUBLISHED
 
 
 class Command(TouchstoneCommand):
