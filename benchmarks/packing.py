@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.preference_data import DATA, data_folder
+from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_small_decoder
 from workers.errors import RewardError
 from workers.models import build
@@ -24,14 +24,14 @@ from workers.schema.recipe import parse_recipe
 from workers.text import Tokens
 from workers.train.batches import epoch_batches, examples_of, make_groups
 
-PAIRS = 8  # in a batch, as trainers have it by default
+BATCH = 8  # in a batch, as trainers have it by default
 DESIGN = {"hh": 4.1, "tau_bench": 1.9}  # the room that was counted before there was an implementation
 _ROW = 4096
 
 
 def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     """{tokens_given, tokens_padded, tokens_computed, saved, design, max_difference}"""
-    records = list(DATA[name](data_folder()))[: 64 if quick else None]
+    records = list(PAIRS[name](data_folder()))[: 64 if quick else None]
     base = save_small_decoder(folder / name, records)
     recipe = parse_recipe(
         {
@@ -39,7 +39,7 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
             "decoder": str(base),
             "lora_rank": 0,
             "max_tokens": 16_384,
-            "batch_pairs": PAIRS,
+            "batch_pairs": BATCH,
         }
     )
     model = build(recipe)
@@ -48,7 +48,7 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     examples = collect(records, decoder.renderer, recipe)
     lengths = [[len(examples.rendered[place].ids) for place in one.places] for one in examples.items]
     order = random.Random(0).sample(lengths, len(lengths))
-    padded = sum(2 * len(some) * max(map(max, some)) for some in _chunks(order, PAIRS))
+    padded = sum(2 * len(some) * max(map(max, some)) for some in _chunks(order, BATCH))
     computed = _computed(examples, decoder, recipe)
     given = sum(map(sum, lengths))
     return {
@@ -91,7 +91,7 @@ def _difference(examples: Examples, decoder: Decoder, *, tokens: int) -> float:
             break
         items += [examples.rendered[place] for place in one.places]
     worst = 0.0
-    for some in _chunks(items, 2 * PAIRS):
+    for some in _chunks(items, 2 * BATCH):
         packed = decoder.states(some).flat
         alone = torch.cat([decoder.states([one]).flat for one in some])
         worst = max(worst, float((packed - alone).abs().max() / alone.abs().max()))
@@ -106,7 +106,7 @@ def main() -> int:
     results = {}
     try:
         with tempfile.TemporaryDirectory(prefix="packing-") as scratch:
-            for name in DATA:
+            for name in PAIRS:
                 results[name] = measure(name, quick=arguments.quick, folder=Path(scratch))
                 if not arguments.json:
                     print(_line(name, results[name]), flush=True)
@@ -121,7 +121,7 @@ def main() -> int:
 def _line(name: str, one: dict[str, Any]) -> str:
     design = f" (the design counted {one['design']}x)" if one["design"] else ""
     return (
-        f"{name}: {one['pairs']} pairs, {one['tokens_padded']:,} tokens in padded batches of {PAIRS}, "
+        f"{name}: {one['pairs']} pairs, {one['tokens_padded']:,} tokens in padded batches of {BATCH}, "
         f"{one['tokens_given']:,} without padding, {one['tokens_computed']:,} computed: "
         f"{one['saved']:.1f}x{design}; largest difference {one['max_difference']:.1e}"
     )

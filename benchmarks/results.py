@@ -1,7 +1,7 @@
-"""How often our reward models prefer what people preferred: `python -m benchmarks.results [--json] [--quick]`.
+"""What our reward models reach on public data: `python -m benchmarks.results [--json] [--quick] [--write FILE]`.
 
-Five folds by task, pooled: every comparison is predicted by a model that saw nothing of its task. Beside it stand
-rules that need no model, and a bag of bigrams trained on the same folds.
+Five folds by task, pooled: everything is judged by a model that saw nothing of its task. Beside it stand rules that
+need no model, with the paired difference to each; for comparisons also a bag of bigrams trained on the same folds.
 """
 
 import argparse
@@ -16,69 +16,197 @@ from typing import Any
 import torch
 
 from benchmarks.bag_of_bigrams import bag_of_bigrams
-from benchmarks.preference_data import DATA, data_folder
+from benchmarks.public_data import DATA, data_folder
 from workers.errors import RewardError
-from workers.evaluate import accuracy_report
 from workers.evaluate.comparison import compare_predictions
+from workers.evaluate.judged import Judged
 from workers.evaluate.preference import predictions
+from workers.evaluate.report import report_of
 from workers.models import build
-from workers.schema.recipe import Recipe
+from workers.schema import FeedbackRecord
+from workers.schema.recipe import Recipe, parse_recipe
+from workers.schema.records import trajectories_of
 from workers.train.folds import Folds
 from workers.train.run import choose_device
 
 _CACHE_BYTES = 1024**3
 _QUICK_TASKS = 60
+_MARKS = ("<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n")
+_WORDS = {
+    "longer": "longer",
+    "shorter": "shorter",
+    "fewer_steps": "fewer steps",
+    "no_error": "no error",
+    "first_step": "first step",
+    "last_step": "last step",
+    "most_common": "most common step",
+}
 
-_FROZEN = Recipe(folds=5)
-_UNFROZEN = Recipe(
-    folds=5,
-    unfrozen=True,
-    epochs=2,
-    encoder_learning_rate=5e-5,
-    learning_rate=5e-4,
-    batch_pairs=16,
-    batch_tokens=8192,
-    max_tokens=768,
-)
+_FROZEN = {"folds": 5}
+_UNFROZEN = _FROZEN | {
+    "unfrozen": True,
+    "epochs": 2,
+    "encoder_learning_rate": 5e-5,
+    "learning_rate": 5e-4,
+    "batch_pairs": 16,
+    "batch_tokens": 8192,
+    "max_tokens": 768,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """what: the part of the report that is looked at, and the number in it."""
+
+    title: str
     data: str
-    recipe: Recipe
+    recipe: dict[str, Any]
+    what: tuple[str, str] = ("preference", "accuracy")
 
 
+_STEPS = {"objective": "process"}
+_FIRST = ("steps", "first_error_accuracy")
 CASES = {
-    "hh-frozen": Case("hh", _FROZEN),
-    "hh-unfrozen": Case("hh", _UNFROZEN),
-    "fine-grained-frozen": Case("fine_grained", _FROZEN),
-    "fine-grained-unfrozen": Case("fine_grained", replace(_UNFROZEN, epochs=1, max_tokens=2048)),
-    "tau-bench-frozen": Case("tau_bench", _FROZEN),
+    "hh-frozen": Case("HH harmless, frozen", "hh", _FROZEN),
+    "hh-unfrozen": Case("HH harmless, unfrozen", "hh", _UNFROZEN),
+    "fine-grained-frozen": Case("FineGrained, frozen", "fine_grained", _FROZEN),
+    "fine-grained-unfrozen": Case(
+        "FineGrained, unfrozen", "fine_grained", _UNFROZEN | {"epochs": 1, "max_tokens": 2048}
+    ),
+    "pandalm-frozen": Case("PandaLM majority, frozen", "pandalm", _FROZEN),
+    "pandalm-unfrozen": Case("PandaLM majority, unfrozen", "pandalm", _UNFROZEN),
+    "tau-bench-pairs": Case("tau-bench pairs, frozen", "tau_bench", _FROZEN),
+    "tau-bench-outcome": Case(
+        "tau-bench outcome", "tau_bench_outcomes", _FROZEN | {"objective": "outcome"}, ("outcome", "auc")
+    ),
+    "mint-outcome": Case(
+        "MINT HotpotQA outcome", "mint_hotpotqa", _FROZEN | {"objective": "outcome"}, ("outcome", "auc")
+    ),
+    "word-sorting": Case("BIG-Bench Mistake, word sorting", "word_sorting", _FROZEN | _STEPS, _FIRST),
+    "arithmetic": Case("BIG-Bench Mistake, arithmetic", "multistep_arithmetic", _FROZEN | _STEPS, _FIRST),
+    "failures": Case("AgentRx and Who & When", "failures", _FROZEN | _STEPS, ("located", "accuracy")),
+    "topical-chat": Case(
+        "Topical-Chat criteria", "topical_chat", _FROZEN | {"objective": "regression"}, ("scores", "spearman")
+    ),
+}
+_TABLES = {
+    "preference": "Comparisons: accuracy in %",
+    "outcome": "Outcomes: AUC",
+    "steps": "First errors: found exactly, or that there is none, in %",
+    "located": "Failures: the weakest step is the first error, in %",
+    "scores": "Criteria: Spearman's correlation, the mean over criteria",
 }
 
 
 def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> dict[str, Any]:
-    """{accuracy, interval, n, baselines, verdict, folds, pairs, seconds}"""
+    """{value, interval, n, baselines, also, folds, records, seconds}, beside the case's title and part."""
     started = time.monotonic()
-    records = list(DATA[case.data](data_folder()))
-    recipe = case.recipe
+    records: list[FeedbackRecord] = list(DATA[case.data](data_folder()))
+    recipe = parse_recipe(case.recipe)
     if quick:
-        tasks = set(list(dict.fromkeys(record.a.task.id for record in records))[:_QUICK_TASKS])
-        records = [record for record in records if record.a.task.id in tasks]
+        tasks = dict.fromkeys(trajectories_of(record)[0].task.id for record in records)
+        kept = set(list(tasks)[:_QUICK_TASKS])
+        records = [record for record in records if trajectories_of(record)[0].task.id in kept]
         recipe = replace(recipe, epochs=1, folds=2)
-    like = None if recipe.unfrozen else build(recipe)
+    like = None if recipe.unfrozen else build(Recipe())
     cache = like.backbone.new_cache(_CACHE_BYTES) if like else None
     folds = Folds(recipe, seed, choose_device("auto"), say, cache=cache, like=like)
-    found = predictions(folds.judge(records), recipe.criterion)
-    peer = bag_of_bigrams(found, [folds.fold_of(one.record, recipe.folds, 0) for one in found])
-    report = accuracy_report([one for one in found if one.is_strict])
+    found = folds.judge(records)
+    report = report_of(found.judged, found.validation, criterion=recipe.criterion)
+    part, name = case.what
+    whole = (report["steps"] or {}).get("located") if part == "located" else report[part]
+    baselines = {
+        _WORDS[rule]: {
+            "value": one[name if name in one else "accuracy"],
+            "difference": one["difference"],
+            "interval": one["interval"],
+        }
+        for rule, one in whole["baselines"].items()
+    }
+    if part == "preference":
+        baselines["bag of bigrams"] = _beside_bigrams(found.judged, folds, whole["accuracy"])
+    return {
+        "title": case.title,
+        "part": part,
+        "value": whole[name],
+        "interval": whole["interval"],
+        "n": whole["n"],
+        "baselines": baselines,
+        "also": _also(part, report),
+        "folds": recipe.folds,
+        "records": len(records),
+        "seconds": time.monotonic() - started,
+    }
+
+
+def _beside_bigrams(judged: list[Judged], folds: Folds, accuracy: float) -> dict[str, Any]:
+    found = predictions(judged, folds.recipe.criterion)
+    peer = bag_of_bigrams(found, [folds.fold_of(one.record, folds.recipe.folds, 0) for one in found])
     against = compare_predictions(found, peer)
-    report["baselines"]["bag of bigrams"] = {
-        "accuracy": report["accuracy"] - against["difference"],
+    return {
+        "value": accuracy - against["difference"],
         "difference": against["difference"],
         "interval": against["interval"],
     }
-    return report | {"folds": recipe.folds, "pairs": len(records), "seconds": time.monotonic() - started}
+
+
+def _also(part: str, report: dict[str, Any]) -> dict[str, Any]:
+    """Other figures of the same report."""
+    if part == "outcome":
+        return {"within_task": report["outcome"]["within_task"], "best_of_n": report["outcome"]["best_of_n"]}
+    if part in ("steps", "located"):
+        return {key: report["steps"].get(key) for key in ("f1", "f1_interval", "errors", "located")}
+    if part == "scores":
+        return {"criteria": report["scores"]["criteria"]}
+    return {"calibration_error": report["calibration"]["ece"]}
+
+
+def tables(results: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Markdown, a table for every kind of feedback."""
+    for part, heading in _TABLES.items():
+        rows = [one for one in results.values() if one["part"] == part]
+        if not rows:
+            continue
+        rules = list(dict.fromkeys(rule for one in rows for rule in one["baselines"]))
+        yield f"### {heading}\n"
+        yield f"| | n | reached | {' | '.join(rules)} | not beaten | seconds |"
+        yield f"|---|---|---|{'---|' * len(rules)}---|---|"
+        for one in rows:
+            cells = [_rule(one["baselines"].get(rule), part) for rule in rules]
+            reached = f"**{_number(one['value'], part)}** {_between(one['interval'], part)}"
+            unbeaten = ", ".join(_unbeaten(one)) or "none"
+            yield (
+                f"| {one['title']} | {one['n']} | {reached} | {' | '.join(cells)} | {unbeaten} "
+                f"| {one['seconds']:.0f} |"
+            )
+        yield ""
+
+
+def _rule(one: dict[str, Any] | None, part: str) -> str:
+    if one is None:
+        return ""
+    return f"{_number(one['value'], part)}: {_number(one['difference'], part, '+')} {_between(one['interval'], part)}"
+
+
+def _unbeaten(one: dict[str, Any]) -> list[str]:
+    return [rule for rule, beside in one["baselines"].items() if beside["interval"][0] <= 0]
+
+
+def _number(value: float, part: str, sign: str = "") -> str:
+    return f"{value:{sign}.2f}" if part in ("outcome", "scores") else f"{100 * value:{sign}.1f}"
+
+
+def _between(interval: list[float], part: str) -> str:
+    return f"[{', '.join(_number(bound, part) for bound in interval)}]"
+
+
+def write_tables(path: Path, results: dict[str, dict[str, Any]]) -> None:
+    """In the place of those between the marks."""
+    before, opening, rest = path.read_text(encoding="utf-8").partition(_MARKS[0])
+    _, closing, after = rest.partition(_MARKS[1])
+    if not opening or not closing:
+        raise RewardError(f"{path} has no place for tables; put {' and '.join(_MARKS)} around it.")
+    path.write_text(f"{before}{opening}\n{chr(10).join(tables(results))}\n{closing}{after}", encoding="utf-8")
 
 
 def main() -> int:
@@ -88,18 +216,28 @@ def main() -> int:
     parser.add_argument("--case", action="append", choices=CASES, help="only these (all without)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="for torch; its own choice without")
-    parser.add_argument("--out", type=Path, help="also write the JSON object here, after every case")
+    parser.add_argument(
+        "--out", type=Path, help="keep the JSON here, after every case; what is there is not repeated"
+    )
+    parser.add_argument(
+        "--write", type=Path, help="put the tables into this Markdown file, between its marks"
+    )
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
-    results: dict[str, Any] = {}
+    kept = arguments.out and arguments.out.is_file()
+    results: dict[str, Any] = json.loads(arguments.out.read_text()) if kept else {}
     try:
         for name in arguments.case or CASES:
+            if name in results:
+                continue
             results[name] = measure(CASES[name], quick=arguments.quick, seed=arguments.seed, say=_say)
             if arguments.out:
                 arguments.out.write_text(json.dumps(results, indent=2) + "\n")
             if not arguments.json:
-                print(*_lines(name, results[name]), sep="\n", flush=True)
+                print(*_lines(results[name]), sep="\n", flush=True)
+        if arguments.write:
+            write_tables(arguments.write, {name: results[name] for name in CASES if name in results})
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
@@ -113,14 +251,12 @@ def _say(**event: Any) -> None:
         sys.stderr.write(json.dumps(event) + "\n")
 
 
-def _lines(name: str, result: dict[str, Any]) -> Iterator[str]:
-    low, high = (100 * bound for bound in result["interval"])
-    yield f"{name}: {100 * result['accuracy']:.1f} % [{low:.1f}, {high:.1f}] of {result['n']} strict comparisons"
-    for rule, one in result["baselines"].items():
-        low, high = (100 * bound for bound in one["interval"])
-        gain = 100 * one["difference"]
-        yield f"    against {rule} ({100 * one['accuracy']:.1f} %): {gain:+.1f} points [{low:.1f}, {high:.1f}]"
-    yield f"    {result['verdict']}; {result['seconds']:.0f} s"
+def _lines(one: dict[str, Any]) -> Iterator[str]:
+    part = one["part"]
+    yield f"{one['title']}: {_number(one['value'], part)} {_between(one['interval'], part)} of {one['n']}"
+    for rule, beside in one["baselines"].items():
+        yield f"    against {rule}: {_rule(beside, part)}"
+    yield f"    not beaten: {', '.join(_unbeaten(one)) or 'none'}; {one['seconds']:.0f} s"
 
 
 if __name__ == "__main__":

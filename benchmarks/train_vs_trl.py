@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.preference_data import DATA, data_folder
+from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_small_decoder
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval
@@ -38,7 +38,7 @@ QUICK = {"hh": (16, 8, 512), "tau_bench": (8, 4, 512), "fine_grained": (12, 6, 5
 
 def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     train_size, test_size, longest = (QUICK if quick else SIZES)[name]
-    strict = [one for one in DATA[name](data_folder()) if one.choice in ("a", "b")]
+    strict = [one for one in PAIRS[name](data_folder()) if one.choice in ("a", "b")]
     train, test = _split(strict, train_size, test_size)
     base = save_small_decoder(folder / "base", strict)
     recipe = parse_recipe(

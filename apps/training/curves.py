@@ -7,24 +7,39 @@ MOST_POINTS = 400
 
 
 def curves(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Two drawings for charts.js: the losses, and the accuracy on validation. A step's last line counts."""
-    losses: dict[int, float] = {}
-    validation: dict[str, dict[int, float]] = {"loss": {}, "accuracy": {}}
+    """Two drawings for charts.js: the losses, and the accuracy on validation."""
+    found = _points(events)
+    losses = [("training loss", found["training"]), ("validation loss", found["loss"])]
+    return {
+        "loss": _drawing("loss", losses),
+        "accuracy": _drawing("accuracy", [("validation accuracy", found["accuracy"])], bounds=(0, 1)),
+    }
+
+
+def laid_over(runs: Iterable[tuple[str, Iterable[dict[str, Any]]]]) -> dict[str, Any]:
+    """The same of several runs by name: loss and accuracy on validation, and the training loss."""
+    found = [(name, _points(events)) for name, events in runs]
+    return {
+        "validation": _drawing("loss", [(name, one["loss"]) for name, one in found]),
+        "accuracy": _drawing("accuracy", [(name, one["accuracy"]) for name, one in found], bounds=(0, 1)),
+        "training": _drawing("loss", [(name, one["training"]) for name, one in found]),
+    }
+
+
+def _points(events: Iterable[dict[str, Any]]) -> dict[str, dict[int, float]]:
+    """By step; a step's last line counts."""
+    found: dict[str, dict[int, float]] = {"training": {}, "loss": {}, "accuracy": {}}
     for event in events:
         step = event.get("step")
         if step is None:
             continue
         if event.get("loss") is not None:
-            losses[step] = event["loss"]
-        for name, points in validation.items():
+            found["training"][step] = event["loss"]
+        for name in ("loss", "accuracy"):
             value = (event.get("validation") or {}).get(name)
             if value is not None:
-                points[step] = value
-    loss_series = [("training loss", losses), ("validation loss", validation["loss"])]
-    return {
-        "loss": _drawing("loss", loss_series),
-        "accuracy": _drawing("accuracy", [("validation accuracy", validation["accuracy"])], bounds=(0, 1)),
-    }
+                found[name][step] = value
+    return found
 
 
 def messages(events: Iterable[dict[str, Any]]) -> list[str]:

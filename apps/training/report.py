@@ -74,6 +74,9 @@ def measures(report: dict[str, Any] | None) -> list[Measure]:
         found.append(
             _measure("First errors", "Right", formula, steps, "first_error_accuracy", "trajectories", None)
         )
+    if located := steps.get("located"):
+        formula = "Share of trajectories with an error whose weakest step is the first wrong one"
+        found.append(_measure("Place of the error", "Right", formula, located, "accuracy", "failures", None))
     if labels := steps.get("labels"):
         formula = "Share of labelled steps whose label is the most probable one"
         found.append(_measure("Step labels", "Right", formula, labels, "accuracy", "steps", None))

@@ -138,7 +138,7 @@ def test_lists_and_the_model(finished: Run, roses: Client) -> None:
 def test_annotators_and_strangers(finished: Run, ann: User, stranger: User, client: Client) -> None:
     model = RewardModel.objects.get()
     pages = [
-        *(url(name) for name in ("run-list", "run-create", "model-list")),
+        *(url(name) for name in ("run-list", "run-create", "run-compare", "model-list")),
         *(url(name, finished.pk) for name in ("run-detail", "run-status")),
         url("model-detail", model.pk),
     ]
@@ -162,3 +162,55 @@ def test_again_with_this_changed(snapshot: Snapshot, roses: Client) -> None:
     again = Run.objects.latest("pk")
     assert (again.recipe, again.seed) == (finished.recipe, finished.seed + 1)
     assert roses.get(url("run-create"), {"like": 10**9}).status_code == 404
+
+
+class TestSeveralRuns:
+    @pytest.fixture
+    def three(self, snapshot: Snapshot) -> list[Run]:
+        """Two seeds of one recipe, and one of another."""
+        recipe = {"label_smoothing": child.COMPLETE}
+        for seed, more in ((0, {}), (1, {}), (0, {"epochs": 3})):
+            services.start_run(
+                project=snapshot.project, snapshot=snapshot, recipe=recipe | more, seed=seed, by=None
+            )
+            run = claim_next(Run)
+            assert run is not None
+            runner.execute(run)
+        return list(Run.objects.order_by("pk"))
+
+    def test_seeds_are_one_row(self, three: list[Run], roses: Client) -> None:
+        first, second, other = three
+        Run.objects.filter(pk=second.pk).update(report=with_accuracy(second.report, 0.7))
+        page = roses.get(url("run-list"))
+        assert [group.runs for group in page.context["groups"]] == [[other], [second, first]]
+        (_, seeds) = page.context["groups"]
+        spread = seeds.measured
+        assert (spread.mean, spread.lowest, spread.highest) == (pytest.approx(0.8), 0.7, 0.9)
+        assert "0.700–0.900, 2 seeds" in page.content.decode()
+
+    def test_curves_are_laid_over_each_other(self, three: list[Run], roses: Client) -> None:
+        first, second, other = three
+        page = roses.get(url("run-compare"), {"run": [f"{second.pk},{first.pk}", str(other.pk)]})
+        assert page.context["runs"] == [second, first, other]
+        text = page.content.decode()
+        names = [f"run {run.pk}" for run in (second, first, other)]
+        assert [series["name"] for series in drawn(text, "validation")["series"]] == names
+        assert drawn(text, "training")["series"][0]["points"][1] == [2, 0.5]
+        assert [(one.key, one.values) for one in page.context["differences"]] == [
+            ("seed", ["1", "0", "0"]),
+            ("epochs", ["20", "20", "3"]),
+        ]
+
+    def test_none_too_many_and_strange_ones(self, three: list[Run], roses: Client, stranger: User) -> None:
+        assert "No runs chosen" in roses.get(url("run-compare")).content.decode()
+        page = roses.get(url("run-compare"), {"run": f"{three[0].pk},x,-1,{10**30},{10**12},,{three[0].pk}"})
+        assert page.context["runs"] == [three[0]]
+        elsewhere = Client()
+        elsewhere.force_login(stranger)
+        answer = elsewhere.get(reverse("training:run-compare", args=["elsewhere"]), {"run": str(three[0].pk)})
+        assert answer.context["runs"] == []
+
+
+def with_accuracy(report: dict | None, accuracy: float) -> dict:
+    assert report is not None
+    return report | {"preference": report["preference"] | {"accuracy": accuracy}}

@@ -1,9 +1,11 @@
 """How well a model orders trajectories as ratings and rubric scores do."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import statistic_interval
 from workers.evaluate.judged import Judged, own_length
@@ -12,6 +14,7 @@ from workers.objectives.regression import place_on_scale
 from workers.schema import RatingRecord, ScoreRecord
 
 OVERALL = "rating"
+_DRAWS = 300
 
 
 def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
@@ -20,35 +23,43 @@ def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
     Spearman's correlation, over the means of what was said of a trajectory by a criterion. spearman: the mean over
     criteria; a criterion the model has a score for is measured by that score, any other by the reward.
     """
-    groups = _means(judged)
-    by_name = {name: one for name, rows in groups.items() if (one := _one(name, rows)) is not None}
-    if not by_name:
+    groups = {name: rows for name, rows in _means(judged).items() if _varies(name, rows)}
+    if not groups:
         return None
-    baselines = {}
-    for rule, sign in (("longer", 1.0), ("shorter", -1.0)):
-        known = [spearman(sign * _lengths(groups[name]), _said(groups[name])) for name in by_name]
-        baselines[rule] = {"spearman": float(np.mean([one for one in known if one is not None] or [0.0]))}
-    mean = float(np.mean([one["spearman"] for one in by_name.values()]))
-    rows = [(name, row) for name in by_name for row in groups[name]]
+    rows = [row for some in groups.values() for row in some]
+    said, tasks = _said(rows), [one.task for one, _ in rows]
+    given = np.concatenate([_given(name, some) for name, some in groups.items()])
+    lengths = np.array([own_length(one.record.trajectory) for one, _ in rows], dtype=float)
+    criterion = np.repeat(np.arange(len(groups)), [len(some) for some in groups.values()])
 
-    def whole(places: Any) -> float | None:
-        chosen: dict[str, list[_Row]] = {}
-        for place in places:
-            name, row = rows[place]
-            chosen.setdefault(name, []).append(row)
-        found = [spearman(_given(name, some), _said(some)) for name, some in chosen.items()]
+    def over_criteria(value: Numbers, places: Places) -> float | None:
+        of = criterion[places]
+        found = [spearman(value[places[of == one]], said[places[of == one]]) for one in range(len(groups))]
         known = [one for one in found if one is not None]
         return float(np.mean(known)) if known else None
 
+    def gain(rule: Numbers, places: Places) -> float | None:
+        ours, theirs = over_criteria(given, places), over_criteria(rule, places)
+        return None if ours is None or theirs is None else ours - theirs
+
+    every = np.arange(len(rows))
+    baselines = {}
+    for name, rule in (("longer", lengths), ("shorter", -lengths)):
+        baselines[name] = {
+            "spearman": over_criteria(rule, every) or 0.0,
+            "difference": gain(rule, every),
+            "interval": statistic_interval(partial(gain, rule), tasks, draws=_DRAWS),
+        }
     return {
-        "spearman": mean,
-        "interval": statistic_interval(whole, [row[0].task for _, row in rows], draws=300),
-        "n": sum(one["n"] for one in by_name.values()),
-        "baselines": {name: one | {"difference": mean - one["spearman"]} for name, one in baselines.items()},
-        "criteria": by_name,
+        "spearman": over_criteria(given, every),
+        "interval": statistic_interval(partial(over_criteria, given), tasks, draws=_DRAWS),
+        "n": len(rows),
+        "baselines": baselines,
+        "criteria": {name: _one(name, some) for name, some in groups.items()},
     }
 
 
+Places = NDArray[np.int64]
 _Row = tuple[Judged, float]  # one record of a trajectory, and the mean of what was said
 
 
@@ -64,15 +75,16 @@ def _means(judged: Sequence[Judged]) -> dict[str, list[_Row]]:
     }
 
 
-def _one(name: str, rows: list[_Row]) -> dict[str, Any] | None:
+def _varies(name: str, rows: list[_Row]) -> bool:
+    return spearman(_given(name, rows), _said(rows)) is not None
+
+
+def _one(name: str, rows: list[_Row]) -> dict[str, Any]:
     given, said = _given(name, rows), _said(rows)
-    value = spearman(given, said)
-    if value is None:
-        return None
     interval = statistic_interval(
-        lambda places: spearman(given[places], said[places]), [one.task for one, _ in rows], draws=300
+        lambda places: spearman(given[places], said[places]), [one.task for one, _ in rows], draws=_DRAWS
     )
-    return {"spearman": value, "interval": interval, "n": len(rows)}
+    return {"spearman": spearman(given, said), "interval": interval, "n": len(rows)}
 
 
 def _given(name: str, rows: Sequence[_Row]) -> Numbers:
@@ -81,7 +93,3 @@ def _given(name: str, rows: Sequence[_Row]) -> Numbers:
 
 def _said(rows: Sequence[_Row]) -> Numbers:
     return np.array([value for _, value in rows])
-
-
-def _lengths(rows: Sequence[_Row]) -> Numbers:
-    return np.array([own_length(one.record.trajectory) for one, _ in rows], dtype=float)

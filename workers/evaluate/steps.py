@@ -17,10 +17,12 @@ Found = tuple[int | None, int | None]  # first error: true, predicted; None is "
 
 
 def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict[str, Any] | None:
-    """{first_error_accuracy, interval, f1, f1_interval, n, errors, threshold, baselines, labels}; None without labels.
+    """{first_error_accuracy, interval, f1, f1_interval, n, errors, threshold, baselines, located, labels}; None without
+    labels.
 
     A step is called an error where its score (P(good) with a label head, else the step reward) is below the threshold
-    that is best on `validation`. f1: ProcessBench (arXiv 2412.06559), section 3.2.
+    that is best on `validation`. f1: ProcessBench (arXiv 2412.06559), section 3.2. located: of the trajectories with an
+    error, whether the step with the lowest score is the first one, as Who&When (arXiv 2505.00212) asks.
     """
     labelled = [one for one in judged if isinstance(one.record, StepLabelRecord)]
     if not labelled:
@@ -48,8 +50,26 @@ def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict
         "errors": sum(true is not None for true, _ in found),
         "threshold": threshold,
         "baselines": _baselines(firsts, known, right, tasks),
+        "located": _located(firsts, known),
     }
     return report
+
+
+def _located(firsts: Sequence[Judged], known: Sequence[Judged]) -> dict[str, Any] | None:
+    wrong = [one for one in firsts if _true(one) is not None]
+    if not wrong:
+        return None
+    tasks = [one.task for one in wrong]
+    right = [float(_weakest(one) == _true(one)) for one in wrong]
+    accuracy, interval = mean_interval(right, tasks)
+    baselines = _baselines(wrong, [one for one in known if _true(one) is not None], right, tasks)
+    del baselines["no_error"]
+    return {"accuracy": accuracy, "interval": interval, "n": len(wrong), "baselines": baselines}
+
+
+def _weakest(one: Judged) -> int:
+    scores = step_scores(one.scores[0])
+    return scores.index(min(scores))
 
 
 def process_bench_f1(found: Sequence[Found]) -> float | None:

@@ -104,23 +104,30 @@ class BradleyTerry(Objective):
         return loss + self.recipe.centring * (a + b).square()
 
     def measure(self, batch: Batch) -> dict[str, Tensor]:
-        """Over strict pairs: -log s(difference of the mean rewards), and whether the right one has more."""
+        """Over strict pairs: -log(q s(d) + (1 - q) s(-d)), d the difference of the mean rewards, q the annotator's
+        reliability; and whether the right one has more."""
         strict = [place for place, one in enumerate(batch.examples) if _record(one).choice in ("a", "b")]
-        sign = [1.0 if _record(batch.examples[place]).choice == "a" else -1.0 for place in strict]
+        records = [_record(batch.examples[place]) for place in strict]
         whole = (batch.scores(0) - batch.scores(1)).mean(-1)
-        difference = whole[strict] * whole.new_tensor(sign)
+        difference = whole[strict] * whole.new_tensor([1.0 if one.choice == "a" else -1.0 for one in records])
+        q, zero = self._reliability(records, whole), torch.zeros_like(difference)
         return {
-            "loss": -functional.logsigmoid(difference),
+            "loss": preference_loss(difference, zero, zero, q, zero, 0.0),
             "accuracy": (difference > 0).to(whole) + 0.5 * (difference == 0).to(whole),
         }
 
     def _reliability(self, records: Sequence[PreferenceRecord], like: Tensor) -> Tensor:
-        """[pairs]. Below one half an annotator would count backwards; he is taken to guess instead."""
+        """[pairs]. Below one half an annotator would count backwards; he is taken to guess instead.
+
+        Learnt: one who is only in validation is as reliable as the others in the mean.
+        """
         if self.annotator is not None:
-            return self.annotator.sigmoid()[[self.places[one.annotator] for one in records]]
+            known = self.annotator.sigmoid()
+            known = torch.cat([known, known.mean(0, keepdim=True)])
+            return known[[self.places.get(one.annotator, -1) for one in records]]
         given = self.recipe.annotators == "given"
-        known = [one.reliability if given and one.reliability is not None else 1.0 for one in records]
-        return like.new_tensor(known).clamp(min=0.5)
+        said = [one.reliability if given and one.reliability is not None else 1.0 for one in records]
+        return like.new_tensor(said).clamp(min=0.5)
 
 
 def _record(example: Example) -> Any:

@@ -122,7 +122,7 @@ PURPOSES: dict[str, str] = {
 }
 
 
-# Other defaults where another backbone or objective is chosen.
+# Other defaults where another backbone, objective or aggregation is chosen.
 FITTING: dict[str, dict[str, dict[str, Any]]] = {
     "backbone": {
         "decoder": {
@@ -139,6 +139,8 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
         "process": {"aggregation": "min"},
         "progress": {"aggregation": "sum"},
     },
+    # What every step of a sum has in common is no matter of taste: it tells a longer trajectory from a shorter one.
+    "aggregation": {"sum": {"centring": 0.0}},
 }
 
 
@@ -160,10 +162,10 @@ def parse_recipe(source: str | Mapping[str, Any]) -> Recipe:
 
 
 def fitting(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The defaults that differ from those of `Recipe` for what is given of backbone and objective."""
+    """The defaults that differ from those of `Recipe` for what is given of backbone, objective and aggregation."""
     found: dict[str, Any] = {}
     for key, by_value in FITTING.items():
-        found |= by_value.get(given.get(key, ""), {})
+        found |= by_value.get((found | dict(given)).get(key, ""), {})
     return found
 
 

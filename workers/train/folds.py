@@ -24,6 +24,18 @@ _VALIDATION = 10  # of the other folds' tasks, one in so many is for early stopp
 
 
 @dataclass(frozen=True)
+class Pooled:
+    """judged: every record once. validation: what each fold's model had for early stopping, to fit thresholds on."""
+
+    judged: list[Judged] = field(default_factory=list)
+    validation: list[Judged] = field(default_factory=list)
+
+    def add(self, other: "Pooled") -> None:
+        self.judged.extend(other.judged)
+        self.validation.extend(other.validation)
+
+
+@dataclass(frozen=True)
 class Folds:
     """What every fold's training has in common. like: a model whose frozen encoder all may share.
 
@@ -39,16 +51,16 @@ class Folds:
     like: RewardModel | None = None
     folder: Path | None = None
 
-    def judge(self, records: Sequence[FeedbackRecord]) -> list[Judged]:
+    def judge(self, records: Sequence[FeedbackRecord]) -> Pooled:
         """Every record once, on the reward scale of the model of the fold that does not hold its task."""
         self._encode_ahead(records)
-        found: list[Judged] = []
+        found = Pooled()
         for fold in range(self.recipe.folds):
             here = [record for record in records if self.fold_of(record, self.recipe.folds, 0) == fold]
             rest = [record for record in records if self.fold_of(record, self.recipe.folds, 0) != fold]
             if here:
                 self.report(message=f"fold {fold + 1} of {self.recipe.folds}")
-                found += self._judge_fold(fold, rest, here)
+                found.add(self._judge_fold(fold, rest, here))
         return found
 
     def fold_of(self, record: FeedbackRecord, folds: int, salt: int) -> int:
@@ -67,31 +79,35 @@ class Folds:
             if self.limits.stop():
                 raise Stopped
 
-    def _judge_fold(self, fold: int, rest: list[FeedbackRecord], here: list[FeedbackRecord]) -> list[Judged]:
+    def _judge_fold(self, fold: int, rest: list[FeedbackRecord], here: list[FeedbackRecord]) -> Pooled:
+        wanted = (here, self.split(rest)[1])
         kept = self.folder / f"fold-{fold}.json" if self.folder else None
         if kept is not None and kept.is_file():
-            scores = [[RawScore(**one) for one in some] for some in json.loads(kept.read_text())]
-            return [Judged(record, tuple(some)) for record, some in zip(here, scores, strict=True)]
-        judged = self._train_and_judge(rest, here)
+            return Pooled(*map(_with_scores, wanted, json.loads(kept.read_text())))
+        _, model = self.train(rest)
+        found = [
+            [on_reward_scale(one, **model.manifest["reward"]) for one in judge(model, some, cache=self.cache)]
+            for some in wanted
+        ]
         if kept is not None:
             kept.parent.mkdir(exist_ok=True)
             part = kept.with_suffix(".part")
-            part.write_text(json.dumps([[asdict(score) for score in one.scores] for one in judged]))
+            scores = [[[asdict(score) for score in one.scores] for one in some] for some in found]
+            part.write_text(json.dumps(scores))
             part.replace(kept)
-        return judged
+        return Pooled(*found)
 
-    def _train_and_judge(self, rest: list[FeedbackRecord], here: list[FeedbackRecord]) -> list[Judged]:
-        first = trajectories_of(rest[0])
-        renderer = renderer_of(self.recipe, first)
-        for_validation = [self.fold_of(record, _VALIDATION, 1) == 0 for record in rest]
-        train, validation = (
-            collect(
-                [record for record, is_it in zip(rest, for_validation, strict=True) if is_it is wanted],
-                renderer,
-                self.recipe,
-            )
-            for wanted in (False, True)
-        )
+    def split(self, records: Sequence[FeedbackRecord]) -> tuple[list[FeedbackRecord], list[FeedbackRecord]]:
+        """To train on, and a tenth of the tasks for early stopping."""
+        parts: tuple[list[FeedbackRecord], list[FeedbackRecord]] = ([], [])
+        for record in records:
+            parts[self.fold_of(record, _VALIDATION, 1) == 0].append(record)
+        return parts
+
+    def train(self, records: Sequence[FeedbackRecord]) -> tuple[Learner, LoadedModel]:
+        """A model of these records alone, and what trained it."""
+        renderer = renderer_of(self.recipe, trajectories_of(records[0]))
+        train, validation = (collect(part, renderer, self.recipe) for part in self.split(records))
         require_usable(train)
         torch.manual_seed(self.seed)
         learner = Learner(self.recipe, train, seed=self.seed, device=str(self.device), like=self.like)
@@ -108,5 +124,11 @@ class Folds:
         # In the precision of training: a measurement of the recipe, not the model that will be served.
         reward = reward_statistics(learner.model, train.rendered, cache=self.cache)
         manifest = {"criterion": self.recipe.criterion, "criteria": train.criteria, "reward": reward}
-        judged = judge(LoadedModel(learner.model, manifest), here, cache=self.cache)
-        return [on_reward_scale(one, **reward) for one in judged]
+        return learner, LoadedModel(learner.model, manifest)
+
+
+def _with_scores(records: Sequence[FeedbackRecord], scores: list[list[dict[str, Any]]]) -> list[Judged]:
+    return [
+        Judged(record, tuple(RawScore(**one) for one in some))
+        for record, some in zip(records, scores, strict=True)
+    ]

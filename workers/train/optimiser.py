@@ -8,6 +8,10 @@ from torch import nn
 from workers.schema.recipe import Recipe
 from workers.train.learner import Learner
 
+# Of what an objective learns beside the model: thresholds, scales, reliabilities. Few numbers, each in every example,
+# in logits whatever the model is; at a model's own rate a careless annotator would be believed to the end.
+_BESIDE_RATE = 0.03
+
 
 def make_optimiser(learner: Learner, recipe: Recipe) -> torch.optim.AdamW:
     """No weight decay on vectors and scalars (biases, norms, thresholds)."""
@@ -18,6 +22,7 @@ def make_optimiser(learner: Learner, recipe: Recipe) -> torch.optim.AdamW:
             inside = name.removeprefix("model.backbone.")
             is_encoder = inside != name and backbone.is_encoder(inside)
             rate = recipe.encoder_learning_rate if is_encoder else recipe.learning_rate
+            rate = _BESIDE_RATE if name.startswith("parts.") else rate
             decay = recipe.weight_decay if parameter.ndim >= 2 else 0.0
             rates.setdefault((rate, decay), []).append(parameter)
     groups = [

@@ -213,8 +213,9 @@ class _Run:
             like=None if self.recipe.unfrozen or self.recipe.backbone != "step-encoder" else model,
             folder=self.folder / "folds",
         )
-        found = report_of(folds.judge(records), (), criterion=self.recipe.criterion)
-        return found | {"folds": self.recipe.folds}
+        found = folds.judge(records)
+        report = report_of(found.judged, found.validation, criterion=self.recipe.criterion)
+        return report | {"folds": self.recipe.folds}
 
     def _stop_here(self) -> None:
         if self.stop():

@@ -6,7 +6,15 @@ from apps.training.views.models import (
     model_tags,
     project_node,
 )
-from apps.training.views.runs import run_cancel, run_create, run_detail, run_list, run_resume, run_status
+from apps.training.views.runs import (
+    run_cancel,
+    run_compare,
+    run_create,
+    run_detail,
+    run_list,
+    run_resume,
+    run_status,
+)
 
 __all__ = [
     "model_card",
@@ -16,6 +24,7 @@ __all__ = [
     "model_tags",
     "project_node",
     "run_cancel",
+    "run_compare",
     "run_create",
     "run_detail",
     "run_list",

@@ -15,14 +15,22 @@ from apps.core.errors import DomainError
 from apps.core.jobs import JobState
 from apps.datasets.models import Snapshot
 from apps.training import recipes, services
-from apps.training.curves import curves, in_words, messages
+from apps.training.curves import curves, in_words, laid_over, messages
 from apps.training.forms import OWN, RunForm
+from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import Run
 from apps.training.report import shown
 from apps.training.selectors import events_after, runs_of
 from workers.schema.recipe import PURPOSES, Recipe
 
 _PAGE = 50
+_LAID_OVER = 8  # as many as there are colours
+_DIGITS = 19  # a number that long may be larger than any key
+_DRAWINGS = (
+    ("validation", "Loss on validation"),
+    ("accuracy", "Accuracy on validation"),
+    ("training", "Training loss"),
+)
 
 
 @require_safe
@@ -32,12 +40,38 @@ def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
     page, next_cursor = paginate(runs_of(project), cursor=cursor, limit=_PAGE)
     context = {
         "project": project,
-        "runs": page,
+        "groups": by_seed(page),
         "next_cursor": next_cursor,
         "first": not cursor,
         "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
     }
     return render(request, "training/run_list.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def run_compare(request: ProjectRequest, project: Project) -> HttpResponse:
+    """run: numbers of runs, several with commas between them."""
+    given = ",".join(request.GET.getlist("run")).split(",")
+    numbers = list(dict.fromkeys(int(one) for one in given if one.isdecimal() and len(one) < _DIGITS))[
+        :_LAID_OVER
+    ]
+    found = {run.pk: run for run in runs_of(project).filter(pk__in=numbers)}
+    runs = [found[number] for number in numbers if number in found]
+    drawn = laid_over((f"run {run.pk}", events_after(run)) for run in runs)
+    context = {
+        "project": project,
+        "runs": runs,
+        "most": _LAID_OVER,
+        "drawings": [
+            (name, title, drawn[name], in_words(drawn[name]))
+            for name, title in _DRAWINGS
+            if drawn[name]["series"]
+        ],
+        "differences": differences(runs),
+        "rows": side_by_side(runs),
+    }
+    return render(request, "training/run_compare.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -11,8 +11,8 @@ def test_an_empty_recipe_is_the_default_one():
 
 
 def test_toml_and_dict_say_the_same():
-    text = 'aggregation = "sum"\nmargins = [0, 0.5, 1]\nlearning_rate = 1\n'
-    expected = Recipe(aggregation="sum", margins=(0.0, 0.5, 1.0), learning_rate=1.0)
+    text = 'aggregation = "mean"\nmargins = [0, 0.5, 1]\nlearning_rate = 1\n'
+    expected = Recipe(aggregation="mean", margins=(0.0, 0.5, 1.0), learning_rate=1.0)
     assert parse_recipe(text) == expected
     assert parse_recipe(recipe_to_dict(expected)) == expected
 
