@@ -204,6 +204,26 @@ def shown(report: dict[str, Any] | None, project: Project) -> dict[str, Any]:
     }
 
 
+def against(report: dict[str, Any], project: Project) -> dict[str, Any] | None:
+    """What `compare` found, in words too, its flips with the trajectories they are about; None in other reports."""
+    found = report.get("against")
+    if not found or found["difference"] is None:
+        return None
+    low, high = found["interval"]
+    often = f"{abs(found['difference']):.1%} {'more' if found['difference'] >= 0 else 'less'} often"
+    sure = "" if low > 0 or high < 0 else " That may be chance."
+    sentence = (
+        f"It is right {often} than {found['model']} on the same {found['n']} comparisons "
+        f"(95% interval {low:+.1%} to {high:+.1%}).{sure}"
+    )
+    flips = found["flips"]
+    return found | {
+        "tone": "good" if low > 0 else "bad" if high < 0 else "neutral",
+        "sentence": sentence,
+        "flips": flips | {"examples": _with_places(project, flips["examples"])},
+    }
+
+
 def _people(report: dict[str, Any], accuracy: float) -> str:
     person = (report.get("annotators") or {}).get("leave_one_out")
     if person is None:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("runs/<int:pk>/resume/", views.run_resume, name="run-resume"),
     path("models/", views.model_list, name="model-list"),
     path("models/<int:pk>/", views.model_detail, name="model-detail"),
+    path("evaluations/<int:pk>/", views.evaluation_detail, name="evaluation-detail"),
     path("models/<int:pk>/card/", views.model_card, name="model-card"),
     path("models/<int:pk>/tags/", views.model_tags, name="model-tags"),
     path("models/<int:pk>/delete/", views.model_delete, name="model-delete"),

@@ -27,7 +27,7 @@ from apps.datasets.models import Export, Snapshot
 from apps.rewards.models import Endpoint
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
-from apps.training.models import RewardModel, Run
+from apps.training.models import Evaluation, RewardModel, Run
 from apps.trajectories.attachments import file_name
 from apps.trajectories.models import Attachment, Import, Trajectory
 from apps.trajectories.services import import_trajectories
@@ -138,6 +138,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/training/runs/<int:pk>/resume/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/training/models/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/models/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/evaluations/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/models/<int:pk>/card/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/models/<int:pk>/tags/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/training/models/<int:pk>/delete/": ("POST", Role.RESEARCHER),
@@ -267,6 +268,7 @@ def make_world(slug: str) -> World:
     model = RewardModel.objects.create(
         project=project, name="first", version=1, artifact="models/none", manifest={}
     )
+    evaluation = Evaluation.objects.create(model=model, source="first@1", report={})
     job = Import.objects.create(project=project, filename="a", file="uploads/none", format="openai")
     attachment = Attachment.objects.create(
         project=project, sha256=slug[0].encode().hex() * 32, media_type="image/png", size=1
@@ -305,6 +307,7 @@ def make_world(slug: str) -> World:
             "datasets": snapshot.pk,
             "runs": run.pk,
             "models": model.pk,
+            "evaluations": evaluation.pk,
             "attachments": attachment.sha256,
             "endpoints": f"{slug}-reward",
             "snapshot": "first@1",

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.models import AuditEvent, Project
+from apps.accounts.models import AuditEvent, Project, User
 from apps.core import artifacts
 from apps.core.errors import Conflict, DomainError, NotFound
 from apps.rewards.services import deploy
@@ -128,3 +128,59 @@ def test_wrong_methods(model: RewardModel, roses: Client) -> None:
     for name in ("model-tags", "model-delete"):
         assert roses.get(url(name, model)).status_code == 405
     assert roses.post(url("model-card", model)).status_code == 405
+
+
+class TestACompared:
+    """What `compare` kept, on its page."""
+
+    FLIP = {
+        "task": "parcel",
+        "item": "1",
+        "annotator": "ann",
+        "chosen": {"id": None, "hash": "f" * 64, "raw": 1.5},
+        "rejected": {"id": None, "hash": "e" * 64, "raw": 0.5},
+        "margin": 1.0,
+        "other_margin": -0.25,
+        "won": True,
+    }
+
+    def page(self, model: RewardModel, roses: Client, **against: object) -> str:
+        found = {
+            "model": "desk/polite@2",
+            "difference": 0.1,
+            "interval": [0.02, 0.18],
+            "n": 50,
+            "flips": {"won": 6, "lost": 1, "examples": [self.FLIP]},
+            "distance": 0.25,
+        }
+        row = services.record_evaluation(
+            model=model, snapshot=None, source="x", report=REPORT | {"against": found | against}, by=None
+        )
+        listed = roses.get(url("model-detail", model)).content.decode()
+        address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
+        assert address in listed
+        return roses.get(address).content.decode()
+
+    def test_says_who_is_better_and_shows_the_flips(self, model: RewardModel, roses: Client) -> None:
+        page = self.page(model, roses)
+        assert "It is right 10.0% more often than desk/polite@2 on the same 50 comparisons" in page
+        assert "(95% interval +2.0% to +18.0%)." in page
+        assert "6 won, 1 lost" in page
+        assert "Right here, wrong there" in page
+        assert "0.250" in page
+        assert "It is right on 70.0% of 50" in page
+
+    def test_a_difference_that_may_be_chance_is_called_so(self, model: RewardModel, roses: Client) -> None:
+        assert "That may be chance." in self.page(model, roses, difference=-0.01, interval=[-0.1, 0.08])
+
+    def test_without_a_strict_comparison_there_is_nothing_to_say(
+        self, model: RewardModel, roses: Client
+    ) -> None:
+        page = self.page(model, roses, difference=None, interval=None, n=0)
+        assert "more often" not in page
+
+    def test_of_another_project_is_none(self, model: RewardModel, stranger: User, client: Client) -> None:
+        row = services.record_evaluation(model=model, snapshot=None, source="x", report={}, by=None)
+        client.force_login(stranger)
+        address = reverse("training:evaluation-detail", args=["elsewhere", row.pk])
+        assert client.get(address).status_code == 404

@@ -1,4 +1,5 @@
 from apps.training.views.models import (
+    evaluation_detail,
     model_card,
     model_delete,
     model_detail,
@@ -17,6 +18,7 @@ from apps.training.views.runs import (
 )
 
 __all__ = [
+    "evaluation_detail",
     "model_card",
     "model_delete",
     "model_detail",

@@ -12,8 +12,8 @@ from apps.accounts.models import Project, Role
 from apps.core.api import paginate
 from apps.core.jobs import JobState
 from apps.training import card, services
-from apps.training.models import RewardModel, Run
-from apps.training.report import measured, shown
+from apps.training.models import Evaluation, RewardModel, Run
+from apps.training.report import against, measured, shown
 from apps.training.selectors import models_of
 
 _PAGE = 50
@@ -43,6 +43,21 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "deploy_url": _deploy_url(project, model),
     }
     return render(request, "training/model_detail.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def evaluation_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    rows = Evaluation.objects.filter(model__project=project, model__deleted_at=None)
+    evaluation = get_object_or_404(rows.select_related("model__project"), pk=pk)
+    context = {
+        "project": project,
+        "model": evaluation.model,
+        "evaluation": evaluation,
+        "against": against(evaluation.report, project),
+        **shown(evaluation.report, project),
+    }
+    return render(request, "training/evaluation_detail.html", context)
 
 
 @require_safe
