@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from apps.datasets.contents import Census, Reliability, content_hash, digest_of,
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS, split_tasks
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
+from workers.schema.leaks import find_leaks
 
 Report = Callable[[int], None]
 
@@ -73,7 +75,7 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         pulse.now(len(found.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(snapshot, everything, tree, found, pulse)
+        facts = _write_splits(snapshot, everything, tree, found, pulse) | {"leaks": _leaks(tree, pulse)}
         name = f"snapshots/{snapshot.pk}-{snapshot.attempt}"
         pulse.now(len(found.digests), "storing")
         store_tree(tree, name)
@@ -82,6 +84,16 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
     except ClaimLost:
         delete_tree(name)
         raise
+
+
+def _leaks(tree: Path, pulse: _Pulse) -> dict[str, Any]:
+    """What of the training split is in the others too."""
+
+    def of(*splits: str) -> Iterator[FeedbackRecord]:
+        found = chain.from_iterable(read_records(tree / f"{split}.jsonl.zst") for split in splits)
+        return pulse.over(found, "looking for near-copies")
+
+    return find_leaks(of("train"), of("validation", "test"))
 
 
 class _Findings:

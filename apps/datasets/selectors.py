@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from django.db.models import QuerySet
 
@@ -12,6 +13,7 @@ from apps.core.jobs import JobState
 from apps.core.names import parse_name
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS
+from apps.trajectories.models import Trajectory
 from workers.schema import FeedbackRecord, read_records
 
 
@@ -72,3 +74,12 @@ def records_of(snapshot: Snapshot, split: str | None = None) -> Iterator[Feedbac
     folder = data_folder(snapshot)
     for each in SPLITS if split is None else (split,):
         yield from read_records(folder / f"{each}.jsonl.zst")
+
+
+def near_copies(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """[{train, held_out, similarity}]: the most alike, each side the key of a trajectory, None where it is gone."""
+    pairs = (snapshot.leaks or {}).get("pairs", [])
+    hashes = {pair[side] for pair in pairs for side in ("train", "held_out")}
+    rows = Trajectory.objects.filter(project=snapshot.project, content_hash__in=hashes)
+    places = dict(rows.values_list("content_hash", "pk"))
+    return [pair | {side: places.get(pair[side]) for side in ("train", "held_out")} for pair in pairs]

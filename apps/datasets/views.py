@@ -20,7 +20,7 @@ from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of
 from apps.datasets.exports import DESCRIPTIONS, attachment
 from apps.datasets.forms import ErasureForm, ExportForm, SnapshotForm
 from apps.datasets.models import Export, Snapshot
-from apps.datasets.selectors import require_frozen, snapshots_of
+from apps.datasets.selectors import near_copies, require_frozen, snapshots_of
 from apps.datasets.services import cancel_snapshot, freeze_snapshot
 from apps.datasets.splits import SPLITS
 
@@ -68,6 +68,7 @@ def snapshot_detail(request: ProjectRequest, project: Project, pk: int) -> HttpR
         "splits": [(name, snapshot.splits.get(name, 0), snapshot.tasks.get(name, 0)) for name in SPLITS],
         "annotators": sorted(snapshot.annotators.items(), key=lambda one: (-one[1]["records"], one[0])),
         "filters": {name: value for name, value in snapshot.filters.items() if name != "split"},
+        "near_copies": near_copies(snapshot),
         "exports": DESCRIPTIONS,
         "is_large": sum(snapshot.splits.values()) > exporting.LARGE,
     }

@@ -11,6 +11,7 @@ from apps.datasets.models import Snapshot
 from apps.datasets.selectors import snapshots_of
 from apps.training import recipes
 from apps.training.services import MAX_SEED
+from workers.schema.recipe import Recipe
 
 OWN = "own"
 _CONTROL = {"class": "form-control"}
@@ -53,6 +54,7 @@ class RunForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.project = project
         dataset, recipe = self.fields["dataset"], self.fields["recipe"]
         assert isinstance(dataset, SnapshotChoice)
         assert isinstance(recipe, forms.ChoiceField)
@@ -62,6 +64,23 @@ class RunForm(forms.Form):
     @property
     def is_own(self) -> bool:
         return bool(self.cleaned_data["recipe"] == OWN)
+
+    def chosen(self) -> tuple[Snapshot | None, Recipe | None, str]:
+        """Dataset and recipe as the form stands, sent or not; and what is wrong with the recipe, in words."""
+        dataset, names = self.fields["dataset"], self.fields["recipe"]
+        assert isinstance(dataset, SnapshotChoice)
+        assert isinstance(names, forms.ChoiceField)
+        try:
+            snapshot = dataset.clean(self["dataset"].value())
+        except forms.ValidationError:
+            snapshot = dataset.queryset.first() if dataset.queryset is not None else None
+        name = self["recipe"].value() or recipes.names_for(self.project)[0]
+        try:
+            if name == OWN:
+                return snapshot, recipes.check(self["toml"].value() or ""), ""
+            return snapshot, recipes.named(self.project, name).recipe, ""
+        except DomainError as error:
+            return snapshot, None, error.message
 
     def take(self, error: DomainError) -> None:
         """Put a service's error where the mistake is; what is no field of ours is a key of the recipe."""

@@ -7,6 +7,7 @@ urlpatterns = [
     path("node/", views.project_node, name="project-node"),
     path("runs/", views.run_list, name="run-list"),
     path("runs/new/", views.run_create, name="run-create"),
+    path("runs/estimate/", views.run_estimate, name="run-estimate"),
     path("runs/compare/", views.run_compare, name="run-compare"),
     path("runs/<int:pk>/", views.run_detail, name="run-detail"),
     path("runs/<int:pk>/status/", views.run_status, name="run-status"),

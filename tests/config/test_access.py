@@ -131,6 +131,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/training/node/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/training/runs/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/runs/new/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/training/runs/estimate/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/training/runs/compare/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/runs/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/training/runs/<int:pk>/status/": ("GET", Role.RESEARCHER),

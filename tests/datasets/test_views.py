@@ -9,8 +9,10 @@ from django.urls import reverse
 from apps.accounts.models import Project, User
 from apps.core.jobs import JobState
 from apps.datasets.models import Snapshot
+from apps.datasets.selectors import near_copies
 from apps.datasets.tasks import advance_snapshots
-from tests.datasets.feedback import freeze
+from apps.trajectories.models import Trajectory
+from tests.datasets.feedback import freeze, import_pairs, pair
 
 
 def url(name: str, *args: object) -> str:
@@ -49,6 +51,38 @@ def test_what_cannot_be_built_says_why(judged: Project, roses: Client) -> None:
     assert "None of the 1 test tasks is among the 12 tasks with feedback" in page
     assert "Train on it" not in page
     assert Snapshot.objects.get().state == JobState.FAILED
+
+
+def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
+    project: Project, roses: Client
+) -> None:
+    said = "I looked at your order and the parcel left our house on Monday so it will be with you soon."
+    import_pairs(project, [pair(f"task-{n}") | {"a": {"prompt": "Hi", "response": said}} for n in range(2)])
+    other = {
+        "prompt": "Hi",
+        "response": "Nothing in this answer was said in any other one of these, I believe.",
+    }
+    import_pairs(project, [pair("task-2") | {"a": other}])
+    snapshot = freeze(project, test_tasks=["task-0", "task-2"])
+    assert snapshot.leaks is not None
+    assert (snapshot.leaks["tasks"], snapshot.leaks["near_copies"], snapshot.leaks["of"]) == ([], 1, 4)
+    (found,) = near_copies(snapshot)
+    texts = {
+        row.pk: row.task.external_id
+        for row in Trajectory.objects.filter(pk__in=(found["train"], found["held_out"]))
+    }
+    assert (texts[found["train"]], texts[found["held_out"]]) == ("task-1", "task-0")
+    page = roses.get(url("snapshot-detail", snapshot.pk)).content.decode()
+    assert "1 of 4 held-out trajectories is a near-copy of one in train" in page
+    assert reverse("trajectories:trajectory-detail", args=["desk", found["train"]]) in page
+
+
+def test_without_near_copies_the_page_says_so(judged: Project, roses: Client) -> None:
+    Snapshot.objects.filter(pk=freeze(judged).pk).update(leaks={"near_copies": 0, "of": 4, "pairs": []})
+    page = roses.get(url("snapshot-detail", Snapshot.objects.get().pk)).content.decode()
+    assert "No held-out trajectory is a near-copy" in page
+    Snapshot.objects.update(leaks=None)  # frozen before this was looked at
+    assert "near-cop" not in roses.get(url("snapshot-detail", Snapshot.objects.get().pk)).content.decode()
 
 
 @pytest.mark.parametrize(

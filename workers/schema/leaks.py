@@ -26,16 +26,15 @@ def find_leaks(train: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecor
     (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). Texts of fewer than five words
     are not counted: short answers are alike by chance.
     """
-    ours, theirs = _distinct(train), _distinct(held_out)
-    tasks = {one.task.id for one in ours.values()} & {one.task.id for one in theirs.values()}
-    signatures = {key: found for key, one in ours.items() if (found := signature(own_text(one))) is not None}
+    ours, theirs = _signed(train), _signed(held_out)
+    tasks = {task for task, _ in ours.values()} & {task for task, _ in theirs.values()}
+    signatures = {key: found for key, (_, found) in ours.items() if found is not None}
     bands: dict[tuple[int, bytes], list[str]] = {}
     for key, found in signatures.items():
         for place, band in enumerate(np.split(found, _BANDS)):
             bands.setdefault((place, band.tobytes()), []).append(key)
     pairs: list[dict[str, Any]] = []
-    for key, one in theirs.items():
-        mine = signature(own_text(one))
+    for key, (_, mine) in theirs.items():
         if mine is None:
             continue
         near = {
@@ -75,8 +74,14 @@ def own_text(trajectory: Trajectory) -> str:
     return " ".join(said)
 
 
-def _distinct(records: Iterable[FeedbackRecord]) -> dict[str, Trajectory]:
-    return {one.content_hash: one for record in records for one in trajectories_of(record)}
+def _signed(records: Iterable[FeedbackRecord]) -> dict[str, tuple[str, Signature | None]]:
+    """By content hash, the task and the signature: a kilobyte each, whatever the trajectories weigh."""
+    found: dict[str, tuple[str, Signature | None]] = {}
+    for one in (side for record in records for side in trajectories_of(record)):
+        key = one.content_hash
+        if key not in found:
+            found[key] = (one.task.id, signature(own_text(one)))
+    return found
 
 
 _DICE = np.random.default_rng(0)

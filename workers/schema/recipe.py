@@ -122,6 +122,51 @@ PURPOSES: dict[str, str] = {
 }
 
 
+# Why a key has the value it has where it is left out.
+REASONS: dict[str, str] = {
+    "objective": "comparisons are what people give most of",
+    "criterion": "the overall judgement is what most campaigns ask for",
+    "joint_weights": "every kind of feedback counts; only 'progress' is left out, which reads what 'outcome' reads",
+    "backbone": "trains in seconds on any machine",
+    "encoder": "needs no download",
+    "decoder": "none comes with the installation",
+    "lora_rank": "enough for a reward model, at a fraction of the memory of training everything",
+    "lora_alpha": "twice the rank, as is usual",
+    "gradient_checkpointing": "only worth its time where memory runs out",
+    "unfrozen": "with few comparisons a trained encoder remembers them instead of learning from them",
+    "chunk_tokens": "most steps fit into one or two, and what the encoder was trained on was no longer",
+    "max_tokens": "nearly every conversation fits; decoders take 2048, since their cost grows faster",
+    "width": "a third of the encoder's 384: more of it learnt the training tasks by heart",
+    "layers": "one look at what came before; more need more data",
+    "attention_heads": "32 numbers each",
+    "grounding": "whether an answer says what the passages say is seen by no embedding of the answer alone",
+    "dropout": "little, as the model is small",
+    "ensemble": "their spread settles at about five; a decoder has one, since its trunk is what costs",
+    "aggregation": "reads the whole trajectory once, at its end",
+    "margins": "how much better people find one is not how far apart rewards should be, unless you say so",
+    "label_smoothing": "slips are better learnt by annotator, with annotators = 'learnt'",
+    "centring": "too weak to move accuracy, strong enough to fix the origin; 0 for sums, whose origin means something",
+    "annotators": "uses what is known and guesses nothing",
+    "epochs": "early stopping ends it sooner; a decoder takes two, more overfit",
+    "learning_rate": "the most at which the small parts train steadily; a tenth for decoders",
+    "encoder_learning_rate": "usual for fine-tuning small encoders",
+    "weight_decay": "a little against learning tasks by heart; none on adapters",
+    "warmup": "Adam's first steps know no scale yet",
+    "clip_norm": "one strange batch does not undo the others",
+    "batch_pairs": "large enough for a quiet gradient, small enough for some hundred steps on a small set",
+    "batch_tokens": "a bound for very long trajectories; shorter ones are bounded by batch_pairs",
+    "micro_tokens": "fits into 8 GB with the small models; it is halved where memory runs out",
+    "precision": "as exact as the machine does at full speed",
+    "evaluations_per_epoch": "once is enough where an epoch takes seconds; four times for decoders",
+    "patience": "validation of few tasks is noisy; five worse ones in a row are no noise",
+    "checkpoint_seconds": "what a killed worker loses at most",
+    "folds": "costs as many trainings more; worth it below some hundred held-out comparisons",
+    "generators": "what people said is enough, until it is not",
+    "generated_per_trajectory": "more of them say the same",
+    "generated_weight": "what was made up counts less than what was said",
+}
+
+
 # Other defaults where another backbone, objective or aggregation is chosen.
 FITTING: dict[str, dict[str, dict[str, Any]]] = {
     "backbone": {

@@ -1,5 +1,7 @@
 """A run from its directory to its manifest."""
 
+import resource
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -96,6 +98,7 @@ class _Run:
             "reward": reward,
             "reliabilities": _reliabilities(fit.learner),
             "generated": made,
+            "peak_memory": peak_memory(self.device),
         }
         self.events(message="done", progress={"done": len(fit.batches), "total": len(fit.batches)})
         return report
@@ -220,6 +223,14 @@ class _Run:
     def _stop_here(self) -> None:
         if self.stop():
             raise Stopped
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes: the most that tensors took on a GPU, else the most that the process had in memory."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most  # kibibytes everywhere else
 
 
 def choose_device(name: str) -> torch.device:

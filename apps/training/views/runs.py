@@ -1,6 +1,5 @@
 """Runs: start one, watch it, stop it."""
 
-from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -16,12 +15,13 @@ from apps.core.jobs import JobState
 from apps.datasets.models import Snapshot
 from apps.training import recipes, services
 from apps.training.curves import curves, in_words, laid_over, messages
+from apps.training.estimate import estimate
 from apps.training.forms import OWN, RunForm
 from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import Run
 from apps.training.report import shown
 from apps.training.selectors import events_after, runs_of
-from workers.schema.recipe import PURPOSES, Recipe
+from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
 
 _PAGE = 50
 _LAID_OVER = 8  # as many as there are colours
@@ -84,14 +84,37 @@ def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
             return redirect("training:run-detail", project.slug, run.pk)
         except DomainError as error:
             form.take(error)
-    defaults = asdict(Recipe())
     context = {
         "project": project,
         "form": form,
         "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
-        "keys": [(key, recipes.toml(defaults[key]), purpose) for key, purpose in PURPOSES.items()],
+        **_foreseen(form),
     }
     return render(request, "training/run_create.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def run_estimate(request: ProjectRequest, project: Project) -> HttpResponse:
+    """What the form as it stands would take, and every key of its recipe. Nothing is started."""
+    form = RunForm(request.POST, project=project)
+    form.is_valid()
+    return render(request, "training/_run_foreseen.html", {"project": project, **_foreseen(form)})
+
+
+def _foreseen(form: RunForm) -> dict[str, Any]:
+    """Of a form that is not sent yet: of the first dataset and recipe."""
+    snapshot, recipe, wrong = form.chosen()
+    values = recipe_to_dict(recipe or Recipe())
+    defaults = recipe_to_dict(Recipe())
+    return {
+        "wrong": wrong,
+        "foreseen": estimate(snapshot, values) if snapshot is not None and recipe is not None else None,
+        "keys": [
+            (key, recipes.toml(value), value != defaults[key], PURPOSES[key], REASONS[key])
+            for key, value in values.items()
+        ],
+    }
 
 
 def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:

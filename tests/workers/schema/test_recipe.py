@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from workers.errors import RewardError
-from workers.schema.recipe import PURPOSES, Recipe, builtin_recipes, parse_recipe, recipe_to_dict
+from workers.schema.recipe import PURPOSES, REASONS, Recipe, builtin_recipes, parse_recipe, recipe_to_dict
 
 
 def test_an_empty_recipe_is_the_default_one():
@@ -24,8 +24,15 @@ def test_every_builtin_recipe_comes_back_from_its_dict():
     assert builtin_recipes()["bradley-terry-unfrozen"].unfrozen
 
 
-def test_every_knob_has_a_purpose():
-    assert list(PURPOSES) == [field.name for field in dataclasses.fields(Recipe)]
+def test_every_knob_has_a_purpose_and_its_default_a_reason():
+    assert list(PURPOSES) == list(REASONS) == [field.name for field in dataclasses.fields(Recipe)]
+
+
+def test_a_sum_is_not_centred_unless_somebody_says_so():
+    assert parse_recipe({"aggregation": "sum"}).centring == 0
+    assert parse_recipe({"objective": "progress"}).centring == 0
+    assert parse_recipe({"aggregation": "sum", "centring": 0.02}).centring == 0.02
+    assert parse_recipe({"aggregation": "mean"}).centring == Recipe().centring
 
 
 @pytest.mark.parametrize(

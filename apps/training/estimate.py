@@ -1,0 +1,75 @@
+"""What a run would take, before it is started: by what the newest run of its kind took on the same installation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.training.models import Run
+
+# What makes runs take alike, judgement by judgement.
+_KIND = ("backbone", "encoder", "decoder", "unfrozen", "lora_rank", "gradient_checkpointing", "max_tokens")
+_READS = {
+    "bradley_terry": ("pairwise",),
+    "plackett_luce": ("ranking",),
+    "regression": ("rating", "rubric"),
+    "outcome": ("outcome",),
+    "progress": ("outcome",),
+    "process": ("step",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """judgements: of the training split, that the objective reads. seconds: at most, since training may stop early.
+
+    memory: bytes, the most that `like` held; of the GPU where it ran on one. like: None where no run can tell.
+    """
+
+    judgements: int
+    passes: int
+    like: Run | None
+    seconds: float | None
+    memory: int | None
+
+    @property
+    def time(self) -> str:
+        """In words, as exactly as such a guess deserves."""
+        for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
+            if self.seconds is not None and self.seconds >= 1.5 * size:
+                return f"{self.seconds / size:.0f} {unit}"
+        return "a minute" if (self.seconds or 0) > 30 else "half a minute"
+
+
+def estimate(snapshot: Snapshot, recipe: Mapping[str, Any]) -> Estimate:
+    judgements = _judgements(snapshot, recipe["objective"])
+    passes = recipe["epochs"] * (1 + recipe["folds"])
+    like = _like(snapshot, recipe)
+    if like is None:
+        return Estimate(judgements, passes, None, None, None)
+    report = like.report or {}
+    trained = report["train"]
+    done = trained["steps"] * min(like.recipe["batch_pairs"], trained["examples"])
+    beside = report["seconds"] - trained["seconds"]  # reading, encoding, measuring
+    seconds = beside * judgements / trained["examples"] + judgements * passes * trained["seconds"] / max(
+        1, done
+    )
+    return Estimate(judgements, passes, like, seconds, trained.get("peak_memory"))
+
+
+def _judgements(snapshot: Snapshot, objective: str) -> int:
+    counts: dict[str, int] = snapshot.records
+    wanted = _READS.get(objective, tuple(counts))
+    whole = sum(snapshot.splits.values())
+    share = snapshot.splits.get("train", 0) / whole if whole else 0.0
+    return round(share * sum(counts.get(kind, 0) for kind in wanted))
+
+
+def _like(snapshot: Snapshot, recipe: Mapping[str, Any]) -> Run | None:
+    """The newest that went through in one go, without folds; on the same data before others."""
+    rows = Run.objects.filter(project=snapshot.project, state=JobState.SUCCEEDED, attempt=1)
+    rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _KIND}, recipe__folds=0)
+    rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
+    same = rows.filter(snapshot=snapshot, recipe__objective=recipe["objective"])
+    return same.order_by("-pk").first() or rows.order_by("-pk").first()
