@@ -89,7 +89,8 @@ def _watch(run: Run, folder: Path) -> int:
     """Start the child and follow it; its exit status."""
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
-    child = children.start(CHILD, [str(folder)], log=folder / "log.txt")
+    together = ["--processes", str(settings.TRAINING_PROCESSES)] if settings.TRAINING_PROCESSES > 1 else []
+    child = children.start(CHILD, [str(folder), *together], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:
         return _Watch(run, folder, child, tail).follow()

@@ -18,6 +18,7 @@ from workers.errors import RewardError
 from workers.train.directory import locked, write_json
 from workers.train.loop import Stopped
 from workers.train.run import train
+from workers.train.together import train_together
 
 REFUSED, STOPPED, NO_DISK, NO_MEMORY = 2, 3, 4, 5
 _PR_SET_PDEATHSIG = 1
@@ -28,9 +29,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m workers.train", description="Train on a run directory.")
     parser.add_argument("run", type=Path)
     parser.add_argument("--alone", action="store_true", help="go on when the process that started it ends")
+    parser.add_argument("--processes", type=int, default=1, help="that train together, one for each GPU")
     arguments = parser.parse_args()
     if not arguments.alone:
         die_with_parent()
+    if arguments.processes > 1:
+        return train_together(
+            [sys.executable, "-m", "workers.train", str(arguments.run)], arguments.processes
+        )
     asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:

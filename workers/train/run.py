@@ -1,5 +1,6 @@
 """A run from its directory to its manifest."""
 
+import os
 import resource
 import sys
 import time
@@ -240,7 +241,11 @@ def choose_device(name: str) -> torch.device:
     there = torch.cuda.is_available() if name != "cpu" else False
     if name == "cuda" and not there:
         raise RewardError("this machine has no CUDA device; use auto or cpu.", pointer="/device")
-    return torch.device("cuda" if there else "cpu")
+    if not there:
+        return torch.device("cpu")
+    mine = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # of several processes each has one
+    torch.cuda.set_device(mine)
+    return mine
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any] | None:

@@ -105,7 +105,10 @@ def test_two_ranks_do_what_one_does(run_directory, recipe, preferences, rank: in
     alone, both = run_directory(recipe), run_directory(recipe)
     module = ["-m", "workers.train"]
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for command in ([*module, str(alone)], [*torchrun, *module, str(both), "--alone"]):
+    together = (
+        [*module, str(both), "--processes", "2"] if rank else [*torchrun, *module, str(both), "--alone"]
+    )
+    for command in ([*module, str(alone)], together):
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         ended = subprocess.run(
             [sys.executable, *command],

@@ -1,0 +1,42 @@
+"""Several processes that end together."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from workers.train import together
+
+
+@pytest.fixture(autouse=True)
+def handler() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+def run(code: str) -> int:
+    return together.train_together([sys.executable, "-c", f"import os, signal, sys, time\n{code}"], 2)
+
+
+def test_each_knows_its_rank() -> None:
+    assert run("sys.exit(0 if os.environ['WORLD_SIZE'] == '2' and os.environ['MASTER_PORT'] else 9)") == 0
+    assert run("sys.exit(4 * int(os.environ['RANK'] == os.environ['LOCAL_RANK'] == '1'))") == 4
+
+
+def test_one_that_fails_ends_the_others_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "_GRACE", 0.1)
+    started = time.monotonic()
+    assert run("sys.exit(2) if os.environ['RANK'] == '0' else time.sleep(60)") == 2
+    assert time.monotonic() - started < 30
+
+
+def test_sigterm_reaches_all_and_their_status_is_told() -> None:
+    code = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))\ntime.sleep(60)\nsys.exit(1)"
+    timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGTERM))
+    timer.start()
+    assert run(code) == 3
