@@ -12,8 +12,11 @@ import pytest
 
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.faults import broken, seeds_of
+from benchmarks.results import _MARKS, write_tables
+from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
+from workers.schema.recipe import SINGLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -52,10 +55,53 @@ def test_feedback_export_is_whole_while_others_write() -> None:
 
 @pytest.mark.slow
 def test_results_run(shared_data: Path) -> None:
-    found = quick("results", "--case", "hh-frozen", "--threads", "1")["hh-frozen"]
-    assert found["n"] == found["pairs"] == 60
-    assert 0 <= found["interval"][0] <= found["accuracy"] <= found["interval"][1] <= 1
-    assert set(found["baselines"]) == {"longer", "shorter", "fewer_steps", "bag of bigrams"}
+    cases = ("hh-frozen", "mint-outcome", "word-sorting", "topical-chat")
+    every = quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))
+    for one in every.values():
+        assert one["n"] <= one["records"]
+        assert one["interval"][0] <= one["value"] <= one["interval"][1]
+        assert all(beside["interval"] for beside in one["baselines"].values())
+    found = every["hh-frozen"]
+    assert found["n"] == found["records"] == 60
+    assert set(found["baselines"]) == {"longer", "shorter", "fewer steps", "bag of bigrams"}
+    assert set(every["word-sorting"]["baselines"]) == {
+        *("no error", "first step", "last step"),
+        "most common step",
+    }
+
+
+def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
+    path = tmp_path / "results.md"
+    path.write_text(f"Before.\n{_MARKS[0]}old\n{_MARKS[1]}After.\n")
+    rule = {"value": 0.5, "difference": 0.15, "interval": [0.05, 0.25]}
+    row = {
+        "part": "preference",
+        "title": "HH",
+        "n": 40,
+        "value": 0.65,
+        "interval": [0.6, 0.7],
+        "seconds": 9.6,
+    }
+    beaten, unbeaten = rule, rule | {"interval": [-0.01, 0.3]}
+    write_tables(path, {"hh": row | {"baselines": {"longer": beaten, "shorter": unbeaten}}})
+    text = path.read_text()
+    assert text.startswith(f"Before.\n{_MARKS[0]}") and text.endswith(f"{_MARKS[1]}After.\n")
+    assert "old" not in text
+    assert (
+        "| HH | 40 | **65.0** [60.0, 70.0] | 50.0: +15.0 [5.0, 25.0] | 50.0: +15.0 [-1.0, 30.0] | shorter | 10 |"
+        in text
+    )
+    path.write_text("No marks.")
+    with pytest.raises(RewardError, match="has no place for tables"):
+        write_tables(path, {})
+
+
+@pytest.mark.slow
+def test_the_sample_world_runs() -> None:
+    found = quick("sample_world", "--threads", "1")
+    assert set(found["objectives"]) == {"joint", *SINGLE}
+    assert set(found["annotators"]) >= {"clean", "without", "equal", "learnt", "learnt_gains"}
+    assert all(-1 <= one["rank_correlation"]["mean"] <= 1 for one in found["credit"].values())
 
 
 def test_an_unknown_benchmark_is_refused() -> None:
