@@ -19,7 +19,7 @@ from workers.models.encoder import (
 )
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
-from workers.models.mixer import Mixer, MixerConfig
+from workers.models.mixer import GROUND_SCALE, Mixer, MixerConfig
 from workers.models.step_encoder import StepEncoder
 from workers.schema.recipe import Recipe
 from workers.text import ChunkRenderer
@@ -49,6 +49,7 @@ def build(recipe: Recipe, examples: Any, like: StepEncoder | None, device: str) 
         attention_heads=recipe.attention_heads,
         grounding=recipe.grounding,
         dropout=recipe.dropout,
+        ground_scale=GROUND_SCALE,
     )
     return StepEncoder(encoder, Mixer(config), reads, frozen=not recipe.unfrozen, name=weights_hash(folder))
 
