@@ -17,12 +17,13 @@ from typing import Any
 from workers.errors import RewardError
 
 _EVERY = 1.0  # seconds between looks at a run that goes on
+_DRAWN = ("loss", "learning_rate", "pairs_per_second")
 _ENDED = ("manifest.json", "error.json")
 
 
 def points(event: dict[str, Any]) -> tuple[int, dict[str, float]] | None:
     """The step, and what was measured at it by name; None for an event that has no number to draw."""
-    numbers = {name: event[name] for name in ("loss", "learning_rate", "pairs_per_second") if name in event}
+    numbers: dict[str, Any] = {name: event[name] for name in _DRAWN if name in event}
     numbers |= {f"validation/{name}": value for name, value in (event.get("validation") or {}).items()}
     known = {
         name.replace(" ", "_"): float(value)
