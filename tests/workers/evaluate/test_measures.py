@@ -141,6 +141,18 @@ class TestSteps:
         assert report["labels"]["accuracy"] == pytest.approx(4 / 5)
         assert report["labels"]["baselines"]["majority"]["accuracy"] == pytest.approx(4 / 5)
 
+    def test_the_weakest_step_of_those_with_an_error(self, judged) -> None:
+        test = [
+            judged([0.9, 0.1, 0.3], 1, task="a"),
+            judged([0.9, 0.8, 0.3], 1, task="b"),
+            judged([0.9, 0.8, 0.7], None, task="c"),
+        ]
+        located = steps_report(test, [])["located"]
+        assert (located["accuracy"], located["n"]) == (0.5, 2)
+        rules = {name: one["accuracy"] for name, one in located["baselines"].items()}
+        assert rules == {"first_step": 0.0, "last_step": 0.0, "most_common": 1.0}
+        assert steps_report([judged([0.9, 0.8], None)], [])["located"] is None
+
     def test_without_labels_there_is_nothing(self) -> None:
         assert steps_report([], []) is None
 

@@ -168,3 +168,21 @@ def test_an_encoder_named_by_a_path_is_not_followed(artifact) -> None:
     edit(artifact, backbone=backbone | {"encoder": "/etc"})
     with pytest.raises(RewardError, match=r"is damaged.*model\.safetensors"):
         load(artifact)
+
+
+def test_an_artifact_from_before_lengths_were_scaled_scores_as_it_did(
+    tmp_path, tiny_recipe, make_trajectory
+) -> None:
+    torch.manual_seed(5)
+    built = build(tiny_recipe)
+    assert built.backbone.mixer.config.ground_scale == 8
+    store(built, tmp_path / "now", tiny_recipe)
+    store(built, tmp_path / "before", tiny_recipe)
+    path = tmp_path / "before" / "touchstone.json"
+    mixer = json.loads(path.read_text())["mixer"]
+    del mixer["ground_scale"]
+    edit(tmp_path / "before", mixer=mixer)
+    now, before = (load(tmp_path / name) for name in ("now", "before"))
+    assert before.model.backbone.mixer.config.ground_scale == 1
+    content = make_trajectory("good sent lost")
+    assert raw(now, content) != pytest.approx(raw(before, content), abs=1e-3)

@@ -170,3 +170,17 @@ def test_gradients_are_those_of_finite_differences():
         lambda *x: preference_loss(x[0], x[1], margin, x[2], x[3], 0.1), (a, b, q, eta)
     )
     assert torch.autograd.gradcheck(tie_loss, (a, b, eta))
+
+
+def test_validation_believes_an_annotator_as_far_as_training_does(recipe, batch, make_preference) -> None:
+    records = [make_preference(0, choice="b", annotator=name) for name in ("dice", "ann")]
+    examples = [Example("bradley_terry", record, (0, 1)) for record in records]
+    one = BradleyTerry(recipe(annotators="learnt"), examples).double()
+    with torch.no_grad():
+        one.annotator.copy_(torch.tensor([20.0, 0.0]))  # sorted by name: ann is sure, dice throws dice
+    known = batch("bradley_terry", records, values((2.0, 0.0), (2.0, 0.0)))
+    loss = one.measure(known)["loss"].tolist()
+    assert loss == pytest.approx([math.log(2), 2 - math.log(0.880797)], abs=1e-5)
+    stranger = [make_preference(0, choice="b", annotator="new")]  # as reliable as the mean, 0.75
+    loss = one.measure(batch("bradley_terry", stranger, values((2.0, 0.0))))["loss"].tolist()
+    assert loss == pytest.approx([-math.log(0.75 * 0.119203 + 0.25 * 0.880797)], abs=1e-5)

@@ -220,3 +220,14 @@ def test_the_learning_rate_rises_and_falls() -> None:
     assert rates[2] == 2.0
     assert rates[6] == pytest.approx(1.0)  # half of the fall, cos(pi / 2) = 0
     assert rates == sorted(rates[:2]) + sorted(rates[2:], reverse=True)
+
+
+def test_what_an_objective_learns_has_a_rate_of_its_own(fit, tiny_recipe, preferences) -> None:
+    one, _ = fit(replace(tiny_recipe, annotators="learnt", learning_rate=1e-3), records=preferences)
+    beside = {id(parameter) for parameter in one.learner.parts.parameters()}
+    peaks = {
+        (id(parameter) in beside): group["peak"]
+        for group in one.optimiser.param_groups
+        for parameter in group["params"]
+    }
+    assert peaks == {True: 0.03, False: 1e-3}
