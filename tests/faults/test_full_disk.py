@@ -52,7 +52,9 @@ def test_a_disk_that_fills_and_has_room_again(models: Path) -> None:
             )
             invariants.settle(stack)  # what could not be written of the run's end is found out anew
             scenario.resume_failed(installed, ledger)
-            assert stack.query("SELECT state, error FROM training_run") == [("succeeded", "")]
+            assert stack.query("SELECT state, error FROM training_run") == [("succeeded", "")], (
+                stack.tracebacks()
+            )
             scenario.end(installed, ledger)
             assert ledger.violations == []
         finally:
