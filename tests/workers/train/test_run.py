@@ -52,11 +52,14 @@ def events(folder: Path) -> list[dict]:
     return [json.loads(line) for line in lines]
 
 
-def wait_for_checkpoint(folder: Path, process: subprocess.Popen[bytes]) -> None:
+_CHECKPOINT = "checkpoints/step-*.pt"
+
+
+def wait_for(folder: Path, there: str, process: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + _PATIENCE
-    while not list((folder / "checkpoints").glob("step-*.pt")):
-        assert process.poll() is None, "it ended before its first checkpoint"
-        assert time.monotonic() < end, "no checkpoint was written"
+    while not list(folder.glob(there)):
+        assert process.poll() is None, f"it ended before there was {there}"
+        assert time.monotonic() < end, f"there is no {there}"
         time.sleep(0.005)
 
 
@@ -155,26 +158,42 @@ def test_a_device_that_is_none() -> None:
 
 
 class TestProcess:
-    def test_killed_and_started_again_it_is_the_same(self, run_directory, long_recipe, preferences) -> None:
-        whole = run_directory(long_recipe, threads=1)
+    @pytest.mark.parametrize(
+        ("there", "resumes"),
+        [
+            pytest.param("events.jsonl", False, id="before a checkpoint"),
+            pytest.param(_CHECKPOINT, True, id="in training"),
+            pytest.param("folds/fold-0.json", True, id="in evaluation"),
+        ],
+    )
+    def test_killed_and_started_again_it_is_the_same(
+        self, run_directory, long_recipe, preferences, there: str, resumes: bool
+    ) -> None:
+        recipe = long_recipe if "folds" not in there else replace(long_recipe, folds=2)
+        recipe = recipe if resumes else replace(recipe, checkpoint_seconds=1000.0)
+        whole = run_directory(recipe, threads=1)
         assert to_the_end(whole).returncode == 0
 
-        killed = run_directory(long_recipe, threads=1)
+        killed = run_directory(recipe, threads=1)
         process = start(killed)
-        wait_for_checkpoint(killed, process)
+        wait_for(killed, there, process)
         process.kill()
         process.wait()
         assert not (killed / "manifest.json").exists()
-        (killed / "checkpoints" / "step-999999999.part").write_bytes(b"half")
+        if resumes:
+            (killed / "checkpoints" / "step-999999999.part").write_bytes(b"half")
         assert to_the_end(killed).returncode == 0
 
-        assert any("resumed" in event.get("message", "") for event in events(killed))
+        assert any("resumed" in event.get("message", "") for event in events(killed)) is resumes
         assert rewards(killed, preferences) == rewards(whole, preferences)
+        ours, theirs = (json.loads((folder / "report.json").read_text()) for folder in (killed, whole))
+        assert ours["preference"] == theirs["preference"]
+        assert (ours.get("pooled") or {}).get("preference") == (theirs.get("pooled") or {}).get("preference")
 
     def test_asked_to_stop_it_keeps_what_it_has(self, run_directory, long_recipe) -> None:
         folder = run_directory(replace(long_recipe, epochs=1000), threads=1)
         process = start(folder)
-        wait_for_checkpoint(folder, process)
+        wait_for(folder, _CHECKPOINT, process)
         process.send_signal(signal.SIGTERM)
         assert process.wait(_PATIENCE) == 3
         assert list((folder / "checkpoints").glob("step-*.pt"))
