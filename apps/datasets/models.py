@@ -20,9 +20,8 @@ class Snapshot(Job):
     splits = models.JSONField(default=dict)  # {"train": n, "validation": n, "test": n}, in records
     tasks = models.JSONField(default=dict)  # the same, in tasks
     annotators = models.JSONField(default=dict)  # {name: {"records": n, "reliability": share or null}}
-    leaks = models.JSONField(
-        null=True
-    )  # of train in the others, as workers.schema.leaks; None before there was this
+    # Of train in the other splits, as workers.schema.leaks says it; None where it was frozen before that.
+    leaks = models.JSONField(null=True)
     usable_pairs = models.PositiveIntegerField(default=0)
     artifact = models.CharField(max_length=255, blank=True)
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)

@@ -13,7 +13,7 @@ from apps.core.jobs import JobState
 from apps.core.names import parse_name
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS
-from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import by_content
 from workers.schema import FeedbackRecord, read_records
 
 
@@ -79,7 +79,5 @@ def records_of(snapshot: Snapshot, split: str | None = None) -> Iterator[Feedbac
 def near_copies(snapshot: Snapshot) -> list[dict[str, Any]]:
     """[{train, held_out, similarity}]: the most alike, each side the key of a trajectory, None where it is gone."""
     pairs = (snapshot.leaks or {}).get("pairs", [])
-    hashes = {pair[side] for pair in pairs for side in ("train", "held_out")}
-    rows = Trajectory.objects.filter(project=snapshot.project, content_hash__in=hashes)
-    places = dict(rows.values_list("content_hash", "pk"))
+    places = by_content(snapshot.project, (pair[side] for pair in pairs for side in ("train", "held_out")))
     return [pair | {side: places.get(pair[side]) for side in ("train", "held_out")} for pair in pairs]

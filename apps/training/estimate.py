@@ -1,4 +1,4 @@
-"""What a run would take, before it is started: by what the newest run of its kind took on the same installation."""
+"""What a run would take, before it is started: by what the newest run of its kind in the project took."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from apps.accounts.models import Project
-from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import by_content
 
 RULES = {
     "longer": "the longer one wins",
@@ -240,9 +240,7 @@ def _people(report: dict[str, Any], accuracy: float) -> str:
 
 def _with_places(project: Project, mistakes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each side with the trajectory of this project that has its contents, None where it is not (or no more) here."""
-    hashes = {one[side]["hash"] for one in mistakes for side in ("chosen", "rejected")}
-    rows = Trajectory.objects.filter(project=project, content_hash__in=hashes)
-    places = dict(rows.values_list("content_hash", "pk"))
+    places = by_content(project, (one[side]["hash"] for one in mistakes for side in ("chosen", "rejected")))
     return [
         one
         | {side: one[side] | {"trajectory": places.get(one[side]["hash"])} for side in ("chosen", "rejected")}

@@ -48,6 +48,12 @@ def by_external_ids(project: Project, ids: Iterable[str]) -> dict[str, int]:
     return dict(found.order_by("pk").values_list("external_id", "pk"))
 
 
+def by_content(project: Project, hashes: Iterable[str]) -> dict[str, int]:
+    """content hash -> key, of those the project has (still)."""
+    rows = Trajectory.objects.filter(project=project, content_hash__in=set(hashes))
+    return dict(rows.values_list("content_hash", "pk"))
+
+
 def trajectory_in(project: Project, pk: int) -> Trajectory:
     """The trajectory with its task, if it is the project's. Raises NotFound."""
     row = Trajectory.objects.select_related("task").filter(project=project, pk=pk).first()
