@@ -39,7 +39,8 @@ class Group:
         if not found:
             return None
         first = found[0][1]
-        values = [one.value for _, one in found if one.title == first.title]
+        by_seed = {run.seed: one.value for run, one in reversed(found) if one.title == first.title}
+        values = list(by_seed.values())  # a seed that was run twice counts once
         return Spread(first, mean(values), min(values), max(values), len(values))
 
 

@@ -187,6 +187,9 @@ class TestSeveralRuns:
         spread = seeds.measured
         assert (spread.mean, spread.lowest, spread.highest) == (pytest.approx(0.8), 0.7, 0.9)
         assert "0.700–0.900, 2 seeds" in page.content.decode()
+        Run.objects.filter(pk=second.pk).update(seed=first.seed)  # the same again: no second seed
+        (_, same) = roses.get(url("run-list")).context["groups"]
+        assert (same.measured.mean, same.measured.seeds) == (0.7, 1)
 
     def test_curves_are_laid_over_each_other(self, three: list[Run], roses: Client) -> None:
         first, second, other = three
