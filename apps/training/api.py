@@ -12,7 +12,7 @@ from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.core.errors import NotFound
 from apps.datasets.selectors import snapshot_named
 from apps.training.models import RewardModel, Run
-from apps.training.selectors import models_of, runs_of
+from apps.training.selectors import model_named, models_of, runs_of
 from apps.training.services import cancel_run, start_run
 
 router = Router()
@@ -23,6 +23,7 @@ class RunIn(Schema):
     recipe: str | dict[str, Any] = Field(description="a recipe's name, TOML, or its keys and values")
     name: str = Field("", description="of the model; the dataset's name without")
     seed: int = 0
+    parent: str = Field("", description="name@version of a model of the project, to begin with its weights")
 
 
 class RunOut(Schema):
@@ -31,6 +32,7 @@ class RunOut(Schema):
     dataset: str
     recipe: str
     seed: int
+    parent: str | None
     progress: dict[str, Any]
     error: str
     model: str | None
@@ -48,6 +50,7 @@ class RunPage(Schema):
 class ModelOut(Schema):
     model: str
     run: int | None
+    parent: str | None
     dataset: str | None
     manifest: dict[str, Any]
     report: dict[str, Any] | None
@@ -69,6 +72,7 @@ def post_run(request: KeyRequest, slug: str, body: RunIn) -> Status[dict[str, An
         recipe=body.recipe,
         name=body.name,
         seed=body.seed,
+        parent=model_named(body.parent, project=project) if body.parent else None,
         by=request.auth,
     )
     return Status(202, run_out(run))
@@ -121,6 +125,7 @@ def run_out(run: Run) -> dict[str, Any]:
         "dataset": str(run.snapshot),
         "recipe": run.recipe_name,
         "seed": run.seed,
+        "parent": str(run.parent) if run.parent else None,
         "progress": run.progress,
         "error": run.error,
         "model": str(model) if model else None,
@@ -136,6 +141,7 @@ def model_out(model: RewardModel) -> dict[str, Any]:
     return {
         "model": str(model),
         "run": run.pk if run else None,
+        "parent": str(model.parent) if model.parent else None,
         "dataset": str(run.snapshot) if run else None,
         "manifest": model.manifest,
         "report": run.report if run else None,

@@ -70,6 +70,7 @@ def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
         "Its hash": snapshot.get("hash"),
         "Judgements": ", ".join(f"{count} for {name}" for name, count in kinds) or None,
         "Generated comparisons": ", ".join(f"{count} by {name}" for name, count in made) or None,
+        "Began with the weights of": str(model.parent) if model.parent else None,
         "Recipe": f"{run.recipe_name}, seed {run.seed}" if run else None,
     }
 

@@ -10,6 +10,8 @@ from apps.core.jobs import JobState
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import snapshots_of
 from apps.training import recipes
+from apps.training.models import RewardModel
+from apps.training.selectors import models_of
 from apps.training.services import MAX_SEED
 from workers.schema.recipe import Recipe
 
@@ -21,6 +23,11 @@ _SELECT = {"class": "form-select"}
 class SnapshotChoice(forms.ModelChoiceField):
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.name}@{obj.version}: {obj.usable_pairs} usable pairs"
+
+
+class ModelChoice(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return f"{obj.name}@{obj.version}"
 
 
 class RunForm(forms.Form):
@@ -48,6 +55,14 @@ class RunForm(forms.Form):
         help_text="The dataset's name without.",
         widget=forms.TextInput(attrs=_CONTROL),
     )
+    parent = ModelChoice(
+        queryset=RewardModel.objects.none(),
+        required=False,
+        label="Begin with the weights of",
+        empty_label="no other model",
+        help_text="One of the same backbone and widths.",
+        widget=forms.Select(attrs=_SELECT),
+    )
     seed = forms.IntegerField(
         initial=0, min_value=0, max_value=MAX_SEED, widget=forms.NumberInput(attrs=_CONTROL)
     )
@@ -55,9 +70,11 @@ class RunForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.project = project
-        dataset, recipe = self.fields["dataset"], self.fields["recipe"]
+        dataset, recipe, parent = (self.fields[name] for name in ("dataset", "recipe", "parent"))
         assert isinstance(dataset, SnapshotChoice)
         assert isinstance(recipe, forms.ChoiceField)
+        assert isinstance(parent, ModelChoice)
+        parent.queryset = models_of(project)
         dataset.queryset = snapshots_of(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
         recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "own, below")]
 
@@ -85,7 +102,7 @@ class RunForm(forms.Form):
     def take(self, error: DomainError) -> None:
         """Put a service's error where the mistake is; what is no field of ours is a key of the recipe."""
         field = (error.pointer or "").strip("/").split("/")[0]
-        if field not in ("dataset", "recipe", "name", "seed"):
+        if field not in ("dataset", "recipe", "name", "seed", "parent"):
             field = "toml" if error.pointer is not None and self.is_own else ""
         where = f" (at {error.pointer})" if field == "toml" and error.pointer else ""
         self.add_error(field or None, error.message + where)

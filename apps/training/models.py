@@ -1,14 +1,12 @@
 """Recipes, runs, and the registry of the models they made."""
 
-from typing import Any
-
 from django.db import models
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.core.jobs import Job
 from apps.datasets.models import Snapshot
-from apps.training.report import measured
+from apps.training.report import Measure, measures
 
 
 class Recipe(models.Model):
@@ -32,6 +30,9 @@ class Run(Job):
     snapshot = models.ForeignKey(Snapshot, models.PROTECT, related_name="runs")
     recipe_name = models.CharField(max_length=60)
     recipe = models.JSONField()  # the validated recipe, all defaults filled in
+    parent = models.ForeignKey(  # the model whose weights it goes on from
+        "RewardModel", models.SET_NULL, null=True, related_name="continued_by"
+    )
     seed = models.BigIntegerField(default=0)
     model_name = models.SlugField(max_length=60)
     started_by = models.ForeignKey(User, models.SET_NULL, null=True)
@@ -42,8 +43,9 @@ class Run(Job):
         return f"run {self.pk} of {self.recipe_name}"
 
     @property
-    def measured(self) -> dict[str, Any] | None:
-        return measured(self.report)
+    def measure(self) -> Measure | None:
+        """What its verdict rests on."""
+        return next(iter(measures(self.report)), None)
 
 
 class RunEvent(models.Model):
@@ -73,7 +75,7 @@ class RewardModel(models.Model):
     name = models.SlugField(max_length=60)
     version = models.PositiveIntegerField()
     run = models.OneToOneField(Run, models.PROTECT, null=True, related_name="model")
-    parent = models.ForeignKey("self", models.SET_NULL, null=True)
+    parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="children")
     artifact = models.CharField(max_length=255)
     manifest = models.JSONField()  # touchstone.json of the artifact
     tags = models.JSONField(default=list)  # of words, in the order of the alphabet
@@ -102,5 +104,6 @@ class Evaluation(models.Model):
         return f"{self.model} on {self.source}"
 
     @property
-    def measured(self) -> dict[str, Any] | None:
-        return measured(self.report)
+    def measure(self) -> Measure | None:
+        """What its verdict rests on."""
+        return next(iter(measures(self.report)), None)

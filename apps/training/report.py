@@ -16,6 +16,7 @@ RULES = {
     "last_step": "the last step is wrong",
     "most_common": "always the place that is wrong most often",
 }
+COMPARISONS = "Held-out comparisons"
 _CLOSE = 0.02
 
 
@@ -62,9 +63,7 @@ def measures(report: dict[str, Any] | None) -> list[Measure]:
     found = []
     if preference := measured(report):
         formula = "Share of comparisons in which the winner's reward is higher; equal rewards count one half"
-        found.append(
-            _measure("Held-out comparisons", "Right", formula, preference, "accuracy", "comparisons", 0.5)
-        )
+        found.append(_measure(COMPARISONS, "Right", formula, preference, "accuracy", "comparisons", 0.5))
     if outcome := report.get("outcome"):
         formula = "AUC: the chance that a success has a higher reward than a failure"
         found.append(_measure("Outcomes", "AUC", formula, outcome, "auc", "trajectories", 0.5))
@@ -138,7 +137,7 @@ def _of_measure(one: Measure, report: dict[str, Any]) -> Verdict:
         reached = f"“{rule.rule}” reaches {_number(one, rule.value)}."
         return Verdict("bad", f"{said}. It is not shown to beat a rule that needs no model: {reached}")
     beats = " and beats every rule that needs no model" if one.baselines else ""
-    people = _people(report, one.value) if one.title == "Held-out comparisons" else ""
+    people = _people(report, one.value) if one.title == COMPARISONS else ""
     return Verdict("good", f"{said}{beats}.{people}")
 
 

@@ -20,7 +20,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from apps.core import stopping
-from apps.core.artifacts import delete_tree, store_tree
+from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError
 from apps.core.jobs import (
     ClaimLost,
@@ -35,8 +35,8 @@ from apps.core.room import in_words
 from apps.datasets.selectors import data_folder
 from apps.training import children, services
 from apps.training.events import EventTail
-from apps.training.models import Run
-from apps.training.selectors import run_folder
+from apps.training.models import RewardModel, Run
+from apps.training.selectors import line_of, run_folder
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +72,7 @@ def prepare(run: Run, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "error.json").unlink(missing_ok=True)
     _link_tree(data_folder(run.snapshot), folder / "data")
+    parent = _link_parent(run.parent, folder / "parent") if run.parent is not None else {}
     config = {
         "run": identity,
         "recipe": run.recipe,
@@ -80,9 +81,27 @@ def prepare(run: Run, folder: Path) -> None:
         "budget": None,
         "attempt": run.attempt,
         "snapshot": {"name": str(run.snapshot), "hash": run.snapshot.content_hash},
+        "parent": parent,
         "code_version": version("touchstone"),
     }
     _write_whole(folder / "config.json", json.dumps(config, indent=2))
+
+
+def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
+    """The model whose weights are gone on from, and what it and those before it were trained on, where that is here."""
+    if parent.deleted_at is not None:
+        raise DomainError(
+            f"{parent}, which this run goes on from, has been deleted; start one with another parent."
+        )
+    _link_tree(stage(parent.artifact), folder / "model")
+    unknown = []
+    for number, model in enumerate(line_of(parent)):
+        snapshot = model.run.snapshot if model.run else None
+        if snapshot is None or snapshot.withdrawn_at is not None:
+            unknown.append(str(model))
+        else:
+            _link(data_folder(snapshot) / "train.jsonl.zst", folder / f"seen-{number}.jsonl.zst")
+    return {"name": str(parent), "unknown": unknown}
 
 
 def _watch(run: Run, folder: Path) -> int:
@@ -197,7 +216,8 @@ def _register(run: Run, folder: Path) -> None:
         raise
     for attempt in range(1, run.attempt):  # one that ended between storing and registering
         delete_tree(f"models/run-{run.pk}-{attempt}")
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+    for name in ("checkpoints", "parent"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _identity(folder: Path) -> str | None:
@@ -211,17 +231,20 @@ def _is_complete(folder: Path) -> bool:
 
 def _link_tree(source: Path, target: Path) -> None:
     """The files of `source` under `target`: hard links where the file system allows, else copies."""
-    target.mkdir(exist_ok=True)
+    target.mkdir(parents=True, exist_ok=True)
     for path in source.iterdir():
-        place = target / path.name
-        if place.exists():
-            continue
-        scratch = place.with_name(f".{place.name}.{os.getpid()}")
-        try:
-            os.link(path, scratch)
-        except OSError:
-            shutil.copyfile(path, scratch)
-        scratch.replace(place)
+        _link(path, target / path.name)
+
+
+def _link(path: Path, place: Path) -> None:
+    if place.exists():
+        return
+    scratch = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        os.link(path, scratch)
+    except OSError:
+        shutil.copyfile(path, scratch)
+    scratch.replace(place)
 
 
 def _write_whole(path: Path, text: str) -> None:

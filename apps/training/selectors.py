@@ -1,5 +1,6 @@
 """Reads of runs and models that several callers share."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from apps.training.models import RewardModel, Run
 def runs_of(project: Project) -> QuerySet[Run]:
     """Newest first."""
     rows = Run.objects.filter(project=project).select_related(
-        "project", "snapshot__project", "model__project", "started_by"
+        "project", "snapshot__project", "model__project", "parent__project", "started_by"
     )
     return rows.order_by("-created_at", "-pk")
 
@@ -23,7 +24,7 @@ def runs_of(project: Project) -> QuerySet[Run]:
 def models_of(project: Project) -> QuerySet[RewardModel]:
     """Newest first, without those that were deleted."""
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
-    rows = rows.select_related("project", "run__snapshot__project")
+    rows = rows.select_related("project", "parent__project", "run__snapshot__project")
     return rows.order_by("-created_at", "-pk")
 
 
@@ -38,6 +39,14 @@ def model_named(text: str, *, project: Project | None = None) -> RewardModel:
     if found is None:
         raise NotFound(f"There is no model {name}; the models page of {name.project} lists those there are.")
     return found
+
+
+def line_of(model: RewardModel) -> Iterator[RewardModel]:
+    """The model, the one it began as, and so on to the first."""
+    found: RewardModel | None = model
+    while found is not None:
+        yield found
+        found = found.parent
 
 
 def run_folder(run: Run) -> Path:

@@ -20,6 +20,8 @@ from apps.training import recipes
 from apps.training.models import Evaluation, Recipe, RewardModel, Run, RunEvent
 from apps.webhooks.models import Event
 from apps.webhooks.services import announce
+from workers.errors import RewardError
+from workers.schema.parents import require_parent
 from workers.schema.recipe import Recipe as RecipeValue
 
 ADVANCE = "apps.training.tasks.advance_runs"
@@ -37,10 +39,12 @@ def start_run(
     by: By,
     name: str = "",
     seed: int = 0,
+    parent: RewardModel | None = None,
 ) -> Run:
     """Put a training run in the queue.
 
-    recipe: values, TOML, or a recipe's name. name: of the model; the dataset's without.
+    recipe: values, TOML, or a recipe's name. name: of the model; the dataset's without. parent: a model of the project
+    whose weights it begins with.
     """
     if snapshot.project_id != project.pk:
         raise DomainError(f"{snapshot} belongs to another project than {project}.", pointer="/dataset")
@@ -49,12 +53,15 @@ def start_run(
         raise DomainError(f"seed is {seed}; it must be from 0 to {MAX_SEED}.", pointer="/seed")
     chosen = recipes.choose(project, recipe)
     _require_enough(snapshot, chosen.values["objective"])
+    if parent is not None:
+        _require_parent(parent, project, chosen.recipe)
     run = Run.objects.create(
         project=project,
         snapshot=snapshot,
         recipe_name=chosen.name,
         recipe=chosen.values,
         seed=seed,
+        parent=parent,
         model_name=check_slug(name or snapshot.name, what="model"),
         started_by=_user(by),
     )
@@ -133,7 +140,9 @@ def register_model(
 ) -> RewardModel:
     """The end of a run that went well: its model, with its report, as the next version. Raises ClaimLost."""
     with jobs.fenced(run):
-        model = _next_version(run.project, run.model_name, artifact=artifact, manifest=manifest, run=run)
+        model = _next_version(
+            run.project, run.model_name, artifact=artifact, manifest=manifest, run=run, parent=run.parent
+        )
         Evaluation.objects.create(model=model, snapshot=run.snapshot, source=str(run.snapshot), report=report)
         jobs.finish(run, jobs.JobState.SUCCEEDED, report=report)
     return model
@@ -212,6 +221,18 @@ def _used_by(model: RewardModel) -> list[str]:
     return sorted(set(found))
 
 
+def _require_parent(parent: RewardModel, project: Project, recipe: RecipeValue) -> None:
+    if parent.project_id != project.pk:
+        raise DomainError(f"{parent} belongs to another project than {project}.", pointer="/parent")
+    lock_usable(parent)
+    try:
+        require_parent(recipe, parent.manifest)
+    except RewardError as error:
+        raise DomainError(
+            f"{parent} cannot be gone on from: {error.message}", pointer=error.pointer
+        ) from error
+
+
 def _require_enough(snapshot: Snapshot, objective: str) -> None:
     """What the training child would refuse a minute later."""
     is_pairs = objective == "bradley_terry"
@@ -222,7 +243,13 @@ def _require_enough(snapshot: Snapshot, objective: str) -> None:
 
 
 def _next_version(
-    project: Project, name: str, *, artifact: str, manifest: dict[str, Any], run: Run | None
+    project: Project,
+    name: str,
+    *,
+    artifact: str,
+    manifest: dict[str, Any],
+    run: Run | None,
+    parent: RewardModel | None = None,
 ) -> RewardModel:
     Project.objects.select_for_update().get(pk=project.pk)  # so that versions are given one after the other
     models = RewardModel.objects.filter(project=project, name=name)
@@ -232,6 +259,7 @@ def _next_version(
         name=name,
         version=newest + 1,
         run=run,
+        parent=parent,
         artifact=artifact,
         manifest=manifest,
     )

@@ -38,7 +38,8 @@ def main(folder: Path) -> None:
     signal.signal(signal.SIGTERM, cancelled)
     behaviour = json.loads((folder / "config.json").read_text(encoding="utf-8"))["recipe"]["label_smoothing"]
     (folder / "environment.json").write_text(json.dumps(dict(os.environ)), encoding="utf-8")
-    (folder / "pid").write_text(str(os.getpid()), encoding="utf-8")
+    (folder / "pid.part").write_text(str(os.getpid()), encoding="utf-8")
+    (folder / "pid.part").rename(folder / "pid")  # whole, for whoever waits for it
     resumed = (folder / "checkpoints").exists()
     for step in range(1, 4):
         log(
@@ -64,7 +65,7 @@ def main(folder: Path) -> None:
         time.sleep(0.05)
     (folder / "model").mkdir(exist_ok=True)
     (folder / "model" / "touchstone.json").write_text(
-        json.dumps({"schema_version": 1, "objective": "bradley_terry", "backbone": "step-encoder"}),
+        json.dumps({"schema_version": 1, "objective": "bradley_terry", "backbone": {"kind": "step-encoder"}}),
         encoding="utf-8",
     )
     (folder / "model" / "model.safetensors").write_bytes(b"weights")

@@ -22,9 +22,13 @@ MANIFEST = "touchstone.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """Where a model comes from. snapshot: {name, hash}. code_version: of what trained it."""
+    """Where a model comes from. snapshot: {name, hash}. parent: {name}, of the model it began as, or empty.
+
+    code_version: of what trained it.
+    """
 
     snapshot: dict[str, Any] = field(default_factory=dict)
+    parent: dict[str, Any] = field(default_factory=dict)
     code_version: str = ""
 
 
@@ -52,6 +56,7 @@ def save(
         "reward_from": model.reward_from,
         "reward": reward,
         "snapshot": lineage.snapshot,
+        "parent": lineage.parent or None,
         "code_version": lineage.code_version,
         "evaluation": None,
         "files": {path.name: file_hash(path) for path in sorted(folder.iterdir()) if path.name != MANIFEST},

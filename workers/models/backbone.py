@@ -53,6 +53,9 @@ class Backbone(nn.Module, ABC):
     def prepare(self, rendered: Sequence[Rendered]) -> None:
         """Before a training on these."""
 
+    def inherit(self, parent: "Backbone") -> None:
+        """Take over the weights of one of the same kind, but for a pretrained part that was built from its files."""
+
     @property
     def device(self) -> Any:
         return next(self.parameters()).device

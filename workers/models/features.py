@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from workers.errors import RewardError
 from workers.models.backbone import Backbone
 from workers.models.states import States, join
 from workers.text import NumberRenderer, Numbers
@@ -32,8 +33,22 @@ class FeatureNetwork(Backbone):
         )
         self.start = nn.Parameter(torch.zeros(width))
         self.recurrent = nn.GRU(width, width, layers, batch_first=True) if layers else None
+        self._is_scaled = False
+
+    def inherit(self, parent: Backbone) -> None:
+        assert isinstance(parent, FeatureNetwork)
+        if parent.renderer.features != self.renderer.features:
+            raise RewardError(
+                f"the parent reads {parent.renderer.features} numbers a step, these trajectories have "
+                f"{self.renderer.features}.",
+                pointer="/parent",
+            )
+        self.load_state_dict(parent.state_dict(), strict=True)
+        self._is_scaled = True
 
     def prepare(self, rendered: Sequence[Any]) -> None:
+        if self._is_scaled:
+            return
         rows = torch.tensor([row for one in rendered for row in one.rows], dtype=torch.float32)
         self.mean.copy_(rows.mean(0))
         std = rows.std(0, correction=0)

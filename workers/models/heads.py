@@ -34,6 +34,14 @@ class Heads(nn.Module):
         self.label = Ensemble(config, outputs=len(config.labels)) if config.labels else None
         self.criterion = CriterionHead(config) if config.criteria else None
 
+    def inherit(self, parent: "Heads") -> None:
+        """Take over the weights of heads that both have; the others stay as they are."""
+        self.scalar.load_state_dict(parent.scalar.state_dict(), strict=True)
+        if self.label is not None and parent.label is not None and self.config.labels == parent.config.labels:
+            self.label.load_state_dict(parent.label.state_dict(), strict=True)
+        if self.criterion is not None and parent.criterion is not None:
+            self.criterion.load_state_dict(parent.criterion.state_dict(), strict=True)
+
 
 class Ensemble(nn.Module):
     """K maps from a state to `outputs` numbers, computed at once."""

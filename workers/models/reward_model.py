@@ -75,6 +75,11 @@ class RewardModel(nn.Module):
             aggregation=self.aggregation,
         )
 
+    def inherit(self, parent: "RewardModel") -> None:
+        """Begin where another ended. Raises RewardError where the two do not fit."""
+        self.backbone.inherit(parent.backbone)
+        self.heads.inherit(parent.heads)
+
     def _values(self, states: States, labels: States | None) -> Tensor:
         if self.reward_from == "scalar":
             values: Tensor = self.heads.scalar(states.flat).squeeze(-1)

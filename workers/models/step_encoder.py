@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from workers.errors import RewardError
 from workers.models.backbone import Backbone
 from workers.models.cache import ChunkCache
 from workers.models.encoder import encode
@@ -71,6 +72,16 @@ class StepEncoder(Backbone):
         if self.frozen:
             self.encoder.eval()
         return self
+
+    def inherit(self, parent: Backbone) -> None:
+        assert isinstance(parent, StepEncoder)
+        if parent.mixer.config.ground_scale != self.mixer.config.ground_scale:
+            raise RewardError(
+                "the parent was made by an earlier version, whose mixer saw lengths and overlaps at another scale; "
+                "train without a parent once.",
+                pointer="/parent",
+            )
+        self.mixer.load_state_dict(parent.mixer.state_dict(), strict=True)
 
     def is_encoder(self, name: str) -> bool:
         return name.startswith("encoder.")

@@ -25,7 +25,11 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """config.json. threads: for torch on the CPU; None leaves torch's choice. code_version: of what trains."""
+    """config.json. threads: for torch on the CPU; None leaves torch's choice. code_version: of what trains.
+
+    parent: {name, unknown: names of models before it of which it is not known what they were trained on} of the model
+    that lies in parent/, whose weights are gone on from; empty where there is none.
+    """
 
     recipe: dict[str, Any]
     seed: int = 0
@@ -34,6 +38,7 @@ class Config:
     attempt: int = 1
     threads: int | None = None
     snapshot: dict[str, Any] = field(default_factory=dict)
+    parent: dict[str, Any] = field(default_factory=dict)
     code_version: str = ""
 
 

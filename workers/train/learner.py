@@ -24,7 +24,8 @@ from workers.schema.records import trajectories_of
 class Learner(nn.Module):
     """model, and `parts`: the objectives for which there are examples, by name. weights: how much each counts.
 
-    bootstrap [examples, heads]: how often each head's own sample holds each example.
+    bootstrap [examples, heads]: how often each head's own sample holds each example. parent: whose weights it begins
+    with; like: one whose untrained parts it may share.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Learner(nn.Module):
         seed: int,
         device: str = "cpu",
         like: RewardModel | None = None,
+        parent: RewardModel | None = None,
     ) -> None:
         super().__init__()
         known = {name: weight for name, weight in components(recipe).items() if examples.of(name)}
@@ -54,6 +56,8 @@ class Learner(nn.Module):
             if all(part.reward_from == "labels" for part in parts.values())
             else "scalar",
         )
+        if parent is not None:
+            self.model.inherit(parent)
         self.parts = nn.ModuleDict(parts).to(device)
         self.examples = examples
         self.criteria = render_criteria(examples.criteria, self.model.backbone.renderer)

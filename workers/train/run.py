@@ -30,6 +30,7 @@ from workers.train.folds import Folds
 from workers.train.generate import generate, hard_negatives
 from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
+from workers.train.parents import Parent, read_parent
 from workers.train.rewards import measured_rewards, reward_statistics
 from workers.train.team import Team, team_of
 
@@ -47,11 +48,14 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     config, recipe = read_config(folder)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    parent = read_parent(folder / "parent", recipe) if config.parent else None
+    if parent is not None:
+        recipe = parent.recipe(recipe)
     device = choose_device(config.device)
     team = team_of(device)
     events = EventLog(folder / "events.jsonl") if team.is_first else None
     try:
-        report = _Run(folder, config, recipe, device, team, events or _silent, stop).to_the_end()
+        report = _Run(folder, config, recipe, device, team, events or _silent, stop, parent).to_the_end()
     finally:
         team.leave()
         if events is not None:
@@ -75,9 +79,11 @@ class _Run:
     team: Team
     events: Report
     stop: Callable[[], bool]
+    parent: Parent | None = None
 
     def to_the_end(self) -> dict[str, Any]:
         splits: Splits = {split: read_split(self.folder, split) for split in ("train", "validation", "test")}
+        self._say_parent()
         train, made = self._with_generated(splits)
         fit = self._fit(train, self._validation(splits), self.folder / "checkpoints")
         weights = self.team.weights(fit.model)
@@ -99,10 +105,20 @@ class _Run:
             "reward": reward,
             "reliabilities": _reliabilities(fit.learner),
             "generated": made,
+            "parent": self.config.parent or None,
             "peak_memory": peak_memory(self.device),
         }
         self.events(message="done", progress={"done": len(fit.batches), "total": len(fit.batches)})
         return report
+
+    def _say_parent(self) -> None:
+        if not self.config.parent:
+            return
+        self.events(message=f"begins with the weights of {self.config.parent['name']}")
+        for name in self.config.parent.get("unknown", ()):
+            self.events(
+                message=f"what {name} was trained on is not here, so it is not known whether it has seen the test split"
+            )
 
     def _with_generated(self, splits: Splits) -> tuple[Examples, dict[str, int]]:
         """What is trained on, and how many comparisons the recipe's generators made of it, by generator."""
@@ -154,7 +170,7 @@ class _Run:
 
     def _fit(self, train: Examples, validation: Examples, checkpoints: Path) -> Fit:
         torch.manual_seed(self.config.seed)
-        learner = Learner(self.recipe, train, seed=self.config.seed, device=str(self.device))
+        learner = self._learner(train)
         learner.to(self.device)
         seconds = self.config.budget.seconds if self.config.budget else None
         fit = Fit(
@@ -179,10 +195,14 @@ class _Run:
         self._stop_here()
         return fit
 
+    def _learner(self, train: Examples) -> Learner:
+        parent = self.parent.loaded.model if self.parent is not None else None
+        return Learner(self.recipe, train, seed=self.config.seed, device=str(self.device), parent=parent)
+
     def _whole(self, train: Examples, weights: dict[str, torch.Tensor]) -> RewardModel:
         """The sharded model in one piece."""
         torch.manual_seed(self.config.seed)
-        model = Learner(self.recipe, train, seed=self.config.seed, device=str(self.device)).model
+        model = self._learner(train).model
         model.backbone.prepare(train.rendered)
         model.load_state_dict(weights, strict=False)
         return model
@@ -194,7 +214,11 @@ class _Run:
             recipe=self.recipe,
             reward=reward,
             criteria=train.criteria if model.heads.criterion is not None else {},
-            lineage=Lineage(snapshot=self.config.snapshot, code_version=self.config.code_version),
+            lineage=Lineage(
+                snapshot=self.config.snapshot,
+                parent={"name": self.config.parent["name"]} if self.config.parent else {},
+                code_version=self.config.code_version,
+            ),
         )
 
     def _evaluate(self, splits: Splits, cache: Any) -> dict[str, Any]:
@@ -202,7 +226,8 @@ class _Run:
         self.events(message="evaluating on the test split")
         loaded = load(self.folder / "model", device=str(self.device))
         report = evaluate(loaded, splits["test"], validation=splits["validation"])
-        return with_leaks(report, find_leaks(splits["train"], splits["test"]))
+        seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
+        return with_leaks(report, find_leaks(seen, splits["test"]))
 
     def _pooled(self, records: list[FeedbackRecord], model: RewardModel, cache: Any) -> dict[str, Any]:
         """The report of the recipe rather than the model: every record by a model that saw nothing of its task."""

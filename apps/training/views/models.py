@@ -13,7 +13,7 @@ from apps.core.api import paginate
 from apps.core.jobs import JobState
 from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, Run
-from apps.training.report import against, measured, shown
+from apps.training.report import COMPARISONS, against, shown
 from apps.training.selectors import models_of
 
 _PAGE = 50
@@ -38,6 +38,7 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "project": project,
         "model": model,
         "run": model.run,
+        "children": model.children.filter(deleted_at=None).order_by("pk"),
         "evaluations": evaluations,
         **shown(report, project),
         "deploy_url": _deploy_url(project, model),
@@ -109,10 +110,13 @@ def _state(project: Project, newest: RewardModel | None) -> str:
     going = Run.objects.filter(project=project, state__in=(JobState.QUEUED, JobState.RUNNING)).count()
     if going:
         return f"{going} run{'' if going == 1 else 's'} under way"
-    accuracy = newest and newest.run and (measured(newest.run.report) or {}).get("accuracy")
-    if newest is not None and accuracy is not None:
-        return f"{newest.name}@{newest.version}: {accuracy:.0%} of held-out comparisons right"
-    return ""
+    reached = newest and newest.run and newest.run.measure
+    if newest is None or not reached:
+        return ""
+    name = f"{newest.name}@{newest.version}"
+    if reached.title == COMPARISONS:
+        return f"{name}: {reached.value:.0%} of held-out comparisons right"
+    return f"{name}: {reached.title.lower()}, {reached.name} {reached.value:.2f}"
 
 
 def _deploy_url(project: Project, model: RewardModel) -> str | None:

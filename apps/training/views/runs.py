@@ -121,13 +121,14 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     """like: a run whose recipe is to be changed and run again, with the next seed."""
     like = request.GET.get("like", "")
     if not like.isdigit():
-        return {"dataset": request.GET.get("dataset")}
+        return {"dataset": request.GET.get("dataset"), "parent": request.GET.get("parent")}
     run = get_object_or_404(runs_of(project), pk=int(like))
     return {
         "dataset": run.snapshot_id,
         "recipe": OWN,
         "toml": recipes.as_toml(run.recipe),
         "name": run.model_name,
+        "parent": run.parent_id,
         "seed": run.seed + 1,
     }
 
@@ -147,6 +148,7 @@ def _start(request: ProjectRequest, project: Project, form: RunForm) -> Run:
         recipe=recipe,
         name=given["name"],
         seed=given["seed"],
+        parent=given["parent"],
         by=request.user,
     )
 

@@ -96,6 +96,7 @@ class TestWhole:
             "examples": 12,
             "by_objective": {"bradley_terry": 12},
             "reliabilities": None,
+            "parent": None,
             "generated": {},
             "skipped": {},
             "steps": 12,

@@ -14,6 +14,7 @@ from apps.datasets.selectors import snapshot_named
 from apps.training import recipes
 from apps.training.models import Run
 from apps.training.report import verdict
+from apps.training.selectors import model_named
 from apps.training.services import start_run
 from workers.schema.recipe import Recipe
 
@@ -32,6 +33,9 @@ class Command(TouchstoneCommand):
             "--recipe", required=True, help="a TOML file, or a recipe's name such as bradley-terry"
         )
         parser.add_argument("--name", default="", help="of the model; the dataset's name without")
+        parser.add_argument(
+            "--parent", default="", help="name@version of a model of the project, to begin with its weights"
+        )
         parser.add_argument("--seed", type=int, default=0)
         parser.add_argument("--wait", action="store_true", help="follow the run to its end")
 
@@ -43,6 +47,7 @@ class Command(TouchstoneCommand):
             recipe=_recipe(options["recipe"]),
             name=options["name"],
             seed=options["seed"],
+            parent=model_named(options["parent"], project=project) if options["parent"] else None,
             by=None,
         )
         self.say(f"run {run.pk} on {run.snapshot} is queued")

@@ -1,0 +1,164 @@
+"""Runs that go on from a model there is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project
+from apps.core.errors import Conflict, DomainError
+from apps.core.jobs import JobState, claim_next
+from apps.datasets.models import Snapshot
+from apps.training import runner, services
+from apps.training.card import model_card
+from apps.training.groups import by_seed, differences
+from apps.training.models import RewardModel, Run
+from apps.training.selectors import line_of, run_folder
+from tests.training import fake_child as child
+
+pytestmark = [pytest.mark.usefixtures("fake_child")]
+
+
+def queued(snapshot: Snapshot, parent: RewardModel | None = None, **recipe: object) -> Run:
+    return services.start_run(
+        project=snapshot.project,
+        snapshot=snapshot,
+        recipe={"label_smoothing": child.COMPLETE} | recipe,
+        name="polite",
+        parent=parent,
+        by=None,
+    )
+
+
+def trained(snapshot: Snapshot, parent: RewardModel | None = None) -> RewardModel:
+    queued(snapshot, parent)
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    run.refresh_from_db()
+    assert run.state == JobState.SUCCEEDED, run.error
+    return RewardModel.objects.get(run=run)
+
+
+@pytest.fixture
+def first(snapshot: Snapshot) -> RewardModel:
+    return trained(snapshot)
+
+
+def prepared(run: Run) -> tuple[Path, dict]:
+    folder = run_folder(run)
+    runner.prepare(run, folder)
+    return folder, json.loads((folder / "config.json").read_text())["parent"]
+
+
+def test_the_child_gets_its_weights_and_what_it_has_seen(snapshot: Snapshot, first: RewardModel) -> None:
+    second = trained(snapshot, first)
+    assert list(line_of(second)) == [second, first]
+    run = queued(snapshot, second)
+    folder, told = prepared(run)
+    assert told == {"name": "desk/polite@2", "unknown": []}
+    assert (folder / "parent" / "model" / "touchstone.json").is_file()
+    seen = [(folder / "parent" / f"seen-{number}.jsonl.zst").read_bytes() for number in (0, 1)]
+    assert seen == [(folder / "data" / "train.jsonl.zst").read_bytes()] * 2
+    runner.prepare(run, folder)  # as a second attempt does
+
+
+def test_its_copy_goes_when_the_run_has_ended(snapshot: Snapshot, first: RewardModel) -> None:
+    second = trained(snapshot, first)
+    assert second.run is not None
+    assert not (run_folder(second.run) / "parent").exists()
+
+
+def test_what_is_not_known_of_the_line_is_told(
+    project: Project, snapshot: Snapshot, first: RewardModel
+) -> None:
+    bought = services.adopt_model(
+        project=project, name="bought", artifact=first.artifact, manifest=first.manifest, by=None
+    )
+    second = trained(snapshot, bought)
+    assert prepared(queued(snapshot, second))[1]["unknown"] == ["desk/bought@1"]
+
+
+def test_it_is_shown_wherever_the_model_is(snapshot: Snapshot, first: RewardModel, roses: Client) -> None:
+    second = trained(snapshot, first)
+    assert second.parent == first
+    assert "- **Began with the weights of**: desk/polite@1" in model_card(second)
+    for name, pk, words in (
+        ("model-detail", second.pk, "It began with the weights of"),
+        ("model-detail", first.pk, "began with its weights"),
+        ("run-detail", second.run_id, "from the weights of"),
+    ):
+        page = roses.get(reverse(f"training:{name}", args=["desk", pk])).content.decode()
+        assert words in page, name
+    for name in ("model-list", "run-list"):
+        assert "after polite@1" in roses.get(reverse(f"training:{name}", args=["desk"])).content.decode()
+    runs = list(Run.objects.order_by("pk"))
+    assert len(by_seed(runs)) == 2
+    assert [one.values for one in differences(runs) if one.key == "parent"] == [["(none)", '"polite@1"']]
+
+
+class TestStarting:
+    def test_from_the_page_of_the_model(self, snapshot: Snapshot, first: RewardModel, roses: Client) -> None:
+        page = reverse("training:run-create", args=["desk"])
+        detail = roses.get(reverse("training:model-detail", args=["desk", first.pk])).content.decode()
+        assert f"{page}?parent={first.pk}" in detail
+        assert (
+            f'<option value="{first.pk}" selected>' in roses.get(f"{page}?parent={first.pk}").content.decode()
+        )
+        answer = roses.post(
+            page, {"dataset": snapshot.pk, "recipe": "bradley-terry", "seed": 0, "parent": first.pk}
+        )
+        run = Run.objects.get(state=JobState.QUEUED)
+        assert (answer.status_code, run.parent) == (302, first)
+        again = roses.get(f"{page}?like={run.pk}").content.decode()
+        assert f'<option value="{first.pk}" selected>' in again
+
+    def test_what_does_not_fit_is_said_in_the_form(
+        self, snapshot: Snapshot, first: RewardModel, roses: Client
+    ) -> None:
+        page = reverse("training:run-create", args=["desk"])
+        sent = {"dataset": snapshot.pk, "recipe": "own", "toml": 'backbone = "features"', "seed": 0}
+        answer = roses.post(page, sent | {"parent": first.pk})
+        assert answer.status_code == 422
+        assert "weights go from one to another of the same kind only" in answer.content.decode()
+
+    def test_by_the_command(self, snapshot: Snapshot, first: RewardModel, capsys) -> None:
+        call_command(
+            "train",
+            "desk",
+            "--dataset",
+            str(snapshot),
+            "--recipe",
+            "bradley-terry",
+            "--parent",
+            "polite",
+            "--json",
+        )
+        assert Run.objects.get(pk=json.loads(capsys.readouterr().out)["run"]).parent == first
+
+    def test_folds_would_measure_what_it_has_seen(self, snapshot: Snapshot, first: RewardModel) -> None:
+        with pytest.raises(DomainError, match="desk/polite@1 cannot be gone on from: folds = 3") as error:
+            queued(snapshot, first, folds=3)
+        assert error.value.pointer == "/folds"
+
+    def test_of_another_project(self, snapshot: Snapshot, first: RewardModel) -> None:
+        other = Project.objects.create(slug="other", name="Other")
+        first.project = other
+        first.save()
+        with pytest.raises(DomainError, match="belongs to another project"):
+            queued(snapshot, first)
+
+    def test_one_that_was_deleted(self, snapshot: Snapshot, first: RewardModel) -> None:
+        waiting = queued(snapshot, first)
+        services.delete_model(model=first, by=None)
+        with pytest.raises(Conflict, match="has been deleted"):
+            queued(snapshot, first)
+        run = claim_next(Run)
+        assert run == waiting
+        runner.execute(run)
+        run.refresh_from_db()
+        assert run.state == JobState.FAILED
+        assert "desk/polite@1, which this run goes on from, has been deleted" in run.error

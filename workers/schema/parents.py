@@ -1,0 +1,41 @@
+"""Whether a training can go on from another model's weights. No torch here, so that the web process can check it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workers.errors import RewardError
+from workers.schema.recipe import Recipe
+
+_SHAPE = ("width", "layers", "attention_heads", "grounding", "ensemble")
+
+
+def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
+    """manifest: touchstone.json of the parent. Raises RewardError with the pointer of what does not fit."""
+    kind = _object(manifest, "backbone").get("kind")
+    if kind != recipe.backbone:
+        raise RewardError(
+            f"the parent has the backbone {kind!r}, the recipe {recipe.backbone!r}; weights go from one to another of "
+            "the same kind only.",
+            pointer="/parent",
+        )
+    if recipe.folds:
+        raise RewardError(
+            f"folds = {recipe.folds} would measure on tasks that the parent has seen; set folds = 0, or train without "
+            "a parent.",
+            pointer="/folds",
+        )
+    theirs = _object(manifest, "mixer") | _object(manifest, "backbone") | _object(manifest, "heads")
+    # A decoder's shape is that of the parent's own files; on it stand heads only.
+    keys = ("ensemble",) if kind == "decoder" else _SHAPE
+    for key in keys:
+        mine = getattr(recipe, key)
+        if key in theirs and theirs[key] != mine:
+            raise RewardError(
+                f"{key} = {mine}, but the parent was trained with {key} = {theirs[key]}; its weights would not fit.",
+                pointer=f"/{key}",
+            )
+
+
+def _object(manifest: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = manifest.get(key)
+    return dict(value) if isinstance(value, Mapping) else {}

@@ -1,0 +1,38 @@
+"""The model that a training goes on from, and all that it has seen."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from workers.models import LoadedModel, load
+from workers.schema import FeedbackRecord, read_records
+from workers.schema.parents import require_parent
+from workers.schema.recipe import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """folder: `model/`, its artifact, and `seen-*.jsonl.zst`, what it and those before it were trained on."""
+
+    folder: Path
+    loaded: LoadedModel
+
+    def recipe(self, recipe: Recipe) -> Recipe:
+        """The recipe, whose pretrained part is the parent's own where the parent has one."""
+        backbone = self.loaded.manifest["backbone"]
+        if backbone["kind"] == "decoder":
+            return replace(recipe, decoder=str(self.folder / "model"))
+        if backbone.get("encoder") == "own":
+            return replace(recipe, encoder=str(self.folder / "model"))
+        return replace(recipe, encoder=backbone.get("encoder", recipe.encoder))
+
+    def seen(self) -> Iterator[FeedbackRecord]:
+        for path in sorted(self.folder.glob("seen-*.jsonl.zst")):
+            yield from read_records(path)
+
+
+def read_parent(folder: Path, recipe: Recipe) -> Parent:
+    """Raises RewardError where its weights would not fit the recipe."""
+    loaded = load(folder / "model")
+    require_parent(recipe, loaded.manifest)
+    return Parent(folder, loaded)
