@@ -44,8 +44,12 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What a model reaches on one kind of feedback. chance: what guessing reaches; formula: what the number is."""
+    """What a model reaches on one kind of feedback. chance: what guessing reaches; formula: what the number is.
 
+    kind: the part of the report it is in.
+    """
+
+    kind: str
     title: str
     name: str
     formula: str
@@ -63,36 +67,53 @@ def measures(report: dict[str, Any] | None) -> list[Measure]:
     found = []
     if preference := measured(report):
         formula = "Share of comparisons in which the winner's reward is higher; equal rewards count one half"
-        found.append(_measure(COMPARISONS, "Right", formula, preference, "accuracy", "comparisons", 0.5))
+        found.append(
+            _measure("preference", COMPARISONS, "Right", formula, preference, "accuracy", "comparisons", 0.5)
+        )
     if outcome := report.get("outcome"):
         formula = "AUC: the chance that a success has a higher reward than a failure"
-        found.append(_measure("Outcomes", "AUC", formula, outcome, "auc", "trajectories", 0.5))
+        found.append(_measure("outcome", "Outcomes", "AUC", formula, outcome, "auc", "trajectories", 0.5))
     steps = report.get("steps") or {}
     if "first_error_accuracy" in steps:
         formula = "Share of trajectories whose first wrong step, or that there is none, is named exactly"
         found.append(
-            _measure("First errors", "Right", formula, steps, "first_error_accuracy", "trajectories", None)
+            _measure(
+                "steps", "First errors", "Right", formula, steps, "first_error_accuracy", "trajectories", None
+            )
         )
     if located := steps.get("located"):
         formula = "Share of trajectories with an error whose weakest step is the first wrong one"
-        found.append(_measure("Place of the error", "Right", formula, located, "accuracy", "failures", None))
+        found.append(
+            _measure("steps", "Place of the error", "Right", formula, located, "accuracy", "failures", None)
+        )
     if labels := steps.get("labels"):
         formula = "Share of labelled steps whose label is the most probable one"
-        found.append(_measure("Step labels", "Right", formula, labels, "accuracy", "steps", None))
+        found.append(_measure("steps", "Step labels", "Right", formula, labels, "accuracy", "steps", None))
     if (published := report.get("published")) and published["score"] is not None:
         formula = f"The score that {published['benchmark']} defines"
         part = {"interval": None} | published
-        found.append(_measure(published["benchmark"], "Score", formula, part, "score", "rows", None))
+        found.append(
+            _measure("published", published["benchmark"], "Score", formula, part, "score", "rows", None)
+        )
     if scores := report.get("scores"):
         formula = "Spearman's rank correlation with what people gave, the mean over criteria"
         found.append(
-            _measure("Ratings and scores", "Correlation", formula, scores, "spearman", "scores", 0.0)
+            _measure(
+                "scores", "Ratings and scores", "Correlation", formula, scores, "spearman", "scores", 0.0
+            )
         )
     return found
 
 
 def _measure(
-    title: str, name: str, formula: str, part: dict[str, Any], key: str, of: str, chance: float | None
+    kind: str,
+    title: str,
+    name: str,
+    formula: str,
+    part: dict[str, Any],
+    key: str,
+    of: str,
+    chance: float | None,
 ) -> Measure:
     rules = []
     for rule, one in (part.get("baselines") or {}).items():
@@ -102,7 +123,9 @@ def _measure(
             Baseline(words, one[key if key in one else "accuracy"], one.get("difference"), _pair(interval))
         )
     rules.sort(key=lambda each: -each.value)
-    return Measure(title, name, formula, part[key], _pair(part.get("interval")), part["n"], of, chance, rules)
+    return Measure(
+        kind, title, name, formula, part[key], _pair(part.get("interval")), part["n"], of, chance, rules
+    )
 
 
 def measured(report: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -114,7 +137,10 @@ def measured(report: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def verdict(report: dict[str, Any]) -> Verdict:
-    """About what was measured first; then whatever is wrong with the model, by name."""
+    """About what was measured first; then whatever is wrong with the model.
+
+    That another kind of feedback taught it nothing is said too, but does not make it a bad one.
+    """
     found = measures(report)
     if not found:
         return Verdict(
@@ -122,8 +148,15 @@ def verdict(report: dict[str, Any]) -> Verdict:
             "Nothing was held out that the model could be measured on; freeze feedback on more tasks.",
         )
     first = _of_measure(found[0], report)
-    wrong = [one["sentence"] for one in report.get("findings") or [] if one["name"] != "chance"]
-    return Verdict("bad" if wrong else first.tone, " ".join([first.sentence, *wrong]))
+    others = [
+        one
+        for one in report.get("findings") or []
+        if one["name"] != "chance" or one.get("kind", "preference") != found[0].kind
+    ]
+    is_bad = any(one["name"] != "chance" for one in others)
+    return Verdict(
+        "bad" if is_bad else first.tone, " ".join([first.sentence, *(one["sentence"] for one in others)])
+    )
 
 
 def _of_measure(one: Measure, report: dict[str, Any]) -> Verdict:

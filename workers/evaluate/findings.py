@@ -3,11 +3,24 @@
 from typing import Any
 
 _LENGTH = 0.8  # a rank correlation above which rewards are little but length
+# Part of a report, what it is about, what guessing reaches in it.
+_KINDS = (
+    ("preference", "comparisons", 0.5),
+    ("outcome", "outcomes", 0.5),
+    ("scores", "ratings and scores", 0.0),
+)
+_WHY_CHANCE = (
+    "there are too few of them, they contradict each other as shuffled labels do, or the answer is not in what the "
+    "model reads."
+)
 _LEAKED = 0.02  # share of held-out trajectories that may be near-copies of training ones
 
 
 def findings(report: dict[str, Any]) -> list[dict[str, str]]:
-    """[{name, sentence}], the gravest first. Names: leak, chance, length, worse_than_chance, truncated."""
+    """[{name, sentence, kind?}], the gravest first. Names: leak, chance, length, worse_than_chance, truncated.
+
+    kind: the part of the report it is about, where it is about one.
+    """
     return [one for find in (_leak, _chance, _length, _truncated) for one in find(report)]
 
 
@@ -34,26 +47,31 @@ def _leak(report: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _chance(report: dict[str, Any]) -> list[dict[str, str]]:
-    preference = report.get("preference") or {}
-    if "interval" not in preference:
-        return []
-    low, high = preference["interval"]
-    if high < 0.5:
-        return [
-            _named(
-                "worse_than_chance",
-                "It is wrong more often than right: the labels of training and test contradict each other.",
+    """For each kind of feedback: no better than guessing, or, for steps, than saying the most common thing."""
+    found = []
+    for kind, what, chance in _KINDS:
+        between = (report.get(kind) or {}).get("interval")
+        if between is None:
+            continue
+        if between[1] < chance:
+            sentence = (
+                f"On {what} it is wrong more often than right: the labels of training and test contradict "
+                "each other."
             )
-        ]
-    if low <= 0.5:
-        return [
-            _named(
-                "chance",
-                "It cannot be told from guessing: there are too few comparisons, they contradict each other as "
-                "shuffled labels do, or the answer is not in what the model reads.",
+            found.append(_named("worse_than_chance", sentence, kind=kind))
+        elif between[0] <= chance:
+            found.append(
+                _named("chance", f"On {what} it cannot be told from guessing: {_WHY_CHANCE}", kind=kind)
             )
-        ]
-    return []
+    steps = report.get("steps") or {}
+    rules = [
+        (steps.get("baselines") or {}).get("most_common"),
+        ((steps.get("labels") or {}).get("baselines") or {}).get("majority"),
+    ]
+    if any(rule is not None and rule["interval"][0] <= 0 for rule in rules):
+        sentence = f"On steps it cannot be told from always saying what is most common: {_WHY_CHANCE}"
+        found.append(_named("chance", sentence, kind="steps"))
+    return found
 
 
 def _length(report: dict[str, Any]) -> list[dict[str, str]]:
@@ -61,9 +79,11 @@ def _length(report: dict[str, Any]) -> list[dict[str, str]]:
     correlation = report.get("length_correlation")
     if correlation is None or abs(correlation) < _LENGTH:
         return []
-    rules = (report.get("preference") or {}).get("baselines") or {}
+    rules = next(
+        (part["baselines"] for kind, *_ in _KINDS if "baselines" in (part := report.get(kind) or {})), {}
+    )
     rule = rules.get("longer" if correlation > 0 else "shorter")
-    if rule is not None and rule["interval"][0] > 0:
+    if rule is not None and rule["interval"] is not None and rule["interval"][0] > 0:
         return []
     word = "long" if correlation > 0 else "short"
     return [
@@ -87,5 +107,5 @@ def _truncated(report: dict[str, Any]) -> list[dict[str, str]]:
     ]
 
 
-def _named(name: str, sentence: str) -> dict[str, str]:
-    return {"name": name, "sentence": sentence}
+def _named(name: str, sentence: str, **about: str) -> dict[str, str]:
+    return {"name": name, "sentence": sentence} | about

@@ -8,15 +8,15 @@ import numpy as np
 
 from workers.evaluate.annotators import leave_one_out
 from workers.evaluate.findings import findings
-from workers.evaluate.judged import Judged, judge
+from workers.evaluate.judged import Judged, judge, own_length
 from workers.evaluate.mistakes import worst_mistakes
 from workers.evaluate.outcome import outcome_report
 from workers.evaluate.preference import Prediction, predictions, preference_report
 from workers.evaluate.ranks import spearman
 from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import steps_report
-from workers.models import LoadedModel
-from workers.schema import FeedbackRecord, PreferenceRecord
+from workers.models import LoadedModel, RawScore
+from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.records import trajectories_of
 
 
@@ -52,7 +52,7 @@ def report_of(
         "outcome": outcome_report(judged),
         "steps": steps_report(judged, validation),
         "scores": scores_report(judged),
-        "length_correlation": length_correlation(found),
+        "length_correlation": length_correlation(judged),
         "truncated": _truncated(judged),
         "mistakes": worst_mistakes(found),
     }
@@ -65,24 +65,27 @@ def predict(model: LoadedModel, records: Sequence[FeedbackRecord], *, cache: Any
     return predictions(judge(model, wanted, cache=cache), model.manifest.get("criterion"))
 
 
-def length_correlation(found: Sequence[Prediction]) -> float | None:
+def length_correlation(judged: Sequence[Judged]) -> float | None:
     """Spearman's, of reward with length, over distinct trajectories; None where either does not vary."""
-    seen = {
-        side.content_hash: (one.raw[place], one.length[place])
-        for one in found
-        for place, side in enumerate((one.record.a, one.record.b))
-    }
+    seen = _trajectories(judged)
     if len(seen) < 2:
         return None
-    rewards, lengths = (np.array(column, dtype=float) for column in zip(*seen.values(), strict=True))
-    return spearman(rewards, lengths)
+    rewards = np.array([score.raw for _, score in seen])
+    return spearman(rewards, np.array([own_length(side) for side, _ in seen], dtype=float))
 
 
 def _truncated(judged: Sequence[Judged]) -> dict[str, int]:
     """How many of the scored trajectories did not fit: {n, of}."""
-    seen = {
-        side.content_hash: score.truncated
-        for one in judged
-        for side, score in zip(trajectories_of(one.record), one.scores, strict=True)
-    }
-    return {"n": sum(seen.values()), "of": len(seen)}
+    seen = _trajectories(judged)
+    return {"n": sum(score.truncated for _, score in seen), "of": len(seen)}
+
+
+def _trajectories(judged: Sequence[Judged]) -> list[tuple[Trajectory, RawScore]]:
+    """Each once, with what it was given last."""
+    return list(
+        {
+            side.content_hash: (side, score)
+            for one in judged
+            for side, score in zip(trajectories_of(one.record), one.scores, strict=True)
+        }.values()
+    )

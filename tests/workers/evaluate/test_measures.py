@@ -245,6 +245,25 @@ class TestFindings:
         assert self.names({"preference": {"interval": [0.45, 0.6]}}) == ["chance"]
         assert self.names({"preference": {"interval": [0.3, 0.45]}}) == ["worse_than_chance"]
 
+    @pytest.mark.parametrize(
+        "part",
+        [
+            {"outcome": {"interval": [0.45, 0.6]}},
+            {"scores": {"interval": [-0.1, 0.2]}},
+            {"steps": {"baselines": {"most_common": {"interval": [-0.1, 0.2]}}}},
+            {"steps": {"labels": {"baselines": {"majority": {"interval": [0.0, 0.2]}}}}},
+        ],
+    )
+    def test_chance_on_other_feedback(self, part: dict) -> None:
+        (found,) = findings(self.GOOD | part)
+        assert (found["name"], found["kind"]) == ("chance", next(iter(part)))
+
+    def test_a_model_of_length_without_comparisons(self) -> None:
+        outcome = {"interval": [0.6, 0.8], "baselines": {"shorter": {"interval": [-0.1, 0.1]}}}
+        assert self.names({"outcome": outcome, "length_correlation": -0.9}) == ["length"]
+        beaten = outcome | {"baselines": {"shorter": {"interval": [0.1, 0.2]}}}
+        assert self.names({"outcome": beaten, "length_correlation": -0.9}) == []
+
     def test_a_leak(self) -> None:
         leaks = {"tasks": [], "near_copies": 3, "of": 100, "pairs": []}
         assert self.names(with_leaks(self.GOOD, leaks)) == ["leak"]

@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from workers.evaluate import compare, evaluate, predict
+from workers.evaluate.judged import Judged
 from workers.evaluate.report import length_correlation
-from workers.models import Lineage, build, load, save
-from workers.schema import write_records
+from workers.models import Lineage, RawScore, build, load, save
+from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory, write_records
 
 
 @pytest.fixture
@@ -69,15 +70,22 @@ def test_a_model_against_itself(artifact, preferences) -> None:
     }
 
 
-def test_length_correlation(predicted) -> None:
+def test_length_correlation() -> None:
     """Ranks of reward 2t + 1 and 2t, of length 5 + t and t: 1 - 6 * 60 / (10 * 99)."""
+
+    def one(task: int, length: int, raw: float) -> Judged:
+        said = Step(source="agent", message=(Part(text="x" * length),))
+        record = OutcomeRecord(trajectory=Trajectory(steps=(said,), task=Task(id=f"t{task}")), success=True)
+        return Judged(record, (RawScore(raw, 0.0, None, (raw,), (raw,), 1, 0, truncated=False),))
+
     rising = [
-        replace(predicted(task=task), raw=(float(10 * task + 1), float(10 * task)), length=(task + 50, task))
+        one(task, *given)
         for task in range(5)
+        for given in ((task + 50, 10.0 * task + 1), (task + 1, 10.0 * task))
     ]
     assert length_correlation(rising) == pytest.approx(1 - 6 * 60 / (10 * 99))
-    assert length_correlation(rising[:1]) == pytest.approx(1.0)
-    assert length_correlation([predicted()]) is None  # of one length
+    assert length_correlation(rising[:2]) == pytest.approx(1.0)
+    assert length_correlation([one(1, 5, 1.0), one(2, 5, 2.0)]) is None  # of one length
 
 
 def test_the_command(artifact, preferences, tmp_path) -> None:
