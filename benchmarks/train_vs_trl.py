@@ -32,7 +32,7 @@ from workers.train.optimiser import uses_bfloat16
 
 BATCH = 8  # pairs, TRL's default
 # Comparisons to train on and to measure on, and the longest trajectory in tokens.
-SIZES = {"hh": (160, 160, 1024), "tau_bench": (16, 16, 2048), "fine_grained": (60, 60, 1024)}
+SIZES = {"hh": (160, 160, 1024), "tau_bench": (16, 16, 2048), "fine_grained": (60, 240, 1024)}
 QUICK = {"hh": (16, 8, 512), "tau_bench": (8, 4, 512), "fine_grained": (12, 6, 512)}
 
 
