@@ -7,7 +7,8 @@
 //    "series": [{"name": "train", "points": [[x, y], ..] or [y, ..], "band": [[x, lo, hi], ..]?, "dashed": true?}]}
 // Colours come from the theme's Okabe-Ito tokens, in order; the drawing follows the theme and its box. Give every drawing
 // an aria-label that says in words what it shows, and a table or sentence beside it.
-// A fragment that brings new data by htmx redraws: same element id, new JSON.
+// A fragment that brings new data by htmx redraws: same element id, new JSON. It brings it in a hidden element, since htmx
+// is told to drop script tags: <div id="loss-data" hidden>{{ json }}</div>
 
 const source = new URL("../vendor/echarts/echarts.min.js", import.meta.url);
 const drawn = new Map(); // element -> chart

@@ -1,5 +1,6 @@
 """Pages of runs and models, over a child process that plays its part."""
 
+import html
 import json
 import re
 
@@ -37,9 +38,9 @@ def finish(snapshot: Snapshot, behaviour: float) -> Run:
 
 
 def drawn(page: str, name: str) -> dict:
-    found = re.search(rf'<script id="{name}-data" type="application/json">(.*?)</script>', page)
+    found = re.search(rf'<(\w+) id="{name}-data"[^>]*>(.*?)</\1>', page)
     assert found
-    return json.loads(found[1])
+    return json.loads(html.unescape(found[2]))
 
 
 class TestStarting:

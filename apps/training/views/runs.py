@@ -1,5 +1,6 @@
 """Runs: start one, watch it, stop it."""
 
+import json
 from typing import Any
 
 from django.db import transaction
@@ -194,7 +195,7 @@ def run_context(project: Project, run: Run) -> dict[str, Any]:
         "project": project,
         "run": run,
         "model": getattr(run, "model", None),
-        "curves": drawn,
+        "curves": {name: json.dumps(drawing) for name, drawing in drawn.items()},
         "words": {name: in_words(drawing) for name, drawing in drawn.items()},
         "messages_of_run": messages(events),
         **shown(run.report, project),

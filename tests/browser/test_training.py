@@ -1,0 +1,128 @@
+"""What a researcher sees from a frozen dataset to a model: real trainings, their reports, and one beside another."""
+
+import random
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Project, User
+from apps.core.jobs import JobState, claim_next
+from apps.training import runner
+from apps.training.models import RewardModel, Run, RunEvent
+from tests.datasets.feedback import freeze, import_pairs, pair
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("own_home"),
+]
+
+_RECIPE = "epochs = 3\nwidth = 32\nensemble = 2\n"
+
+
+@pytest.fixture
+def rose(project: Project) -> User:
+    return User.objects.get(email="rose@example.org")
+
+
+def url(live_server: Any, name: str, *args: object) -> str:
+    return live_server.url + reverse(f"training:{name}", args=["desk", *args])
+
+
+def worker() -> Run:
+    """What a GPU worker does: takes the next run, and trains in a process of its own."""
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    run.refresh_from_db()
+    assert run.state == JobState.SUCCEEDED, run.error
+    return run
+
+
+def test_nothing_is_there_yet(page: Page, live_server: Any, tools: Any, project: Project, rose: User) -> None:
+    tools.login(page, live_server, rose)
+    for name in ("run-list", "run-create", "model-list"):
+        page.goto(url(live_server, name))
+        tools.shoot(page, f"{name}-empty")
+
+
+def test_from_a_dataset_to_a_second_model(
+    page: Page, live_server: Any, tools: Any, project: Project, rose: User
+) -> None:
+    dice = random.Random(0)
+    pairs = [
+        pair(f"order {number}", choice="a" if dice.random() < 0.8 else "b", annotator=annotator)
+        for number in range(60)
+        for annotator in ("ann", "ben", "cleo")
+    ]
+    import_pairs(project, pairs)
+    snapshot = freeze(project, shares=(0.5, 0.2, 0.3))
+    tools.login(page, live_server, rose)
+    page.goto(live_server.url + reverse("datasets:snapshot-list", args=["desk"]))
+    page.get_by_role("link", name="first@1").first.click()
+    tools.shoot(page, "dataset-near-copies")
+
+    page.goto(url(live_server, "run-list"))
+    page.get_by_role("link", name="Train a model").click()
+    expect(page.get_by_text("How long is not known")).to_be_visible()
+    page.select_option("#id_recipe", "own")
+    page.get_by_text("Own recipe, name").click()
+    page.fill("#id_toml", "epochs = 0")
+    page.keyboard.press("End")
+    expect(page.locator("#foreseen").get_by_text("Expected `int` >= 1")).to_be_visible()
+    page.fill("#id_toml", _RECIPE)
+    page.keyboard.press("End")
+    expect(page.locator("#foreseen").get_by_text("gone through 3 times at most")).to_be_visible()
+    page.get_by_text("Keys of the recipe").click()
+    expect(page.locator("#foreseen").get_by_text("width = 32")).to_be_visible()
+    tools.shoot(page, "run-form")
+    page.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("Waiting for a GPU worker")).to_be_visible()
+    tools.shoot(page, "run-waiting")
+    waiting = Run.objects.get()
+    RunEvent.objects.create(run=waiting, attempt=1, seq=1, data={"step": 1, "loss": 0.7})
+    RunEvent.objects.create(run=waiting, attempt=1, seq=2, data={"step": 2, "loss": 0.5})
+    expect(page.locator("#loss")).to_contain_text("0.57")  # on the axis: it moves without a reload
+    waiting.events.all().delete()
+
+    first = worker()
+    page.reload()
+    expect(page.locator("#loss svg")).to_be_visible()
+    tools.shoot(page, "run-finished")
+    page.get_by_role("link", name="Again with this changed").click()
+    expect(page.locator("#foreseen").get_by_text(f"run {first.pk}")).to_be_visible()
+    page.get_by_role("button", name="Start").click()
+    second_seed = worker()
+
+    page.goto(url(live_server, "run-list"))
+    expect(page.get_by_text("2 seeds")).to_be_visible()
+    model = RewardModel.objects.get(run=first)
+    page.goto(url(live_server, "model-detail", model.pk))
+    page.get_by_role("link", name="Train on from it").click()
+    page.select_option("#id_recipe", "own")
+    page.fill("#id_toml", _RECIPE + "learning_rate = 3e-4\n")
+    page.get_by_role("button", name="Start").click()
+    third = worker()
+    page.goto(url(live_server, "run-list"))
+    tools.shoot(page, "runs")
+    for box in page.get_by_role("checkbox", name="Compare").all():
+        box.check()
+    page.get_by_role("button", name="Lay the marked ones").click()
+    expect(page.get_by_role("cell", name="0.0003")).to_be_visible()
+    tools.shoot(page, "runs-compared")
+
+    grown = RewardModel.objects.get(run=third)
+    assert grown.parent == model
+    other = RewardModel.objects.get(run=second_seed)
+    call_command("compare", str(grown), str(other), "--dataset", str(snapshot))
+    page.goto(url(live_server, "model-detail", grown.pk))
+    expect(page.get_by_text("It began with the weights of")).to_be_visible()
+    tools.shoot(page, "model")
+    page.get_by_role("link", name=f"against {other}").click()
+    expect(page.get_by_role("heading", name=f"Beside {other}")).to_be_visible()
+    tools.shoot(page, "evaluation-compared")
+    page.goto(url(live_server, "model-list"))
+    tools.shoot(page, "models")
