@@ -44,7 +44,7 @@ class RunForm(forms.Form):
     save_as = forms.SlugField(
         required=False,
         max_length=60,
-        label="Keep the own recipe as",
+        label="Keep recipe as",
         help_text="So that other runs can use it by name.",
         widget=forms.TextInput(attrs=_CONTROL),
     )
@@ -58,9 +58,9 @@ class RunForm(forms.Form):
     parent = ModelChoice(
         queryset=RewardModel.objects.none(),
         required=False,
-        label="Begin with the weights of",
-        empty_label="no other model",
-        help_text="One of the same backbone and widths.",
+        label="Go on from",
+        empty_label="no model",
+        help_text="Its weights; of the same backbone and widths.",
         widget=forms.Select(attrs=_SELECT),
     )
     seed = forms.IntegerField(

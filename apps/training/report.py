@@ -242,18 +242,27 @@ def against(report: dict[str, Any], project: Project) -> dict[str, Any] | None:
     if not found or found["difference"] is None:
         return None
     low, high = found["interval"]
-    often = f"{abs(found['difference']):.1%} {'more' if found['difference'] >= 0 else 'less'} often"
-    sure = "" if low > 0 or high < 0 else " That may be chance."
-    sentence = (
-        f"It is right {often} than {found['model']} on the same {found['n']} comparisons "
-        f"(95% interval {low:+.1%} to {high:+.1%}).{sure}"
-    )
     flips = found["flips"]
     return found | {
         "tone": "good" if low > 0 else "bad" if high < 0 else "neutral",
-        "sentence": sentence,
+        "sentence": beside(found),
         "flips": flips | {"examples": _with_places(project, flips["examples"])},
     }
+
+
+def beside(found: dict[str, Any]) -> str:
+    """`against` of a report in words."""
+    if found["difference"] is None:
+        return "There is no comparison with a winner, so nothing tells it from the other."
+    if not found["flips"]["won"] and not found["flips"]["lost"]:
+        return f"It decides all {found['n']} comparisons as {found['model']} does."
+    low, high = found["interval"]
+    often = f"{abs(found['difference']):.1%} {'more' if found['difference'] >= 0 else 'less'} often"
+    sure = "" if low > 0 or high < 0 else " That may be chance."
+    return (
+        f"It is right {often} than {found['model']} on the same {found['n']} comparisons "
+        f"(95% interval {low:+.1%} to {high:+.1%}).{sure}"
+    )
 
 
 def _people(report: dict[str, Any], accuracy: float) -> str:

@@ -119,7 +119,7 @@ def test_from_a_dataset_to_a_second_model(
     other = RewardModel.objects.get(run=second_seed)
     call_command("compare", str(grown), str(other), "--dataset", str(snapshot))
     page.goto(url(live_server, "model-detail", grown.pk))
-    expect(page.get_by_text("It began with the weights of")).to_be_visible()
+    expect(page.get_by_text("this model, from the weights of")).to_be_visible()
     tools.shoot(page, "model")
     page.get_by_role("link", name=f"against {other}").click()
     expect(page.get_by_role("heading", name=f"Beside {other}")).to_be_visible()

@@ -87,8 +87,8 @@ def test_it_is_shown_wherever_the_model_is(snapshot: Snapshot, first: RewardMode
     assert second.parent == first
     assert "- **Began with the weights of**: desk/polite@1" in model_card(second)
     for name, pk, words in (
-        ("model-detail", second.pk, "It began with the weights of"),
-        ("model-detail", first.pk, "began with its weights"),
+        ("model-detail", second.pk, "this model, from the weights of"),
+        ("model-detail", first.pk, "; from its weights"),
         ("run-detail", second.run_id, "from the weights of"),
     ):
         page = roses.get(reverse(f"training:{name}", args=["desk", pk])).content.decode()

@@ -173,6 +173,11 @@ class TestACompared:
     def test_a_difference_that_may_be_chance_is_called_so(self, model: RewardModel, roses: Client) -> None:
         assert "That may be chance." in self.page(model, roses, difference=-0.01, interval=[-0.1, 0.08])
 
+    def test_two_that_decide_alike(self, model: RewardModel, roses: Client) -> None:
+        alike = {"won": 0, "lost": 0, "examples": []}
+        page = self.page(model, roses, difference=0.0, interval=[0.0, 0.0], flips=alike)
+        assert "It decides all 50 comparisons as desk/polite@2 does." in page
+
     def test_without_a_strict_comparison_there_is_nothing_to_say(
         self, model: RewardModel, roses: Client
     ) -> None:

@@ -7,6 +7,7 @@ from django.core.management.base import CommandParser
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.selectors import snapshot_named
 from apps.training.evaluation import compare_models, of_snapshot
+from apps.training.report import beside
 from apps.training.selectors import model_named
 
 
@@ -26,11 +27,5 @@ class Command(TouchstoneCommand):
         data = of_snapshot(snapshot_named(options["dataset"]))
         self.say(f"{model} against {other} on {data.source} ...")
         report = compare_models(model=model, other=other, data=data, by=None).report
-        found = report["against"]
-        low, high = found["interval"]
-        said = (
-            f"{model} is right {found['difference']:+.1%} more often than {other} "
-            f"(95% interval {low:+.1%} to {high:+.1%}, n {found['n']})"
-        )
-        self.say(said + ("" if low > 0 or high < 0 else "; that may be chance") + ".")
+        self.say(beside(report["against"]))
         return {"model": str(model), "other": str(other), "report": report}
