@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -250,6 +250,8 @@ def _value(key: str, value: Any, type_: Any) -> Any:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
         message = str(error).partition(" - at `")[0]
+        if get_origin(type_) is Literal:
+            message = f"known are {', '.join(map(repr, get_args(type_)))}"
         raise RewardError(f"{key} = {value!r}: {message} ({PURPOSES[key]}).", pointer=f"/{key}") from None
 
 

@@ -108,7 +108,7 @@ class Folds:
         """A model of these records alone, and what trained it."""
         renderer = renderer_of(self.recipe, trajectories_of(records[0]))
         train, validation = (collect(part, renderer, self.recipe) for part in self.split(records))
-        require_usable(train)
+        require_usable(train, self.recipe)
         torch.manual_seed(self.seed)
         learner = Learner(self.recipe, train, seed=self.seed, device=str(self.device), like=self.like)
         fit = Fit(

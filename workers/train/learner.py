@@ -17,8 +17,27 @@ from workers.objectives import (
     objective_class,
     render_criteria,
 )
+from workers.schema import (
+    CommentRecord,
+    OutcomeRecord,
+    PreferenceRecord,
+    RankingRecord,
+    RatingRecord,
+    ScoreRecord,
+    StepLabelRecord,
+)
 from workers.schema.recipe import Recipe
 from workers.schema.records import trajectories_of
+
+_KINDS = {
+    PreferenceRecord: "comparisons",
+    RankingRecord: "rankings",
+    RatingRecord: "ratings",
+    ScoreRecord: "rubric scores",
+    StepLabelRecord: "step labels",
+    OutcomeRecord: "outcomes",
+    CommentRecord: "comments",
+}
 
 
 class Learner(nn.Module):
@@ -125,19 +144,24 @@ class Learner(nn.Module):
         return {name: Batch(some, outputs, row, examples.rendered) for name, some in by_name.items()}
 
 
-def require_usable(examples: Examples) -> None:
+def require_usable(examples: Examples, recipe: Recipe) -> None:
     """Raises RewardError where there is too little to learn from."""
     why = "; ".join(f"{count} {reason}" for reason, count in examples.skipped.items())
     left_out = f" (left out: {why})" if why else ""
     if len(examples) < 2:
         raise RewardError(
-            f"the training split has {len(examples)} usable judgements{left_out}; label at least two, of different "
-            "tasks, and freeze again.",
+            f"the training split has {len(examples)} usable judgements{left_out}: {recipe.objective} learns from "
+            f"{_learns_from(recipe)}. Label at least two, of different tasks, and freeze again.",
             pointer="/snapshot",
         )
     for name in {one.objective for one in examples.items}:
         if (sentence := objective_class(name).lacks(examples.of(name))) is not None:
             raise RewardError(f"the training split teaches nothing: {sentence}.", pointer="/snapshot")
+
+
+def _learns_from(recipe: Recipe) -> str:
+    kinds = dict.fromkeys(_KINDS[kind] for name in components(recipe) for kind in objective_class(name).kinds)
+    return ", ".join(kinds)
 
 
 def bootstrap_weights(examples: int, heads: int, seed: int) -> Tensor:

@@ -156,7 +156,7 @@ class _Run:
 
     def _training(self, records: Sequence[FeedbackRecord]) -> Examples:
         found = self._examples(records)
-        require_usable(found)
+        require_usable(found, self.recipe)
         for reason, count in found.skipped.items():
             self.events(message=f"left out of training: {count} records {reason}")
         return found
@@ -265,7 +265,11 @@ def choose_device(name: str) -> torch.device:
         raise RewardError(f"unknown device {name!r}; known are auto, cpu, cuda.", pointer="/device")
     there = torch.cuda.is_available() if name != "cpu" else False
     if name == "cuda" and not there:
-        raise RewardError("this machine has no CUDA device; use auto or cpu.", pointer="/device")
+        raise RewardError(
+            "the device is to be cuda, but torch finds none on this machine; run it where there is one, or choose auto "
+            "or cpu (TOUCHSTONE_TRAINING_DEVICE on the worker).",
+            pointer="/device",
+        )
     if not there:
         return torch.device("cpu")
     mine = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # of several processes each has one
