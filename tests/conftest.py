@@ -22,6 +22,8 @@ _made: list[embedded.Server | Path] = []
 def _prepare() -> None:
     """Workers of xdist inherit the controller's environment, and have a home of their own within its."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
+    # Tests run beside each other, and threads of torch that wait for one another spin: it took four times as long.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     if worker is None:
         home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests

@@ -62,7 +62,7 @@ def test_results_run(shared_data: Path) -> None:
         assert one["interval"][0] <= one["value"] <= one["interval"][1]
         assert all(beside["interval"] for beside in one["baselines"].values())
     found = every["hh-frozen"]
-    assert found["n"] == found["records"] == 60
+    assert found["n"] == found["records"] == 24
     assert set(found["baselines"]) == {"longer", "shorter", "fewer steps", "bag of bigrams"}
     assert set(every["word-sorting"]["baselines"]) == {
         *("no error", "first step", "last step"),

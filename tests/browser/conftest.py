@@ -15,6 +15,7 @@ from playwright.sync_api import (
     ConsoleMessage,
     Page,
     Response,
+    TimeoutError,
     expect,
     sync_playwright,
 )
@@ -148,10 +149,12 @@ def look_at(page: Page, name: str) -> None:
     """Serious violations that axe-core finds, in either theme, fail the test; and a page wider than a telephone."""
     wrong = []
     page.set_viewport_size({"width": WIDTHS[-1], "height": 900})
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    if wide > WIDTHS[-1]:
+    try:  # drawings follow their boxes a moment later
+        page.wait_for_function(f"document.documentElement.scrollWidth <= {WIDTHS[-1]}", timeout=5_000)
+    except TimeoutError:
+        wide = page.evaluate("document.documentElement.scrollWidth")
         wrong.append(f"{name}: {wide} pixels wide at {WIDTHS[-1]}")
+    page.set_viewport_size({"width": WIDTHS[0], "height": 900})
     for theme in ("light", "dark"):
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # colours do not fade
         for one in Axe().run(page).response["violations"]:
