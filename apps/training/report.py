@@ -1,6 +1,6 @@
 """A report in words: what a person should take from the numbers first, then the numbers as rows of a table."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from apps.accounts.models import Project
@@ -59,6 +59,17 @@ class Measure:
     of: str
     chance: float | None
     baselines: list[Baseline]
+    mistakes: list["Mistake"] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One trajectory that was judged wrongly. key: of the trajectory, None where the project has it not."""
+
+    task: str
+    words: str
+    raw: float
+    key: int | None
 
 
 def measures(report: dict[str, Any] | None) -> list[Measure]:
@@ -229,7 +240,7 @@ def shown(report: dict[str, Any] | None, project: Project) -> dict[str, Any]:
         "report": report,
         "measured": measured(report),
         "verdict": verdict(report) if report is not None else None,
-        "measures": measures(report),
+        "measures": _with_mistakes(report, project),
         "calibration": calibration_drawing(report),
         "best_of_n": best_of_n_drawing(report),
         "mistakes": _with_places(project, (report or {}).get("mistakes") or []),
@@ -277,6 +288,45 @@ def _people(report: dict[str, Any], accuracy: float) -> str:
         else "more often than"
     )
     return f" That is {how} one annotator agrees with the majority of the others ({person:.1%})."
+
+
+def _with_mistakes(report: dict[str, Any] | None, project: Project) -> list[Measure]:
+    """Measures of single trajectories with those that are most wrong, at the first of their kind."""
+    wrong = _single_mistakes(report or {})
+    places = by_content(project, (one["trajectory"]["hash"] for some in wrong.values() for one in some))
+    found = []
+    for measure in measures(report):
+        mistakes = [
+            Mistake(
+                one["task"],
+                _in_words(measure.kind, one),
+                one["trajectory"]["raw"],
+                places.get(one["trajectory"]["hash"]),
+            )
+            for one in wrong.pop(measure.kind, [])
+        ]
+        found.append(replace(measure, mistakes=mistakes))
+    return found
+
+
+def _single_mistakes(report: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """By part of the report; those of older versions have none."""
+    scores = (report.get("scores") or {}).get("criteria") or {}
+    return {
+        "outcome": (report.get("outcome") or {}).get("mistakes") or [],
+        "steps": (report.get("steps") or {}).get("mistakes") or [],
+        "scores": [one for each in scores.values() for one in each.get("mistakes") or []],
+    }
+
+
+def _in_words(kind: str, one: dict[str, Any]) -> str:
+    said, given = one["said"], one["given"]
+    if kind == "outcome":
+        return f"{'succeeded' if said else 'failed'}, reward {given:.2f}"
+    if kind == "steps":
+        true = "no error" if said is None else f"the first error is in agent step {said}"
+        return f"{true}, it says {'none' if given is None else given}"
+    return f"{one['about']} {said:.2f}, it gives {given:.2f}"
 
 
 def _with_places(project: Project, mistakes: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -4,8 +4,11 @@ from typing import Any
 
 import pytest
 
+from apps.accounts.models import Project
 from apps.training.curves import MOST_POINTS, curves, in_words
-from apps.training.report import best_of_n_drawing, calibration_drawing, measured, measures, verdict
+from apps.training.report import best_of_n_drawing, calibration_drawing, measured, measures, shown, verdict
+from apps.trajectories.models import Trajectory
+from tests.datasets.feedback import import_pairs, pair
 
 
 def report(
@@ -142,3 +145,31 @@ class TestCurves:
         points = drawn["loss"]["series"][0]["points"]
         assert len(points) <= MOST_POINTS + 1
         assert (points[0], points[-1]) == ([1, 1.0], [5000, 1 / 5000])
+
+
+def test_single_trajectories_that_are_most_wrong_have_links(project: Project, known_hash: str) -> None:
+    def wrong(said: Any, given: Any, about: str | None = None, hash_: str = "gone") -> dict[str, Any]:
+        side = {"id": None, "hash": hash_, "raw": 0.5}
+        return {"task": "t", "trajectory": side, "about": about, "said": said, "given": given}
+
+    found = shown(
+        {
+            "outcome": OUTCOME | {"mistakes": [wrong(True, -1.0, hash_=known_hash), wrong(False, 2.0)]},
+            "steps": STEPS | {"mistakes": [wrong(3, None), wrong(None, 2)]},
+            "scores": SCORES | {"criteria": {"polite": {"mistakes": [wrong(2.0, 4.5, "polite")]}}},
+        },
+        project,
+    )["measures"]
+    words = {one.kind: [each.words for each in one.mistakes] for one in reversed(found)}
+    assert words == {
+        "outcome": ["succeeded, reward -1.00", "failed, reward 2.00"],
+        "steps": ["the first error is in agent step 3, it says none", "no error, it says 2"],
+        "scores": ["polite 2.00, it gives 4.50"],
+    }
+    assert [one.key is None for one in found[0].mistakes] == [False, True]
+
+
+@pytest.fixture
+def known_hash(project: Project) -> str:
+    import_pairs(project, [pair("t")])
+    return str(Trajectory.objects.filter(project=project).values_list("content_hash", flat=True)[0])

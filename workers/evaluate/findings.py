@@ -79,9 +79,8 @@ def _length(report: dict[str, Any]) -> list[dict[str, str]]:
     correlation = report.get("length_correlation")
     if correlation is None or abs(correlation) < _LENGTH:
         return []
-    rules = next(
-        (part["baselines"] for kind, *_ in _KINDS if "baselines" in (part := report.get(kind) or {})), {}
-    )
+    parts = [report.get(kind) or {} for kind, *_ in _KINDS]
+    rules: dict[str, Any] = next((part["baselines"] for part in parts if "baselines" in part), {})
     rule = rules.get("longer" if correlation > 0 else "shorter")
     if rule is not None and rule["interval"] is not None and rule["interval"][0] > 0:
         return []

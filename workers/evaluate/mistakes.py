@@ -1,12 +1,16 @@
-"""The comparisons that a model gets most wrong, so that people can look at them."""
+"""What a model gets most wrong, so that people can look at it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from workers.evaluate.judged import Judged
 from workers.evaluate.preference import Prediction
 from workers.schema import Trajectory
 
 _SHOWN = 12
+Wrong = tuple[
+    float, Judged, Any, Any
+]  # how wrong, of what, what people or the verifier said, what the model gives
 
 
 def worst_mistakes(found: Sequence[Prediction], most: int = _SHOWN) -> list[dict[str, Any]]:
@@ -23,6 +27,27 @@ def worst_mistakes(found: Sequence[Prediction], most: int = _SHOWN) -> list[dict
             seen.add(pair)
             out.append(told(one))
     return out
+
+
+def worst_judged(
+    wrong: Iterable[Wrong], *, about: str | None = None, most: int = _SHOWN
+) -> list[dict[str, Any]]:
+    """[{task, trajectory: {id, hash, raw}, about, said, given}], the worst first; one for each trajectory.
+
+    Only what is more than 0 wrong. about: the criterion they were judged by.
+    """
+    out: dict[str, dict[str, Any]] = {}
+    for badness, one, said, given in sorted(wrong, key=lambda each: -each[0]):
+        side = _side(one.record.trajectory, one.scores[0].raw)
+        if badness > 0 and side["hash"] not in out and len(out) < most:
+            out[side["hash"]] = {
+                "task": one.task,
+                "trajectory": side,
+                "about": about,
+                "said": said,
+                "given": given,
+            }
+    return list(out.values())
 
 
 def told(one: Prediction) -> dict[str, Any]:

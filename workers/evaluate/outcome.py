@@ -1,7 +1,7 @@
 """How well rewards tell success from failure, and what picking the best of n would give."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import comb
 from typing import Any
 
@@ -9,16 +9,18 @@ import numpy as np
 
 from workers.evaluate.bootstrap import interval, mean_interval, task_draws
 from workers.evaluate.judged import Judged, own_length
-from workers.evaluate.ranks import Numbers, auc
+from workers.evaluate.mistakes import Wrong, worst_judged
+from workers.evaluate.ranks import Numbers, auc, ranks
 from workers.schema import OutcomeRecord
 
 _MOST = 16  # of the best-of-n curve
 
 
 def outcome_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
-    """{auc, interval, n, successes, within_task, baselines, best_of_n}; None without successes and failures.
+    """{auc, interval, n, successes, within_task, baselines, best_of_n, mistakes}; None without successes and failures.
 
-    within_task: the AUC of pairs of one task only, which no difference between tasks can help.
+    within_task: the AUC of pairs of one task only, which no difference between tasks can help. mistakes: failures
+    among the rewards that as many successes would have, and successes below them, the farthest first.
     """
     found = [one for one in judged if isinstance(one.record, OutcomeRecord)]
     positive = np.array([one.record.success for one in found], dtype=bool)
@@ -42,7 +44,16 @@ def outcome_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
         "within_task": _within(rewards, positive, tasks),
         "baselines": baselines,
         "best_of_n": best_of_n(rewards, positive.astype(float), tasks),
+        "mistakes": worst_judged(_wrong(found, rewards, float(1 - positive.mean()))),
     }
+
+
+def _wrong(found: Sequence[Judged], rewards: Numbers, failed: float) -> Iterator[Wrong]:
+    """By how much its place among all rewards, from 0 to 1, is on the wrong side of the share that failed."""
+    places = (ranks(rewards) + 0.5) / len(found)
+    for one, place, reward in zip(found, places, rewards, strict=True):
+        success = bool(one.record.success)
+        yield float(failed - place if success else place - failed), one, success, float(reward)
 
 
 def best_of_n(rewards: Numbers, values: Numbers, tasks: Sequence[str]) -> list[dict[str, float]]:

@@ -9,19 +9,22 @@ from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import statistic_interval
 from workers.evaluate.judged import Judged, own_length
-from workers.evaluate.ranks import Numbers, spearman
+from workers.evaluate.mistakes import worst_judged
+from workers.evaluate.ranks import Numbers, ranks, spearman
 from workers.objectives.regression import place_on_scale
 from workers.schema import RatingRecord, ScoreRecord
 
 OVERALL = "rating"
 _DRAWS = 300
+_SHOWN = 3  # by a criterion
 
 
 def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
-    """{spearman, interval, n, baselines, criteria: {name: {spearman, interval, n}}}; None without scores.
+    """{spearman, interval, n, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without scores.
 
     Spearman's correlation, over the means of what was said of a trajectory by a criterion. spearman: the mean over
-    criteria; a criterion the model has a score for is measured by that score, any other by the reward.
+    criteria; a criterion the model has a score for is measured by that score, any other by the reward. mistakes: those
+    whose two places among the others are farthest apart.
     """
     groups = {name: rows for name, rows in _means(judged).items() if _varies(name, rows)}
     if not groups:
@@ -84,7 +87,23 @@ def _one(name: str, rows: list[_Row]) -> dict[str, Any]:
     interval = statistic_interval(
         lambda places: spearman(given[places], said[places]), [one.task for one, _ in rows], draws=_DRAWS
     )
-    return {"spearman": spearman(given, said), "interval": interval, "n": len(rows)}
+    apart = np.abs(ranks(given) - ranks(said)) / len(rows)
+    wrong = [
+        (float(far), one, _on_scale(one, value), float(score))
+        for far, (one, value), score in zip(apart, rows, given, strict=True)
+    ]
+    return {
+        "spearman": spearman(given, said),
+        "interval": interval,
+        "n": len(rows),
+        "mistakes": worst_judged(wrong, about=name, most=_SHOWN),
+    }
+
+
+def _on_scale(one: Judged, place: float) -> float:
+    """The mean of what was said, as it was said."""
+    low, high = one.record.scale or (0.0, 1.0)
+    return float(low + (high - low) * place)
 
 
 def _given(name: str, rows: Sequence[_Row]) -> Numbers:

@@ -9,6 +9,7 @@ import numpy as np
 
 from workers.evaluate.bootstrap import mean_interval, statistic_interval
 from workers.evaluate.judged import Judged
+from workers.evaluate.mistakes import Wrong, worst_judged
 from workers.models import RawScore
 from workers.objectives.process import known_labels
 from workers.schema import StepLabelRecord
@@ -17,12 +18,13 @@ Found = tuple[int | None, int | None]  # first error: true, predicted; None is "
 
 
 def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict[str, Any] | None:
-    """{first_error_accuracy, interval, f1, f1_interval, n, errors, threshold, baselines, located, labels}; None without
-    labels.
+    """{first_error_accuracy, interval, f1, f1_interval, n, errors, threshold, baselines, located, labels, mistakes};
+    None without labels.
 
     A step is called an error where its score (P(good) with a label head, else the step reward) is below the threshold
     that is best on `validation`. f1: ProcessBench (arXiv 2412.06559), section 3.2. located: of the trajectories with an
-    error, whether the step with the lowest score is the first one, as Who&When (arXiv 2505.00212) asks.
+    error, whether the step with the lowest score is the first one, as Who&When (arXiv 2505.00212) asks. mistakes: first
+    errors not found, the surest first.
     """
     labelled = [one for one in judged if isinstance(one.record, StepLabelRecord)]
     if not labelled:
@@ -51,8 +53,23 @@ def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict
         "threshold": threshold,
         "baselines": _baselines(firsts, known, right, tasks),
         "located": _located(firsts, known),
+        "mistakes": worst_judged(
+            _wrong(one, threshold, *each) for one, each in zip(firsts, found, strict=True)
+        ),
     }
     return report
+
+
+def _wrong(one: Judged, threshold: float, true: int | None, predicted: int | None) -> Wrong:
+    """How far the score of the step that it calls wrong, or does not, is on the wrong side of the threshold."""
+    scores = step_scores(one.scores[0])
+    if predicted == true:
+        return 0.0, one, true, predicted
+    if predicted is not None and (true is None or predicted < true):
+        return threshold - scores[predicted], one, true, predicted
+    assert true is not None
+    missed = scores[true] - threshold
+    return missed if np.isfinite(missed) else 0.0, one, true, predicted
 
 
 def _located(firsts: Sequence[Judged], known: Sequence[Judged]) -> dict[str, Any] | None:

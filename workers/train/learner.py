@@ -29,7 +29,7 @@ from workers.schema import (
 from workers.schema.recipe import Recipe
 from workers.schema.records import trajectories_of
 
-_KINDS = {
+_KINDS: dict[Any, str] = {
     PreferenceRecord: "comparisons",
     RankingRecord: "rankings",
     RatingRecord: "ratings",

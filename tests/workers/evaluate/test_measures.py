@@ -73,6 +73,11 @@ class TestOutcome:
         assert report["within_task"]["accuracy"] == 0.5
         assert report["baselines"]["longer"]["auc"] == 0.75  # lengths 45, 3, 25, 28
         assert report["baselines"]["shorter"]["difference"] == 0.5
+        wrong = [(one["task"], one["said"], one["given"]) for one in report["mistakes"]]
+        assert wrong == [
+            ("u", True, 2.0),
+            ("u", False, 2.5),
+        ]  # half succeeded: the better half should be they
 
     def test_without_both_outcomes_there_is_nothing(self, judged) -> None:
         assert outcome_report(judged(("t", "good", True, 1.0))) is None
@@ -137,6 +142,7 @@ class TestSteps:
         assert report["f1"] == pytest.approx(2 * 1 * 0.5 / 1.5)
         assert report["baselines"]["no_error"]["accuracy"] == pytest.approx(2 / 3)
         assert report["baselines"]["first_step"]["accuracy"] == 0.0
+        assert [(one["task"], one["said"], one["given"]) for one in report["mistakes"]] == [("c", None, 0)]
         assert report["labels"]["n"] == 2 + 2 + 1
         assert report["labels"]["accuracy"] == pytest.approx(4 / 5)
         assert report["labels"]["baselines"]["majority"]["accuracy"] == pytest.approx(4 / 5)
@@ -147,6 +153,7 @@ class TestSteps:
             judged([0.9, 0.8, 0.3], 1, task="b"),
             judged([0.9, 0.8, 0.7], None, task="c"),
         ]
+        assert [(one["said"], one["given"]) for one in steps_report(test, [])["mistakes"]] == [(1, 2)]
         located = steps_report(test, [])["located"]
         assert (located["accuracy"], located["n"]) == (0.5, 2)
         rules = {name: one["accuracy"] for name, one in located["baselines"].items()}
@@ -177,6 +184,12 @@ class TestScores:
         assert report["criteria"]["rating"]["spearman"] == pytest.approx(-expected)
         assert report["spearman"] == pytest.approx(0.0)
         assert report["baselines"]["longer"]["spearman"] == pytest.approx(expected)
+        wrong = report["criteria"]["rating"]["mistakes"]
+        assert [(one["task"], one["about"], one["said"], one["given"]) for one in wrong] == [
+            ("t0", "rating", 1.0, 3.0),
+            ("t3", "rating", 5.0, 0.5),
+            ("t2", "rating", 5.0, 1.0),
+        ]
 
     def test_without_scores_there_is_nothing(self) -> None:
         assert scores_report([]) is None
