@@ -1,44 +1,61 @@
 """A run's events as drawings and as words."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 MOST_POINTS = 400
+ALL = "on validation"
 
 
 def curves(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """Two drawings for charts.js: the losses, and the accuracy on validation."""
     found = _points(events)
-    losses = [("training loss", found["training"]), ("validation loss", found["loss"])]
+    losses = [("training loss", found.training), ("validation loss", found.validation)]
     return {
         "loss": _drawing("loss", losses),
-        "accuracy": _drawing("accuracy", [("validation accuracy", found["accuracy"])], bounds=(0, 1)),
+        "accuracy": _drawing("accuracy", list(found.accuracy.items()), bounds=(0, 1)),
     }
 
 
 def laid_over(runs: Iterable[tuple[str, Iterable[dict[str, Any]]]]) -> dict[str, Any]:
     """The same of several runs by name: loss and accuracy on validation, and the training loss."""
     found = [(name, _points(events)) for name, events in runs]
+    accuracies = [
+        (name if what == ALL else f"{name}, {what}", points)
+        for name, one in found
+        for what, points in one.accuracy.items()
+    ]
     return {
-        "validation": _drawing("loss", [(name, one["loss"]) for name, one in found]),
-        "accuracy": _drawing("accuracy", [(name, one["accuracy"]) for name, one in found], bounds=(0, 1)),
-        "training": _drawing("loss", [(name, one["training"]) for name, one in found]),
+        "validation": _drawing("loss", [(name, one.validation) for name, one in found]),
+        "accuracy": _drawing("accuracy", accuracies, bounds=(0, 1)),
+        "training": _drawing("loss", [(name, one.training) for name, one in found]),
     }
 
 
-def _points(events: Iterable[dict[str, Any]]) -> dict[str, dict[int, float]]:
-    """By step; a step's last line counts."""
-    found: dict[str, dict[int, float]] = {"training": {}, "loss": {}, "accuracy": {}}
+@dataclass
+class _Points:
+    """By step; a step's last line counts. accuracy: by the objective it is of, ALL where there is one only."""
+
+    training: dict[int, float] = field(default_factory=dict)
+    validation: dict[int, float] = field(default_factory=dict)
+    accuracy: dict[str, dict[int, float]] = field(default_factory=dict)
+
+
+def _points(events: Iterable[dict[str, Any]]) -> _Points:
+    found = _Points()
     for event in events:
         step = event.get("step")
         if step is None:
             continue
         if event.get("loss") is not None:
-            found["training"][step] = event["loss"]
-        for name in ("loss", "accuracy"):
-            value = (event.get("validation") or {}).get(name)
-            if value is not None:
-                found[name][step] = value
+            found.training[step] = event["loss"]
+        for name, value in (event.get("validation") or {}).items():
+            if name == "loss" and value is not None:
+                found.validation[step] = value
+            elif name.endswith("accuracy") and value is not None:
+                what = name.removesuffix("accuracy").strip() or ALL
+                found.accuracy.setdefault(what, {})[step] = value
     return found
 
 

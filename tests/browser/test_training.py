@@ -1,5 +1,7 @@
 """What a researcher sees from a frozen dataset to a model: real trainings, their reports, and one beside another."""
 
+import io
+import json
 import random
 from typing import Any
 
@@ -9,8 +11,9 @@ from django.urls import reverse
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Project, User
+from apps.annotation.feedback.services import import_feedback
 from apps.core.jobs import JobState, claim_next
-from apps.training import runner
+from apps.training import runner, services
 from apps.training.models import RewardModel, Run, RunEvent
 from tests.datasets.feedback import freeze, import_pairs, pair
 
@@ -126,3 +129,41 @@ def test_from_a_dataset_to_a_second_model(
     tools.shoot(page, "evaluation-compared")
     page.goto(url(live_server, "model-list"))
     tools.shoot(page, "models")
+
+
+def test_a_report_of_all_that_was_said(
+    page: Page, live_server: Any, tools: Any, project: Project, rose: User
+) -> None:
+    """Comparisons, outcomes, step labels, ratings and rubric scores, some of them wrong: one model, one report."""
+    dice = random.Random(1)
+    lines: dict[str, list[dict[str, Any]]] = {kind: [] for kind in ("outcomes", "steps", "ratings", "rubric")}
+    for number in range(60):
+        compared = pair(f"order {number}")
+        for side, is_good in (("a", True), ("b", False)):
+            slip = dice.random() < 0.2
+            of = {"task": compared["task"], "trajectory": compared[side]}
+            lines["outcomes"].append(of | {"success": is_good != slip})
+            lines["steps"].append(of | {"first_error": None if is_good != slip else 0, "annotator": "ann"})
+            lines["ratings"].append(of | {"accept": is_good != slip, "annotator": "ben"})
+            scored = {"criterion": "polite", "value": dice.randrange(3) + 2 * is_good, "scale": [0, 4]}
+            lines["rubric"].append(of | scored | {"annotator": "cleo"})
+    import_pairs(project, [pair(f"order {number}") for number in range(60)])
+    import_pairs(project, [pair(f"order {n}", choice=dice.choice("ab"), annotator="ben") for n in range(60)])
+    for kind, some in lines.items():
+        stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in some).encode())
+        assert not import_feedback(project=project, stream=stream, format=kind, by=None).rejected
+    snapshot = freeze(project, shares=(0.5, 0.2, 0.3))
+    recipe = {"objective": "joint", "annotators": "learnt", "epochs": 4, "width": 32, "ensemble": 2}
+    run = services.start_run(project=project, snapshot=snapshot, recipe=recipe, by=None)
+    assert worker() == run
+    tools.login(page, live_server, rose)
+    page.goto(url(live_server, "run-detail", run.pk))
+    for title in ("Held-out comparisons", "Outcomes", "First errors", "Step labels", "Ratings and scores"):
+        expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    expect(page.get_by_role("heading", name="How far annotators were believed")).to_be_visible()
+    for summary in page.locator(".card details summary", has_text="Where it is most wrong").all():
+        summary.click()
+    expect(page.get_by_text("succeeded, reward").first).to_be_visible()
+    tools.shoot(page, "run-joint")
+    page.locator("li", has_text="succeeded, reward").first.get_by_role("link").click()
+    expect(page.get_by_role("heading", name="Trajectory")).to_be_visible()

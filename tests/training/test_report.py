@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import Project
-from apps.training.curves import MOST_POINTS, curves, in_words
+from apps.training.curves import MOST_POINTS, curves, in_words, laid_over
 from apps.training.report import best_of_n_drawing, calibration_drawing, measured, measures, shown, verdict
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import import_pairs, pair
@@ -139,6 +139,15 @@ class TestCurves:
         assert drawn["loss"]["series"] == [{"name": "training loss", "points": [[1, 2.0]]}]
         assert drawn["accuracy"]["series"] == []
         assert in_words(drawn["accuracy"]) == "nothing measured yet"
+
+    def test_several_objectives_have_an_accuracy_each(self) -> None:
+        measured = {"loss": 0.5, "bradley_terry accuracy": 0.7, "outcome accuracy": 0.6}
+        events = [{"step": 1, "validation": measured}, {"step": 2, "validation": measured}]
+        names = [one["name"] for one in curves(events)["accuracy"]["series"]]
+        assert names == ["bradley_terry", "outcome"]
+        over = laid_over([("run 1", events), ("run 2", [{"step": 1, "validation": {"accuracy": 0.5}}])])
+        names = [one["name"] for one in over["accuracy"]["series"]]
+        assert names == ["run 1, bradley_terry", "run 1, outcome", "run 2"]
 
     def test_a_long_run_is_thinned_and_ends_where_it_ended(self) -> None:
         drawn = curves({"step": step, "loss": 1 / step} for step in range(1, 5001))
