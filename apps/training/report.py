@@ -18,6 +18,7 @@ RULES = {
 }
 COMPARISONS = "Held-out comparisons"
 _CLOSE = 0.02
+_CAVEATS = ("chance", "unchecked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,6 @@ class Mistake:
 
     task: str
     words: str
-    raw: float
     key: int | None
 
 
@@ -150,7 +150,7 @@ def measured(report: dict[str, Any] | None) -> dict[str, Any] | None:
 def verdict(report: dict[str, Any]) -> Verdict:
     """About what was measured first; then whatever is wrong with the model.
 
-    That another kind of feedback taught it nothing is said too, but does not make it a bad one.
+    That another kind of feedback taught it nothing, or what is not known, is said too, but does not make it a bad one.
     """
     found = measures(report)
     if not found:
@@ -164,7 +164,7 @@ def verdict(report: dict[str, Any]) -> Verdict:
         for one in report.get("findings") or []
         if one["name"] != "chance" or one.get("kind", "preference") != found[0].kind
     ]
-    is_bad = any(one["name"] != "chance" for one in others)
+    is_bad = any(one["name"] not in _CAVEATS for one in others)
     return Verdict(
         "bad" if is_bad else first.tone, " ".join([first.sentence, *(one["sentence"] for one in others)])
     )
@@ -300,7 +300,6 @@ def _with_mistakes(report: dict[str, Any] | None, project: Project) -> list[Meas
             Mistake(
                 one["task"],
                 _in_words(measure.kind, one),
-                one["trajectory"]["raw"],
                 places.get(one["trajectory"]["hash"]),
             )
             for one in wrong.pop(measure.kind, [])

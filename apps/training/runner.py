@@ -55,12 +55,15 @@ def execute(run: Run) -> None:
             children.end_other_writer(folder, check=pulse.check)
             prepare(run, folder)
         status = children.OK if _is_complete(folder) else _watch(run, folder)
+        _forget_data(folder)
         _conclude(run, folder, status)
     except DomainError as error:
+        _forget_data(folder)
         finish(run, JobState.FAILED, error=error.message)
     except OSError as error:
         if (sentence := in_words(error, folder)) is None:
             raise
+        _forget_data(folder)
         finish(run, JobState.FAILED, error=f"{sentence} {RESUME}")
 
 
@@ -85,6 +88,13 @@ def prepare(run: Run, folder: Path) -> None:
         "code_version": version("touchstone"),
     }
     _write_whole(folder / "config.json", json.dumps(config, indent=2))
+
+
+def _forget_data(folder: Path) -> None:
+    """An attempt is over: what people said must not outlive its snapshot here. The next attempt links it again."""
+    for name in ("data", "parent"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    (folder / "hard-negatives.jsonl.zst").unlink(missing_ok=True)
 
 
 def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
@@ -216,8 +226,7 @@ def _register(run: Run, folder: Path) -> None:
         raise
     for attempt in range(1, run.attempt):  # one that ended between storing and registering
         delete_tree(f"models/run-{run.pk}-{attempt}")
-    for name in ("checkpoints", "parent"):
-        shutil.rmtree(folder / name, ignore_errors=True)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
 def _identity(folder: Path) -> str | None:

@@ -72,18 +72,30 @@ def test_the_child_gets_data_and_config_but_no_secret(
     monkeypatch.setenv("HF_TOKEN", "secret")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     run = claimed(snapshot)
-    runner.execute(run)
     folder = run_folder(run)
-    seen = json.loads((folder / "environment.json").read_text())
-    assert seen["OMP_NUM_THREADS"] == "1"
-    assert not {"DATABASE_URL", "CELERY_BROKER_URL", "TOUCHSTONE_HOME", "HF_TOKEN"} & seen.keys()
-    assert "secret" not in json.dumps(seen)
+    runner.prepare(run, folder)
     for split in ("train", "validation", "test"):
         assert (folder / "data" / f"{split}.jsonl.zst").read_bytes() == (
             stage(snapshot.artifact) / f"{split}.jsonl.zst"
         ).read_bytes()
+    runner.execute(run)
+    seen = json.loads((folder / "environment.json").read_text())
+    assert seen["OMP_NUM_THREADS"] == "1"
+    assert not {"DATABASE_URL", "CELERY_BROKER_URL", "TOUCHSTONE_HOME", "HF_TOKEN"} & seen.keys()
+    assert "secret" not in json.dumps(seen)
     config = json.loads((folder / "config.json").read_text())
     assert (config["recipe"], config["seed"], config["attempt"]) == (run.recipe, run.seed, 1)
+
+
+@pytest.mark.parametrize("behaviour", [child.COMPLETE, child.REFUSE, child.CRASH])
+def test_what_people_said_does_not_stay_beside_a_run(snapshot: Snapshot, behaviour: float) -> None:
+    """Else it would outlive a snapshot that was withdrawn."""
+    run = claimed(snapshot, behaviour)
+    folder = run_folder(run)
+    runner.prepare(run, folder)
+    (folder / "hard-negatives.jsonl.zst").write_bytes(b"made of what was said")
+    runner.execute(run)
+    assert not list(folder.rglob("*.zst"))
 
 
 def test_a_refusal_is_the_childs_sentence(snapshot: Snapshot) -> None:

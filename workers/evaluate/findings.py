@@ -17,11 +17,11 @@ _LEAKED = 0.02  # share of held-out trajectories that may be near-copies of trai
 
 
 def findings(report: dict[str, Any]) -> list[dict[str, str]]:
-    """[{name, sentence, kind?}], the gravest first. Names: leak, chance, length, worse_than_chance, truncated.
+    """[{name, sentence, kind?}], the gravest first. kind: the part of the report it is about, where it is about one.
 
-    kind: the part of the report it is about, where it is about one.
+    Names: leak, unchecked, chance, length, worse_than_chance, truncated.
     """
-    return [one for find in (_leak, _chance, _length, _truncated) for one in find(report)]
+    return [one for find in (_leak, _unchecked, _chance, _length, _truncated) for one in find(report)]
 
 
 def with_leaks(report: dict[str, Any], leaks: dict[str, Any] | None) -> dict[str, Any]:
@@ -44,6 +44,17 @@ def _leak(report: dict[str, Any]) -> list[dict[str, str]]:
             f"{leaks['near_copies']} of {leaks['of']} held-out trajectories are near-copies of training ones"
         )
     return [_named("leak", f"The test leaks: {', and '.join(told)}. What is measured here is partly memory.")]
+
+
+def _unchecked(report: dict[str, Any]) -> list[dict[str, str]]:
+    models = (report.get("leaks") or {}).get("unknown")
+    if not models:
+        return []
+    sentence = (
+        f"It went on from {', '.join(models)}, of which it is not known here what it was trained on: it may have seen "
+        "the test split."
+    )
+    return [_named("unchecked", sentence)]
 
 
 def _chance(report: dict[str, Any]) -> list[dict[str, str]]:

@@ -8,9 +8,8 @@ from workers.evaluate.preference import Prediction
 from workers.schema import Trajectory
 
 _SHOWN = 12
-Wrong = tuple[
-    float, Judged, Any, Any
-]  # how wrong, of what, what people or the verifier said, what the model gives
+# How wrong, of what, what people or the verifier said, what the model gives.
+Wrong = tuple[float, Judged, Any, Any]
 
 
 def worst_mistakes(found: Sequence[Prediction], most: int = _SHOWN) -> list[dict[str, Any]]:

@@ -83,7 +83,8 @@ class _Run:
 
     def to_the_end(self) -> dict[str, Any]:
         splits: Splits = {split: read_split(self.folder, split) for split in ("train", "validation", "test")}
-        self._say_parent()
+        if self.config.parent:
+            self.events(message=f"begins with the weights of {self.config.parent['name']}")
         train, made = self._with_generated(splits)
         fit = self._fit(train, self._validation(splits), self.folder / "checkpoints")
         weights = self.team.weights(fit.model)
@@ -110,15 +111,6 @@ class _Run:
         }
         self.events(message="done", progress={"done": len(fit.batches), "total": len(fit.batches)})
         return report
-
-    def _say_parent(self) -> None:
-        if not self.config.parent:
-            return
-        self.events(message=f"begins with the weights of {self.config.parent['name']}")
-        for name in self.config.parent.get("unknown", ()):
-            self.events(
-                message=f"what {name} was trained on is not here, so it is not known whether it has seen the test split"
-            )
 
     def _with_generated(self, splits: Splits) -> tuple[Examples, dict[str, int]]:
         """What is trained on, and how many comparisons the recipe's generators made of it, by generator."""
@@ -227,7 +219,8 @@ class _Run:
         loaded = load(self.folder / "model", device=str(self.device))
         report = evaluate(loaded, splits["test"], validation=splits["validation"])
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
-        return with_leaks(report, find_leaks(seen, splits["test"]))
+        leaks = find_leaks(seen, splits["test"]) | {"unknown": list(self.config.parent.get("unknown", ()))}
+        return with_leaks(report, leaks)
 
     def _pooled(self, records: list[FeedbackRecord], model: RewardModel, cache: Any) -> dict[str, Any]:
         """The report of the recipe rather than the model: every record by a model that saw nothing of its task."""

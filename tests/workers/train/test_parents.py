@@ -129,10 +129,11 @@ def test_what_is_not_known_is_said(run_directory, goes_on, tiny_recipe) -> None:
     first = run_directory()
     train(first)
     again = goes_on(first, tiny_recipe, unknown=["p/bought@1"])
-    train(again)
+    report = train(again)
     said = [json.loads(line).get("message", "") for line in (again / "events.jsonl").read_text().splitlines()]
     assert "begins with the weights of p/first@1" in said
-    assert any("p/bought@1" in message and "not known" in message for message in said)
+    (found,) = [one for one in report["findings"] if one["name"] == "unchecked"]
+    assert "It went on from p/bought@1" in found["sentence"]
 
 
 @pytest.mark.parametrize(
