@@ -72,6 +72,16 @@ class Mistake:
     key: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Subset:
+    """Of a published benchmark. matrix: RM-Bench's, [style of the chosen answer][style of the rejected one]."""
+
+    name: str
+    value: float | None
+    n: int | None
+    matrix: list[list[float]] | None
+
+
 def measures(report: dict[str, Any] | None) -> list[Measure]:
     """Those that apply, the one the verdict rests on first."""
     report = report or {}
@@ -234,6 +244,16 @@ def best_of_n_drawing(report: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
+def published_subsets(report: dict[str, Any] | None) -> list[Subset]:
+    """In the benchmark's own measure, whatever it calls it."""
+    subsets = ((report or {}).get("published") or {}).get("subsets") or {}
+    names = ("score", "accuracy", "average", "f1")
+    return [
+        Subset(name, next((one[key] for key in names if key in one), None), one.get("n"), one.get("matrix"))
+        for name, one in subsets.items()
+    ]
+
+
 def shown(report: dict[str, Any] | None, project: Project) -> dict[str, Any]:
     """What the template of a report takes."""
     return {
@@ -243,6 +263,7 @@ def shown(report: dict[str, Any] | None, project: Project) -> dict[str, Any]:
         "measures": _with_mistakes(report, project),
         "calibration": calibration_drawing(report),
         "best_of_n": best_of_n_drawing(report),
+        "published": published_subsets(report),
         "mistakes": _with_places(project, (report or {}).get("mistakes") or []),
     }
 

@@ -173,6 +173,25 @@ class TestACompared:
     def test_a_difference_that_may_be_chance_is_called_so(self, model: RewardModel, roses: Client) -> None:
         assert "That may be chance." in self.page(model, roses, difference=-0.01, interval=[-0.1, 0.08])
 
+    def test_a_published_benchmark_by_subset_and_style(self, model: RewardModel, roses: Client) -> None:
+        matrix = [[0.71, 0.52, 0.33], [0.81, 0.72, 0.54], [0.91, 0.83, 0.74]]
+        subsets = {"chat": {"average": 0.678, "matrix": matrix}, "Ties": {"score": None, "n": 12}}
+        published = {
+            "benchmark": "rm-bench",
+            "n": 90,
+            "score": 0.678,
+            "interval": [0.6, 0.7],
+            "subsets": subsets,
+        }
+        row = services.record_evaluation(
+            model=model, snapshot=None, source="rm.json", report={"published": published}, by=None
+        )
+        address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
+        page = roses.get(address).content.decode()
+        assert "rm-bench" in page and "0.600–0.700, n 90" in page
+        assert "chat, by style" in page and "Ties, by style" not in page
+        assert [f"{value:.3f}" in page for row in matrix for value in row] == [True] * 9
+
     def test_two_that_decide_alike(self, model: RewardModel, roses: Client) -> None:
         alike = {"won": 0, "lost": 0, "examples": []}
         page = self.page(model, roses, difference=0.0, interval=[0.0, 0.0], flips=alike)
