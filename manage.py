@@ -19,6 +19,8 @@ def main() -> None:
         version = ".".join(map(str, sys.version_info[:2]))
         sys.exit(f"Touchstone needs Python 3.11 to 3.13; {sys.executable} is {version}.")
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
+    # Threads of torch that wait for one another let others work meanwhile: ours share the machine with each other.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if home := _option(sys.argv[1:], "--home"):  # the settings read it, so it comes before them
         os.environ["TOUCHSTONE_HOME"] = home
     try:

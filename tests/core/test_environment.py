@@ -1,3 +1,8 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
@@ -27,3 +32,21 @@ def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env_list("TOUCHSTONE_X", []) == ["a", "b", "c"]
     monkeypatch.setenv("TOUCHSTONE_X", "~/here")
     assert env_path("TOUCHSTONE_X", env_path("HOME", env_path.__globals__["Path"]("/"))).is_absolute()
+
+
+def test_threads_of_torch_wait_without_spinning_unless_told_otherwise() -> None:
+    """Two trainings beside each other took four times as long."""
+    shown = (
+        "import os; from apps.training.children import environment; print(environment()['OMP_WAIT_POLICY'])"
+    )
+    for given, expected in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
+        known = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+        done = subprocess.run(
+            [sys.executable, "manage.py", "shell", "--no-imports", "-c", shown],
+            cwd=Path(__file__).parents[2],
+            env=known | ({"OMP_WAIT_POLICY": given} if given else {}),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout.strip() == expected, done.stderr
