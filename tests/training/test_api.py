@@ -86,3 +86,21 @@ def test_scopes_and_projects(snapshot: Snapshot, client: Client, headers: dict[s
         assert client.get(path, headers=elsewhere).status_code == 404
     assert client.post(f"/api/v1/runs/{run}/cancel", headers=elsewhere).status_code == 404
     assert Run.objects.get().state == "queued"
+
+
+def test_a_run_that_goes_on_from_a_model(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+    assert (
+        post(client, headers, dataset="first", recipe={"label_smoothing": child.COMPLETE}).status_code == 202
+    )
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    on = post(client, headers, dataset="first", recipe="bradley-terry", parent="first@1")
+    assert (on.status_code, on.json()["parent"]) == (202, "desk/first@1")
+    for wrong, status, said in (
+        ("first@9", 404, "There is no model desk/first@9"),
+        ("elsewhere/first@1", 400, "belongs to the project elsewhere"),
+        ("first@@", 400, "is no name"),
+    ):
+        answer = post(client, headers, dataset="first", recipe="bradley-terry", parent=wrong)
+        assert (answer.status_code, said in answer.json()["detail"]) == (status, True), answer.json()

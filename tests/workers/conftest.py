@@ -13,7 +13,7 @@ from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory, write
 from workers.schema.recipe import Recipe, recipe_to_dict
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-_WORDS = [
+WORDS = [
     "good",
     "bad",
     "fine",
@@ -35,7 +35,7 @@ def tiny_encoder(tmp_path_factory) -> Path:
     """A BERT of 2 layers and 32 dimensions with a word-piece tokenizer."""
     folder = tmp_path_factory.mktemp("encoder")
     letters = string.ascii_lowercase + string.digits + string.punctuation
-    pieces = [*_SPECIAL, *_WORDS, *letters, *(f"##{letter}" for letter in letters)]
+    pieces = [*_SPECIAL, *WORDS, *letters, *(f"##{letter}" for letter in letters)]
     vocabulary = {piece: place for place, piece in enumerate(dict.fromkeys(pieces))}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()

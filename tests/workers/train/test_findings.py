@@ -6,29 +6,13 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from tests.workers.conftest import said
+from tests.workers.conftest import WORDS, said
 from workers.schema import OutcomeRecord, PreferenceRecord, Task, Trajectory
 from workers.train.run import train
 
-_WORDS = [
-    "the",
-    "order",
-    "was",
-    "sent",
-    "lost",
-    "refund",
-    "fine",
-    "poor",
-    "hello",
-    "yes",
-    "no",
-    "good",
-    "bad",
-]
-
 
 def answer(task: str, words: int, dice: random.Random) -> Trajectory:
-    text = " ".join(dice.choices(_WORDS, k=words))
+    text = " ".join(dice.choices(WORDS, k=words))
     return Trajectory(steps=(said("user", "hello the order"), said("agent", text)), task=Task(id=task))
 
 
