@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class RewardsConfig(AppConfig):
     name = "apps.rewards"
     label = "rewards"
+
+    def ready(self) -> None:
+        from apps.core import periodic
+        from apps.rewards import accounting
+
+        periodic.register("rewards.forget_old", 300.0, accounting.forget_old)

@@ -54,6 +54,29 @@ class DeployForm(forms.Form):
         return [{"type": kind} | ({} if amount is None else {name: amount})]
 
 
+class ComposeForm(forms.Form):
+    """A whole spec, as JSON."""
+
+    endpoint = forms.SlugField(
+        max_length=60, help_text="A new name makes an endpoint; an existing one gets a new revision."
+    )
+    spec = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 18, "spellcheck": "false"}),
+        help_text="Components and transforms, as JSON.",
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        dress(self)
+        self.fields["spec"].widget.attrs["class"] += " mono"
+
+    def clean_spec(self) -> dict[str, Any]:
+        try:
+            return require_object(parse_json(self.cleaned_data["spec"]))
+        except RewardError as error:
+            raise ValidationError(error.message) from None
+
+
 class TryForm(forms.Form):
     """A prompt and a response, or any item as JSON."""
 

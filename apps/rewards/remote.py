@@ -1,6 +1,7 @@
 """The reward service as the web process and the commands reach it: over HTTP, with an internal token."""
 
 import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from touchstone_client import Refused, Retries, RewardClient, RewardServiceError
 from touchstone_client.retries import PATIENT
 from touchstone_client.transport import Caller
 
+from apps.accounts.models import Project
 from apps.rewards.models import Endpoint, EndpointRevision
 from apps.rewards.tokens import make_token
 
@@ -32,6 +34,24 @@ def ask(
     try:
         reply: dict[str, Any] = caller.call("POST", f"/api/v1/rewards/{endpoint.name}/{verb}", json=body)
         return reply
+    finally:
+        caller.close()
+
+
+def dry_run(
+    project: Project,
+    *,
+    spec: Mapping[str, Any],
+    artifacts: Mapping[str, str],
+    trajectory_ids: Sequence[str],
+    timeout: float = 240.0,
+) -> list[dict[str, Any]]:
+    """Results of stored trajectories by a spec that is not deployed. Raises RewardServiceError."""
+    caller = Caller(settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
+    body = {"spec": dict(spec), "artifacts": dict(artifacts), "trajectory_ids": list(trajectory_ids)}
+    try:
+        results: list[dict[str, Any]] = caller.call("POST", "/internal/dry-run", json=body)["results"]
+        return results
     finally:
         caller.close()
 

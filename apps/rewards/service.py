@@ -1,6 +1,6 @@
 """The reward service: an ASGI application of its own, run by `manage.py rewards`."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -20,8 +20,11 @@ from starlette.routing import BaseRoute, Route
 from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
+from apps.rewards.serving.metrics import MEDIA_TYPE
+from apps.rewards.serving.openapi import document
 from apps.rewards.serving.problems import problem_response
 from apps.rewards.serving.state import State, StoredModels, running_state
+from apps.rewards.serving.wire import WIRES
 
 
 def make_application(load: Load) -> Starlette:
@@ -43,20 +46,24 @@ def make_application(load: Load) -> Starlette:
 
 def _routes() -> list[BaseRoute]:
     base = "/api/v1/rewards/{endpoint}"
-    post: list[tuple[str, Callable[[Request], Awaitable[Response]]]] = [
+    post: list[tuple[str, handlers.Handler]] = [
         (f"{base}/score", handlers.score),
         (f"{base}/compare", handlers.compare),
         (f"{base}/rank", handlers.rank),
-        ("/compat/openrlhf/{endpoint}/get_reward", handlers.openrlhf),
+        (f"{base}/advantages", handlers.advantages),
+        ("/internal/dry-run", handlers.try_spec),
     ]
     get = [
+        ("/api/v1/rewards/openapi.json", _openapi),
         (f"{base}/", handlers.describe),
         (base, handlers.describe),
         ("/healthz", _healthz),
         ("/readyz", _readyz),
+        ("/metrics", _metrics),
     ]
     return [
         *(Route(path, handler, methods=["POST"]) for path, handler in post),
+        *(Route(wire.path, handlers.wired(wire), methods=[*wire.methods]) for wire in WIRES),
         *(Route(path, handler, methods=["GET"]) for path, handler in get),
     ]
 
@@ -79,6 +86,16 @@ async def _readyz(request: Request) -> Response:
         },
     }
     return JSONResponse(document, 200 if state.is_ready else 503)
+
+
+async def _openapi(request: Request) -> Response:
+    return JSONResponse(document())
+
+
+async def _metrics(request: Request) -> Response:
+    """For Prometheus. Not proxied: it is read at the service's own port."""
+    state: State = request.app.state.service
+    return Response(state.metrics.shown(), media_type=MEDIA_TYPE)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

@@ -10,14 +10,24 @@ from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError, NotFound
 from apps.core.names import check_slug
+from apps.core.outgoing import check_url
 from apps.rewards.models import Endpoint, EndpointRevision, RevisionModel
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
 from apps.training.services import lock_usable
-from workers.schema.endpoints import Component, EndpointSpec, parse_spec, parse_transforms
+from workers.schema.endpoints import (
+    CriterionPart,
+    Delta,
+    EndpointSpec,
+    Pessimism,
+    RewardModelPart,
+    Verifier,
+    parse_spec,
+    parse_transforms,
+)
 
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
-RESERVED = ("deploy", "node")
+RESERVED = ("compose", "deploy", "node")
 ONE_SET = "endpoints of all projects share one set of names."
 Actor = User | ApiKey | None
 
@@ -51,9 +61,10 @@ def deploy(
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
     lock_usable(model)
     spec = EndpointSpec(
-        components=(Component(name=model.name, model=str(model)),),
+        components=(RewardModelPart(name=model.name, model=str(model)),),
         transforms=parse_transforms(list(transforms), pointer="/transforms"),
     )
+    check_models(spec, {str(model): model})
     endpoint = _endpoint_for(project, endpoint_name, by)
     return _add_revision(endpoint, spec, [model], by)
 
@@ -64,21 +75,67 @@ def put_spec(*, project: Project, endpoint_name: str, spec: Any, by: Actor) -> E
 
     Raises InvalidRecord or DomainError with the pointer of the bad field.
     """
-    parsed = parse_spec(spec)
-    models = []
-    full = []
+    parsed, models = checked_spec(project=project, spec=spec)
     for index, component in enumerate(parsed.components):
-        try:
-            model = model_named(component.model, project=project)
-            lock_usable(model)
-        except DomainError as error:
-            error.pointer = f"/components/{index}/model"
-            raise
-        models.append(model)
-        full.append(Component(component.name, str(model), component.weight, component.type))
-    _refuse_mixed_aggregations(models)
+        if isinstance(component, RewardModelPart | CriterionPart):
+            try:
+                lock_usable(models[component.model])
+            except DomainError as error:
+                error.pointer = f"/components/{index}/model"
+                raise
     endpoint = _endpoint_for(project, endpoint_name, by)
-    return _add_revision(endpoint, EndpointSpec(tuple(full), parsed.transforms), models, by)
+    return _add_revision(endpoint, parsed, list(models.values()), by)
+
+
+def checked_spec(*, project: Project, spec: Any) -> tuple[EndpointSpec, dict[str, RewardModel]]:
+
+    parsed = parse_spec(spec)
+    models, names = {}, {}
+    for index, component in enumerate(parsed.components):
+        if isinstance(component, RewardModelPart | CriterionPart):
+            try:
+                model = model_named(component.model, project=project)
+            except DomainError as error:
+                error.pointer = f"/components/{index}/model"
+                raise
+            names[component.model] = str(model)
+            models[str(model)] = model
+        elif isinstance(component, Verifier):
+            try:
+                check_url(component.url)
+            except DomainError as error:
+                error.pointer = f"/components/{index}/url"
+                raise
+    full = parsed.with_models(names)
+    check_models(full, models)
+    return full, models
+
+
+def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
+    """What the models' manifests tell of whether they can do what the spec asks. Raises DomainError."""
+    summed = [models[one.model] for one in spec.components if isinstance(one, RewardModelPart) and one.weight]
+    _refuse_mixed_aggregations(summed)
+    for index, one in enumerate(spec.components):
+        if isinstance(one, CriterionPart) and not models[one.model].manifest.get("criteria"):
+            raise DomainError(
+                f"{one.model} scores no criteria; train one on rubric scores.",
+                pointer=f"/components/{index}/model",
+            )
+    for index, transform in enumerate(spec.transforms):
+        at = f"/transforms/{index}"
+        single = [name for name, model in models.items() if _heads(model) == 1]
+        if isinstance(transform, Pessimism) and single:
+            raise DomainError(
+                f"pessimism needs an ensemble, and {single[0]} has a single head; train it with `ensemble` above 1.",
+                pointer=at,
+            )
+        values = [str(model) for model in summed if model.manifest.get("aggregation") == "value"]
+        if isinstance(transform, Delta) and values:
+            raise DomainError(
+                f"delta makes differences of step scores, and those of {values[0]} (aggregation value) are differences "
+                "already; leave the transform out.",
+                pointer=at,
+            )
 
 
 @transaction.atomic
@@ -123,6 +180,18 @@ def switch_on(*, endpoint: Endpoint, by: Actor) -> Endpoint:
     return endpoint
 
 
+@transaction.atomic
+def keep_samples(*, endpoint: Endpoint, keep: bool, by: Actor) -> Endpoint:
+    """Whether now and then a request is kept with its answer. No longer: what was kept goes at once."""
+    endpoint = _locked(endpoint)
+    endpoint.keeps_samples = keep
+    endpoint.save(update_fields=["keeps_samples"])
+    if not keep:
+        endpoint.samples.all().delete()
+    _record(endpoint, by, "endpoint.samples_kept" if keep else "endpoint.samples_dropped", {})
+    return endpoint
+
+
 def _endpoint_for(project: Project, name: str, by: Actor) -> Endpoint:
     endpoint = Endpoint.objects.filter(name=name).first()
     if endpoint is None:
@@ -153,6 +222,12 @@ def _locked(endpoint: Endpoint) -> Endpoint:
     """Changes of one endpoint are one after the other."""
     rows = Endpoint.objects.select_for_update(of=("self",)).select_related("active", "project")
     return rows.get(pk=endpoint.pk)
+
+
+def _heads(model: RewardModel) -> int | None:
+    """Of the ensemble; None where the manifest does not say."""
+    heads = model.manifest.get("heads") or {}
+    return heads.get("ensemble")
 
 
 def _refuse_mixed_aggregations(models: Sequence[RewardModel]) -> None:

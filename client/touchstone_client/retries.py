@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-RETRIED = frozenset({429, 502, 503, 504})
+RETRIED = frozenset({408, 429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Rewards for trajectories: the client, for threads and for asyncio."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
 
 import httpx
 
+from touchstone_client.advantages import Advantage
 from touchstone_client.retries import PATIENT, Retries
 from touchstone_client.transport import TIMEOUT, AsyncCaller, Caller, Key
 from touchstone_client.values import (
@@ -15,6 +16,7 @@ from touchstone_client.values import (
     Ranking,
     Scores,
     merge,
+    read_advantages,
     read_comparison,
     read_ranking,
     read_scores,
@@ -34,6 +36,29 @@ class _Requests:
         tags = {"run": self.run, "policy_version": self.policy_version}
         body = {"inputs": [dict(item) for item in items]} | tags | options
         return {key: value for key, value in body.items() if value is not None}
+
+    def options(
+        self,
+        steps: bool,
+        uncertainty: bool,
+        criteria: Sequence[str] | None,
+        version: int | None,
+        policy_version: str | None,
+    ) -> dict[str, Any]:
+        """Those of `score`. A policy's version that is said with a call counts before the client's."""
+        options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
+        if criteria is not None:
+            options["criteria"] = list(criteria)
+        if policy_version is not None:
+            options["policy_version"] = policy_version
+        return options
+
+    def groups(
+        self, groups: Sequence[Sequence[Item]], estimator: str, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        body = self.body([], estimator=estimator, options=dict(options))
+        del body["inputs"]
+        return body | {"groups": [[dict(item) for item in group] for group in groups]}
 
     def pages(self, items: Sequence[Item]) -> Iterator[Sequence[Item]]:
         yield from (items[start : start + self.batch] for start in range(0, max(len(items), 1), self.batch))
@@ -70,13 +95,15 @@ class RewardClient:
         *,
         steps: bool = True,
         uncertainty: bool = True,
+        criteria: Sequence[str] | None = None,
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
-        """A result for each item, in order. version: refuse to be answered by another revision."""
-        options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
-        if policy_version is not None:
-            options["policy_version"] = policy_version
+        """A result for each item, in order. criteria: names of those the model was trained on, or texts of new ones.
+
+        version: refuse to be answered by another revision.
+        """
+        options = self._requests.options(steps, uncertainty, criteria, version, policy_version)
         pages = []
         for page in self._requests.pages(items):
             reply = self._call("score", self._requests.body(page, **options))
@@ -89,6 +116,14 @@ class RewardClient:
     def rank(self, items: Sequence[Item]) -> Ranking:
         """Best of n."""
         return read_ranking(self._call("rank", self._requests.body(items)), len(items))
+
+    def advantages(
+        self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
+    ) -> list[list[Advantage]]:
+        """Of each roll-out of each group, and of its steps. A roll-out is an item, to be scored, or
+        {"reward": ..., "steps": [...]}. estimator, options: as of `touchstone_client.advantages`."""
+        body = self._requests.groups(groups, estimator, options)
+        return read_advantages(self._call("advantages", body), groups)
 
     def describe(self) -> dict[str, Any]:
         """What is deployed: version, spec, reward statistics, template fingerprint."""
@@ -134,12 +169,11 @@ class AsyncRewardClient:
         *,
         steps: bool = True,
         uncertainty: bool = True,
+        criteria: Sequence[str] | None = None,
         version: int | None = None,
         policy_version: str | None = None,
     ) -> Scores:
-        options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
-        if policy_version is not None:
-            options["policy_version"] = policy_version
+        options = self._requests.options(steps, uncertainty, criteria, version, policy_version)
         pages = []
         for page in self._requests.pages(items):
             reply = await self._call("score", self._requests.body(page, **options))
@@ -151,6 +185,12 @@ class AsyncRewardClient:
 
     async def rank(self, items: Sequence[Item]) -> Ranking:
         return read_ranking(await self._call("rank", self._requests.body(items)), len(items))
+
+    async def advantages(
+        self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
+    ) -> list[list[Advantage]]:
+        body = self._requests.groups(groups, estimator, options)
+        return read_advantages(await self._call("advantages", body), groups)
 
     async def describe(self) -> dict[str, Any]:
         reply: dict[str, Any] = await self._caller.call("GET", f"{self._requests.path}/")

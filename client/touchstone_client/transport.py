@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,9 @@ Key = str | Callable[[], str]
 TIMEOUT = httpx.Timeout(180.0, connect=10.0)
 
 
-def headers_of(key: Key) -> dict[str, str]:
-    return {"Authorization": f"Bearer {key() if callable(key) else key}"}
+def headers_of(key: Key, call: str) -> dict[str, str]:
+    """call: names the request; the same for every attempt, so that the server counts and does it once."""
+    return {"Authorization": f"Bearer {key() if callable(key) else key}", "Idempotency-Key": call}
 
 
 class Caller:
@@ -27,11 +29,11 @@ class Caller:
 
     def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded reply. Raises RewardServiceError."""
-        attempt = 1
+        attempt, name = 1, uuid.uuid4().hex
         while True:
             response, failure = None, None
             try:
-                response = self._client.request(method, path, headers=headers_of(self._key), **request)
+                response = self._client.request(method, path, headers=headers_of(self._key, name), **request)
             except httpx.TransportError as error:
                 failure = error
             if response is not None and not is_worth_retrying(response):
@@ -54,11 +56,13 @@ class AsyncCaller:
 
     async def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded reply. Raises RewardServiceError."""
-        attempt = 1
+        attempt, name = 1, uuid.uuid4().hex
         while True:
             response, failure = None, None
             try:
-                response = await self._client.request(method, path, headers=headers_of(self._key), **request)
+                response = await self._client.request(
+                    method, path, headers=headers_of(self._key, name), **request
+                )
             except httpx.TransportError as error:
                 failure = error
             if response is not None and not is_worth_retrying(response):

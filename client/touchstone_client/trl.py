@@ -24,9 +24,13 @@ def trl_reward(
     *,
     run: str | None = None,
     name: str | None = None,
+    reference: str | None = None,
     retries: Retries = PATIENT,
 ) -> RewardFunction:
-    """name: what TRL logs the rewards under; the endpoint's by default. Its connections are kept for its life."""
+    """name: what TRL logs the rewards under; the endpoint's by default. Its connections are kept for its life.
+
+    reference: the column of the dataset whose texts go along as references, for endpoints that compare with one.
+    """
     client = RewardClient(url, endpoint, key, run=run, retries=retries)
 
     def reward(
@@ -36,7 +40,8 @@ def trl_reward(
         trainer_state: Any = None,
         **columns: Any,
     ) -> list[float]:
-        items, policy = to_items(prompts, completions), policy_of(trainer_state)
+        items = to_items(prompts, completions, columns[reference] if reference else None)
+        policy = policy_of(trainer_state)
         return client.score(items, steps=False, uncertainty=False, policy_version=policy).rewards
 
     reward.__name__ = reward.__qualname__ = name or endpoint
@@ -51,6 +56,7 @@ def trl_reward_async(
     *,
     run: str | None = None,
     name: str | None = None,
+    reference: str | None = None,
     retries: Retries = PATIENT,
 ) -> AsyncRewardFunction:
     """As trl_reward; TRL awaits several such functions at once."""
@@ -62,7 +68,8 @@ def trl_reward_async(
         trainer_state: Any = None,
         **columns: Any,
     ) -> list[float]:
-        items, policy = to_items(prompts, completions), policy_of(trainer_state)
+        items = to_items(prompts, completions, columns[reference] if reference else None)
+        policy = policy_of(trainer_state)
         # A client of its own for each call: an event loop's connections do not outlive it.
         async with AsyncRewardClient(url, endpoint, key, run=run, retries=retries) as client:
             return (await client.score(items, steps=False, uncertainty=False, policy_version=policy)).rewards
@@ -71,14 +78,19 @@ def trl_reward_async(
     return reward
 
 
-def to_items(prompts: Sequence[Any], completions: Sequence[Any]) -> list[Item]:
-    """One item for each completion. Raises ValueError when there is not a prompt for each."""
+def to_items(
+    prompts: Sequence[Any], completions: Sequence[Any], references: Sequence[Any] | None = None
+) -> list[Item]:
+    """One item for each completion. Raises ValueError when there is not a prompt (and reference) for each."""
     if len(prompts) != len(completions):
         raise ValueError(f"{len(prompts)} prompts for {len(completions)} completions")
-    return [
+    items = [
         {"prompt": prompt, "response": completion}
         for prompt, completion in zip(prompts, completions, strict=True)
     ]
+    if references is None:
+        return list(items)
+    return [item | {"reference": str(one)} for item, one in zip(items, references, strict=True)]
 
 
 def policy_of(trainer_state: Any) -> str | None:

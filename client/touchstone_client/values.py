@@ -1,9 +1,10 @@
 """What the service answers, as values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from touchstone_client.advantages import Advantage
 from touchstone_client.errors import BadReply
 
 # ITEM: exactly one of {"messages"}, {"trajectory"}, {"prompt", "response"}, {"text"}, {"input_ids"}, {"features"},
@@ -90,6 +91,19 @@ def read_comparison(reply: Any) -> Comparison:
 def read_ranking(reply: Any, expected: int) -> Ranking:
     scores = read_scores(reply, expected)
     return Ranking(tuple(reply["order"]), tuple(scores.rewards), scores.results, scores.version)
+
+
+def read_advantages(reply: Any, groups: Sequence[Sequence[Item]]) -> list[list[Advantage]]:
+    try:
+        found = [
+            [Advantage(float(one["advantage"]), tuple(float(step) for step in one["steps"])) for one in group]
+            for group in reply["groups"]
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadReply(f"The reply has not the shape of advantages ({error!r}).") from error
+    if [len(group) for group in found] != [len(group) for group in groups]:
+        raise BadReply("The reply has not an advantage for each roll-out.")
+    return found
 
 
 def merge(pages: list[Scores]) -> Scores:

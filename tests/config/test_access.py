@@ -24,7 +24,7 @@ from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTr
 from apps.config.api import api
 from apps.core.jobs import JobState
 from apps.datasets.models import Export, Snapshot
-from apps.rewards.models import Endpoint
+from apps.rewards.models import Endpoint, ScoreSample
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.training.models import Evaluation, RewardModel, Run
@@ -151,6 +151,10 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/endpoints/<slug:name>/try/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/rollback/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/switch/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/compose/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/usage/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/samples/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/samples/<int:pk>/": ("GET", Role.RESEARCHER),
 }
 # Method and path, and the scope a key needs.
 CALLS: dict[tuple[str, str], str] = {
@@ -195,9 +199,27 @@ REWARDS = {
     "/api/v1/rewards/{endpoint}/rank",
     "/api/v1/rewards/{endpoint}/",
     "/api/v1/rewards/{endpoint}",
+    "/api/v1/rewards/{endpoint}/advantages",
+    "/internal/dry-run",
     "/compat/openrlhf/{endpoint}/get_reward",
+    "/compat/vllm/classify",
+    "/compat/vllm/pooling",
+    "/compat/vllm/v1/embeddings",
+    "/compat/vllm/score",
+    "/compat/vllm/v1/score",
+    "/compat/vllm/rerank",
+    "/compat/vllm/v1/rerank",
+    "/compat/vllm/v2/rerank",
+    "/compat/sglang/classify",
+    "/compat/tei/{endpoint}/predict",
+    "/compat/tei/{endpoint}/rerank",
+    "/compat/tei/predict",
+    "/compat/tei/rerank",
+    "/compat/nemo-gym/{endpoint}/verify",
+    "/compat/slime/{endpoint}",
+    "/compat/llamafactory/{endpoint}",
 }
-REWARDS_FOR_ANYBODY = {"/healthz", "/readyz"}
+REWARDS_FOR_ANYBODY = {"/healthz", "/readyz", "/metrics", "/api/v1/rewards/openapi.json"}
 WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static"}
 WEB_PASSED_ON = {"/api/v1/rewards{rest:path}", "/compat{rest:path}"}
 
@@ -275,7 +297,10 @@ def make_world(slug: str) -> World:
         project=project, sha256=slug[0].encode().hex() * 32, media_type="image/png", size=1
     )
     storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(b"x"))
-    Endpoint.objects.create(project=project, name=f"{slug}-reward")
+    endpoint = Endpoint.objects.create(project=project, name=f"{slug}-reward")
+    sample = ScoreSample.objects.create(
+        endpoint=endpoint, version=1, caller="tsk_1", item={"text": "a"}, result={"reward": 1.0}
+    )
     webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
     export = Export.objects.create(
         project=project, format="csv", artifact=f"exports/{slug}.csv", state=JobState.SUCCEEDED
@@ -295,6 +320,7 @@ def make_world(slug: str) -> World:
             "people": Membership.objects.get(user=people["annotator"]).pk,
             "keys": key.pk,
             "exports": export.pk,
+            "samples": sample.pk,
             "webhooks": webhook.pk,
             "deliveries": Delivery.objects.create(webhook=webhook, type="test", data={}).pk,
             "imports": job.pk,

@@ -207,15 +207,20 @@ class Trainer(Program):
 
 
 class Swapper(Program):
-    """Deploys one model, then the other."""
+    """Deploys one model, then the other. held: by whoever wants to deploy by himself meanwhile."""
 
     pause = 2.0
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.held = threading.Lock()
 
     def turn(self) -> None:
         number = self.draw.choice("ab")
         model = self.told["models"][number]
         spec = {"components": [{"name": "reward", "model": model, "weight": 1.0}], "transforms": []}
-        answer = self.write("PUT", f"/api/v1/projects/{PROJECT}/endpoints/{ENDPOINT}", spec)
+        with self.held:
+            answer = self.write("PUT", f"/api/v1/projects/{PROJECT}/endpoints/{ENDPOINT}", spec)
         self.ledger.versions[answer["revision"]["number"]] = number
 
 

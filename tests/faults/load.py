@@ -1,4 +1,5 @@
-"""`rewards` under many clients while replicas are killed, versions swapped, and the database hangs."""
+"""`rewards` under many clients while replicas are killed, versions swapped, the database hangs, an artifact is spoilt,
+and the queue is full."""
 
 import random
 import signal
@@ -82,18 +83,22 @@ def run(
     swapper.pause = max(1.0, seconds / 20)
     for thread in (*asking, swapper):
         thread.start()
-    events = _strike(installed, seconds, kills, database_away)
+    events = _strike(installed, seconds, kills, database_away, swapper)
     stop.set()
     for thread in (*asking, swapper):
         thread.join(150)
     for client in asking:
         if not client.finished:
             ledger.violate(f"client {client.seed} hangs, or ended on an answer it could not read")
-    return _table(installed, asking, ledger, events) | {"seconds": seconds, "clients": clients}
+    table = _table(installed, asking, ledger, events) | {"seconds": seconds, "clients": clients}
+    return table | {"usage": _usage(installed, asking)}
 
 
-def _strike(installed: Installation, seconds: float, kills: int, database_away: float) -> Counter[str]:
-    """Replicas die in turn; in the middle the database hangs for a while."""
+def _strike(
+    installed: Installation, seconds: float, kills: int, database_away: float, swapper: Swapper
+) -> Counter[str]:
+    """Replicas die in turn; in the middle the database hangs for a while, then an artifact is spoilt, and the queue
+    filled."""
     stack, events, began = installed.stack, Counter[str](), time.monotonic()
     hung = False
     for number in range(1, kills + 1):
@@ -107,6 +112,9 @@ def _strike(installed: Installation, seconds: float, kills: int, database_away: 
             hung = True
             _hang_database(installed, database_away)
             events["seconds without a database"] += round(database_away)
+            with swapper.held:
+                events["spoilt artifacts refused"] += _spoil_artifact(installed)
+            events.update(_fill_queue(installed))
     while time.monotonic() < began + seconds:
         stack.tend()
         time.sleep(0.2)
@@ -122,6 +130,57 @@ def _hang_database(installed: Installation, seconds: float) -> None:
     installed.stack.wake()
 
 
+def _spoil_artifact(installed: Installation) -> int:
+    """A bit of a model's weights is turned, the model deployed, mended, and deployed again. Asserts that the revision
+    before it went on answering, and that the endpoint and the log said why."""
+    stack, before = installed.stack, deploy(installed, "a")
+    time.sleep(2.0)  # until every replica has let go of the other model
+    ((artifact,),) = stack.query("SELECT artifact FROM training_rewardmodel WHERE name = 'b'")
+    weights = stack.home / "artifacts" / artifact / "mixer.safetensors"
+    saved = weights.read_bytes()
+    weights.write_bytes(saved[:-1] + bytes([saved[-1] ^ 1]))
+    try:
+        said = deploy(installed, "b")
+    finally:
+        weights.write_bytes(saved)
+    assert said["failure"] is not None and "is not the file that was saved" in said["failure"]["detail"], said
+    assert said["version"] == before["version"], said
+    assert f"@{said['failure']['version']} cannot be served" in stack.logged(), "the log does not say it"
+    assert deploy(installed, "b")["failure"] is None
+    return 1
+
+
+def _fill_queue(installed: Installation, senders: int = 24) -> Counter[str]:
+    """More tokens at once than are let in: everybody is answered at once, with a reward or when to come again."""
+    seen: Counter[str] = Counter()
+    url, headers = installed.stack.url, {"Authorization": f"Bearer {installed.told['key']}"}
+    lock = threading.Lock()
+
+    def send(number: int) -> None:
+        texts = [{"text": f"{number} {place} " + "refund the order " * 300} for place in range(20)]
+        with httpx.Client(base_url=url, headers=headers, timeout=120, trust_env=False) as client:
+            answer = client.post(f"/api/v1/rewards/{ENDPOINT}/score", json={"inputs": texts})
+        told = answer.status_code == 200 or "Retry-After" in answer.headers
+        with lock:
+            seen[f"large requests answered {answer.status_code}{'' if told else ' without Retry-After'}"] += 1
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(senders)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(150)
+    return seen
+
+
+def _usage(installed: Installation, asking: Sequence[Client]) -> dict[str, int]:
+    """What was counted beside what was answered: killed replicas lose what they had not written."""
+    time.sleep(3.0)
+    ((counted,),) = installed.stack.query(
+        "SELECT coalesce(sum(requests), 0)::bigint FROM rewards_scorerollup"
+    )
+    return {"answered": sum(client.answers["200"] for client in asking), "counted": counted}
+
+
 def deploy(installed: Installation, name: str) -> dict[str, Any]:
     """Put a model on the endpoint, and wait until it is served or refused; what the endpoint says of itself then."""
     stack, headers = installed.stack, {"Authorization": f"Bearer {installed.told['key']}"}
@@ -133,7 +192,11 @@ def deploy(installed: Installation, name: str) -> dict[str, Any]:
         said: dict[str, Any] = {}
 
         def settled() -> bool:
-            said.update(client.get(f"/api/v1/rewards/{ENDPOINT}/").json())
+            answer = client.get(f"/api/v1/rewards/{ENDPOINT}/")
+            if answer.status_code != 200:  # a replica that was killed a moment ago
+                return False
+            said.clear()
+            said.update(answer.json())
             refused = said["failure"] is not None and said["failure"]["version"] == number
             return refused or said["version"] == number
 
@@ -180,5 +243,8 @@ def _table(
 
 
 def environment() -> dict[str, str]:
-    """Settings of an installation whose web process knows of a second replica."""
-    return {"TOUCHSTONE_REWARDS_ADDRESS": f"http://127.0.0.1:{free_port()}"}
+    """Settings of an installation whose web process knows of a second replica, with a queue that can be filled."""
+    return {
+        "TOUCHSTONE_REWARDS_ADDRESS": f"http://127.0.0.1:{free_port()}",
+        "TOUCHSTONE_REWARDS_QUEUE_TOKENS": "60000",
+    }

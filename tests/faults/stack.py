@@ -148,6 +148,11 @@ class Stack:
             return ""
         return "\n".join(self.output.read_text(errors="replace").splitlines()[-lines:])
 
+    def logged(self) -> str:
+        """All that its processes have said."""
+        paths = (self.output, *sorted((self.home / "logs").iterdir()))
+        return "\n".join(path.read_text(errors="replace") for path in paths)
+
     def tracebacks(self, most: int = 3) -> list[str]:
         """The ends of the last errors that nobody expected, from all logs."""
         found = []

@@ -170,6 +170,10 @@ def test_rewards_under_load(installed: Installation) -> None:
     table = load.run(installed, clients=12, seconds=16.0, kills=4, database_away=3.0)
     assert table["wrong"] == 0 and table["not_retryable"] == [] and table["violations"] == []
     assert table["right"] > 50 and table["replicas killed"] > 1 and table["versions_served"] > 1
+    assert table["spoilt artifacts refused"] == 1
+    assert not any("without Retry-After" in name for name in table)
+    assert table["large requests answered 429"] > 0
+    assert table["usage"]["counted"] > 0
 
 
 def test_all_of_it_comes_back_from_a_backup(installed: Installation) -> None:

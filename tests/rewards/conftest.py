@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from django.test import Client
 
-from apps.accounts.models import Project, Scope
+from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key, create_project
 from apps.rewards.service import make_application
 from apps.rewards.services import deploy
@@ -27,8 +28,9 @@ class Service:
     loaded: list[str] = field(default_factory=list)
     app: Any = None
     url: str = ""
+    loop: Any = None
 
-    def load(self, artifact: str) -> tuple[Any, Any]:
+    def load(self, artifact: str, project: str) -> tuple[Any, Any]:
         self.loaded.append(artifact)
         return self.models[artifact], None
 
@@ -60,8 +62,12 @@ def service(transactional_db: None) -> Iterator[Service]:
     failures: list[BaseException] = []
 
     def serve() -> None:
+        async def run() -> None:
+            running.loop = asyncio.get_running_loop()
+            await server.serve(sockets=[listening])
+
         try:
-            asyncio.run(server.serve(sockets=[listening]))
+            asyncio.run(run())
         except BaseException as error:
             failures.append(error)
             raise
@@ -85,6 +91,15 @@ def project(transactional_db: None) -> Project:
 @pytest.fixture
 def key(project: Project) -> str:
     return create_api_key(project=project, scopes=[Scope.REWARD])[1]
+
+
+@pytest.fixture
+def researcher(project: Project) -> Client:
+    user = User.objects.create(email="rose@example.org")
+    Membership.objects.create(project=project, user=user, role=Role.RESEARCHER)
+    client = Client()
+    client.force_login(user)
+    return client
 
 
 MANIFEST = {"aggregation": "value", "template_fingerprint": "fake"}

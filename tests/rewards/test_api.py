@@ -7,9 +7,12 @@ from django.test import Client
 
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
+from apps.core.errors import Conflict
+from apps.rewards import services
 from apps.rewards.models import Endpoint
 from apps.training.models import RewardModel
-from tests.rewards.conftest import MANIFEST
+from tests.rewards.conftest import MANIFEST, Service, make_model
+from tests.workers.engine.fakes import FakeModel
 
 
 @pytest.fixture
@@ -74,7 +77,7 @@ def test_put_get_rollback(admin) -> None:
     ("spec", "status", "pointer"),
     [
         ({"components": []}, 422, "/components"),
-        (spec_of("m@1", transforms=[{"type": "gate"}]), 422, "/transforms/0/type"),
+        (spec_of("m@1", transforms=[{"type": "spline"}]), 422, "/transforms/0/type"),
         (spec_of("m@1", "m@9"), 404, "/components/1/model"),
         (spec_of("other/m@1"), 400, "/components/0/model"),
         (spec_of("m@1", "m@3"), 400, "/components"),
@@ -122,3 +125,15 @@ def test_the_list_goes_on_by_cursor(admin) -> None:
     assert [one["endpoint"] for one in page["items"]] == ["e2", "e1"]
     rest = admin.get(f"{PATH}?limit=2&cursor={page['next']}").json()
     assert ([one["endpoint"] for one in rest["items"]], rest["next"]) == (["e0"], None)
+
+
+def test_a_model_that_is_deleted_meanwhile_is_named_by_its_place(project, monkeypatch) -> None:
+    make_model(project, Service(), FakeModel(), name="m")
+
+    def lock(model: RewardModel) -> None:
+        raise Conflict(f"{model} has been deleted.")
+
+    monkeypatch.setattr(services, "lock_usable", lock)
+    with pytest.raises(Conflict) as caught:
+        services.put_spec(project=project, endpoint_name="e", spec=spec_of("m@1"), by=None)
+    assert caught.value.pointer == "/components/0/model"

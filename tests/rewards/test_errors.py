@@ -12,6 +12,7 @@ from apps.accounts.services import create_api_key, create_project, revoke_api_ke
 from apps.rewards import tokens
 from apps.rewards.models import Endpoint
 from apps.rewards.services import switch_off, switch_on
+from apps.rewards.serving import requests
 from tests.rewards.conftest import wait_until
 
 HELLO = {"inputs": [{"text": "Hello"}]}
@@ -140,7 +141,7 @@ def test_wrong_place_and_wrong_method(http, endpoint) -> None:
 
 
 def test_a_bug_is_a_reference_and_not_a_traceback(http, endpoint, fake, monkeypatch, caplog) -> None:
-    monkeypatch.setattr(type(fake), "render", lambda self, content: 1 / 0)
+    monkeypatch.setattr(type(fake), "render", lambda self, content, session: 1 / 0)
     reply = post(http, endpoint, headers={"X-Request-Id": "call-7"})
     problem = refused(reply, 500)
     assert problem["reference"] == reply.headers["X-Request-Id"] == "call-7"
@@ -151,3 +152,16 @@ def test_a_bug_is_a_reference_and_not_a_traceback(http, endpoint, fake, monkeypa
 def test_a_request_id_that_could_forge_log_lines_is_replaced(http, endpoint) -> None:
     reply = post(http, endpoint, headers={"X-Request-Id": "a b"})
     assert reply.headers["X-Request-Id"] != "a b"
+
+
+def test_more_items_than_one_request_may_have(http, endpoint, monkeypatch) -> None:
+    monkeypatch.setattr(requests, "MOST_ITEMS", 3)
+    for path, body, pointer in (
+        (f"/api/v1/rewards/{endpoint}/score", {"inputs": [{"text": "a"}] * 4}, "/inputs"),
+        (f"/api/v1/rewards/{endpoint}/advantages", {"groups": [[{"text": "a"}] * 2] * 2}, "/groups"),
+        ("/compat/vllm/classify", {"model": endpoint, "input": ["a"] * 4}, "/input"),
+        (f"/compat/openrlhf/{endpoint}/get_reward", {"query": ["a"] * 4}, "/query"),
+        (f"/compat/tei/{endpoint}/predict", {"inputs": [["a"]] * 4}, "/inputs"),
+    ):
+        reply = http.post(path, json=body)
+        assert (reply.status_code, reply.json()["pointer"], reply.json()["limit"]) == (413, pointer, 3), path

@@ -111,8 +111,8 @@ def test_alone_in_a_batch_and_in_any_order(service, real, http) -> None:
 
     def forget() -> None:
         for served in deployments.by_name[real].version.models.values():
-            served.cache._entries.clear()
-            served.cache.bytes = 0
+            served.cache.cache._entries.clear()
+            served.cache.cache.bytes = 0
             service.state.batcher.forget(served)
 
     together = [result["reward"] for result in score(http, *items)]

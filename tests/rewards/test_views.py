@@ -104,7 +104,7 @@ def test_deploying(desk, model, researcher) -> None:
         ({"endpoint": "deploy"}, "is the address of a page"),
         ({"endpoint": "a b"}, "valid"),
         ({"endpoint": "theirs"}, "is taken"),
-        ({"endpoint": "fresh", "transform": "squash", "amount": "-1"}, "scale is a number above 0"),
+        ({"endpoint": "fresh", "transform": "squash", "amount": "-1"}, "Expected `float` &gt; 0.0"),
         ({"endpoint": "fresh", "transform": "delta"}, "not one of the available choices"),
     ],
 )

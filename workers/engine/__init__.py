@@ -1,20 +1,22 @@
 """The scoring engine: what turns items into rewards, many callers at once, one model thread.
 
-Imports form a line: protocol <- cache <- batcher <- transforms, components <- versions.
+Imports form a line: protocol <- cache <- batcher <- transforms, rules <- components <- versions.
 """
 
 from workers.engine.batcher import Batcher, Overloaded
 from workers.engine.protocol import Content, RawScore, Rendered, RewardModel
-from workers.engine.versions import Score, ServedModel, Version
+from workers.engine.versions import Prepared, Score, ServedModel, Verify, Version
 
 __all__ = [
     "Batcher",
     "Content",
     "Overloaded",
+    "Prepared",
     "RawScore",
     "Rendered",
     "RewardModel",
     "Score",
     "ServedModel",
+    "Verify",
     "Version",
 ]

@@ -1,7 +1,8 @@
 """One thread owns the models' arithmetic; everybody else hands it rendered items and waits for a future.
 
-Micro-batches are filled to a budget of tokens, one model at a time, oldest first. An idle thread waits a few
-milliseconds for company; a busy one takes what has gathered meanwhile. Equal items wait for one computation.
+Micro-batches are filled to a budget of tokens, one model and set of criteria at a time, oldest first, and with
+the oldest those that begin as it does. An idle thread waits a few milliseconds for company; a busy one takes what has
+gathered meanwhile. Equal items wait for one computation.
 """
 
 import logging
@@ -32,7 +33,10 @@ class Overloaded(RewardError):
 
 @dataclass(eq=False, slots=True)
 class ServedModel:
-    """A model and what belongs to its serving. name: `project/name@version`. cache: its chunks, or None."""
+    """A model and what belongs to its serving. name: `project/name@version`.
+
+    cache: what the model keeps between batches, with a `forget` for when it is no longer served; or None.
+    """
 
     name: str
     model: RewardModel
@@ -48,6 +52,9 @@ class _Request:
     future: "Future[list[RawScore]]" = field(default_factory=Future)
 
 
+_Queue = tuple[int, tuple[str, ...]]
+
+
 @dataclass(eq=False, slots=True)
 class _Entry:
     """One computation, and who waits for it at which of his places."""
@@ -55,11 +62,16 @@ class _Entry:
     order: int
     served: ServedModel
     rendered: Rendered
+    criteria: tuple[str, ...]
     waiters: list[tuple[_Request, int]]
 
     @property
     def key(self) -> Key:
-        return id(self.served), self.rendered.key
+        return id(self.served), self.rendered.key, self.criteria
+
+    @property
+    def queue(self) -> "_Queue":
+        return id(self.served), self.criteria
 
     @property
     def is_wanted(self) -> bool:
@@ -82,8 +94,9 @@ class Batcher:
         self.wait_seconds = wait_seconds
         self.duplicates = DuplicateCache(duplicate_bytes)
         self.queued = 0  # tokens
+        self.batches = 0
         self._tokens_per_second = 5_000.0  # a guess until something was computed; only Retry-After reads it
-        self._queues: dict[int, deque[_Entry]] = {}  # by served model
+        self._queues: dict[_Queue, dict[bytes, deque[_Entry]]] = {}  # by family
         self._pending: dict[Key, _Entry] = {}
         self._order = 0
         self._closed = False
@@ -91,8 +104,10 @@ class Batcher:
         self._thread = threading.Thread(target=self._run, name="touchstone-model", daemon=True)
         self._thread.start()
 
-    def submit(self, served: ServedModel, batch: Sequence[Rendered]) -> "Future[list[RawScore]]":
-        """The scores of `batch`, in order. Raises Overloaded at once.
+    def submit(
+        self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...] = ()
+    ) -> "Future[list[RawScore]]":
+        """The scores of `batch`, in order, by each of the criteria too. Raises Overloaded at once.
 
         The future raises RewardError with the pointer `/<index>` of the item that could not be scored.
         """
@@ -100,9 +115,9 @@ class Batcher:
         with self._changed:
             if self._closed:
                 raise RuntimeError("the batcher is closed")
-            self._refuse_overload(served, batch)
+            self._refuse_overload(served, batch, criteria)
             for index, rendered in enumerate(batch):
-                self._place(request, index, served, rendered)
+                self._place(request, index, served, rendered, criteria)
             complete = request.missing == 0
             self._changed.notify()
         if complete:
@@ -113,6 +128,8 @@ class Batcher:
         """Drop what is remembered of a model that is no longer served."""
         with self._changed:
             self.duplicates.forget(id(served))
+        if served.cache is not None:
+            served.cache.forget()
 
     def close(self) -> None:
         """End the thread after what it is computing; what still waits is cancelled."""
@@ -124,9 +141,11 @@ class Batcher:
             for request, _ in entry.waiters:
                 request.future.cancel()
 
-    def _refuse_overload(self, served: ServedModel, batch: Sequence[Rendered]) -> None:
+    def _refuse_overload(
+        self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...]
+    ) -> None:
         """A request is let in whole or not at all; one above the limit gets its turn when nothing waits."""
-        new = sum(one.tokens for one in batch if self.duplicates.get((id(served), one.key)) is None)
+        new = sum(one.tokens for one in batch if self.duplicates.get((id(served), one.key, criteria)) is None)
         if self.queued and self.queued + new > self.queue_tokens:
             seconds = min(max(math.ceil(self.queued / self._tokens_per_second), 1), 60)
             raise Overloaded(
@@ -135,8 +154,15 @@ class Batcher:
                 retry_after=seconds,
             )
 
-    def _place(self, request: _Request, index: int, served: ServedModel, rendered: Rendered) -> None:
-        key = id(served), rendered.key
+    def _place(
+        self,
+        request: _Request,
+        index: int,
+        served: ServedModel,
+        rendered: Rendered,
+        criteria: tuple[str, ...],
+    ) -> None:
+        key = id(served), rendered.key, criteria
         remembered = self.duplicates.get(key)
         if remembered is not None:
             request.results[index] = remembered
@@ -145,14 +171,16 @@ class Batcher:
             entry.waiters.append((request, index))
         else:
             self._order += 1
-            entry = _Entry(self._order, served, rendered, [(request, index)])
+            entry = _Entry(self._order, served, rendered, criteria, [(request, index)])
             self._pending[key] = entry
-            self._queues.setdefault(id(served), deque()).append(entry)
+            families = self._queues.setdefault(entry.queue, {})
+            families.setdefault(rendered.family or rendered.key, deque()).append(entry)
             self.queued += rendered.tokens
 
     def _run(self) -> None:
         while (batch := self._take()) is not None:
             started = time.perf_counter()
+            self.batches += 1
             self._compute(batch)
             seconds = max(time.perf_counter() - started, 1e-6)
             rate = sum(entry.rendered.tokens for entry in batch) / seconds
@@ -166,20 +194,32 @@ class Batcher:
                 self._changed.wait_for(self._is_full, timeout=self.wait_seconds)
             if self._closed:
                 return None
-            name, queue = min(self._queues.items(), key=lambda pair: pair[1][0].order)
-            batch: list[_Entry] = []
-            tokens = 0
-            while queue and (not batch or tokens + queue[0].rendered.tokens <= self.batch_tokens):
-                entry = queue.popleft()
-                self.queued -= entry.rendered.tokens
-                if entry.is_wanted:
-                    batch.append(entry)
-                    tokens += entry.rendered.tokens
-                else:
-                    del self._pending[entry.key]
-            if not queue:
+            name, families = min(self._queues.items(), key=lambda pair: _oldest(pair[1]))
+            batch = self._fill(families)
+            if not families:
                 del self._queues[name]
             return batch
+
+    def _fill(self, families: dict[bytes, deque[_Entry]]) -> list[_Entry]:
+        """Up to the budget, counting what members of a family share once. The family of the oldest comes first."""
+        batch: list[_Entry] = []
+        tokens = 0
+        for family in sorted(families, key=lambda name: families[name][0].order):
+            queue, before = families[family], None
+            while queue:
+                entry = queue[0]
+                new = entry.rendered.tokens - (entry.rendered.shared(before) if before is not None else 0)
+                if batch and tokens + new > self.batch_tokens:
+                    return batch
+                self.queued -= queue.popleft().rendered.tokens
+                if entry.is_wanted:
+                    batch.append(entry)
+                    tokens += new
+                    before = entry.rendered
+                else:
+                    del self._pending[entry.key]
+            del families[family]
+        return batch
 
     def _is_full(self) -> bool:
         return self._closed or self.queued >= self.batch_tokens
@@ -190,7 +230,9 @@ class Batcher:
             return
         served = batch[0].served
         try:
-            scores = served.model.score([entry.rendered for entry in batch], cache=served.cache)
+            scores = served.model.score(
+                [entry.rendered for entry in batch], cache=served.cache, criteria=batch[0].criteria
+            )
             if len(scores) != len(batch):
                 raise RuntimeError(f"{served.name} gave {len(scores)} scores for {len(batch)} items")  # noqa: TRY301
         except Exception as error:
@@ -231,10 +273,14 @@ class Batcher:
                 request.future.set_exception(placed)
 
 
+def _oldest(families: dict[bytes, deque[_Entry]]) -> int:
+    return min(queue[0].order for queue in families.values())
+
+
 def _complete(request: _Request) -> list[RawScore]:
     return [score for score in request.results if score is not None]
 
 
 def _is_finite(score: RawScore) -> bool:
-    numbers = (score.raw, score.baseline, 0.0 if score.std is None else score.std, *score.step_rewards)
-    return all(math.isfinite(number) for number in numbers)
+    numbers = (score.raw, score.baseline, 0.0 if score.std is None else score.std)
+    return all(map(math.isfinite, (*numbers, *score.step_rewards, *score.criteria.values())))

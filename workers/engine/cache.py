@@ -1,7 +1,8 @@
 """Exact duplicates: an item that was scored is not scored again. Bounded in bytes, oldest use out."""
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from workers.engine.protocol import RawScore
 
@@ -17,19 +18,30 @@ class Remembered:
     tokens: int
     cached_tokens: int
     truncated: bool
+    criteria: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, score: RawScore) -> "Remembered":
-        steps = tuple(score.step_rewards)
-        return cls(score.raw, score.baseline, score.std, steps, score.tokens, score.tokens, score.truncated)
+        return cls(
+            raw=score.raw,
+            baseline=score.baseline,
+            std=score.std,
+            step_rewards=tuple(score.step_rewards),
+            tokens=score.tokens,
+            cached_tokens=score.tokens,
+            truncated=score.truncated,
+            criteria=dict(score.criteria),
+        )
 
     @property
     def nbytes(self) -> int:
         """About what it takes in CPython, key and table slot included."""
-        return 500 + 32 * len(self.step_rewards)
+        return 700 + 32 * len(self.step_rewards) + sum(200 + len(name) for name in self.criteria)
 
 
-Key = tuple[int, bytes]  # a served model's identity, and what the item rendered to
+Key = tuple[
+    int, bytes, tuple[str, ...]
+]  # a served model's identity, what the item rendered to, and the criteria
 
 
 class DuplicateCache:

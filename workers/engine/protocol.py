@@ -1,15 +1,21 @@
 """What the engine needs of a model. `workers.models.LoadedModel` has this shape; so may another backend."""
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from workers.schema import Features, Text, TokenIds, Trajectory
+from workers.text.rendered import Content
 
-Content = Trajectory | Text | TokenIds | Features
+__all__ = ["Content", "Rated", "RawScore", "Rendered", "RewardModel"]
 
 
 class Rendered(Protocol):
-    """An item made ready for the model. key: equal for items the model cannot tell apart."""
+    """An item made ready for the model. key: equal for items the model cannot tell apart.
+
+    family: equal for items that begin alike, where the model gains by having them in one batch; else empty. shared:
+    how many tokens of it need no computing beside `other`, of the same family.
+    """
 
     @property
     def tokens(self) -> int: ...
@@ -17,6 +23,9 @@ class Rendered(Protocol):
     def truncated(self) -> bool: ...
     @property
     def key(self) -> bytes: ...
+    @property
+    def family(self) -> bytes: ...
+    def shared(self, other: Any) -> int: ...
 
 
 class RawScore(Protocol):
@@ -36,10 +45,27 @@ class RawScore(Protocol):
     def cached_tokens(self) -> int: ...
     @property
     def truncated(self) -> bool: ...
+    @property
+    def criteria(self) -> Mapping[str, float]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """What a rule says of an item: a number, and what each agent step adds to it."""
+
+    value: float
+    steps: tuple[float, ...]
+
+    @classmethod
+    def of(cls, steps: Sequence[float]) -> "Rated":
+        return cls(math.fsum(steps), tuple(steps))
 
 
 class RewardModel(Protocol):
-    """render may be called from any thread; score only from the model thread."""
+    """render and count may be called from any thread; score only from the model thread.
+
+    rewrites: whether its template changes what earlier steps look like when the next one comes.
+    """
 
     @property
     def manifest(self) -> Mapping[str, Any]: ...
@@ -49,5 +75,16 @@ class RewardModel(Protocol):
     def std(self) -> float: ...
     @property
     def aggregation(self) -> str: ...
-    def render(self, content: Content) -> Rendered: ...
-    def score(self, batch: Sequence[Any], *, cache: Any) -> Sequence[RawScore]: ...
+    @property
+    def criteria(self) -> Mapping[str, Mapping[str, Any]]: ...
+    @property
+    def precision(self) -> str: ...
+    @property
+    def scores_criteria(self) -> bool: ...
+    @property
+    def rewrites(self) -> bool: ...
+    def render(self, content: Content, *, session: Any = None) -> Rendered: ...
+    def count(self, text: str) -> int: ...
+    def score(
+        self, batch: Sequence[Any], *, cache: Any, criteria: Sequence[str] = ()
+    ) -> Sequence[RawScore]: ...

@@ -2,16 +2,27 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.components import Part, combine
-from workers.engine.protocol import Content, RawScore, Rendered
-from workers.engine.transforms import apply
+from workers.engine.protocol import Content, Rated, RawScore, Rendered, RewardModel
+from workers.engine.rules import rate
+from workers.engine.transforms import Whole, apply
 from workers.errors import RewardError
-from workers.schema.endpoints import EndpointSpec
+from workers.schema import Features, Item, Trajectory, TrajectoryId
+from workers.schema.endpoints import (
+    CriterionPart,
+    Delta,
+    EndpointSpec,
+    Pessimism,
+    RewardModelPart,
+    Verifier,
+)
+from workers.text import Session
 
 # An item is `uncertain` when the ensemble's standard deviation passes half of that of the training rewards:
 # the heads then disagree by what separates a middling trajectory from one at the 70th percentile.
@@ -20,7 +31,11 @@ UNCERTAIN_ABOVE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """reward: transforms included. raw, baseline, steps: model units. std, components: the reward scale."""
+    """reward: transforms included. raw, baseline, steps: model units. std, components: the reward scale.
+
+    unit: what one model unit is worth on the reward scale. step_scores: of process rewards (aggregations mean and
+    min), each step's own score, treated as a reward is.
+    """
 
     reward: float
     raw: float
@@ -31,9 +46,36 @@ class Score:
     flags: tuple[str, ...]
     tokens: int
     cached_tokens: int
+    criteria: dict[str, float] | None = None
+    unit: float = 1.0
+    step_scores: tuple[float, ...] = ()
 
 
-Prepared = Mapping[str, list[Rendered]]  # by model name
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Items ready to be scored. rendered: by model name. rated: by component, what rules said already.
+
+    criteria: what each model is asked to score, by its name. asked: what the request asked for itself.
+    """
+
+    items: Sequence[Item]
+    rendered: Mapping[str, list[Rendered]]
+    rated: Mapping[str, list[Rated]]
+    criteria: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    asked: tuple[str, ...] = ()
+
+    @property
+    def truncated(self) -> int | None:
+        """The first item that is too long to be read whole."""
+        found = zip(*self.rendered.values(), strict=True)
+        return next((index for index, all_ in enumerate(found) if any(one.truncated for one in all_)), None)
+
+
+Verify = Callable[[Verifier, Sequence[Item]], Awaitable[list[float]]]
+
+
+async def no_verifier(verifier: Verifier, items: Sequence[Item]) -> list[float]:
+    raise RewardError(f"{verifier.url} cannot be asked from here: this engine calls nobody.")
 
 
 class Version:
@@ -46,52 +88,95 @@ class Version:
         models: Mapping[str, ServedModel],
         batcher: Batcher,
         on_close: Callable[["Version"], None],
+        verify: Verify = no_verifier,
     ) -> None:
         self.number = number
         self.spec = spec
         self.models = models
         self._batcher = batcher
         self._on_close = on_close
+        self._verify = verify
         self._active = 0
         self._retired = False
-        aggregations = sorted({served.model.aggregation for served in models.values()})
-        if len(aggregations) > 1:
-            raise RewardError(
-                f"the components aggregate their steps differently ({', '.join(aggregations)}); "
-                "their step rewards cannot be added. Deploy models of one aggregation together."
-            )
-        self.aggregation = aggregations[0]
+        self._deltas = any(isinstance(one, Delta) for one in spec.transforms)
+        self._own_aggregation = _aggregation(spec, models)
+        self._rules = [
+            one for one in spec.components if not isinstance(one, RewardModelPart | CriterionPart | Verifier)
+        ]
         for served in models.values():
             if not (math.isfinite(served.model.median) and 0 < served.model.std < math.inf):
                 raise RewardError(
                     f"{served.name} has no usable reward statistics (median {served.model.median}, standard "
                     f"deviation {served.model.std}); train it on trajectories it can tell apart."
                 )
+            if spec.criteria(served.name) and not served.model.scores_criteria:
+                raise RewardError(f"{served.name} scores no criteria; train one on rubric scores.")
 
-    def render(self, contents: Sequence[Content], pointer: str = "") -> Prepared:
-        """Items made ready for every model, in any thread. Raises RewardError at `pointer/<index>`."""
-        prepared: dict[str, list[Rendered]] = {}
-        for name, served in self.models.items():
-            rendered = []
-            for index, content in enumerate(contents):
-                try:
-                    rendered.append(served.model.render(content))
-                except RewardError as error:
-                    raise error.at(f"{pointer}/{index}") from None
-            prepared[name] = rendered
-        return prepared
+    @property
+    def aggregation(self) -> str:
+        """How steps make a reward. Differences (of `delta`) add up to it as those of `value` do."""
+        return "value" if self._deltas else self._own_aggregation
+
+    @property
+    def counter(self) -> RewardModel | None:
+        """The model in whose tokens the endpoint counts: the first."""
+        return next((served.model for served in self.models.values()), None)
+
+    @property
+    def scorer(self) -> str | None:
+        """The name of the model that scores the criteria a request asks for: the first that can."""
+        return next((name for name, served in self.models.items() if served.model.scores_criteria), None)
+
+    def render(
+        self, items: Sequence[Item], pointer: str = "", *, space: str = "", criteria: Sequence[str] = ()
+    ) -> Prepared:
+        """Items made ready, in any thread. Raises RewardError at `pointer/<index>`.
+
+        space: whose sessions these are. criteria: names or texts that the items are to be scored by as well.
+        """
+        asked = tuple(dict.fromkeys(criteria))
+        if asked and self.scorer is None:
+            raise RewardError(
+                "no model of this endpoint has a criterion head, so it scores no criteria; leave `criteria` out.",
+                pointer="/criteria",
+            )
+        by_model = {name: self.spec.criteria(name) for name in self.models}
+        if asked and self.scorer is not None:
+            by_model[self.scorer] = tuple(dict.fromkeys((*asked, *by_model[self.scorer])))
+        rendered: dict[str, list[Rendered]] = {name: [] for name in self.models}
+        rated: dict[str, list[Rated]] = {one.name: [] for one in self._rules}
+        for index, item in enumerate(items):
+            try:
+                self._render(item, space, rendered, rated)
+            except RewardError as error:
+                raise error.at(f"{pointer}/{index}") from None
+        return Prepared(items, rendered, rated, by_model, asked)
 
     async def score(self, prepared: Prepared) -> list[Score]:
         """Scores in order. Raises Overloaded, or RewardError with the pointer `/<index>` of the bad item."""
-        futures = [self._batcher.submit(self.models[name], batch) for name, batch in prepared.items()]
-        scores = await asyncio.gather(*(asyncio.wrap_future(future) for future in futures))
-        by_model = dict(zip(prepared, scores, strict=True))
-        return [self._combine(by_model, index) for index in range(len(scores[0]))]
+        futures = [
+            self._batcher.submit(self.models[name], batch, prepared.criteria.get(name, ()))
+            for name, batch in prepared.rendered.items()
+        ]
+        verifiers = [one for one in self.spec.components if isinstance(one, Verifier)]
+        scores, verified = await asyncio.gather(
+            asyncio.gather(*map(asyncio.wrap_future, futures)),
+            asyncio.gather(*(self._verify(one, prepared.items) for one in verifiers)),
+        )
+        by_model = dict(zip(prepared.rendered, scores, strict=True))
+        said = {one.name: numbers for one, numbers in zip(verifiers, verified, strict=True)}
+        return [self._combine(prepared, by_model, said, index) for index in range(len(prepared.items))]
 
     def warm_up(self, content: Content) -> None:
-        """Score one item before the first caller does. Blocks; raises what scoring raises."""
-        for name, batch in self.render([content]).items():
-            self._batcher.submit(self.models[name], batch).result()
+        """Score one item by every model before the first caller does. Blocks; raises what scoring raises."""
+        cautious = any(isinstance(one, Pessimism) for one in self.spec.transforms)
+        for name, served in self.models.items():
+            rendered = [served.model.render(content)]
+            (score,) = self._batcher.submit(served, rendered, self.spec.criteria(name)).result()
+            if cautious and score.std is None:
+                raise RewardError(
+                    f"pessimism needs an ensemble, and {name} has a single head; train it with `ensemble` above 1."
+                )
 
     @contextmanager
     def lease(self) -> Iterator["Version"]:
@@ -112,25 +197,108 @@ class Version:
         if self._retired and self._active == 0:
             self._on_close(self)
 
-    def _combine(self, by_model: Mapping[str, list[RawScore]], index: int) -> Score:
-        parts = []
-        for component in self.spec.components:
-            model = self.models[component.model].model
-            score = by_model[component.model][index]
-            parts.append(Part(component.name, component.weight, model.median, model.std, score))
-        whole = combine(parts)
-        if not all(map(math.isfinite, (whole.reward, whole.baseline, whole.std or 0.0, *whole.steps))):
+    def _render(
+        self, item: Item, space: str, rendered: dict[str, list[Rendered]], rated: dict[str, list[Rated]]
+    ) -> None:
+        content = item.content
+        if isinstance(content, TrajectoryId):
+            raise TypeError("a stored trajectory is read before it is rendered")
+        session = Session(space, item.session) if item.session else None
+        for name, served in self.models.items():
+            rendered[name].append(served.model.render(content, session=session))
+        count: Any = len if self.counter is None else self.counter.count
+        for rule in self._rules:
+            rated[rule.name].append(rate(rule, item, count))
+
+    def _combine(
+        self,
+        prepared: Prepared,
+        by_model: Mapping[str, list[RawScore]],
+        verified: Mapping[str, list[float]],
+        index: int,
+    ) -> Score:
+        scores = {name: found[index] for name, found in by_model.items()}
+        steps = _steps(prepared.items[index])
+        combined = combine(
+            [self._part(one, scores, prepared.rated, verified, index, steps) for one in self.spec.components]
+        )
+        whole = apply(self.spec.transforms, combined)
+        numbers = (whole.reward, whole.raw, whole.baseline, whole.std or 0.0, *whole.steps)
+        if not all(map(math.isfinite, numbers)):
             raise RewardError("The components add up to no finite reward for this item.", pointer=f"/{index}")
-        truncated = any(part.score.truncated for part in parts)
-        uncertain = whole.std is not None and whole.std > UNCERTAIN_ABOVE
+        asked = {name: scores[self.scorer].criteria[name] for name in prepared.asked if self.scorer}
         return Score(
-            reward=apply(self.spec.transforms, whole.reward),
+            reward=whole.reward,
             raw=whole.raw,
             baseline=whole.baseline,
             std=whole.std,
             steps=whole.steps,
             components=whole.components,
-            flags=("truncated",) * truncated + ("uncertain",) * uncertain,
-            tokens=sum(scores[index].tokens for scores in by_model.values()),
-            cached_tokens=sum(scores[index].cached_tokens for scores in by_model.values()),
+            flags=self._flags(scores.values(), whole.std, steps),
+            tokens=sum(score.tokens for score in scores.values()),
+            cached_tokens=sum(score.cached_tokens for score in scores.values()),
+            criteria=asked or None,
+            unit=whole.unit,
+            step_scores=self._step_scores(combined) if self.aggregation in ("mean", "min") else (),
         )
+
+    def _step_scores(self, whole: Whole) -> tuple[float, ...]:
+        rows = (replace(whole, reward=whole.zero + whole.unit * step) for step in whole.steps)
+        return tuple(apply(self.spec.transforms, row).reward for row in rows)
+
+    def _part(
+        self,
+        component: Any,
+        scores: Mapping[str, RawScore],
+        rated: Mapping[str, list[Rated]],
+        verified: Mapping[str, list[float]],
+        index: int,
+        steps: int,
+    ) -> Part:
+        name, weight = component.name, component.weight
+        if isinstance(component, RewardModelPart):
+            model = self.models[component.model].model
+            return Part.of_model(name, weight, scores[component.model], model.median, model.std)
+        if isinstance(component, CriterionPart):
+            scale = (
+                self.models[component.model].model.criteria.get(component.criterion, {}).get("scale", (0, 1))
+            )
+            low, high = scale
+            value = (scores[component.model].criteria[component.criterion] - low) / (high - low)
+        elif isinstance(component, Verifier):
+            value = verified[name][index]
+        else:
+            return Part.of_rule(name, weight, rated[name][index])
+        return Part.of_rule(name, weight, Rated(value, (*[0.0] * (steps - 1), value)))
+
+    def _flags(self, scores: Any, std: float | None, steps: int) -> tuple[str, ...]:
+        rewrites = steps > 1 and any(served.model.rewrites for served in self.models.values())
+        return (
+            *("truncated",) * any(score.truncated for score in scores),
+            *("uncertain",) * (std is not None and std > UNCERTAIN_ABOVE),
+            *("template_rewrites",) * rewrites,
+        )
+
+
+def _aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> str:
+    """The models' own; rules alone are summed. Raises RewardError where models differ, or delta has nothing to do."""
+    names = {one.model for one in spec.components if isinstance(one, RewardModelPart) and one.weight}
+    found = sorted({models[name].model.aggregation for name in names})
+    if len(found) > 1:
+        raise RewardError(
+            f"the components aggregate their steps differently ({', '.join(found)}); "
+            "their step rewards cannot be added. Deploy models of one aggregation together."
+        )
+    if found == ["value"] and any(isinstance(one, Delta) for one in spec.transforms):
+        raise RewardError(
+            "delta makes differences of step scores, and the steps of this model (aggregation value) are differences "
+            "already; leave the transform out."
+        )
+    return found[0] if found else "sum"
+
+
+def _steps(item: Item) -> int:
+    content = item.content
+    if isinstance(content, Trajectory):
+        return len(content.agent_steps)
+    return len(content.rows) if isinstance(content, Features) else 1

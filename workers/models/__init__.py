@@ -6,6 +6,7 @@ from workers.models.build import build, renderer_of
 from workers.models.cache import ChunkCache
 from workers.models.loaded import LoadedModel, RawScore
 from workers.models.reward_model import Outputs, RewardModel
+from workers.models.sessions import SessionCache
 
 __all__ = [
     "MANIFEST",
@@ -16,6 +17,7 @@ __all__ = [
     "Outputs",
     "RawScore",
     "RewardModel",
+    "SessionCache",
     "build",
     "load",
     "renderer_of",

@@ -68,18 +68,21 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n")
 
 
-def load(folder: Path, *, device: str = "cpu") -> LoadedModel:
-    """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same."""
+def load(folder: Path, *, device: str = "cpu", precision: str = "float32") -> LoadedModel:
+    """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same.
+
+    precision: `float32`, or `bfloat16`: some three times as quick, and a reward moves with what is scored beside it.
+    """
     manifest = _manifest(folder)
     try:
-        return _load(folder, manifest, device)
+        return _load(folder, manifest, device, precision)
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise RewardError(
             f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it anew."
         ) from error
 
 
-def _load(folder: Path, manifest: dict[str, Any], device: str) -> LoadedModel:
+def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> LoadedModel:
     _require_whole(folder, manifest.get("files", {}))  # models of before had none
     kind = manifest["backbone"]["kind"]
     if kind not in KINDS:
@@ -88,6 +91,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: str) -> LoadedModel:
             "that made it."
         )
     backbone, config, weights = kind_module(kind).load(folder, manifest, device)
+    backbone.in_bfloat16 = precision == "bfloat16"
     _require_same_text(folder, manifest, backbone.renderer)
     model = RewardModel(
         backbone,

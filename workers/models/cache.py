@@ -1,7 +1,8 @@
-"""Embeddings of chunks, kept by content: the same chunk is encoded once, whoever sends it."""
+"""Embeddings of chunks, kept by content: the same chunk is encoded once."""
 
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 
 import torch
 
@@ -19,6 +20,10 @@ class ChunkCache:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def within(self, space: str) -> "ChunkSpace":
+        """The same cache and bound, for those of one space: nobody learns what others have sent."""
+        return ChunkSpace(self, space.encode() + b"\0")
 
     def get(self, key: bytes) -> torch.Tensor | None:
         with self._lock:
@@ -40,3 +45,20 @@ class ChunkCache:
             while self.bytes > self.max_bytes:
                 old, dropped = self._entries.popitem(last=False)
                 self.bytes -= dropped.nbytes + len(old) + _OVERHEAD
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSpace:
+    """A part of a ChunkCache, with its `get` and `put`."""
+
+    cache: ChunkCache
+    prefix: bytes
+
+    def get(self, key: bytes) -> torch.Tensor | None:
+        return self.cache.get(self.prefix + key)
+
+    def put(self, key: bytes, embedding: torch.Tensor) -> None:
+        self.cache.put(self.prefix + key, embedding)
+
+    def forget(self) -> None:
+        """A model is no longer served; what it has seen stays, for the next one on the same encoder."""

@@ -3,19 +3,24 @@
 import random
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 
 from workers.errors import RewardError
+from workers.models.attention import BLOCKWISE
 from workers.models.backbone import Backbone
+from workers.models.last_layer import LastLayer
 from workers.models.quiet import quietly
+from workers.models.sessions import Growing, Past, SessionCache, SessionSpace, growing_mask
 from workers.models.states import States, join
 from workers.packing import Cost, Rows, additive_mask, build_forest, in_batches, mask_function, stack
-from workers.text import ConversationRenderer, Tokens
+from workers.text import ConversationRenderer, Session, Tokens
 
 ROW_TOKENS = 4096  # padded tokens in one forward pass on a CPU
 _EXACT = 1e-4  # of the largest number in the states: what float32 may lose
@@ -46,6 +51,7 @@ class Decoder(Backbone):
         self.windows = _windows(config)
         self._cost = _cost(base, config)
         self._adapters: list[Any] = []  # in a list, so that their weights are not registered twice
+        self._last = LastLayer(self.blocks()[-1])
 
     def adapt(self, rank: int, alpha: float) -> None:
         """Low-rank adapters on every linear map (Hu et al. 2021); everything else is frozen."""
@@ -80,18 +86,17 @@ class Decoder(Backbone):
     def shares(self) -> bool:
         return True
 
-    def states(self, batch: Sequence[Tokens], *, cache: Any = None) -> States:
-        trees = build_forest([one.ids for one in batch], self.sharing)
-        budget = ROW_TOKENS if self.device.type == "cpu" else max(map(len, trees))
-        found: dict[int, Tensor] = {}
-        for some in in_batches(trees, budget):
-            rows = stack(some)
-            hidden = self._hidden(rows)
-            for place, (row, path) in rows.place.items():
-                one = batch[place]
-                reads = [read for read in one.reads if read is not None]
-                at = torch.from_numpy(path[reads if one.start is None else [one.start, *reads]])
-                found[place] = hidden[row, at.to(hidden.device)]
+    def states(self, batch: Sequence[Tokens], *, cache: SessionSpace | None = None) -> States:
+        """cache: of sessions. Items that have one are computed by themselves, from where they were left."""
+        growing = [place for place, one in enumerate(batch) if one.session is not None and cache is not None]
+        growing = growing if self.grows else []
+        alone = set(growing)
+        found = self._packed(batch, [place for place in range(len(batch)) if place not in alone])
+        cached = [0] * len(batch)
+        for group in self._beside(growing):
+            assert cache is not None
+            for place, (states, known) in self._continued(batch, group, cache).items():
+                found[place], cached[place] = states, known
         parts = []
         for place, one in enumerate(batch):
             states = found[place].float()
@@ -99,7 +104,103 @@ class Decoder(Backbone):
                 parts.append((states.new_zeros(self.width), states))
             else:
                 parts.append((states[0], states[1:]))
-        return join(parts, [0] * len(batch))
+        return join(parts, cached)
+
+    def _packed(self, batch: Sequence[Tokens], places: Sequence[int]) -> dict[int, Tensor]:
+        """[places read, width] of each, computed in prefix trees."""
+        if not places:
+            return {}
+        trees = build_forest([batch[place].ids for place in places], self.sharing)
+        budget = ROW_TOKENS if self.device.type == "cpu" else max(map(len, trees))
+        found: dict[int, Tensor] = {}
+        for some in in_batches(trees, budget):
+            rows = stack(some)
+            reads = {
+                number: (row, path[batch[places[number]].places])
+                for number, (row, path) in rows.place.items()
+            }
+            with self._last.reading(reads.values(), rows.ids.shape, self.device):
+                hidden = self._hidden(rows)
+            for number, (row, at) in reads.items():
+                found[places[number]] = hidden[row, torch.from_numpy(at).to(hidden.device)]
+        return found
+
+    def _beside(self, places: Sequence[int]) -> list[Sequence[int]]:
+        """In one forward pass; one by one on a CPU, where what is put beside each other must be copied."""
+        if self.device.type == "cpu":
+            return [[place] for place in places]
+        return [places] if places else []
+
+    def _continued(
+        self, batch: Sequence[Tokens], places: Sequence[int], cache: SessionSpace
+    ) -> dict[int, tuple[Tensor, int]]:
+        """[places read, width] of each, and how many of its tokens were known."""
+        ids = [np.asarray(batch[place].ids, dtype=np.int64) for place in places]
+        sessions = [_session(batch[place]) for place in places]
+        pasts = [
+            cache.take(session, one, batch[place].places)
+            for place, session, one in zip(places, sessions, ids, strict=True)
+        ]
+        known = [len(past.ids) for past in pasts]
+        todo = [row for row in range(len(places)) if known[row] < len(ids[row])]
+        if todo:
+            self._extend(
+                [pasts[row] for row in todo], [ids[row] for row in todo], [batch[places[row]] for row in todo]
+            )
+        found = {}
+        for row, place in enumerate(places):
+            found[place] = torch.stack([pasts[row].states[read] for read in batch[place].places]), known[row]
+            cache.put(sessions[row], pasts[row])
+        return found
+
+    def _extend(self, pasts: Sequence[Past], ids: Sequence[Any], items: Sequence[Tokens]) -> None:
+        starts = [len(past.ids) for past in pasts]
+        new = [len(one) - start for one, start in zip(ids, starts, strict=True)]
+        tokens = torch.zeros(len(pasts), max(new), dtype=torch.long)
+        for row, (one, start) in enumerate(zip(ids, starts, strict=True)):
+            tokens[row, : new[row]] = torch.from_numpy(one[start:])
+        past = torch.tensor(starts, device=self.device)
+        masks = {
+            kind: growing_mask(past, max(new), self._mask_dtype, window)
+            for kind, window in self.windows.items()
+        }
+        with self._precision():
+            hidden = self.base(
+                input_ids=tokens.to(self.device),
+                position_ids=past.unsqueeze(1) + torch.arange(max(new), device=self.device),
+                attention_mask=self._by_kind(masks),
+                past_key_values=Growing(pasts, new, int(text_config(self.base.config).num_hidden_layers)),
+                use_cache=True,
+            ).last_hidden_state
+        for row, (one, start, item) in enumerate(zip(ids, starts, items, strict=True)):
+            pasts[row].ids = one
+            # a clone: a view would keep all of the hidden states alive
+            pasts[row].states |= {
+                read: hidden[row, read - start].clone() for read in item.places if read >= start
+            }
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether a sequence continued from its past gives what it gives as a whole; tried once, on a small one."""
+        if self.renderer.rewrites:
+            return False
+        dice = random.Random(1)  # noqa: S311 (not for secrets)
+        ids = tuple(dice.randrange(text_config(self.base.config).vocab_size) for _ in range(18))
+        cache = SessionCache(2**30).within()
+        try:
+            with torch.no_grad():
+                for end in (7, 11, 18):
+                    item = Tokens(ids[:end], (end - 1,), 3, False, Session("", ""))
+                    grown, _ = self._continued([item], [0], cache)[0]
+                whole = self._packed([item], [0])[0]
+        except (
+            RuntimeError,
+            ValueError,
+            TypeError,
+            AttributeError,
+        ):  # an architecture that keeps its past otherwise
+            return False
+        return bool((grown - whole).abs().max() <= self._tolerance * whole.abs().max())
 
     def cost(self, batch: Sequence[Tokens]) -> int:
         return sum(map(len, build_forest([one.ids for one in batch], self.sharing)))
@@ -108,10 +209,7 @@ class Decoder(Backbone):
         """[rows, longest, width]"""
         device = self.device
         rows = rows.to(device)
-        context: Any = (
-            torch.autocast(device.type, dtype=torch.bfloat16) if self.in_bfloat16 else nullcontext()
-        )
-        with context:
+        with self._precision():
             hidden: Tensor = self.base(
                 input_ids=rows.ids, position_ids=rows.depth, attention_mask=self._masks(rows), use_cache=False
             ).last_hidden_state
@@ -119,8 +217,23 @@ class Decoder(Backbone):
 
     def _masks(self, rows: Rows) -> Any:
         """One mask for all layers, or one for every type of layer: a mask of ours switches the model's windows off."""
-        kinds = {kind: self._mask(rows, window) for kind, window in self.windows.items()}
-        return kinds if len(kinds) > 1 or "sliding_attention" in kinds else next(iter(kinds.values()))
+        return self._by_kind({kind: self._mask(rows, window) for kind, window in self.windows.items()})
+
+    def _by_kind(self, masks: dict[str, Any]) -> Any:
+        return masks if len(masks) > 1 or "sliding_attention" in masks else next(iter(masks.values()))
+
+    def _precision(self) -> Any:
+        return torch.autocast(self.device.type, dtype=torch.bfloat16) if self.in_bfloat16 else nullcontext()
+
+    @property
+    def _mask_dtype(self) -> torch.dtype:
+        sdpa = self.base.config._attn_implementation in ("sdpa", BLOCKWISE)
+        return torch.bfloat16 if self.in_bfloat16 and sdpa else self.base.dtype
+
+    @property
+    def _tolerance(self) -> float:
+        """Of the largest state: what float32 may lose, and bfloat16."""
+        return 0.1 if self.in_bfloat16 or self.base.dtype == torch.bfloat16 else _EXACT
 
     def _mask(self, rows: Rows, window: int | None) -> Any:
         if self.base.config._attn_implementation == "flex_attention":
@@ -130,12 +243,7 @@ class Decoder(Backbone):
             return create_block_mask(
                 mask_function(rows, window), count, None, longest, longest, device=rows.ids.device
             )
-        dtype = (
-            torch.bfloat16
-            if self.in_bfloat16 and self.base.config._attn_implementation == "sdpa"
-            else self.base.dtype
-        )
-        return additive_mask(rows, dtype, window)
+        return additive_mask(rows, self._mask_dtype, window)
 
     def require_exact(self) -> None:
         """Raises RewardError where a prefix tree does not give what separate passes give: some models mix tokens in
@@ -161,6 +269,11 @@ class Decoder(Backbone):
             f"(Llama, Qwen, Mistral, Gemma, GPT-2, Phi and OLMo types can).",
             pointer="/decoder",
         )
+
+
+def _session(one: Tokens) -> Session:
+    assert one.session is not None
+    return one.session
 
 
 def load_base(folder: Path, *, device: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
@@ -224,13 +337,16 @@ def text_config(config: PreTrainedConfig) -> PreTrainedConfig:
 
 
 def _with_attention(device: str, make: Any) -> PreTrainedModel:
-    """FlexAttention on CUDA; on a CPU, where it has no backward, SDPA; eager where the model has neither."""
+    """FlexAttention on CUDA; on a CPU, where it has no backward, SDPA by blocks; eager where the model has neither."""
     ways = ["flex_attention", "sdpa", "eager"] if device.startswith("cuda") else ["sdpa", "eager"]
     for way in ways[:-1]:
         try:
-            return make(way)
+            made = make(way)
         except (ValueError, ImportError):
             continue  # what transformers raises where the architecture does not have it
+        if way == "sdpa" and not device.startswith("cuda"):
+            made.config._attn_implementation = BLOCKWISE
+        return made
     return make(ways[-1])
 
 

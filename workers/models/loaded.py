@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ from workers.errors import RewardError
 from workers.models.reward_model import Outputs, RewardModel, label_probabilities
 from workers.models.states import step_rewards
 from workers.schema import Text
-from workers.text import Content, Rendered
+from workers.text import Content, Rendered, Session, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,33 @@ class LoadedModel:
         """By name, {text, scale} of the criteria it was trained on."""
         return dict(self.manifest.get("criteria") or {})
 
-    def render(self, content: Content) -> Any:
-        """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read."""
-        return self.renderer.render(content)
+    @property
+    def precision(self) -> str:
+        """What the backbone computes in; heads and what little there is beside it are more precise."""
+        return "bfloat16" if self.model.backbone.in_bfloat16 else "float32"
+
+    @property
+    def scores_criteria(self) -> bool:
+        return self.model.heads.criterion is not None
+
+    @property
+    def rewrites(self) -> bool:
+        """Whether its template changes what earlier steps look like when the next one comes."""
+        return self.renderer.rewrites
+
+    def render(self, content: Content, *, session: Session | None = None) -> Any:
+        """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read.
+
+        session: which growing trajectory it is of; a hint for the cache.
+        """
+        rendered = self.renderer.render(content)
+        if session is not None and isinstance(rendered, Tokens):
+            return replace(rendered, session=session)
+        return rendered
+
+    def count(self, text: str) -> int:
+        """The tokens of a text, nothing added. Raises RewardError for a model that reads numbers."""
+        return self.renderer.count(text)
 
     def score(
         self, batch: Sequence[Any], *, cache: Any = None, criteria: Sequence[str] = ()
@@ -89,7 +113,7 @@ class LoadedModel:
             ]
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
-        if names and self.model.heads.criterion is None:
+        if names and not self.scores_criteria:
             raise RewardError(
                 "this model scores no criteria; train one on rubric scores.", pointer="/criteria"
             )

@@ -6,7 +6,7 @@ steps whose source is `agent` from 0 (labels, rewards, credit).
 
 from workers.schema.atif import from_atif, to_atif
 from workers.schema.decode import clean, parse_json
-from workers.schema.items import Features, Item, Text, TokenIds, TrajectoryId, parse_item
+from workers.schema.items import Features, Item, Text, TokenIds, TrajectoryId, item_json, parse_item
 from workers.schema.messages import from_messages, from_prompt_response, to_messages
 from workers.schema.records import (
     Anchor,
@@ -64,6 +64,7 @@ __all__ = [
     "from_messages",
     "from_prompt_response",
     "holds_trajectory",
+    "item_json",
     "parse_item",
     "parse_json",
     "read_records",

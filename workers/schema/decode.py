@@ -36,6 +36,10 @@ def parse_json(data: bytes | str, *, pointer: str = "") -> Any:
         ) from None
     except RecursionError:
         raise InvalidRecord("nested too deeply to be read.", pointer=pointer) from None
+    except ValueError:  # of Python's limit for whole numbers
+        raise InvalidRecord(
+            "not readable: it has a whole number of thousands of digits.", pointer=pointer
+        ) from None
 
 
 def clean(value: Any) -> tuple[Any, int]:

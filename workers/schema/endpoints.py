@@ -2,86 +2,195 @@
 
 {"components": [{"name": "main", "type": "reward_model", "model": "project/name@3", "weight": 1.0}],
  "transforms": [{"type": "normalise"}, {"type": "clip", "eta": 0.5}]}
+
+Everything here is published as `docs/schemas/endpoint.json`.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, get_args
+
+import msgspec
 
 from workers.errors import InvalidRecord
-from workers.schema.decode import finite, require_list, require_object
+from workers.schema.decode import convert, finite, require_list, require_object
+from workers.schema.patterns import compiled
 
-COMPONENT_TYPES = ("reward_model",)
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
-    """One source of reward. name: its key in the reply's `components`. model: `project/name@version`."""
+class _Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+    """What components have in common. name: its key in the reply's `components`."""
 
-    name: str
-    model: str
+    name: Name
     weight: float = 1.0
-    type: str = "reward_model"
 
 
-@dataclass(frozen=True, slots=True)
-class Normalise:
+class RewardModelPart(_Part, frozen=True, kw_only=True, tag="reward_model"):
+    """A reward model's normalised reward. model: `project/name@version`."""
+
+    model: Name
+
+
+class CriterionPart(_Part, frozen=True, kw_only=True, tag="criterion"):
+    """A model's score on one criterion, as its place on the criterion's scale: 0 to 1.
+
+    criterion: the name of one the model was trained on, or the text of a new one.
+    """
+
+    model: Name
+    criterion: Annotated[str, msgspec.Meta(min_length=1, max_length=4000)]
+
+
+class StepPenalty(_Part, frozen=True, kw_only=True, tag="step_penalty"):
+    """-1 for every agent step beyond `free`: at most 0."""
+
+    free: Count = 0
+
+
+class TokenPenalty(_Part, frozen=True, kw_only=True, tag="token_penalty"):
+    """-(tokens the agent wrote beyond `free`) / `per`, in tokens of the endpoint's first model: at most 0."""
+
+    free: Count = 0
+    per: Annotated[int, msgspec.Meta(ge=1)] = 1000
+
+
+class RepetitionPenalty(_Part, frozen=True, kw_only=True, tag="repetition_penalty"):
+    """-(repeated n-grams of words / all n-grams) of what the agent wrote: -1 to 0."""
+
+    ngram: Annotated[int, msgspec.Meta(ge=1, le=100)] = 4
+
+
+class ToolFormat(_Part, frozen=True, kw_only=True, tag="tool_format"):
+    """The share of tool calls with a name and a JSON object of arguments: 0 to 1; 1 without a call."""
+
+
+class ToolMatch(_Part, frozen=True, kw_only=True, tag="tool_match"):
+    """How well the calls match those of the item's `reference` in tool name, parameter names and values: 0 to 1
+    (ToolRL, arXiv 2504.13958, section 3.3)."""
+
+
+class Pattern(_Part, frozen=True, kw_only=True, tag="pattern"):
+    """1 where `expression` (RE2 syntax) is found in what the agent said last, or in `all` it said; else 0."""
+
+    expression: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+    within: Annotated[str, msgspec.Meta(pattern="^(last|all)$")] = "last"
+
+
+class Verifier(_Part, frozen=True, kw_only=True, tag="verifier"):
+    """A number from an HTTP service: POST {"inputs": [ITEM, ...]} to `url` -> {"rewards": [number, ...]}."""
+
+    url: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=30)] = 10.0
+
+
+Component = (
+    RewardModelPart
+    | CriterionPart
+    | StepPenalty
+    | TokenPenalty
+    | RepetitionPenalty
+    | ToolFormat
+    | ToolMatch
+    | Pattern
+    | Verifier
+)
+
+
+class _Transform(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_unknown_fields=True):
+    pass
+
+
+class Normalise(_Transform, frozen=True, kw_only=True, tag="normalise"):
     """(raw - median) / std over the distinct training trajectories. Always the first transform. Unbounded."""
 
-    type: str = "normalise"
 
-
-@dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(_Transform, frozen=True, kw_only=True, tag="clip"):
     """min(reward - eta, 0): in (-inf, 0]. Nothing is gained beyond eta (arXiv 2410.15115)."""
 
     eta: float = 0.0
-    type: str = "clip"
 
 
-@dataclass(frozen=True, slots=True)
-class Squash:
+class Squash(_Transform, frozen=True, kw_only=True, tag="squash"):
     """scale * tanh(reward / scale): in [-scale, scale], order kept, slope 1 at zero."""
 
-    scale: float = 3.0
-    type: str = "squash"
+    scale: Positive = 3.0
 
 
-Transform = Normalise | Clip | Squash
+class Delta(_Transform, frozen=True, kw_only=True, tag="delta"):
+    """Scores of single steps become differences, so that what has gathered after any step is that step's score
+    (arXiv 2410.15115, section 4). For the aggregations sum, mean and min; refused on value, which has differences."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointSpec:
+class Gate(_Transform, frozen=True, kw_only=True, tag="gate"):
+    """`otherwise` where the component's value is below `at_least`; else unchanged (DeepTravel: a verifier first)."""
+
+    component: Name
+    at_least: float = 0.5
+    otherwise: float = -1.0
+
+
+class Pessimism(_Transform, frozen=True, kw_only=True, tag="pessimism"):
+    """reward - k * std: at most the reward. For ensembles (Coste et al., arXiv 2310.02743)."""
+
+    k: Annotated[float, msgspec.Meta(ge=0)] = 1.0
+
+
+Transform = Normalise | Clip | Squash | Delta | Gate | Pessimism
+
+
+class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     components: tuple[Component, ...]
     transforms: tuple[Transform, ...] = (Normalise(),)
 
     @property
     def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(component.model for component in self.components))
+        named = (one.model for one in self.components if isinstance(one, RewardModelPart | CriterionPart))
+        return tuple(dict.fromkeys(named))
+
+    def criteria(self, model: str) -> tuple[str, ...]:
+        """What the model is asked to score, by its components."""
+        asked = (
+            one.criterion for one in self.components if isinstance(one, CriterionPart) and one.model == model
+        )
+        return tuple(dict.fromkeys(asked))
+
+    def with_models(self, names: dict[str, str]) -> "EndpointSpec":
+        """The same with other names of its models: full ones for what people wrote."""
+        parts = tuple(
+            msgspec.structs.replace(one, model=names[one.model])
+            if isinstance(one, RewardModelPart | CriterionPart)
+            else one
+            for one in self.components
+        )
+        return EndpointSpec(parts, self.transforms)
 
     def to_builtins(self) -> dict[str, Any]:
-        return {
-            "components": [
-                {"name": one.name, "type": one.type, "model": one.model, "weight": one.weight}
-                for one in self.components
-            ],
-            "transforms": [_transform_out(one) for one in self.transforms],
-        }
+        """Defaults written out: what a revision means must not change with them."""
+        built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
+        return built
 
 
 def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
     """The spec of a decoded JSON object; `normalise` first where it is not said. Raises InvalidRecord."""
     value = require_object(value, pointer=pointer)
-    _known(value, ("components", "transforms"), pointer)
-    return EndpointSpec(
+    unknown = next((key for key in value if key not in ("components", "transforms")), None)
+    if unknown is not None:
+        raise InvalidRecord(
+            f"unknown key {unknown!r}; known are components, transforms.", pointer=f"{pointer}/{unknown}"
+        )
+    spec = EndpointSpec(
         components=_components(value.get("components"), f"{pointer}/components"),
         transforms=parse_transforms(value.get("transforms", []), pointer=f"{pointer}/transforms"),
     )
+    _require_sense(spec, pointer)
+    return spec
 
 
 def parse_transforms(value: Any, *, pointer: str = "") -> tuple[Transform, ...]:
     """The transforms of a decoded JSON array, in order, `normalise` first. Raises InvalidRecord."""
     transforms = [
-        _transform(raw, f"{pointer}/{index}")
+        _parsed(raw, Transform, f"{pointer}/{index}")
         for index, raw in enumerate(require_list(value, pointer=pointer))
     ]
     for index, one in enumerate(transforms):
@@ -95,9 +204,10 @@ def parse_transforms(value: Any, *, pointer: str = "") -> tuple[Transform, ...]:
 
 
 def _components(value: Any, at: str) -> tuple[Component, ...]:
-    components = [
-        _component(raw, f"{at}/{index}") for index, raw in enumerate(require_list(value, pointer=at))
-    ]
+    components: list[Any] = []
+    for index, raw in enumerate(require_list(value, pointer=at)):
+        raw = require_object(raw, pointer=f"{at}/{index}")
+        components.append(_parsed({"type": "reward_model"} | raw, Component, f"{at}/{index}"))
     if not components:
         raise InvalidRecord("an endpoint needs at least one component.", pointer=at)
     for index, one in enumerate(components):
@@ -106,62 +216,56 @@ def _components(value: Any, at: str) -> tuple[Component, ...]:
     return tuple(components)
 
 
-def _component(raw: Any, at: str) -> Component:
+def _parsed(raw: Any, parts: Any, at: str) -> Any:
+    """raw as one of the alternatives `parts`, with errors that name what there is to choose from."""
     raw = require_object(raw, pointer=at)
-    _known(raw, ("name", "type", "model", "weight"), at)
-    kind = raw.get("type", "reward_model")
-    if kind not in COMPONENT_TYPES:
-        known = ", ".join(COMPONENT_TYPES)
-        raise InvalidRecord(f"unknown component type {kind!r}; known are {known}.", pointer=f"{at}/type")
-    for key in ("name", "model"):
-        if not isinstance(raw.get(key), str) or not raw[key]:
-            raise InvalidRecord(f"a component needs its {key} as text.", pointer=f"{at}/{key}")
-    weight = finite(raw.get("weight", 1.0), pointer=f"{at}/weight")
-    if weight is None or weight == 0:
-        raise InvalidRecord(
-            "weight is a number other than 0; leave the component out instead.", pointer=f"{at}/weight"
-        )
-    return Component(name=raw["name"], model=raw["model"], weight=weight)
-
-
-def _transform(raw: Any, at: str) -> Transform:
-    raw = require_object(raw, pointer=at)
+    by_tag = {one.__struct_config__.tag: one for one in get_args(parts)}
     kind = raw.get("type")
-    if kind == "normalise":
-        _known(raw, ("type",), at)
-        return Normalise()
-    if kind == "clip":
-        _known(raw, ("type", "eta"), at)
-        return Clip(_number(raw, "eta", Clip().eta, at))
-    if kind == "squash":
-        _known(raw, ("type", "scale"), at)
-        scale = _number(raw, "scale", Squash().scale, at)
-        if scale <= 0:
-            raise InvalidRecord("scale is a number above 0.", pointer=f"{at}/scale")
-        return Squash(scale)
-    raise InvalidRecord(
-        f"unknown transform {kind!r}; known are normalise, clip, squash.", pointer=f"{at}/type"
-    )
+    if not isinstance(kind, str) or kind not in by_tag:
+        raise InvalidRecord(f"unknown type {kind!r}; known are {', '.join(by_tag)}.", pointer=f"{at}/type")
+    fields = {field.name: field for field in msgspec.structs.fields(by_tag[kind])}
+    for key, value in raw.items():
+        if key not in fields and key != "type":
+            known = ", ".join(["type", *sorted(fields)])
+            raise InvalidRecord(f"unknown key {key!r}; known are {known}.", pointer=f"{at}/{key}")
+        if isinstance(value, float | int) and not isinstance(value, bool):
+            finite(value, pointer=f"{at}/{key}")
+    missing = next((name for name, field in fields.items() if field.required and name not in raw), None)
+    if missing is not None:
+        raise InvalidRecord(f"{kind} needs its {missing}.", pointer=f"{at}/{missing}")
+    return convert(raw, parts, pointer=at)
 
 
-def _transform_out(transform: Transform) -> dict[str, Any]:
-    if isinstance(transform, Clip):
-        return {"type": "clip", "eta": transform.eta}
-    if isinstance(transform, Squash):
-        return {"type": "squash", "scale": transform.scale}
-    return {"type": "normalise"}
-
-
-def _number(raw: dict[str, Any], key: str, default: float, at: str) -> float:
-    number = finite(raw.get(key, default), pointer=f"{at}/{key}")
-    if number is None:
-        raise InvalidRecord("expected a number, got null.", pointer=f"{at}/{key}")
-    return number
-
-
-def _known(raw: dict[str, Any], keys: tuple[str, ...], at: str) -> None:
-    unknown = next((key for key in raw if key not in keys), None)
-    if unknown is not None:
-        raise InvalidRecord(
-            f"unknown key {unknown!r}; known are {', '.join(keys)}.", pointer=f"{at}/{unknown}"
-        )
+def _require_sense(spec: EndpointSpec, pointer: str) -> None:
+    """What no single part can see."""
+    gates = {one.component for one in spec.transforms if isinstance(one, Gate)}
+    for index, one in enumerate(spec.components):
+        if one.weight == 0 and one.name not in gates:
+            raise InvalidRecord(
+                "weight is 0 and no gate looks at the component; leave it out, or give it a weight.",
+                pointer=f"{pointer}/components/{index}/weight",
+            )
+        if isinstance(one, Pattern):
+            try:
+                compiled(one.expression)
+            except InvalidRecord as error:
+                raise error.at(f"{pointer}/components/{index}/expression") from None
+        if isinstance(one, TokenPenalty) and not spec.models:
+            raise InvalidRecord(
+                "a token penalty counts in a model's tokens, and the endpoint has no model; use step_penalty.",
+                pointer=f"{pointer}/components/{index}",
+            )
+    names = [one.name for one in spec.components]
+    for index, transform in enumerate(spec.transforms):
+        if isinstance(transform, Delta) and index != 1:
+            raise InvalidRecord(
+                "delta comes right after normalise: it makes differences of what the model said.",
+                pointer=f"{pointer}/transforms/{index}",
+            )
+        if isinstance(transform, Gate) and transform.component not in names:
+            raise InvalidRecord(
+                f"there is no component {transform.component!r}; there are {', '.join(names)}.",
+                pointer=f"{pointer}/transforms/{index}/component",
+            )
+    if all(one.weight == 0 for one in spec.components):
+        raise InvalidRecord("every weight is 0, so every reward would be.", pointer=f"{pointer}/components")

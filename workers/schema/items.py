@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from workers.errors import InvalidRecord
-from workers.schema.atif import from_atif
+from workers.schema.atif import from_atif, to_atif
 from workers.schema.decode import clean, convert, finite, optional_str, require_object
 from workers.schema.messages import build_trajectory, from_messages, from_prompt_response
 from workers.schema.records import Task, Trajectory
@@ -131,3 +131,20 @@ def _rectangular(rows: tuple[tuple[float, ...], ...], at: str) -> tuple[tuple[fl
         for column, number in enumerate(row):
             finite(number, pointer=f"{at}/{index}/{column}")
     return rows
+
+
+def item_json(item: Item) -> dict[str, Any]:
+    """The item as JSON that `parse_item` reads again. A trajectory goes as ATIF, whichever form it came in."""
+    content = item.content
+    if isinstance(content, Trajectory):
+        form: dict[str, Any] = {"trajectory": to_atif(content)}
+    elif isinstance(content, Text):
+        form = {"text": content.text}
+    elif isinstance(content, TokenIds):
+        form = {"input_ids": list(content.ids)}
+    elif isinstance(content, Features):
+        form = {"features": [list(row) for row in content.rows]}
+    else:
+        form = {"trajectory_id": content.id}
+    options = {name: getattr(item, name) for name in OPTIONS}
+    return form | {name: value for name, value in options.items() if value not in (None, {})}

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from workers.schema.endpoints import EndpointSpec
 from workers.schema.records import RECORD_TYPES, Step, Trajectory
 
 _ANY_OBJECT = {"type": "object"}
@@ -55,8 +56,9 @@ ITEM: dict[str, Any] = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """{file name without ending: JSON Schema}: a trajectory, its step, each kind of record, and an API item."""
+    """By file name without ending: a trajectory, its step, each kind of record, an API item, an endpoint's spec."""
     types: dict[str, Any] = {"trajectory": Trajectory, "step": Step} | dict(RECORD_TYPES)
+    types["endpoint"] = EndpointSpec
     made = {name: msgspec.json.schema(type_) for name, type_ in types.items()} | {"item": ITEM}
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     return {name: _sorted(dialect | schema) for name, schema in made.items()}

@@ -45,7 +45,7 @@ def _add(
         extra = _count_replaced(step.extra, replaced)
         steps[step_index] = replace(step, observation=(*step.observation, result), extra=extra)
         return
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         known = ", ".join([*_ROLES, "tool", "function"])
         raise InvalidRecord(f"unknown role {role!r}; known are {known}.", pointer="/role")
     step = _step(message, _ROLES[role], _count_replaced({"source_index": index}, replaced))

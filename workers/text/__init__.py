@@ -5,7 +5,7 @@ from workers.text.conversations import ConversationRenderer, Tokens
 from workers.text.fingerprint import template_fingerprint
 from workers.text.grounding import NAMES as GROUNDING
 from workers.text.numeric import NumberRenderer, Numbers
-from workers.text.rendered import Content, Rendered, Renderer
+from workers.text.rendered import Content, Rendered, Renderer, Session
 from workers.text.segments import SOURCES
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Numbers",
     "Rendered",
     "Renderer",
+    "Session",
     "Tokens",
     "template_fingerprint",
 ]

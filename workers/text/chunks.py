@@ -16,7 +16,7 @@ from tokenizers import Tokenizer
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.text.grounding import grounding
-from workers.text.rendered import Content
+from workers.text.rendered import Apart, Content
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
@@ -33,7 +33,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Chunks:
+class Chunks(Apart):
     """A trajectory as what the step-encoder reads.
 
     reads: by agent_step, the chunk its value is read at: its last one, observations included; None if dropped.
@@ -94,6 +94,9 @@ class ChunkRenderer:
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
         return self._finish(list(self._chunks(content)))
+
+    def count(self, text: str) -> int:
+        return len(self.token_ids(text))
 
     def shown(self, rendered: Chunks) -> list[Any]:
         shown = [

@@ -19,7 +19,7 @@ from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, ToolCall, Trajectory
 from workers.text.dialect import Dialect, Message, in_parts
 from workers.text.fitting import fit
-from workers.text.rendered import Content
+from workers.text.rendered import Content, Session
 from workers.text.segments import GAP_TEXT
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ PLAIN_TEMPLATE = (
 # A template that tells the date would render otherwise tomorrow.
 _SAME_DAY = "{%- macro strftime_now(form) -%}26 Jul 2024{%- endmacro -%}"
 _MARK = "\ue123"  # a private character, put into a copy of a message to find where the message ends
+_FAMILY = 32  # tokens that begin alike are worth a place in the same tree
 _LEAST = 32  # tokens below which nothing is worth reading
 
 
@@ -44,6 +45,13 @@ class Tokens:
     reads: tuple[int | None, ...]
     start: int | None
     truncated: bool
+    session: Session | None = None
+
+    @property
+    def places(self) -> list[int]:
+        """Where the model is read: the baseline, if there is one, then every kept step."""
+        reads = [read for read in self.reads if read is not None]
+        return reads if self.start is None else [self.start, *reads]
 
     @property
     def tokens(self) -> int:
@@ -55,6 +63,15 @@ class Tokens:
         numbers.extend(-1 if read is None else read for read in self.reads)
         numbers.extend(self.ids)
         return hashlib.blake2b(numbers.tobytes(), digest_size=16).digest()
+
+    @property
+    def family(self) -> bytes:
+        """Those with the same beginning; growing ones are computed by themselves, from where they were left."""
+        return array("q", self.ids[:_FAMILY]).tobytes() if self.session is None else b""
+
+    def shared(self, other: "Tokens") -> int:
+        pairs = enumerate(zip(self.ids, other.ids, strict=False))
+        return next((place for place, (one, two) in pairs if one != two), min(len(self.ids), len(other.ids)))
 
 
 class ConversationRenderer:
@@ -95,6 +112,9 @@ class ConversationRenderer:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
         return self._conversation(content)
 
+    def count(self, text: str) -> int:
+        return len(self._encode(text))
+
     def shown(self, rendered: Tokens) -> list[Any]:
         return [list(rendered.ids), list(rendered.reads), rendered.start, rendered.truncated]
 
@@ -121,7 +141,7 @@ class ConversationRenderer:
                 raise RewardError(
                     f"max_tokens = {self.max_tokens} leaves no room beside what the chat template adds; raise it."
                 )
-            fitted = fit(steps, room, self._count, self._shorten)
+            fitted = fit(steps, room, self.count, self._shorten)
             places = [place for place, _ in fitted]
             ids, ends = self._ids([step for _, step in fitted])
             room -= max(8, len(ids) - self.max_tokens)
@@ -243,13 +263,10 @@ class ConversationRenderer:
         )
         return "" if not anchor or after[1:] == plain or len(after) < 2 else anchor
 
-    def _count(self, text: str) -> int:
-        return len(self._encode(text))
-
     def _shorten(self, text: str, tokens: int) -> str:
         """The first and last of its tokens, about `tokens` of them, the gap marked."""
         offsets = self._backend.encode(text, add_special_tokens=False).offsets
-        half = max(0, tokens - self._count(GAP_TEXT)) // 2
+        half = max(0, tokens - self.count(GAP_TEXT)) // 2
         if half == 0:
             return GAP_TEXT
         return f"{text[: offsets[half - 1][1]]} {GAP_TEXT} {text[offsets[-half][0] :]}"

@@ -8,13 +8,13 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.schema import Features, Trajectory
-from workers.text.rendered import Content
+from workers.text.rendered import Apart, Content
 
 Row = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Apart):
     """rows: [kept agent steps][features], the latest ones."""
 
     rows: tuple[Row, ...]
@@ -66,6 +66,9 @@ class NumberRenderer:
                 f"agent step {bad} has {len(rows[bad])} numbers; this model reads {wanted}.", pointer=pointer
             )
         return Numbers(rows[-self.max_steps :], len(rows))
+
+    def count(self, text: str) -> int:
+        raise RewardError("this model reads numbers, so it has no tokens to count.")
 
     def shown(self, rendered: Numbers) -> list[Any]:
         return [list(map(list, rendered.rows)), rendered.steps]

@@ -1,10 +1,17 @@
 """What every renderer makes of an item, whatever the backbone reads."""
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from workers.schema import Features, Text, TokenIds, Trajectory
 
 Content = Trajectory | Text | TokenIds | Features
+
+
+class Session(NamedTuple):
+    """Whose trajectory grows, and which. A hint where to look for what was computed of it; never part of a result."""
+
+    space: str
+    name: str
 
 
 class Rendered(Protocol):
@@ -24,6 +31,15 @@ class Rendered(Protocol):
     def key(self) -> bytes: ...
 
 
+class Apart:
+    """Rendered items that gain nothing by standing beside those that begin alike."""
+
+    family = b""
+
+    def shared(self, other: Any) -> int:
+        return 0
+
+
 class Renderer(Protocol):
     """From an item to what a backbone reads. Safe to use from any thread."""
 
@@ -33,6 +49,9 @@ class Renderer(Protocol):
 
     def render(self, content: Content) -> Any:
         """A Rendered. Raises RewardError for what this backbone cannot read."""
+
+    def count(self, text: str) -> int:
+        """The tokens of a text, nothing added."""
 
     def shown(self, rendered: Any) -> list[Any]:
         """All of it that the model sees, as JSON values."""

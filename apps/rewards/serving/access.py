@@ -12,10 +12,12 @@ from apps.rewards.serving.problems import Problem
 from apps.rewards.tokens import PREFIX, project_of_token
 from workers.engine import Version
 
+INTERNAL = "internal"
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    name: str  # a key's prefix, or "internal"
+    name: str  # a key's prefix, or INTERNAL
     project: str
 
 
@@ -29,7 +31,7 @@ def caller_of(request: Request, directory: Directory, *, query_key: bool = False
         project = project_of_token(secret)
         if project is None:
             raise _unauthenticated("This internal token is not valid or too old.")
-        return Caller("internal", project)
+        return Caller(INTERNAL, project)
     key = directory.keys.get(hash_of(secret)) if secret else None
     if key is None or not key.is_live:
         sent = "This key is not valid: unknown, revoked or expired." if secret else "No key was sent."
@@ -70,6 +72,7 @@ def serving_version(deployment: Deployment) -> Version:
         raise Problem(
             f"{info.name}@{deployment.failure.number} cannot be served: {deployment.failure.detail}",
             status=503,
+            headers={"Retry-After": "30"},  # when it is tried again
         )
     raise Problem(f"{info.name} is being loaded.", status=503, headers={"Retry-After": "2"})
 

@@ -1,13 +1,29 @@
-"""Reading a request's body, up to a limit."""
+"""Reading a request's body, up to a limit and for so long."""
+
+import asyncio
 
 from django.conf import settings
 from starlette.requests import Request
 
 from apps.rewards.serving.problems import Problem
 
+MOST_SECONDS = 60.0  # for a whole body: a sender of a byte at a time holds nothing for longer
+
 
 async def read_body(request: Request) -> bytes:
-    """Raises Problem 413, with the limit, as soon as it is passed."""
+    """Raises Problem 413, with the limit, as soon as it is passed; 408 where the body does not come."""
+    try:
+        async with asyncio.timeout(MOST_SECONDS):
+            return await _read(request)
+    except TimeoutError:
+        raise Problem(
+            f"The body did not arrive within {MOST_SECONDS:g} s; send it again, or less at a time.",
+            status=408,
+            headers={"Connection": "close"},
+        ) from None
+
+
+async def _read(request: Request) -> bytes:
     limit: int = settings.REWARDS_MAX_BODY_BYTES
     declared = request.headers.get("Content-Length", "")
     if declared.isdecimal() and int(declared) > limit:

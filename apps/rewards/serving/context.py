@@ -41,7 +41,7 @@ class RequestContext:
         try:
             await self.app(scope, receive, tagged)
         except (DomainError, RewardError) as error:
-            await response_of(error)(scope, receive, tagged)
+            await response_of(error, scope["path"])(scope, receive, tagged)
         except Exception:
             logger.exception("failed on %s %s", scope["method"], scope["path"])
             if status:

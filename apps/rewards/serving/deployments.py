@@ -14,7 +14,8 @@ from typing import Any
 
 from apps.core.errors import DomainError
 from apps.rewards.serving.directory import EndpointInfo, RevisionInfo
-from workers.engine import Batcher, RewardModel, ServedModel, Version
+from workers.engine import Batcher, RewardModel, ServedModel, Verify, Version
+from workers.engine.versions import no_verifier
 from workers.errors import RewardError
 from workers.schema import Text
 from workers.schema.endpoints import parse_spec
@@ -23,7 +24,8 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
 WARM_UP = Text("Hello.")
-Load = Callable[[str], tuple[RewardModel, Any]]  # an artifact's name to the model and its cache
+# An artifact's name and its project's to the model and its cache.
+Load = Callable[[str, str], tuple[RewardModel, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +76,11 @@ class _Shared:
 
 
 class Deployments:
-    def __init__(self, batcher: Batcher, load: Load) -> None:
+    def __init__(self, batcher: Batcher, load: Load, verify: Verify = no_verifier) -> None:
         self.by_name: dict[str, Deployment] = {}
         self._batcher = batcher
         self._load = load
+        self._verify = verify
         self._shared: dict[str, _Shared] = {}  # by artifact
         self._one_at_a_time = asyncio.Lock()
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="touchstone-loader")
@@ -97,6 +100,10 @@ class Deployments:
             if (revision := deployment.wants) is not None:
                 deployment.loading = asyncio.create_task(self._bring_up(deployment, revision))
 
+    async def trial(self, revision: RevisionInfo, project: str) -> Version:
+        """A version of a spec that is not deployed. Raises RewardError or DomainError; retire it when it is used."""
+        return await self._make_version(revision, project)
+
     def close(self) -> None:
         for deployment in self.by_name.values():
             if deployment.loading is not None:
@@ -106,7 +113,7 @@ class Deployments:
     async def _bring_up(self, deployment: Deployment, revision: RevisionInfo) -> None:
         name, started = deployment.info.name, time.perf_counter()
         try:
-            version = await self._make_version(revision)
+            version = await self._make_version(revision, deployment.info.project)
         except Exception as error:  # whatever is wrong with a revision, the old one goes on
             expected = isinstance(error, DomainError | RewardError)
             detail = error.message if isinstance(error, DomainError | RewardError) else f"{error!r}"
@@ -127,27 +134,27 @@ class Deployments:
         elif (newer := deployment.wants) is not None:  # another one came while this was loading
             deployment.loading = asyncio.create_task(self._bring_up(deployment, newer))
 
-    async def _make_version(self, revision: RevisionInfo) -> Version:
+    async def _make_version(self, revision: RevisionInfo, project: str) -> Version:
         async with self._one_at_a_time:  # so that the next one finds the models of this one
             loop = asyncio.get_running_loop()
-            version = await loop.run_in_executor(self._loader, self._load_version, revision)
+            version = await loop.run_in_executor(self._loader, self._load_version, revision, project)
             for name, model in version.models.items():
                 self._shared.setdefault(revision.artifacts[name], _Shared(model)).users.add(version)
             return version
 
-    def _load_version(self, revision: RevisionInfo) -> Version:
+    def _load_version(self, revision: RevisionInfo, project: str) -> Version:
         spec = parse_spec(revision.spec)
-        models = {name: self._served(name, revision) for name in spec.models}
-        version = Version(revision.number, spec, models, self._batcher, self._release)
+        models = {name: self._served(name, revision, project) for name in spec.models}
+        version = Version(revision.number, spec, models, self._batcher, self._release, self._verify)
         version.warm_up(WARM_UP)
         return version
 
-    def _served(self, name: str, revision: RevisionInfo) -> ServedModel:
+    def _served(self, name: str, revision: RevisionInfo, project: str) -> ServedModel:
         if name not in revision.artifacts:
             raise DomainError(f"The spec names the model {name}, which the revision does not hold.")
         artifact = revision.artifacts[name]
         shared = self._shared.get(artifact)
-        return shared.served if shared is not None else ServedModel(name, *self._load(artifact))
+        return shared.served if shared is not None else ServedModel(name, *self._load(artifact, project))
 
     def _release(self, version: Version) -> None:
         """The last request of a retired version is answered: let go of models nobody else serves."""

@@ -5,6 +5,7 @@ from typing import Any
 from apps.rewards.serving.deployments import Deployment
 from workers.engine import Version
 from workers.engine.versions import UNCERTAIN_ABOVE
+from workers.schema.endpoints import RewardModelPart
 
 
 def describe_deployment(deployment: Deployment) -> dict[str, Any]:
@@ -30,27 +31,32 @@ def _nothing() -> dict[str, Any]:
 
 def _version(version: Version) -> dict[str, Any]:
     """With several components raw is on the reward scale already: median 0, standard deviation 1."""
+    parts = [
+        (one, version.models[one.model].model) for one in version.spec.components if hasattr(one, "model")
+    ]
     models = [
         {
             "component": component.name,
             "model": component.model,
             "weight": component.weight,
-            "reward_statistics": {
-                "median": version.models[component.model].model.median,
-                "std": version.models[component.model].model.std,
-            },
-            "template_fingerprint": version.models[component.model].model.manifest.get(
-                "template_fingerprint"
-            ),
+            "reward_statistics": {"median": model.median, "std": model.std},
+            "template_fingerprint": model.manifest.get("template_fingerprint"),
+            "template_rewrites": model.rewrites,
+            "precision": model.precision,
+            "criteria": {name: one.get("scale") for name, one in model.criteria.items()},
         }
-        for component in version.spec.components
+        for component, model in parts
     ]
     fingerprints = {model["template_fingerprint"] for model in models}
+    counted = [one for one in version.spec.components if one.weight]
+    alone = len(counted) == 1 and isinstance(counted[0], RewardModelPart)
     return {
         "spec": version.spec.to_builtins(),
         "aggregation": version.aggregation,
-        "reward_statistics": models[0]["reward_statistics"]
-        if len(models) == 1
+        "reward_statistics": next(
+            one["reward_statistics"] for one in models if one["component"] == counted[0].name
+        )
+        if alone
         else {"median": 0.0, "std": 1.0},
         "template_fingerprint": fingerprints.pop() if len(fingerprints) == 1 else None,
         "uncertain_above": UNCERTAIN_ABOVE,

@@ -37,11 +37,13 @@ class RevisionInfo:
 
 @dataclass(frozen=True, slots=True)
 class EndpointInfo:
+    pk: int
     name: str
     project: str
     revision: RevisionInfo | None
     switched_off: bool
     reason: str
+    keeps_samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +84,12 @@ def _endpoint(row: Endpoint) -> EndpointInfo:
     if row.active is not None:
         artifacts = {str(model): model.artifact for model in row.active.reward_models.all()}
         revision = RevisionInfo(row.active.number, row.active.spec, artifacts)
-    return EndpointInfo(row.name, row.project.slug, revision, row.switched_off, row.switched_off_reason)
+    return EndpointInfo(
+        pk=row.pk,
+        name=row.name,
+        project=row.project.slug,
+        revision=revision,
+        switched_off=row.switched_off,
+        reason=row.switched_off_reason,
+        keeps_samples=row.keeps_samples,
+    )

@@ -1,15 +1,17 @@
-"""The reward API: score, compare, rank, what is deployed; and OpenRLHF's protocol over the same path."""
+"""The reward API: score, compare, rank, what is deployed; and every wire protocol over the same path."""
 
+import json
 import logging
+import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from apps.core.errors import DomainError
 from apps.rewards.serving.access import (
     Caller,
     caller_of,
@@ -17,57 +19,23 @@ from apps.rewards.serving.access import (
     deployment_for,
     serving_version,
 )
+from apps.rewards.serving.advantages import parse_advantages, reply_advantages
 from apps.rewards.serving.body import read_body
-from apps.rewards.serving.deployments import Deployment
+from apps.rewards.serving.calls import Call
 from apps.rewards.serving.describe import describe_deployment
-from apps.rewards.serving.openrlhf import logistic, parse_openrlhf
-from apps.rewards.serving.openrlhf import reply as openrlhf_reply
-from apps.rewards.serving.problems import Problem
-from apps.rewards.serving.requests import ScoreRequest, contents_of, parse_score
+from apps.rewards.serving.dry_run import dry_run
+from apps.rewards.serving.problems import Problem, status_of
+from apps.rewards.serving.requests import ScoreRequest, parse_score, whole_items
+from apps.rewards.serving.scored import Scored
 from apps.rewards.serving.state import State
-from workers.engine import Score, Version
+from apps.rewards.serving.wire import Wire
+from apps.rewards.serving.wire.protocol import Parse, logistic
+from workers.engine import Overloaded, Prepared, Version
 from workers.errors import InvalidRecord, RewardError
 
 logger = logging.getLogger("touchstone.rewards")
-Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    endpoint: str
-    version: int
-    asked: ScoreRequest
-    scores: list[Score]
-    seconds: float
-
-    def head(self) -> dict[str, Any]:
-        return {"endpoint": self.endpoint, "version": self.version}
-
-    def results(self) -> list[dict[str, Any]]:
-        return [self._result(score) for score in self.scores]
-
-    def usage(self) -> dict[str, Any]:
-        return {
-            "inputs": len(self.scores),
-            "tokens": sum(score.tokens for score in self.scores),
-            "cached_tokens": sum(score.cached_tokens for score in self.scores),
-            "milliseconds": round(self.seconds * 1000, 1),
-        }
-
-    def _result(self, score: Score) -> dict[str, Any]:
-        steps = [{"agent_step": index, "reward": reward} for index, reward in enumerate(score.steps)]
-        return {
-            "reward": score.reward,
-            "raw": score.raw,
-            "baseline": score.baseline,
-            "std": score.std if self.asked.uncertainty else None,
-            "steps": steps if self.asked.steps else None,
-            "criteria": None,
-            "components": score.components,
-            "flags": score.flags,
-            "tokens": score.tokens,
-            "cached_tokens": score.cached_tokens,
-        }
+Handler = Callable[[Request], Awaitable[Response]]
+_ITEM = re.compile(r"/\d+(/|$)")
 
 
 async def score(request: Request) -> Response:
@@ -86,63 +54,117 @@ async def compare(request: Request) -> Response:
 async def rank(request: Request) -> Response:
     """order: places of the inputs, best first, equal ones as they came. rewards: as the inputs came."""
     scored = await _scored(request, parse_score)
-    rewards = [one.reward for one in scored.scores]
+    rewards = scored.rewards
     order = sorted(range(len(rewards)), key=lambda index: -rewards[index])
     ranked = {"order": order, "rewards": rewards, "results": scored.results()}
     return _json(scored.head() | ranked | {"usage": scored.usage()})
 
 
-async def openrlhf(request: Request) -> Response:
-    scored = await _scored(request, parse_openrlhf, pointer="/query", query_key=True)
-    return _json(openrlhf_reply(scored.scores))
+async def advantages(request: Request) -> Response:
+    return _json(reply_advantages(await _scored(request, parse_advantages)))
+
+
+async def try_spec(request: Request) -> Response:
+    state = _state(request)
+    scored = await dry_run(request, state, _caller(request, state))
+    return _json({"results": scored.results()})
+
+
+def wired(wire: Wire) -> Handler:
+    """A handler that speaks a trainer's protocol. What its reply has no field for is in the headers."""
+
+    async def answer(request: Request) -> Response:
+        scored = await _scored(request, wire.parse, query_key=True)
+        response = _json(wire.reply(scored))
+        response.headers["X-Touchstone-Version"] = str(scored.version)
+        if scored.flags:
+            response.headers["X-Touchstone-Flags"] = ",".join(scored.flags)
+        return response
+
+    return answer
 
 
 async def describe(request: Request) -> Response:
-    _, deployment = _find(request)
-    return _json(describe_deployment(deployment))
+    state = _state(request)
+    caller = _caller(request, state)
+    return _json(
+        describe_deployment(deployment_for(caller, request.path_params["endpoint"], state.deployments))
+    )
 
 
-def _find(request: Request, *, query_key: bool = False) -> tuple[Caller, Deployment]:
+def _state(request: Request) -> State:
     state: State = request.app.state.service
+    return state
+
+
+def _caller(request: Request, state: State, *, query_key: bool = False) -> Caller:
     if state.directory is None:
         raise Problem(
             "The reward service has not read the database yet.", status=503, headers={"Retry-After": "2"}
         )
-    caller = caller_of(request, state.directory, query_key=query_key)
-    return caller, deployment_for(caller, request.path_params["endpoint"], state.deployments)
+    return caller_of(request, state.directory, query_key=query_key)
 
 
-async def _scored(
-    request: Request, parse: Parse, *, pointer: str = "/inputs", query_key: bool = False
-) -> Scored:
-    started = time.perf_counter()
-    state: State = request.app.state.service
-    caller, deployment = _find(request, query_key=query_key)
-    serving_version(deployment)  # refused before the body is read
+async def _scored(request: Request, parse: Parse, *, query_key: bool = False) -> Scored:
+    """The answer, or an error that says why there is none; counted either way, once the endpoint is known."""
+    call = Call(request, time.perf_counter(), _state(request))
+    call.caller = caller = _caller(request, call.state, query_key=query_key)
+    try:
+        return await _answered(request, parse, call, caller)
+    except (DomainError, RewardError) as error:
+        call.refused(status_of(error))
+        raise
+    except Exception:
+        call.refused(500)
+        raise
+
+
+async def _answered(request: Request, parse: Parse, call: Call, caller: Caller) -> Scored:
+    state = call.state
+    named = request.path_params.get("endpoint")
+    if named is not None:  # refused before the body is read
+        call.deployment = deployment_for(caller, named, state.deployments)
+        serving_version(call.deployment)
     body = await read_body(request)
+    asked = call.asked = await state.in_reader(parse, body, request.headers)
+    deployment = call.deployment = deployment_for(caller, named or asked.endpoint or "", state.deployments)
     with serving_version(deployment).lease() as version:
-
-        def prepare() -> tuple[ScoreRequest, Any]:
-            asked = parse(body, request.headers)
-            check_version(deployment, version, asked.version)
-            return asked, version.render(contents_of(asked.items, caller.project), pointer)
-
-        asked, prepared = await state.in_reader(prepare)
+        check_version(deployment, version, asked.version)
+        prepared = await state.in_reader(_prepare, version, asked, caller)
         try:
             scores = await version.score(prepared)
+        except Overloaded:
+            raise
         except RewardError as error:
-            raise (error.at(pointer) if error.pointer else error) from None
-        seconds = time.perf_counter() - started
+            raise (asked.placed(error) if error.pointer else error) from None
+        seconds = time.perf_counter() - call.started
         scored = Scored(deployment.info.name, version.number, asked, scores, seconds)
-        _log(scored, caller, version)
+        call.answered(scored, prepared.items)
+        _log(scored, caller)
         return scored
 
 
-def _log(scored: Scored, caller: Caller, version: Version) -> None:
+def _prepare(version: Version, asked: ScoreRequest, caller: Caller) -> Prepared:
+    try:
+        items = whole_items(asked.items, caller.project)
+        prepared = version.render(items, space=caller.name, criteria=asked.criteria)
+    except RewardError as error:
+        raise (asked.placed(error) if _ITEM.match(error.pointer or "") else error) from None
+    if asked.whole and (index := prepared.truncated) is not None:
+        pointer = f"{asked.pointer}/{index}" if asked.pointer else None
+        raise Problem(
+            "This is longer than the model reads; shorten it, or leave `truncate` out or true.",
+            status=413,
+            pointer=pointer,
+        )
+    return prepared
+
+
+def _log(scored: Scored, caller: Caller) -> None:
     tags, usage = scored.asked.tags, scored.usage()
     logger.info(
         "%s@%s inputs=%d tokens=%d cached=%d ms=%.1f caller=%s run=%s policy=%s",
-        *(scored.endpoint, version.number, usage["inputs"], usage["tokens"], usage["cached_tokens"]),
+        *(scored.endpoint, scored.version, usage["inputs"], usage["tokens"], usage["cached_tokens"]),
         *(usage["milliseconds"], caller.name, tags.run, tags.policy_version),
     )
 
@@ -154,5 +176,9 @@ def _parse_two(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return asked
 
 
-def _json(document: dict[str, Any]) -> Response:
-    return Response(msgspec.json.encode(document), media_type="application/json")
+def _json(document: Any) -> Response:
+    try:
+        body = msgspec.json.encode(document)
+    except UnicodeEncodeError:  # half a surrogate pair that a protocol has us send back
+        body = json.dumps(document, allow_nan=False).encode()
+    return Response(body, media_type="application/json")

@@ -47,13 +47,22 @@ def problem_response(
     return Response(json.dumps(document), status, dict(headers or {}), MEDIA_TYPE)
 
 
-def response_of(error: DomainError | RewardError) -> Response:
+def status_of(error: DomainError | RewardError) -> int:
     if isinstance(error, Overloaded):
-        headers = {"Retry-After": str(error.retry_after)}
-        return problem_response(429, error.message, headers=headers, retry_after=error.retry_after)
-    if isinstance(error, Problem):
-        return problem_response(
-            error.status, error.message, pointer=error.pointer, headers=error.headers, **error.members
-        )
-    status = error.status if isinstance(error, DomainError) else 422
-    return problem_response(status, error.message, pointer=error.pointer)
+        return 429
+    return error.status if isinstance(error, DomainError) else 422
+
+
+def response_of(error: DomainError | RewardError, path: str = "") -> Response:
+    """path: of the request; clients of some protocols look for the sentence in a field of their own."""
+    status, headers, members = status_of(error), dict[str, str](), dict[str, Any]()
+    if isinstance(error, Overloaded):
+        headers, members = {"Retry-After": str(error.retry_after)}, {"retry_after": error.retry_after}
+    elif isinstance(error, Problem):
+        headers, members = error.headers, error.members
+    if path.startswith("/compat/vllm/"):  # as OpenAI's
+        said = {"message": error.message, "type": HTTPStatus(status).phrase, "param": error.pointer}
+        members = members | {"error": said | {"code": status}}
+    elif path.startswith("/compat/tei/"):
+        members = members | {"error": error.message, "error_type": HTTPStatus(status).phrase}
+    return problem_response(status, error.message, pointer=error.pointer, headers=headers, **members)

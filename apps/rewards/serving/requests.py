@@ -7,12 +7,13 @@ from typing import Any
 
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.stored import stored_trajectory
-from workers.engine import Content
-from workers.errors import InvalidRecord
+from workers.errors import InvalidRecord, RewardError
 from workers.schema import Item, TrajectoryId, parse_item, parse_json
-from workers.schema.decode import kind_of, require_list, require_object
+from workers.schema.decode import escape, kind_of, require_list, require_object
 
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+MOST_ITEMS = 10_000
+MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
 KEYS = ("inputs", "steps", "criteria", "uncertainty", "version", "run", "policy_version")
 
 
@@ -26,33 +27,67 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
+    """endpoint: where the body names it rather than the address. pointer: of the list the items came in, or None;
+    places: of each item, where they came in no such list.
+
+    whole: refuse what is too long rather than leave steps out. context: what a wire protocol's reply needs to know.
+    """
+
     items: tuple[Item, ...]
-    steps: bool
-    uncertainty: bool
-    version: int | None
-    tags: Tags
+    steps: bool = True
+    uncertainty: bool = True
+    version: int | None = None
+    tags: Tags = Tags()
+    criteria: tuple[str, ...] = ()
+    endpoint: str | None = None
+    pointer: str | None = "/inputs"
+    places: tuple[str, ...] = ()
+    whole: bool = False
+    context: Any = None
+
+    def placed(self, error: RewardError) -> RewardError:
+        """The error with the pointer `/<index>...` of an item as a pointer into the body."""
+        if self.places:
+            _, index, rest = f"{error.pointer}/".split("/", 2)
+            return type(error)(error.message, pointer=f"{self.places[int(index)]}/{rest}".rstrip("/"))
+        if self.pointer is not None:
+            return error.at(self.pointer)
+        return type(error)(error.message)
 
 
 def parse_score(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     """Raises InvalidRecord with the JSON pointer of what is wrong."""
     document = read_document(body)
-    unknown = next((key for key in document if key not in KEYS), None)
-    if unknown is not None:
-        message = f"unknown key {unknown!r}; a request may have {', '.join(KEYS)}."
-        raise InvalidRecord(message, pointer=f"/{unknown}")
-    if document.get("criteria") is not None:
-        raise InvalidRecord(
-            "this endpoint has no criterion head, so it cannot score criteria; leave `criteria` out.",
-            pointer="/criteria",
-        )
-    inputs = require_list(document.get("inputs"), pointer="/inputs")
+    check_keys(document, KEYS)
+    inputs = limited(require_list(document.get("inputs"), pointer="/inputs"), "/inputs")
     return ScoreRequest(
         items=tuple(parse_item(raw, pointer=f"/inputs/{index}") for index, raw in enumerate(inputs)),
         steps=_flag(document, "steps"),
         uncertainty=_flag(document, "uncertainty"),
-        version=_version(document.get("version")),
+        version=parse_version(document.get("version")),
         tags=parse_tags(document, headers),
+        criteria=_criteria(document.get("criteria")),
     )
+
+
+def limited(values: list[Any], at: str) -> list[Any]:
+    """Raises Problem 413 for more items than one request may have: reading them would hold up everybody."""
+    if len(values) > MOST_ITEMS:
+        raise Problem(
+            f"has {len(values)} items; a request may have {MOST_ITEMS}. Send them in several.",
+            status=413,
+            pointer=at,
+            limit=MOST_ITEMS,
+        )
+    return values
+
+
+def check_keys(document: Mapping[str, Any], known: Sequence[str], at: str = "") -> None:
+    unknown = next((key for key in document if key not in known), None)
+    if unknown is not None:
+        raise InvalidRecord(
+            f"unknown key {unknown!r}; there may be {', '.join(known)}.", pointer=f"{at}/{escape(unknown)}"
+        )
 
 
 def read_document(body: bytes) -> dict[str, Any]:
@@ -72,15 +107,16 @@ def parse_tags(document: Mapping[str, Any], headers: Mapping[str, str]) -> Tags:
     )
 
 
-def contents_of(items: Sequence[Item], project: str) -> list[Content]:
-    """What is scored of each item. Only `trajectory_id` reads the database."""
-    contents: list[Content] = []
+def whole_items(items: Sequence[Item], project: str) -> list[Item]:
+    """The items, stored trajectories read. Only `trajectory_id` reads the database."""
+    whole = []
     for index, item in enumerate(items):
         content = item.content
         if isinstance(content, TrajectoryId):
-            content = stored_trajectory(content.id, project, pointer=f"/inputs/{index}/trajectory_id")
-        contents.append(content)
-    return contents
+            stored = stored_trajectory(content.id, project, pointer=f"/{index}/trajectory_id")
+            item = item.with_content(stored)
+        whole.append(item)
+    return whole
 
 
 def _flag(document: dict[str, Any], name: str) -> bool:
@@ -90,7 +126,21 @@ def _flag(document: dict[str, Any], name: str) -> bool:
     return value
 
 
-def _version(value: Any) -> int | None:
+def _criteria(value: Any) -> tuple[str, ...]:
+    names = require_list([] if value is None else value, pointer="/criteria")
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or not 0 < len(name) <= LONGEST_CRITERION:
+            raise InvalidRecord(
+                f"a criterion is the name of one the model was trained on, or its text, of 1 to {LONGEST_CRITERION} "
+                "characters.",
+                pointer=f"/criteria/{index}",
+            )
+    if len(names) > MOST_CRITERIA:
+        raise InvalidRecord(f"at most {MOST_CRITERIA} criteria in a request.", pointer="/criteria")
+    return tuple(names)
+
+
+def parse_version(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
         raise InvalidRecord("a version is a whole number, as `version` of a reply.", pointer="/version")
     return value

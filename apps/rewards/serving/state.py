@@ -13,6 +13,9 @@ from django.conf import settings
 from apps.core import artifacts
 from apps.rewards.serving.deployments import Deployments, Load
 from apps.rewards.serving.directory import Directory
+from apps.rewards.serving.metrics import Metrics
+from apps.rewards.serving.usage import Usage
+from apps.rewards.serving.verifiers import Verifiers
 from apps.rewards.serving.watch import Watcher
 from workers.engine import Batcher, RewardModel
 
@@ -29,12 +32,15 @@ class State:
     batcher: Batcher
     deployments: Deployments
     readers: ThreadPoolExecutor
+    usage: Usage = field(default_factory=Usage)
+    metrics: Metrics = field(init=False)
     directory: Directory | None = None
     was_ready: bool = False
     watcher: Watcher = field(init=False)
 
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.follow)
+        self.metrics = Metrics(self.batcher, self.usage)
 
     def follow(self, directory: Directory) -> None:
         self.directory = directory
@@ -53,19 +59,29 @@ class State:
 
 
 class StoredModels:
-    """Loads stored artifacts on the device of the settings. Chunks are kept by content and encoder, so all share one
-    cache: a new version on the same encoder begins warm.
+    """Loads stored artifacts on the device of the settings, each with the cache its kind has.
+
+    Chunks are kept by content and encoder, so a new version on the same encoder begins warm; a project sees its own
+    only. What decoders keep of growing trajectories is theirs alone.
     """
 
     def __init__(self) -> None:
-        self._cache: Any = None
+        self._chunks: Any = None
+        self._sessions: Any = None
 
-    def __call__(self, artifact: str) -> tuple[RewardModel, Any]:
-        from workers.models import ChunkCache, load  # torch, which importing this module should not cost
+    def __call__(self, artifact: str, project: str) -> tuple[RewardModel, Any]:
+        # torch, which importing this module should not cost
+        from workers.models import ChunkCache, SessionCache, load
 
-        if self._cache is None:
-            self._cache = ChunkCache(settings.REWARDS_CACHE_BYTES)
-        return load(artifacts.stage(artifact), device=settings.REWARDS_DEVICE), self._cache
+        if self._chunks is None:
+            self._chunks = ChunkCache(settings.REWARDS_CACHE_BYTES)
+            self._sessions = SessionCache(settings.REWARDS_SESSION_BYTES)
+        model = load(
+            artifacts.stage(artifact), device=settings.REWARDS_DEVICE, precision=settings.REWARDS_PRECISION
+        )
+        kind = model.model.backbone.kind
+        caches = {"step-encoder": self._chunks.within(project), "decoder": self._sessions.within()}
+        return model, caches.get(kind)
 
 
 @asynccontextmanager
@@ -76,21 +92,28 @@ async def running_state(load: Load) -> AsyncIterator[State]:
         duplicate_bytes=settings.REWARDS_CACHE_BYTES // 4,
     )
     readers = ThreadPoolExecutor(READERS, thread_name_prefix="touchstone-reader")
-    state = State(batcher, Deployments(batcher, load), readers)
+    verifiers = Verifiers()
+    state = State(batcher, Deployments(batcher, load, verifiers), readers)
     watching = asyncio.create_task(state.watcher.run())
-    watching.add_done_callback(_report)
+    counting = asyncio.create_task(state.usage.run())
+    for task in (watching, counting):
+        task.add_done_callback(_report)
     try:
         yield state
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        for task in (watching, counting):
+            task.cancel()
+        await asyncio.gather(watching, counting, return_exceptions=True)
+        await state.usage.flush()
         state.deployments.close()
+        verifiers.close()
         await asyncio.to_thread(state.watcher.close)
+        await asyncio.to_thread(state.usage.close)
         readers.shutdown(wait=False, cancel_futures=True)
         await asyncio.to_thread(batcher.close)
 
 
 def _report(task: "asyncio.Task[None]") -> None:
-    """Watching never ends by itself: if it does, revisions and revoked keys are no longer seen."""
+    """Neither ends by itself: if one does, revoked keys are no longer seen, or usage is no longer counted."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.critical("the reward service no longer follows the database", exc_info=error)
+        logger.critical("the reward service no longer follows the database, or writes to it", exc_info=error)

@@ -15,6 +15,10 @@ from workers.schema import Features, Text, TokenIds
 class FakeRendered:
     steps: tuple[tuple[int, ...], ...]
     truncated: bool = False
+    family: bytes = b""
+
+    def shared(self, other: "FakeRendered") -> int:
+        return len(self.steps[0]) if self.steps[0] == other.steps[0] else 0
 
     @property
     def tokens(self) -> int:
@@ -35,13 +39,15 @@ class FakeScore:
     tokens: int
     cached_tokens: int
     truncated: bool
+    criteria: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
 class FakeModel:
     """A step's reward is `factor` times the sum of its letters' codes over 1000. Letters cut off past `limit`.
 
-    The text "refused" is refused by render, "nan" scores NaN, "broken" breaks the whole batch.
+    The text "refused" is refused by render, "nan" scores NaN, "broken" breaks the whole batch. A criterion's score is
+    the length of its name plus the first letter's code over 1000.
     """
 
     factor: float = 1.0
@@ -53,8 +59,21 @@ class FakeModel:
     manifest: dict[str, Any] = field(default_factory=lambda: {"template_fingerprint": "fake"})
     batches: list[int] = field(default_factory=list)
     gate: threading.Event | None = None
+    criteria: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rewrites: bool = False
+    precision: str = "float32"
+    sessions: list[Any] = field(default_factory=list)
 
-    def render(self, content: Content) -> FakeRendered:
+    @property
+    def scores_criteria(self) -> bool:
+        return bool(self.criteria)
+
+    def count(self, text: str) -> int:
+        return len(text)
+
+    def render(self, content: Content, *, session: Any = None) -> FakeRendered:
+        if session is not None:
+            self.sessions.append(session)
         if isinstance(content, Features):
             raise RewardError("this model reads text; it has no features.", pointer="/features")
         if isinstance(content, Text):
@@ -70,16 +89,19 @@ class FakeModel:
             truncated=any(len(text) > self.limit for text in texts),
         )
 
-    def score(self, batch: Sequence[FakeRendered], *, cache: Any) -> list[FakeScore]:
+    def score(
+        self, batch: Sequence[FakeRendered], *, cache: Any, criteria: Sequence[str] = ()
+    ) -> list[FakeScore]:
         if self.gate is not None and not self.gate.wait(timeout=20):
             raise TimeoutError("nobody opened the gate")
         self.batches.append(len(batch))
         if any(step == tuple(map(ord, "broken")) for one in batch for step in one.steps):
             raise RewardError("this item breaks the batch.")
-        return [self._score(one) for one in batch]
+        return [self._score(one, criteria) for one in batch]
 
-    def _score(self, rendered: FakeRendered) -> FakeScore:
+    def _score(self, rendered: FakeRendered, criteria: Sequence[str]) -> FakeScore:
         steps = tuple(self.factor * sum(step) / 1000 for step in rendered.steps)
         nan = any(step == tuple(map(ord, "nan")) for step in rendered.steps)
         raw = float("nan") if nan else 0.25 + sum(steps)
-        return FakeScore(raw, 0.25, self.spread, steps, (), rendered.tokens, 0, rendered.truncated)
+        said = {name: len(name) + rendered.steps[0][0] / 1000 for name in criteria}
+        return FakeScore(raw, 0.25, self.spread, steps, (), rendered.tokens, 0, rendered.truncated, said)

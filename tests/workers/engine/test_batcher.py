@@ -3,10 +3,12 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
+from typing import Any
 
 import pytest
 
-from tests.workers.engine.fakes import FakeModel
+from tests.rewards.conftest import wait_until
+from tests.workers.engine.fakes import FakeModel, FakeRendered
 from workers.engine import Batcher, Overloaded, ServedModel
 from workers.errors import RewardError
 from workers.schema import Text
@@ -32,6 +34,13 @@ def batcher(gate: threading.Event) -> Iterator[Batcher]:
 
 def render(served: ServedModel, *texts: str) -> list:
     return [served.model.render(Text(text)) for text in texts]
+
+
+def block(batcher: Batcher, served: ServedModel) -> Any:
+    """An item that the model thread has taken, and cannot finish before the gate opens."""
+    blocker = batcher.submit(served, render(served, "x"))
+    wait_until(lambda: batcher.queued == 0)
+    return blocker
 
 
 def raws(future) -> list[float]:
@@ -125,11 +134,45 @@ def test_a_cancelled_request_is_not_computed(batcher, served, gate) -> None:
 
 def test_duplicates_keep_to_their_bound(served, gate) -> None:
     gate.set()
-    batcher = Batcher(duplicate_bytes=5 * 532)
+    batcher = Batcher(duplicate_bytes=5 * 732)
     texts = [chr(97 + n) for n in range(10)]
     batcher.submit(served, render(served, *texts)).result(timeout=10)
     assert len(batcher.duplicates) == 5
-    assert batcher.duplicates.nbytes <= 5 * 532
+    assert batcher.duplicates.nbytes <= 5 * 732
     batcher.close()
     with pytest.raises(RuntimeError, match="closed"):
         batcher.submit(served, render(served, "a"))
+
+
+def test_those_that_begin_alike_are_computed_together(served, gate) -> None:
+    """Two groups that arrive mixed: the budget of 20 tokens holds one of them whole, what it shares counted once."""
+    batcher = Batcher(batch_tokens=20)
+    blocker = block(batcher, served)
+
+    def member(group: str, number: int) -> FakeRendered:
+        return FakeRendered(((ord(group),) * 10, (number,) * 3), family=group.encode())
+
+    mixed = [member(group, number) for number in (1, 2, 3) for group in "ab"]
+    futures = [batcher.submit(served, [one]) for one in mixed]
+    gate.set()
+    for future in (blocker, *futures):
+        future.result(timeout=10)
+    assert served.model.batches == [1, 3, 3]
+    batcher.close()
+
+
+def test_a_family_that_keeps_coming_starves_nobody(served, gate) -> None:
+    batcher = Batcher(batch_tokens=4)
+    blocker = block(batcher, served)
+    family = [FakeRendered(((number,) * 3,), family=b"f") for number in range(3)]
+    first, other, *rest = [
+        batcher.submit(served, [one]) for one in (family[0], *render(served, "abc"), *family[1:])
+    ]
+    gate.set()
+    done: list[str] = []
+    for name, future in (("first", first), ("other", other), ("last", rest[-1])):
+        future.add_done_callback(lambda _, name=name: done.append(name))
+    for future in (blocker, first, other, *rest):
+        future.result(timeout=10)
+    assert done == ["first", "other", "last"]
+    batcher.close()

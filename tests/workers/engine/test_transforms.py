@@ -1,17 +1,35 @@
 """Transforms keep to the bounds they state."""
 
 import math
+from itertools import accumulate
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.engine.transforms import apply, clip, normalise, squash
-from workers.errors import InvalidRecord
-from workers.schema.endpoints import Clip, Normalise, Squash, parse_spec
+from workers.engine.transforms import (
+    Whole,
+    apply,
+    clip,
+    delta,
+    differences,
+    gate,
+    normalise,
+    pessimism,
+    squash,
+)
+from workers.errors import InvalidRecord, RewardError
+from workers.schema.endpoints import Clip, Gate, Normalise, Pessimism, Squash, parse_spec
 
 numbers = st.floats(-1e6, 1e6)
 positive = st.floats(1e-3, 1e3)
+
+
+def whole(reward: float, **fields: Any) -> Whole:
+    return Whole(
+        **({"reward": reward, "raw": reward, "baseline": 0.0, "std": None, "steps": (reward,)} | fields)
+    )
 
 
 def test_numbers_by_hand() -> None:
@@ -20,7 +38,7 @@ def test_numbers_by_hand() -> None:
     assert clip(-1.0, 0.25) == -1.25
     assert squash(0.0, 3.0) == 0.0
     assert squash(3.0, 3.0) == pytest.approx(3 * math.tanh(1))
-    assert apply((Normalise(), Squash(2.0), Clip(0.5)), 1.0) == pytest.approx(
+    assert apply((Normalise(), Squash(scale=2.0), Clip(eta=0.5)), whole(1.0)).reward == pytest.approx(
         min(2 * math.tanh(0.5) - 0.5, 0.0)
     )
 
@@ -37,12 +55,54 @@ def test_squash_keeps_to_its_scale_and_order(a: float, b: float, scale: float) -
     assert squash(min(a, b), scale) <= squash(max(a, b), scale)
 
 
+@given(numbers, positive, positive)
+def test_pessimism_is_at_most_the_reward(reward: float, std: float, k: float) -> None:
+    assert pessimism(reward, std, k) <= reward
+    assert pessimism(reward, 0.0, k) == reward
+
+
+@given(numbers, numbers, numbers, numbers)
+def test_a_gate_lets_through_or_says_otherwise(
+    reward: float, value: float, at: float, otherwise: float
+) -> None:
+    assert gate(reward, value, at, otherwise) == (reward if value >= at else otherwise)
+
+
+@given(st.lists(st.floats(-10, 10), min_size=1, max_size=30))
+def test_what_differences_gather_is_the_score_of_the_step(steps: list[float]) -> None:
+    gathered = list(accumulate(differences(steps)))
+    assert gathered == pytest.approx(steps, abs=1e-9)
+    assert max(map(abs, gathered)) <= max(map(abs, steps)) + 1e-9
+
+
+def test_delta_by_hand() -> None:
+    """A sum of steps 1, 3, 2 with the scale 2: the raw reward 6 becomes the last step's 2, the reward 4/2 less."""
+    before = whole(2.5, raw=6.0, baseline=0.0, steps=(1.0, 3.0, 2.0), unit=0.5)
+    after = delta(before)
+    assert (after.raw, after.reward, after.steps) == (2.0, 0.5, (1.0, 2.0, -1.0))
+    assert sum(after.steps) == after.raw - after.baseline
+
+
+def test_in_their_order() -> None:
+    given_ = whole(1.5, std=0.25, values={"verified": 0.4})
+    steps = (Normalise(), Pessimism(k=2), Gate(component="verified", otherwise=-3))
+    assert apply(steps, given_).reward == -3.0
+    assert apply(steps[:2], given_).reward == 1.0
+    assert apply((*steps, Clip(eta=-4)), given_).reward == 0.0
+    assert apply((Normalise(), Gate(component="verified", at_least=0.4)), given_).reward == 1.5
+
+
+def test_pessimism_without_an_ensemble_is_refused() -> None:
+    with pytest.raises(RewardError, match="single head"):
+        apply((Normalise(), Pessimism()), whole(1.0))
+
+
 MAIN = {"name": "main", "model": "p/m@1"}
 
 
 def test_a_spec_is_filled_in_and_comes_back() -> None:
     spec = parse_spec({"components": [MAIN], "transforms": [{"type": "squash"}]})
-    assert spec.transforms == (Normalise(), Squash(3.0))
+    assert spec.transforms == (Normalise(), Squash(scale=3.0))
     assert spec.models == ("p/m@1",)
     assert parse_spec(spec.to_builtins()) == spec
 
@@ -56,7 +116,16 @@ def test_a_spec_is_filled_in_and_comes_back() -> None:
         ({"components": [MAIN | {"type": "judge"}]}, "/components/0/type"),
         ({"components": [MAIN | {"colour": 1}]}, "/components/0/colour"),
         ({"components": [{"name": "main"}]}, "/components/0/model"),
-        ({"components": [MAIN], "transforms": [{"type": "delta"}]}, "/transforms/0/type"),
+        ({"components": [MAIN], "transforms": [{"type": "spline"}]}, "/transforms/0/type"),
+        ({"components": [MAIN], "transforms": [{"type": "clip"}, {"type": "delta"}]}, "/transforms/2"),
+        ({"components": [MAIN], "transforms": [{"type": "gate"}]}, "/transforms/0/component"),
+        (
+            {"components": [MAIN], "transforms": [{"type": "gate", "component": "b"}]},
+            "/transforms/1/component",
+        ),
+        ({"components": [MAIN], "transforms": [{"type": "pessimism", "k": -1}]}, "/transforms/0/k"),
+        ({"components": [{"name": "t", "type": "token_penalty"}]}, "/components/0"),
+        ({"components": [{"name": "p", "type": "pattern", "expression": ""}]}, "/components/0/expression"),
         ({"components": [MAIN], "transforms": [{"type": "clip", "eta": "a"}]}, "/transforms/0/eta"),
         ({"components": [MAIN], "transforms": [{"type": "squash", "scale": 0}]}, "/transforms/0/scale"),
         ({"components": [MAIN], "transforms": [{"type": "clip"}, {"type": "normalise"}]}, "/transforms/1"),

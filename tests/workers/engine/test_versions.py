@@ -8,8 +8,8 @@ import pytest
 from tests.workers.engine.fakes import FakeModel
 from workers.engine import Batcher, Score, ServedModel, Version
 from workers.errors import RewardError
-from workers.schema import Text
-from workers.schema.endpoints import Component, EndpointSpec, parse_spec
+from workers.schema import Item, Text, parse_item
+from workers.schema.endpoints import EndpointSpec, RewardModelPart, parse_spec
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def make_version(
 
 
 def score(version: Version, *texts: str) -> list[Score]:
-    return asyncio.run(version.score(version.render([Text(text) for text in texts])))
+    return asyncio.run(version.score(version.render([Item(content=Text(text)) for text in texts])))
 
 
 def test_one_component_is_on_the_reward_scale(batcher) -> None:
@@ -81,7 +81,7 @@ def test_aggregations_are_not_mixed(batcher) -> None:
 def test_rendering_says_which_item(batcher) -> None:
     version = make_version(batcher, FakeModel())
     with pytest.raises(RewardError) as caught:
-        version.render([Text("a"), Text("refused")], "/inputs")
+        version.render([Item(content=Text("a")), Item(content=Text("refused"))], "/inputs")
     assert caught.value.pointer == "/inputs/1"
 
 
@@ -101,7 +101,118 @@ def test_warming_up_fails_where_scoring_would(batcher) -> None:
         make_version(batcher, FakeModel()).warm_up(Text("nan"))
 
 
+def compose(
+    batcher: Batcher,
+    *components: dict,
+    models: dict[str, FakeModel] | None = None,
+    transforms=(),
+    verify=None,
+) -> Version:
+    models = {"p/m@1": FakeModel()} if models is None else models
+    spec = parse_spec({"components": list(components), "transforms": list(transforms)})
+    served = {name: ServedModel(name, model) for name, model in models.items()}
+    return Version(1, spec, served, batcher, lambda version: None, *([verify] if verify else []))
+
+
+def score_items(version: Version, *items: dict, criteria=()) -> list[Score]:
+    rendered = version.render([parse_item(one) for one in items], criteria=criteria)
+    return asyncio.run(version.score(rendered))
+
+
+MODEL = {"name": "main", "model": "p/m@1"}
+TURNS = {
+    "messages": [
+        {"role": "user", "content": "?"},
+        {"role": "assistant", "content": "aa"},
+        {"role": "assistant", "content": "b"},
+    ]
+}
+
+
+def test_a_model_and_rules_add_up_step_by_step(batcher) -> None:
+    penalty = {"name": "steps", "type": "step_penalty", "weight": 0.5, "free": 1}
+    tokens = {"name": "length", "type": "token_penalty", "weight": 2, "per": 10}
+    (one,) = score_items(compose(batcher, MODEL, penalty, tokens), TURNS)
+    alone = (0.25 + (97 * 2 + 98) / 1000 - 0.5) / 2
+    assert one.components == {
+        "main": pytest.approx(alone),
+        "steps": pytest.approx(-0.5),
+        "length": pytest.approx(-0.6),
+    }
+    assert one.reward == one.raw == pytest.approx(alone - 1.1)
+    assert one.baseline == pytest.approx((0.25 - 0.5) / 2)
+    assert one.steps == pytest.approx((0.194 / 2 - 0.4, 0.098 / 2 - 0.5 - 0.2))
+    assert sum(one.steps) == pytest.approx(one.raw - one.baseline)
+    assert one.std == pytest.approx(0.05)
+
+
+def test_a_criterion_is_its_place_on_its_scale(batcher) -> None:
+    model = FakeModel(criteria={"polite": {"text": "polite", "scale": [1, 11]}})
+    part = {"name": "manners", "type": "criterion", "model": "p/m@1", "criterion": "polite", "weight": 3}
+    version = compose(batcher, MODEL, part, models={"p/m@1": model})
+    (one,) = score_items(version, {"text": "a"}, criteria=["kind", "polite", "kind"])
+    assert one.criteria == {"kind": pytest.approx(4.097), "polite": pytest.approx(6.097)}
+    assert one.components["manners"] == pytest.approx(3 * (6.097 - 1) / 10)
+    assert score_items(version, {"text": "a"})[0].criteria is None
+    with pytest.raises(RewardError, match="criterion head") as caught:
+        score_items(compose(batcher, MODEL), {"text": "a"}, criteria=["kind"])
+    assert caught.value.pointer == "/criteria"
+    with pytest.raises(RewardError, match="scores no criteria"):
+        compose(batcher, MODEL, part)
+
+
+def test_rules_alone_need_no_model(batcher) -> None:
+    version = compose(batcher, {"name": "p", "type": "pattern", "expression": "b", "weight": 2}, models={})
+    (one,) = score_items(version, TURNS)
+    assert (one.reward, one.steps, one.std, one.tokens) == (2.0, (0.0, 2.0), 0.0, 0)
+    version.warm_up(Text("a"))
+
+
+def test_a_gate_looks_at_a_verifier_that_adds_nothing(batcher) -> None:
+    asked: list[int] = []
+
+    async def verify(verifier, items) -> list[float]:
+        asked.append(len(items))
+        return [float("b" in item.content.text) for item in items]
+
+    verifier = {"name": "right", "type": "verifier", "url": "https://example.org/check", "weight": 0}
+    transforms = [{"type": "gate", "component": "right", "otherwise": -2}]
+    version = compose(batcher, MODEL, verifier, transforms=transforms, verify=verify)
+    wrong, right = score_items(version, {"text": "a"}, {"text": "b"})
+    assert (wrong.reward, list(wrong.components)) == (-2.0, ["main"])
+    assert right.reward == pytest.approx((0.25 + 0.098 - 0.5) / 2)
+    assert wrong.raw == pytest.approx(0.347)  # a single model's own units, whatever looks on
+    assert asked == [2]
+    with pytest.raises(RewardError, match="calls nobody"):
+        score_items(compose(batcher, MODEL, verifier, transforms=transforms), {"text": "a"})
+
+
+def test_delta_and_pessimism_are_refused_where_they_have_nothing_to_do(batcher) -> None:
+    with pytest.raises(RewardError, match="differences already"):
+        compose(batcher, MODEL, transforms=[{"type": "delta"}])
+    mean = FakeModel(aggregation="mean")
+    version = compose(batcher, MODEL, models={"p/m@1": mean}, transforms=[{"type": "delta"}])
+    (one,) = score_items(version, TURNS)
+    assert version.aggregation == "value"
+    assert (one.raw, one.baseline) == (pytest.approx(0.098), 0.0)
+    assert one.steps == pytest.approx((0.194, 0.098 - 0.194))
+    single = compose(
+        batcher, MODEL, models={"p/m@1": FakeModel(spread=None)}, transforms=[{"type": "pessimism"}]
+    )
+    with pytest.raises(RewardError, match="single head"):
+        single.warm_up(Text("a"))
+
+
+def test_sessions_are_handed_to_the_models_under_the_callers_name(batcher) -> None:
+    model = FakeModel(rewrites=True)
+    version = compose(batcher, MODEL, models={"p/m@1": model})
+    version.render([parse_item(TURNS | {"session": "run-1"}), parse_item({"text": "a"})], space="key-1")
+    assert model.sessions == [("key-1", "run-1")]
+    assert score_items(version, TURNS)[0].flags == ("template_rewrites",)
+    assert score_items(version, {"text": "a"})[0].flags == ()
+
+
 def test_a_spec_is_frozen() -> None:
-    spec = EndpointSpec((Component("main", "p/m@1"),))
+    spec = EndpointSpec((RewardModelPart(name="main", model="p/m@1"),))
     with pytest.raises(AttributeError):
         spec.components = ()  # type: ignore[misc]

@@ -1,0 +1,122 @@
+"""What a spec would change, before it is deployed: stored trajectories scored by it, beside what answers now."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apps.accounts.models import Project
+from apps.rewards import remote
+from apps.rewards.models import Endpoint
+from apps.rewards.services import checked_spec
+from apps.trajectories.models import Trajectory
+from workers.schema.endpoints import EndpointSpec
+
+MOST, MOST_TOKENS = 60, 120_000
+MOVERS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """before: None where nothing is deployed yet. Rewards are final; components are what each adds."""
+
+    trajectory: Trajectory
+    before: float | None
+    after: float
+    components: Mapping[str, float]
+    flags: Sequence[str]
+
+    @property
+    def moved(self) -> float:
+        return 0.0 if self.before is None else self.after - self.before
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """rows: those that moved most first. drawing: for charts.js."""
+
+    rows: list[Row]
+    count: int
+    turned: int  # pairs whose order is another one
+    pairs: int
+    drawing: dict[str, Any]
+
+
+def dry_run(*, project: Project, endpoint: Endpoint | None, spec: Any) -> DryRun | None:
+    """None where the project has no trajectories. Raises as `put_spec` and `remote.dry_run` do."""
+    parsed, models = checked_spec(project=project, spec=spec)
+    chosen = _chosen(project)
+    if not chosen:
+        return None
+    after = _scored(project, parsed, {name: model.artifact for name, model in models.items()}, chosen)
+    before: list[dict[str, Any]] | None = None
+    if endpoint is not None and endpoint.active is not None:
+        now, served = checked_spec(project=project, spec=endpoint.active.spec)
+        before = _scored(project, now, {name: model.artifact for name, model in served.items()}, chosen)
+    rows = [
+        Row(
+            trajectory,
+            before[place]["reward"] if before else None,
+            after[place]["reward"],
+            after[place]["components"],
+            after[place]["flags"],
+        )
+        for place, trajectory in enumerate(chosen)
+    ]
+    turned, pairs = _turned(rows)
+    return DryRun(
+        sorted(rows, key=lambda row: -abs(row.moved))[:MOVERS], len(rows), turned, pairs, _drawing(rows)
+    )
+
+
+def _chosen(project: Project) -> list[Trajectory]:
+    """The newest, up to as many tokens as are scored while somebody waits."""
+    found: list[Trajectory] = []
+    tokens = 0
+    for one in project.trajectories.select_related("task").order_by("-pk")[:MOST]:
+        tokens += one.token_count
+        if found and tokens > MOST_TOKENS:
+            break
+        found.append(one)
+    return found
+
+
+def _scored(
+    project: Project, spec: EndpointSpec, artifacts: Mapping[str, str], chosen: Sequence[Trajectory]
+) -> list[dict[str, Any]]:
+    ids = [str(one.pk) for one in chosen]
+    return remote.dry_run(project, spec=spec.to_builtins(), artifacts=artifacts, trajectory_ids=ids)
+
+
+def _turned(rows: Sequence[Row]) -> tuple[int, int]:
+    """Of pairs that had an order: how many have another one now."""
+    known = [(row.before, row.after) for row in rows if row.before is not None]
+    pairs = [
+        ((first[0] - second[0]), (first[1] - second[1]))
+        for place, first in enumerate(known)
+        for second in known[:place]
+        if first[0] != second[0]
+    ]
+    return sum(before * after <= 0 for before, after in pairs), len(pairs)
+
+
+def _drawing(rows: Sequence[Row]) -> dict[str, Any]:
+    """Now across, then up: on the diagonal nothing changes."""
+    if rows[0].before is None:
+        ordered = sorted(row.after for row in rows)
+        return {
+            "kind": "line",
+            "x": {"name": "trajectories, from the lowest reward to the highest"},
+            "y": {"name": "reward"},
+            "series": [{"name": "reward", "points": [[place, one] for place, one in enumerate(ordered, 1)]}],
+        }
+    ends = [min(row.before for row in rows if row.before is not None)]
+    ends.append(max(row.before for row in rows if row.before is not None))
+    return {
+        "kind": "scatter",
+        "x": {"name": "reward now"},
+        "y": {"name": "reward by this spec"},
+        "series": [
+            {"name": "trajectories", "points": [[row.before, row.after] for row in rows]},
+            {"name": "no change", "points": [[end, end] for end in ends]},
+        ],
+    }

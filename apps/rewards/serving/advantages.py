@@ -1,0 +1,173 @@
+"""Advantages of groups of roll-outs: scored by the endpoint, or scored already."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from touchstone_client import ESTIMATORS, Rollout, advantages
+
+from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.requests import (
+    ScoreRequest,
+    check_keys,
+    limited,
+    parse_tags,
+    parse_version,
+    read_document,
+)
+from apps.rewards.serving.scored import Scored
+from workers.engine import Score
+from workers.errors import InvalidRecord
+from workers.schema import Item, Trajectory, parse_item
+from workers.schema.decode import finite, require_list, require_object
+from workers.text.segments import segments
+
+Json = dict[str, Any]
+KEYS = ("groups", "estimator", "options", "version", "run", "policy_version")
+_OWN = ("reward", "steps", "states", "stratum")
+OPTIONS = ("scale", "eps", "omega", "gamma", "alpha")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A roll-out of a group. rollout: what was said of it; item: its place among those to be scored, or None."""
+
+    rollout: Rollout
+    item: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    estimator: str
+    options: Json
+    entries: tuple[tuple[Entry, ...], ...]
+
+
+def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    """{"groups": [[ENTRY, ...], ...], "estimator": "grpo", "options": {}}.
+
+    ENTRY: an ITEM, to be scored; or {"reward": number, "steps": [number], "states": [str]}, scored already. Both may
+    have "states" and "stratum".
+    """
+    document = read_document(body)
+    check_keys(document, KEYS)
+    estimator = document.get("estimator", "grpo")
+    if not isinstance(estimator, str) or estimator not in ESTIMATORS:
+        raise InvalidRecord(
+            f"unknown estimator {estimator!r}; known are {', '.join(ESTIMATORS)}.", pointer="/estimator"
+        )
+    items: list[Item] = []
+    places: list[str] = []
+    groups = [
+        tuple(
+            _entry(raw, f"/groups/{g}/{i}", items, places)
+            for i, raw in enumerate(limited(require_list(group, pointer=f"/groups/{g}"), f"/groups/{g}"))
+        )
+        for g, group in enumerate(limited(require_list(document.get("groups"), pointer="/groups"), "/groups"))
+    ]
+    limited(items, "/groups")
+    return ScoreRequest(
+        tuple(items),
+        version=parse_version(document.get("version")),
+        tags=parse_tags(document, headers),
+        places=tuple(places),
+        context=Groups(estimator, _options(document.get("options") or {}), tuple(groups)),
+    )
+
+
+def reply_advantages(scored: Scored) -> Json:
+    """For each group, for each roll-out: {"advantage", "steps", "reward"}."""
+    asked: Groups = scored.asked.context
+    rollouts = [
+        [entry.rollout if entry.item is None else _scored(entry, scored, entry.item) for entry in group]
+        for group in asked.entries
+    ]
+    try:
+        found = advantages(rollouts, asked.estimator, **asked.options)
+    except ValueError as error:
+        raise Problem(f"{error}.", status=422, pointer="/groups") from error
+    groups = [
+        [
+            {"advantage": one.trajectory, "steps": list(one.steps), "reward": rollout.reward}
+            for one, rollout in zip(group, known, strict=True)
+        ]
+        for group, known in zip(found, rollouts, strict=True)
+    ]
+    return scored.head() | {"estimator": asked.estimator, "groups": groups, "usage": scored.usage()}
+
+
+def _entry(raw: Any, at: str, items: list[Item], places: list[str]) -> Entry:
+    raw = require_object(raw, pointer=at)
+    states = tuple(
+        _name(one, f"{at}/states/{i}")
+        for i, one in enumerate(require_list(raw.get("states") or [], pointer=f"{at}/states"))
+    )
+    stratum = raw.get("stratum")
+    if stratum is not None and not isinstance(stratum, str | int | float):
+        raise InvalidRecord("a stratum is a text or a number.", pointer=f"{at}/stratum")
+    if "reward" in raw:
+        check_keys(raw, _OWN, at)
+        reward = finite(raw["reward"], pointer=f"{at}/reward")
+        if reward is None:
+            raise InvalidRecord("expected a number, got null.", pointer=f"{at}/reward")
+        return Entry(Rollout(reward, _numbers(raw.get("steps"), f"{at}/steps"), states, stratum), None)
+    item = parse_item(raw, pointer=at, extra_keys=("states", "stratum"))
+    items.append(item)
+    places.append(at)
+    return Entry(Rollout(0.0, (), states, stratum), len(items) - 1)
+
+
+def _scored(entry: Entry, scored: Scored, place: int) -> Rollout:
+    """states: where none were sent, what the agent saw before each step. stratum: the number of its tool calls."""
+    score: Score = scored.scores[place]
+    content = scored.asked.items[place].content
+    states, stratum = entry.rollout.states, entry.rollout.stratum
+    if isinstance(content, Trajectory):
+        states = states or _seen(content)
+        stratum = (
+            sum(len(content.steps[step].tool_calls) for step in content.agent_steps)
+            if stratum is None
+            else stratum
+        )
+    return Rollout(score.reward, tuple(score.unit * step for step in score.steps), states, stratum)
+
+
+def _seen(trajectory: Trajectory) -> tuple[str, ...]:
+    """Of each agent step, a hash of what came to the agent since its last one: the anchor states of GiGPO.
+
+    Where nothing came, the situation is the last one and what the agent did in it.
+    """
+    states: list[str] = []
+    seen: list[str] = []
+    done: list[str] = []
+    for step in trajectory.steps:
+        if step.source == "agent":
+            told = seen or [*states[-1:], *done]
+            states.append(hashlib.sha256("\0".join(told).encode()).hexdigest())
+            seen, done = [], []
+        for one in segments(step):
+            (seen if one.source in ("system", "user", "environment") else done).append(one.text)
+    return tuple(states)
+
+
+def _options(raw: Any) -> Json:
+    raw = require_object(raw, pointer="/options")
+    check_keys(raw, OPTIONS, "/options")
+    return {
+        key: value if isinstance(value, bool) and key == "scale" else finite(value, pointer=f"/options/{key}")
+        for key, value in raw.items()
+    }
+
+
+def _numbers(value: Any, at: str) -> tuple[float, ...]:
+    found = [finite(one, pointer=f"{at}/{i}") for i, one in enumerate(require_list(value or [], pointer=at))]
+    if None in found:
+        raise InvalidRecord("expected a number, got null.", pointer=f"{at}/{found.index(None)}")
+    return tuple(one for one in found if one is not None)
+
+
+def _name(value: Any, at: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidRecord("a state is named by a text.", pointer=at)
+    return value

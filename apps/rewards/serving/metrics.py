@@ -1,0 +1,61 @@
+"""What a Prometheus server reads at /metrics."""
+
+from collections.abc import Callable
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from apps.rewards.serving.usage import Usage
+from apps.rewards.usage import LATENCY_MS
+from workers.engine import Batcher
+
+MEDIA_TYPE = CONTENT_TYPE_LATEST
+
+
+class Metrics:
+    """One process's own. Endpoints are labels: the port they are read at is not the public one."""
+
+    def __init__(self, batcher: Batcher, usage: Usage) -> None:
+        self._registry = registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=registry)
+        seconds = [edge / 1000 for edge in LATENCY_MS]
+        self._requests = Counter(
+            "touchstone_requests_total", "Requests, by status.", ["endpoint", "status"], registry=registry
+        )
+        self._latency = Histogram(
+            "touchstone_request_seconds",
+            "Of those answered.",
+            ["endpoint"],
+            buckets=seconds,
+            registry=registry,
+        )
+        self._items = Counter("touchstone_items_total", "Items scored.", ["endpoint"], registry=registry)
+        self._tokens = Counter(
+            "touchstone_tokens_total", "Tokens of items scored.", ["endpoint", "cached"], registry=registry
+        )
+        self._gauge("queue_tokens", "Tokens waiting to be scored.", lambda: batcher.queued)
+        self._gauge("queue_limit_tokens", "Beyond it, requests are refused.", lambda: batcher.queue_tokens)
+        self._gauge("batches_total", "Micro-batches computed.", lambda: batcher.batches)
+        self._gauge("usage_waiting", "Requests whose usage is not written yet.", lambda: usage.waiting)
+        self._gauge("usage_lost_total", "Requests whose usage is lost.", lambda: usage.lost)
+
+    def answered(self, endpoint: str, seconds: float, items: int, tokens: int, cached: int) -> None:
+        self._requests.labels(endpoint, "200").inc()
+        self._latency.labels(endpoint).observe(seconds)
+        self._items.labels(endpoint).inc(items)
+        self._tokens.labels(endpoint, "no").inc(tokens - cached)
+        self._tokens.labels(endpoint, "yes").inc(cached)
+
+    def refused(self, endpoint: str, status: int) -> None:
+        self._requests.labels(endpoint, str(status)).inc()
+
+    def shown(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def _gauge(self, name: str, help_: str, read: Callable[[], float]) -> None:
+        gauge = Gauge(f"touchstone_{name}", help_, registry=self._registry)
+        gauge.set_function(read)

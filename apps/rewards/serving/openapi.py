@@ -1,0 +1,216 @@
+"""The OpenAPI document of what this service answers, at /api/v1/rewards/openapi.json."""
+
+from typing import Any
+
+from touchstone_client import ESTIMATORS
+
+from apps.rewards.serving.advantages import OPTIONS
+from apps.rewards.serving.requests import LONGEST_CRITERION, MOST_CRITERIA
+from apps.rewards.serving.wire import WIRES
+from workers.schema.jsonschemas import ITEM
+
+Json = dict[str, Any]
+JSON_TYPE, PROBLEM_TYPE = "application/json", "application/problem+json"
+_REF = "#/components/schemas/"
+_LABEL = {
+    "anyOf": [
+        {"type": "string", "pattern": r"^[^\x00-\x1f\x7f]{1,200}$"},
+        {"type": "integer"},
+        {"type": "null"},
+    ]
+}
+_NUMBER: Json = {"type": "number"}
+_COUNT: Json = {"type": "integer", "minimum": 0}
+_REFUSALS = {
+    "400": "the body is no JSON",
+    "401": "no key, or a dead one",
+    "403": "the key has not the scope `reward`",
+    "404": "no such endpoint for this key",
+    "408": "the body did not arrive in time",
+    "409": "another revision than `version` answers",
+    "413": "the body is over the limit, or an item is longer than the model reads and was not to be cut",
+    "422": "a wrong value, named by `pointer`",
+    "429": "too many tokens are waiting; see Retry-After",
+    "502": "a verifier behind the endpoint answered what is none; see Retry-After",
+    "503": "switched off, or not loaded yet; see Retry-After",
+}
+
+
+def document() -> Json:
+    base = "/api/v1/rewards/{endpoint}"
+    described = "What is deployed: version, spec, reward statistics, template fingerprint"
+    paths: Json = {
+        f"{base}/score": {"post": _operation("Rewards of items, in order", "ScoreRequest", "Scores")},
+        f"{base}/compare": {
+            "post": _operation("How likely the first of two is better", "CompareRequest", "Comparison")
+        },
+        f"{base}/rank": {"post": _operation("The best of several", "ScoreRequest", "Ranking")},
+        f"{base}/advantages": {
+            "post": _operation("Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages")
+        },
+        f"{base}/": {"get": _operation(described, None, "Deployment")},
+    }
+    for wire in WIRES:
+        operation = _operation(wire.summary, None, None, query_key=True)
+        operation["requestBody"] = _body({"type": "object", "required": list(wire.required)})
+        paths[wire.path] = {method.lower(): operation for method in wire.methods}
+    for path, operations in paths.items():
+        if "{endpoint}" in path:
+            named = {
+                "name": "endpoint",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1},
+            }
+            for operation in operations.values():
+                operation["parameters"] = [named, *operation.get("parameters", [])]
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Touchstone rewards", "version": "1"},
+        "paths": paths,
+        "security": [{"key": []}],
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer"},
+                "query": {"type": "apiKey", "in": "query", "name": "key"},
+            },
+        },
+    }
+
+
+def _operation(summary: str, asks: str | None, answers: str | None, *, query_key: bool = False) -> Json:
+    schema = {"$ref": _REF + answers} if answers else {}
+    answered = {"description": "answered", "content": {JSON_TYPE: {"schema": schema}}}
+    problem = {"schema": {"$ref": f"{_REF}Problem"}}
+    operation: Json = {
+        "summary": summary,
+        "responses": {"200": answered}
+        | {
+            status: {"description": why, "content": {PROBLEM_TYPE: problem}}
+            for status, why in _REFUSALS.items()
+        },
+    }
+    if asks:
+        operation["requestBody"] = _body({"$ref": _REF + asks})
+    if query_key:
+        operation["security"] = [{"key": []}, {"query": []}]
+    return operation
+
+
+def _body(schema: Json) -> Json:
+    return {"required": True, "content": {JSON_TYPE: {"schema": schema}}}
+
+
+def _object(required: Json, optional: Json | None = None, *, closed: bool = True) -> Json:
+    return {
+        "type": "object",
+        "properties": required | (optional or {}),
+        "required": list(required),
+        "additionalProperties": not closed,
+    }
+
+
+def _list(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _schemas() -> Json:
+    tags = {"run": _LABEL, "policy_version": _LABEL, "version": {"type": ["integer", "null"]}}
+    options = tags | {
+        "steps": {"type": "boolean"},
+        "uncertainty": {"type": "boolean"},
+        "criteria": {
+            "anyOf": [
+                {"type": "null"},
+                _list({"type": "string", "minLength": 1, "maxLength": LONGEST_CRITERION})
+                | {"maxItems": MOST_CRITERIA},
+            ]
+        },
+    }
+    item = {"$ref": f"{_REF}Item"}
+    result = {"$ref": f"{_REF}Result"}
+    head = {"endpoint": {"type": "string"}, "version": {"type": "integer", "minimum": 1}}
+    scores = head | {"results": _list(result), "usage": {"$ref": f"{_REF}Usage"}}
+    scored = _object(
+        {"reward": _NUMBER},
+        {
+            "steps": _list(_NUMBER),
+            "states": _list({"type": "string"}),
+            "stratum": {"type": ["string", "number", "null"]},
+        },
+    )
+    option = {"anyOf": [_NUMBER, {"type": "boolean"}]}
+    advantage = _object({"advantage": _NUMBER, "steps": _list(_NUMBER), "reward": _NUMBER})
+    return {
+        "Item": ITEM,
+        "ScoreRequest": _object({"inputs": _list(item)}, options),
+        "CompareRequest": _object({"inputs": _list(item) | {"minItems": 2, "maxItems": 2}}, options),
+        "AdvantagesRequest": _object(
+            {"groups": _list(_list({"anyOf": [scored, {"type": "object"}]}))},
+            tags
+            | {
+                "estimator": {"enum": list(ESTIMATORS)},
+                "options": {"type": "object", "properties": dict.fromkeys(OPTIONS, option)},
+            },
+        ),
+        "Result": _object(
+            {
+                "reward": _NUMBER,
+                "raw": _NUMBER,
+                "baseline": _NUMBER,
+                "std": {"type": ["number", "null"], "minimum": 0},
+                "steps": {
+                    "anyOf": [{"type": "null"}, _list(_object({"agent_step": _COUNT, "reward": _NUMBER}))]
+                },
+                "criteria": {
+                    "anyOf": [{"type": "null"}, {"type": "object", "additionalProperties": _NUMBER}]
+                },
+                "components": {"type": "object", "additionalProperties": _NUMBER},
+                "flags": _list({"type": "string"}),
+                "tokens": _COUNT,
+                "cached_tokens": _COUNT,
+            }
+        ),
+        "Usage": _object(
+            {
+                "inputs": _COUNT,
+                "tokens": _COUNT,
+                "cached_tokens": _COUNT,
+                "milliseconds": {"type": "number", "minimum": 0},
+            }
+        ),
+        "Scores": _object(scores),
+        "Comparison": _object(
+            scores | {"probability": {"type": "number", "minimum": 0, "maximum": 1}, "margin": _NUMBER}
+        ),
+        "Ranking": _object(scores | {"order": _list(_COUNT), "rewards": _list(_NUMBER)}),
+        "Advantages": _object(
+            head
+            | {
+                "estimator": {"enum": list(ESTIMATORS)},
+                "groups": _list(_list(advantage)),
+                "usage": {"$ref": f"{_REF}Usage"},
+            }
+        ),
+        "Deployment": _object(
+            {
+                "endpoint": {"type": "string"},
+                "project": {"type": "string"},
+                "version": {"type": ["integer", "null"]},
+                "wanted": {"type": ["integer", "null"]},
+                "switched_off": {"type": "boolean"},
+            },
+            closed=False,
+        ),
+        "Problem": _object(
+            {
+                "type": {"type": "string"},
+                "title": {"type": "string"},
+                "status": {"type": "integer"},
+                "detail": {"type": "string"},
+            },
+            {"pointer": {"type": "string"}},
+            closed=False,
+        ),
+    }

@@ -1,0 +1,10 @@
+"""The protocols that trainers already speak: one module each, with a table WIRES of what it answers."""
+
+from apps.rewards.serving.wire import llama_factory, nemo_gym, openrlhf, sglang, slime, tei, vllm
+from apps.rewards.serving.wire.protocol import Wire
+
+WIRES: tuple[Wire, ...] = tuple(
+    wire for module in (openrlhf, vllm, sglang, tei, nemo_gym, slime, llama_factory) for wire in module.WIRES
+)
+
+__all__ = ["WIRES", "Wire"]

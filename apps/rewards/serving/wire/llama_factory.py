@@ -1,0 +1,25 @@
+"""LLaMA-Factory's reward server: {"model", "messages": [text]} -> {"scores": [float]}."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.wire.protocol import Wire, text_item, texts
+
+
+def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    """`messages` are whole conversations as texts; `model` is not looked at: the address names the endpoint."""
+    document = read_document(body)
+    found = texts(document.get("messages"), "/messages")
+    items = [text_item(one, f"/messages/{index}") for index, one in enumerate(found)]
+    return ScoreRequest(tuple(items), steps=False, tags=parse_tags(document, headers), pointer="/messages")
+
+
+def reply(scored: Scored) -> dict[str, Any]:
+    return {"scores": scored.rewards}
+
+
+WIRES = (
+    Wire("/compat/llamafactory/{endpoint}", parse, reply, "LLaMA-Factory: rewards of texts", ("messages",)),
+)

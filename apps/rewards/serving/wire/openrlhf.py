@@ -1,0 +1,67 @@
+"""OpenRLHF's remote reward model: one POST per sample, or long lists from older versions.
+
+{"query": [prompt + response], "prompts": [prompt], "labels": [label]}
+-> {"rewards": [float], "scores": [0..1], "extra_logs": {name: [float]}}
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.wire.protocol import Wire, logistic, pair_item, text_item, texts
+from workers.errors import InvalidRecord
+from workers.schema import Item
+from workers.schema.decode import require_list
+
+# A tokenizer may put its beginning-of-text mark before the prompt when it decodes the query.
+_LONGEST_MARK = 64
+
+
+def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    document = read_document(body)
+    queries = texts(document.get("query"), "/query")
+    prompts = texts(document.get("prompts") or [""] * len(queries), "/prompts")
+    labels = document.get("labels") or [None] * len(queries)
+    labels = labels if isinstance(labels, list) else [labels]
+    for name, found in (("prompts", prompts), ("labels", require_list(labels, pointer="/labels"))):
+        if len(found) != len(queries):
+            raise InvalidRecord(
+                f"has {len(found)} {name} for {len(queries)} queries; send one for each.", pointer=f"/{name}"
+            )
+    items = tuple(
+        _item(query, prompt, label, f"/query/{index}")
+        for index, (query, prompt, label) in enumerate(zip(queries, prompts, labels, strict=True))
+    )
+    return ScoreRequest(items, steps=False, tags=parse_tags(document, headers), pointer="/query")
+
+
+def reply(scored: Scored) -> dict[str, Any]:
+    """rewards: final rewards, no sigmoid. scores: their logistic, for filters that expect 0 to 1."""
+    logs = {
+        "raw_reward": [score.raw for score in scored.scores],
+        "truncated": [float("truncated" in score.flags) for score in scored.scores],
+    }
+    if all(score.std is not None for score in scored.scores):
+        logs["reward_std"] = [score.std for score in scored.scores if score.std is not None]
+    return {
+        "rewards": scored.rewards,
+        "scores": [logistic(reward) for reward in scored.rewards],
+        "extra_logs": logs,
+    }
+
+
+def _item(query: str, prompt: str, label: Any, at: str) -> Item:
+    if not prompt:
+        return text_item(query, at)
+    start = query.find(prompt)
+    if not 0 <= start <= _LONGEST_MARK:
+        raise InvalidRecord(
+            "does not begin with its prompt, so there is no telling its response.", pointer=at
+        )
+    return pair_item(prompt, query[start + len(prompt) :], at, label)
+
+
+WIRES = (
+    Wire("/compat/openrlhf/{endpoint}/get_reward", parse, reply, "OpenRLHF: rewards of queries", ("query",)),
+)

@@ -1,0 +1,86 @@
+"""What a wire protocol is: how its request is read, and how its reply is written."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apps.rewards.serving.requests import ScoreRequest, limited
+from apps.rewards.serving.scored import Scored
+from workers.engine import Score
+from workers.errors import InvalidRecord
+from workers.schema import Item, parse_item
+from workers.schema.decode import kind_of, require_list
+
+Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """path: with `{endpoint}`, or the request's `model` names it. Keys we do not know are the sender's business.
+
+    summary, required: for the OpenAPI document.
+    """
+
+    path: str
+    parse: Parse
+    reply: Callable[[Scored], Any]
+    summary: str
+    required: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ("POST",)
+
+
+def logistic(x: float) -> float:
+    """1 / (1 + exp(-x)), in [0, 1], without overflow."""
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+
+
+def endpoint_of(document: Mapping[str, Any]) -> str:
+    """The endpoint that `model` names. Some clients send the path of a folder: its last part counts."""
+    name = document.get("model")
+    if not isinstance(name, str) or not name.strip("/"):
+        raise InvalidRecord("`model` names the endpoint; it is missing.", pointer="/model")
+    return name.rstrip("/").rsplit("/", 1)[-1]
+
+
+def text(value: Any, at: str) -> str:
+    if not isinstance(value, str):
+        raise InvalidRecord(f"expected a string, got {kind_of(value)}.", pointer=at)
+    return value
+
+
+def texts(value: Any, at: str) -> list[str]:
+    """A list of texts; a single one counts as a list of one."""
+    if isinstance(value, str):
+        return [value]
+    return [text(one, f"{at}/{index}") for index, one in enumerate(filled(value, at))]
+
+
+def filled(value: Any, at: str) -> list[Any]:
+    """A list with something in it."""
+    found = limited(require_list(value, pointer=at), at)
+    if not found:
+        raise InvalidRecord("is empty, so there is nothing to score.", pointer=at)
+    return found
+
+
+def text_item(value: Any, at: str) -> Item:
+    return parse_item({"text": text(value, at)}, pointer=at)
+
+
+def pair_item(prompt: Any, response: Any, at: str, reference: Any = None) -> Item:
+    """reference: a label, where it is text."""
+    options = {"reference": reference} if isinstance(reference, str) else {}
+    return parse_item({"prompt": prompt, "response": response} | options, pointer=at)
+
+
+def flag(document: Mapping[str, Any], name: str) -> bool | None:
+    value = document.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise InvalidRecord(f"expected true or false, got {kind_of(value)}.", pointer=f"/{name}")
+    return value
+
+
+def flags_of(score: Score) -> dict[str, Any]:
+    """A field for replies with room for it, where there is something to say: nothing is cut off in silence."""
+    return {"flags": list(score.flags)} if score.flags else {}

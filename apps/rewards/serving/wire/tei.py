@@ -1,0 +1,111 @@
+"""Text Embeddings Inference: predict and rerank.
+
+predict: {"inputs", "truncate", "raw_scores"} -> [{"score", "label"}], nested for a batch. "a" is one text, ["a"] too,
+["a", "b"] one pair, [["a"], ["b", "c"]] a batch. rerank: {"query", "texts"} -> [{"index", "score", "text"?}].
+Scores are rewards unless `raw_scores` is false, which asks for their logistic; with `truncate` false, what is too
+long is refused.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.wire.protocol import (
+    Wire,
+    endpoint_of,
+    filled,
+    flag,
+    flags_of,
+    logistic,
+    pair_item,
+    text,
+    text_item,
+)
+from workers.engine import Score
+from workers.errors import InvalidRecord
+from workers.schema import Item
+
+Json = dict[str, Any]
+
+
+def parse_predict(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    document = read_document(body)
+    value = document.get("inputs")
+    is_batch = isinstance(value, list) and bool(value) and isinstance(value[0], list)
+    if isinstance(value, list) and is_batch:
+        inputs = [_one(one, f"/inputs/{index}") for index, one in enumerate(filled(value, "/inputs"))]
+    else:
+        inputs = [_one(value, "/inputs")]
+    return _request(document, headers, inputs, "/inputs" if is_batch else None, batch=is_batch)
+
+
+def parse_rerank(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    document = read_document(body)
+    query, texts = text(document.get("query"), "/query"), filled(document.get("texts"), "/texts")
+    items = [pair_item(query, text(one, f"/texts/{i}"), f"/texts/{i}") for i, one in enumerate(texts)]
+    shown = texts if flag(document, "return_text") else None
+    return _request(document, headers, items, "/texts", texts=shown)
+
+
+def reply_predict(scored: Scored) -> list[Any]:
+    found = [
+        [{"score": _number(scored, score), "label": "LABEL_0"} | flags_of(score)] for score in scored.scores
+    ]
+    return found if scored.asked.context["batch"] else found[0]
+
+
+def reply_rerank(scored: Scored) -> list[Json]:
+    """Best first; equal ones as they came."""
+    texts = scored.asked.context["texts"]
+    ranks = [
+        {"index": index, "score": _number(scored, score)}
+        | ({"text": texts[index]} if texts else {})
+        | flags_of(score)
+        for index, score in enumerate(scored.scores)
+    ]
+    return sorted(ranks, key=lambda one: -one["score"])
+
+
+def _request(
+    document: Json, headers: Mapping[str, str], items: list[Item], pointer: str | None, **context: Any
+) -> ScoreRequest:
+    return ScoreRequest(
+        tuple(items),
+        endpoint=endpoint_of(document) if "model" in document else None,
+        tags=parse_tags(document, headers),
+        pointer=pointer,
+        whole=flag(document, "truncate") is False,
+        context=context | {"raw": flag(document, "raw_scores") is not False},
+    )
+
+
+def _one(value: Any, at: str) -> Item:
+    parts = [value] if isinstance(value, str) else filled(value, at)
+    if len(parts) > 2:
+        raise InvalidRecord(
+            'is a text or a pair of texts; a batch is a list of such lists: [["a"], ["b"]].', pointer=at
+        )
+    if len(parts) == 1:
+        return text_item(parts[0], at)
+    return pair_item(text(parts[0], f"{at}/0"), text(parts[1], f"{at}/1"), at)
+
+
+def _number(scored: Scored, score: Score) -> float:
+    return score.reward if scored.asked.context["raw"] else logistic(score.reward)
+
+
+WIRES = tuple(
+    Wire(
+        f"/compat/tei{place}/{verb}",
+        parse,
+        reply,
+        f"Text Embeddings Inference: {verb}",
+        (*needs, *(() if place else ("model",))),
+    )
+    for place in ("/{endpoint}", "")
+    for verb, parse, reply, needs in (
+        ("predict", parse_predict, reply_predict, ("inputs",)),
+        ("rerank", parse_rerank, reply_rerank, ("query", "texts")),
+    )
+)

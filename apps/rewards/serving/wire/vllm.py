@@ -1,0 +1,216 @@
+"""vLLM's pooling server: classify, pooling, score, rerank and embeddings; `model` names the endpoint.
+
+Also what verl's reward loop sends. Numbers are final rewards, no sigmoid, unless `use_activation` (or the older
+`activation`) is true. Fields that are about a server of one's own (truncation, padding, priority) are not looked at.
+"""
+
+import base64
+import struct
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
+from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.wire.protocol import (
+    Wire,
+    endpoint_of,
+    filled,
+    flag,
+    flags_of,
+    logistic,
+    pair_item,
+    text,
+    text_item,
+)
+from workers.engine import Score
+from workers.errors import InvalidRecord
+from workers.schema import Item, parse_item
+from workers.schema.decode import kind_of
+
+Json = dict[str, Any]
+# What a request may call the two sides of its pairs.
+_SIDES = (("text_1", "text_2"), ("queries", "documents"), ("queries", "items"), ("data_1", "data_2"))
+
+
+def parse_inputs(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    """`input`: a text, several, token ids, or several lists of them; or `messages`."""
+    document = read_document(body)
+    if "messages" in document:
+        items, pointer = [parse_item({"messages": document["messages"]})], None
+    else:
+        value = document.get("input")
+        single = isinstance(value, str) or (isinstance(value, list) and value and isinstance(value[0], int))
+        pointer = None if single else "/input"
+        items = (
+            [_input(value, "/input")]
+            if single
+            else [_input(one, f"/input/{index}") for index, one in enumerate(filled(value, "/input"))]
+        )
+    return _request(document, headers, items, pointer)
+
+
+def parse_pairs(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    """One text with each of several, or as many with as many."""
+    document = read_document(body)
+    sides = next((names for names in _SIDES if all(name in document for name in names)), None)
+    if sides is None:
+        raise InvalidRecord("needs text_1 and text_2, or queries and documents.", pointer="/text_1")
+    first, second = (_sides(document[name], f"/{name}") for name in sides)
+    if len(first) == 1:
+        first *= len(second)
+    if len(first) != len(second):
+        raise InvalidRecord(
+            f"has {len(second)} for {len(first)} of {sides[0]}; send as many, or a single one there.",
+            pointer=f"/{sides[1]}",
+        )
+    items = [
+        pair_item(one, other, f"/{sides[1]}/{index}")
+        for index, (one, other) in enumerate(zip(first, second, strict=True))
+    ]
+    return _request(document, headers, items, f"/{sides[1]}")
+
+
+def parse_rerank(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    document = read_document(body)
+    query, documents = text(document.get("query"), "/query"), _sides(document.get("documents"), "/documents")
+    top = document.get("top_n", 0)
+    if isinstance(top, bool) or not isinstance(top, int) or top < 0:
+        raise InvalidRecord("top_n is a whole number from 0, which means all.", pointer="/top_n")
+    items = [pair_item(query, one, f"/documents/{index}") for index, one in enumerate(documents)]
+    return _request(document, headers, items, "/documents", documents=documents, top=top)
+
+
+def reply_classify(scored: Scored) -> Json:
+    data = [
+        {"index": index, "label": "LABEL_0", "probs": [_number(scored, score)], "num_classes": 1}
+        | flags_of(score)
+        for index, score in enumerate(scored.scores)
+    ]
+    return _head(scored, "classify") | {"data": data, "usage": _usage(scored)}
+
+
+def reply_pooling(scored: Scored) -> Json:
+    """A row for the whole; for process rewards (aggregations mean and min) one for every agent step."""
+    data = [
+        {"index": index, "object": "pooling", "data": [[row] for row in _rows(scored, score)]}
+        | flags_of(score)
+        for index, score in enumerate(scored.scores)
+    ]
+    return _head(scored, "pool") | {"data": data, "usage": _usage(scored)}
+
+
+def reply_score(scored: Scored) -> Json:
+    data = [
+        {"index": index, "object": "score", "score": _number(scored, score)} | flags_of(score)
+        for index, score in enumerate(scored.scores)
+    ]
+    return _head(scored, "score") | {"data": data, "usage": _usage(scored)}
+
+
+def reply_rerank(scored: Scored) -> Json:
+    """Best first; equal ones as they came."""
+    documents, top = scored.asked.context["documents"], scored.asked.context["top"]
+    results: list[Json] = [
+        {"index": index, "document": {"text": documents[index]}, "relevance_score": _number(scored, score)}
+        | flags_of(score)
+        for index, score in enumerate(scored.scores)
+    ]
+    results.sort(key=lambda one: -one["relevance_score"])
+    usage = {"prompt_tokens": scored.tokens, "total_tokens": scored.tokens}
+    head = {"id": f"rerank-{uuid.uuid4().hex}", "model": scored.asked.context["model"]}
+    return head | {"usage": usage, "results": results[: top or None]}
+
+
+def reply_embeddings(scored: Scored) -> Json:
+    """As OpenAI's; its client asks for base64 of little-endian float32 by itself."""
+    encode: Callable[[float], Any] = _base64 if scored.asked.context["base64"] else lambda number: [number]
+    data = [
+        {"object": "embedding", "index": index, "embedding": encode(_number(scored, score))} | flags_of(score)
+        for index, score in enumerate(scored.scores)
+    ]
+    return _head(scored, "embd") | {"data": data, "usage": _usage(scored)}
+
+
+def _request(
+    document: Json, headers: Mapping[str, str], items: list[Item], pointer: str | None, **context: Any
+) -> ScoreRequest:
+    encoding = document.get("encoding_format", "float")
+    if encoding not in ("float", "base64"):
+        raise InvalidRecord("encoding_format is float or base64.", pointer="/encoding_format")
+    context |= {
+        "model": document.get("model"),
+        "activation": flag(document, "use_activation") or flag(document, "activation"),
+        "base64": encoding == "base64",
+    }
+    return ScoreRequest(
+        tuple(items),
+        endpoint=endpoint_of(document),
+        tags=parse_tags(document, headers),
+        pointer=pointer,
+        context=context,
+    )
+
+
+def _input(value: Any, at: str) -> Item:
+    if isinstance(value, list):
+        return parse_item({"input_ids": value}, pointer=at)
+    return text_item(value, at)
+
+
+def _sides(value: Any, at: str) -> list[str]:
+    """Texts, bare or as {"text": ...}."""
+    values = [value] if isinstance(value, str | dict) else filled(value, at)
+    return [_side(one, f"{at}/{index}") for index, one in enumerate(values)]
+
+
+def _side(value: Any, at: str) -> str:
+    if isinstance(value, dict) and isinstance(value.get("text"), str):
+        return str(value["text"])
+    if not isinstance(value, str):
+        raise InvalidRecord(f"expected a text, got {kind_of(value)}.", pointer=at)
+    return value
+
+
+def _number(scored: Scored, score: Score) -> float:
+    return logistic(score.reward) if scored.asked.context["activation"] else score.reward
+
+
+def _rows(scored: Scored, score: Score) -> list[float]:
+    activation = scored.asked.context["activation"]
+    rows = score.step_scores or (score.reward,)
+    return [logistic(row) if activation else row for row in rows]
+
+
+def _head(scored: Scored, kind: str) -> Json:
+    return {
+        "id": f"{kind}-{uuid.uuid4().hex}",
+        "object": "list",
+        "created": int(time.time()),
+        "model": scored.asked.context["model"],
+    }
+
+
+def _usage(scored: Scored) -> Json:
+    return {"prompt_tokens": scored.tokens, "total_tokens": scored.tokens, "completion_tokens": 0}
+
+
+def _base64(number: float) -> str:
+    return base64.b64encode(struct.pack("<f", number)).decode()
+
+
+_BASE = "/compat/vllm"
+WIRES = (
+    Wire(f"{_BASE}/classify", parse_inputs, reply_classify, "vLLM: classify", ("model",)),
+    Wire(f"{_BASE}/pooling", parse_inputs, reply_pooling, "vLLM: pooling", ("model",)),
+    Wire(f"{_BASE}/v1/embeddings", parse_inputs, reply_embeddings, "OpenAI: embeddings", ("model", "input")),
+    *(
+        Wire(f"{_BASE}{path}", parse_pairs, reply_score, "vLLM: score", ("model",))
+        for path in ("/score", "/v1/score")
+    ),
+    *(
+        Wire(f"{_BASE}{path}", parse_rerank, reply_rerank, "vLLM: rerank", ("model", "query", "documents"))
+        for path in ("/rerank", "/v1/rerank", "/v2/rerank")
+    ),
+)

@@ -1,0 +1,122 @@
+"""What was asked of an endpoint, counted: by hour, version, caller, training run and policy. Pure; see `services`."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+# Upper edges; a last bin has what is beyond.
+LATENCY_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000)
+REWARDS = tuple(step / 4 for step in range(-20, 21))
+SUMS = (
+    "requests",
+    "items",
+    "tokens",
+    "cached_tokens",
+    "repeated",
+    "refused",
+    "overloaded",
+    "failed",
+    "uncertain",
+    "truncated",
+    "reward_sum",
+    "reward_squares",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is counted together. caller: a key's prefix, or `internal`. version: 0 where none answered."""
+
+    endpoint: int
+    hour: datetime
+    version: int
+    caller: str
+    run: str = ""
+    policy_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One request. receipt: what its repetitions have in common, if the caller named it. status: of HTTP."""
+
+    group: Group
+    status: int
+    milliseconds: float
+    rewards: tuple[float, ...] = ()
+    tokens: int = 0
+    cached_tokens: int = 0
+    uncertain: int = 0
+    truncated: int = 0
+    receipt: UUID | None = None
+
+
+@dataclass(slots=True)
+class Tally:
+    """requests: answered. repeated: answered again for the same receipt, and counted nowhere else. refused: with a 4xx
+    but 429; overloaded: 429; failed: 5xx. reward_squares: sum of squares."""
+
+    requests: int = 0
+    items: int = 0
+    tokens: int = 0
+    cached_tokens: int = 0
+    repeated: int = 0
+    refused: int = 0
+    overloaded: int = 0
+    failed: int = 0
+    uncertain: int = 0
+    truncated: int = 0
+    reward_sum: float = 0.0
+    reward_squares: float = 0.0
+    latency: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_MS) + 1))
+    rewards: list[int] = field(default_factory=lambda: [0] * (len(REWARDS) + 1))
+
+    def add(self, event: Event, *, is_repeated: bool = False) -> None:
+        if event.status == 429:
+            self.overloaded += 1
+        elif event.status >= 500:
+            self.failed += 1
+        elif event.status >= 400:
+            self.refused += 1
+        elif is_repeated:
+            self.repeated += 1
+        else:
+            self._count(event)
+
+    def _count(self, event: Event) -> None:
+        self.requests += 1
+        self.items += len(event.rewards)
+        self.tokens += event.tokens
+        self.cached_tokens += event.cached_tokens
+        self.uncertain += event.uncertain
+        self.truncated += event.truncated
+        self.latency[bisect_right(LATENCY_MS, event.milliseconds)] += 1
+        for reward in event.rewards:
+            self.rewards[bisect_right(REWARDS, reward)] += 1
+            self.reward_sum += reward
+            self.reward_squares += reward * reward
+
+
+def tallied(events: Iterable[Event], repeated: Iterable[int] = ()) -> dict[Group, Tally]:
+    """repeated: places of events that were counted before."""
+    found: dict[Group, Tally] = {}
+    again = set(repeated)
+    for place, event in enumerate(events):
+        found.setdefault(event.group, Tally()).add(event, is_repeated=place in again)
+    return found
+
+
+def quantile(counts: Sequence[int], edges: Sequence[float], share: float) -> float | None:
+    """The value below which `share` of what was counted lies, straight within its bin. None where there is nothing;
+    the last edge where it is beyond."""
+    total = sum(counts)
+    if not total:
+        return None
+    wanted, before = share * total, 0
+    for place, count in enumerate(counts[:-1]):
+        if before + count >= wanted and count:
+            low = edges[place - 1] if place else min(0.0, edges[0])
+            return low + (edges[place] - low) * (wanted - before) / count
+        before += count
+    return float(edges[-1])

@@ -1,0 +1,59 @@
+"""Writing an endpoint's spec: several components and transforms, tried on stored trajectories before it is deployed."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+from touchstone_client import RewardServiceError
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import DomainError
+from apps.rewards import services
+from apps.rewards.dry_run import dry_run
+from apps.rewards.forms import ComposeForm
+from apps.rewards.models import Endpoint
+from apps.rewards.selectors import endpoints_of
+from apps.training.selectors import models_of
+from workers.errors import RewardError
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
+    """`?endpoint=` begins with what answers now. POST with `deploy` deploys, without it is a dry run."""
+    name = request.POST.get("endpoint") or request.GET.get("endpoint", "")
+    endpoint = endpoints_of(project).filter(name=name).first()
+    data = request.POST if request.method == "POST" else None
+    form = ComposeForm(data, initial={"endpoint": name, "spec": _first_spec(project, endpoint)})
+    context: dict[str, Any] = {"project": project, "form": form, "endpoint": endpoint}
+    if request.method == "POST" and form.is_valid():
+        spec = form.cleaned_data["spec"]
+        try:
+            if "deploy" in request.POST:
+                revision = services.put_spec(project=project, endpoint_name=name, spec=spec, by=request.user)
+                messages.success(request, f"This is revision {revision.number} of {name}.")
+                return redirect("rewards:endpoint-detail", project.slug, name)
+            context["tried"] = dry_run(project=project, endpoint=endpoint, spec=spec)
+            context["is_empty"] = context["tried"] is None
+        except (DomainError, RewardError) as error:
+            form.add_error("endpoint" if error.pointer == "/endpoint" else "spec", _placed(error))
+        except RewardServiceError as error:
+            context["failure"] = str(error)
+    return render(request, "rewards/endpoint_compose.html", context)
+
+
+def _placed(error: DomainError | RewardError) -> str:
+    return f"{error.pointer}: {error.message}" if error.pointer else error.message
+
+
+def _first_spec(project: Project, endpoint: Endpoint | None) -> str:
+    """What answers now; else the newest model alone."""
+    if endpoint is not None and endpoint.active is not None:
+        return json.dumps(endpoint.active.spec, indent=2)
+    model = models_of(project).first()
+    component = {"name": "main", "type": "reward_model", "model": str(model or "NAME@VERSION"), "weight": 1.0}
+    return json.dumps({"components": [component], "transforms": [{"type": "normalise"}]}, indent=2)

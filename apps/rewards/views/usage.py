@@ -1,0 +1,80 @@
+"""What was asked of an endpoint, and samples of it."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import NotFound
+from apps.rewards import services
+from apps.rewards.models import ScoreSample
+from apps.rewards.selectors import endpoint_of
+from apps.rewards.traffic import BY, SPANS, traffic_of
+from apps.trajectories.cards import cards_of
+from workers.schema import Task, Text, Trajectory, parse_item
+from workers.schema.messages import build_trajectory, from_prompt_response
+
+STEPS_SHOWN = 100
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def endpoint_usage(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """`?span=day|week|month`, `?by=version|caller|run|policy_version`."""
+    endpoint = endpoint_of(project, name)
+    span, by = request.GET.get("span", "day"), request.GET.get("by", "policy_version")
+    span, by = span if span in SPANS else "day", by if by in BY else "policy_version"
+    context = {
+        "project": project,
+        "endpoint": endpoint,
+        "traffic": traffic_of(endpoint, span=span, by=by),
+        "samples": endpoint.samples.order_by("-at")[:20],
+        "span": span,
+        "by": by,
+        "spans": list(SPANS),
+        "columns": BY,
+        "column": BY[by],
+    }
+    return render(request, "rewards/endpoint_usage.html", context)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def endpoint_samples(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """`keep` keeps samples from now on; without it those that are there go."""
+    keep = "keep" in request.POST
+    services.keep_samples(endpoint=endpoint_of(project, name), keep=keep, by=request.user)
+    messages.success(
+        request, "Samples are kept from now on." if keep else "Samples are deleted, and no more kept."
+    )
+    return redirect("rewards:endpoint-usage", project.slug, name)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def sample_detail(request: ProjectRequest, project: Project, name: str, pk: int) -> HttpResponse:
+    """A sampled request as a trajectory, with what each step was given."""
+    sample = endpoint_of(project, name).samples.filter(pk=pk).select_related("endpoint").first()
+    if sample is None:
+        raise NotFound(
+            "There is no such sample; samples are kept for a month, the newest 200 of an endpoint."
+        )
+    trajectory = _trajectory(sample)
+    cards = cards_of(trajectory, STEPS_SHOWN) if trajectory else []
+    context = {
+        "project": project,
+        "sample": sample,
+        "cards": cards,
+        "hidden": len(trajectory.steps) - len(cards) if trajectory else 0,
+    }
+    return render(request, "rewards/sample_detail.html", context)
+
+
+def _trajectory(sample: ScoreSample) -> Trajectory | None:
+    """None for what has no steps to be shown: token ids and numbers."""
+    content = parse_item(sample.item).content
+    if isinstance(content, Text):
+        return build_trajectory(from_prompt_response([], content.text), Task(id=""))
+    return content if isinstance(content, Trajectory) else None

@@ -1,0 +1,42 @@
+"""A line chart as SVG, both axes logarithmic, readable in light and dark."""
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+
+# Okabe and Ito (2008).
+COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
+WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 360, 64, 40, 36, 64
+_GREY = "#808080"
+
+
+def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """series: by name, points (x, y), all above 0."""
+    points = [point for one in series.values() for point in one]
+    xs, ys = ([math.log10(point[axis]) for point in points] for axis in (0, 1))
+    low, high = math.floor(min(ys)), math.ceil(max(ys))
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across = (math.log10(x) - min(xs)) / (max(xs) - min(xs) or 1)
+        up = (math.log10(y) - low) / (high - low or 1)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        f'font-size="12" fill="{_GREY}"><title>{escape(title)}</title>',
+        f'<text x="{LEFT}" y="20" font-size="14">{escape(title)}</text>',
+    ]
+    for power in range(low, high + 1):
+        _, y = place(10 ** min(xs), 10**power)
+        out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-opacity=".3"/>')
+        out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{10**power:g}</text>')
+    out += [
+        f'<text x="{place(x, 10**low)[0]:.1f}" y="{HEIGHT - 16}" text-anchor="middle">{x:g}</text>'
+        for x in sorted({point[0] for point in points})
+    ]
+    for (name, found), colour in zip(series.items(), COLOURS, strict=False):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in found))
+        x, y = place(*found[-1])
+        out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        out.append(f'<text x="{x + 6:.1f}" y="{y + 4:.1f}" fill="{colour}">{escape(name)}</text>')
+    return "\n".join([*out, "</svg>"]) + "\n"

@@ -1,0 +1,184 @@
+"""Advantage estimators for groups of roll-outs of one prompt. Pure Python; the endpoint's `advantages` is these.
+
+    rollouts = [Rollout(reward=1.0), Rollout(reward=0.0)]
+    advantages([rollouts], "grpo")[0][0].trajectory  # 0.707
+
+Every estimator takes the roll-outs of one group and gives an advantage for each, and for each of its steps.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """reward: of the whole. steps: reward of each agent step, where it is known. states: by agent step, a name for what
+    the agent saw before it (equal names, equal situations). stratum: what kind of roll-out it is.
+    """
+
+    reward: float
+    steps: tuple[float, ...] = ()
+    states: tuple[str, ...] = ()
+    stratum: Hashable = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advantage:
+    """steps: by agent step; empty where the roll-out had none."""
+
+    trajectory: float
+    steps: tuple[float, ...]
+
+
+Estimator = Callable[..., list[Advantage]]
+
+
+def advantages(
+    groups: Sequence[Sequence[Rollout]], estimator: str = "grpo", **options: Any
+) -> list[list[Advantage]]:
+    """One list for each group, in order. options: those of the estimator. Raises ValueError for what it cannot take."""
+    if estimator not in ESTIMATORS:
+        raise ValueError(f"there is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
+    try:
+        found = [ESTIMATORS[estimator](group, **options) for group in groups]
+    except (TypeError, ArithmeticError) as error:
+        raise ValueError(f"{estimator}: {error}") from error
+    if not all(
+        math.isfinite(number) for group in found for one in group for number in (one.trajectory, *one.steps)
+    ):
+        raise ValueError(f"{estimator}: the rewards are too large to be told apart in floating point")
+    return found
+
+
+def grpo(group: Sequence[Rollout], *, scale: bool = True, eps: float = 1e-4) -> list[Advantage]:
+    """(r_i - mean r) / (std r + eps); every step has its roll-out's. A group of one, or of equals, has 0.
+
+    scale False: without the division (Dr. GRPO, arXiv 2503.20783). std: of the sample, n - 1, as TRL and verl have it.
+    DeepSeekMath (Shao et al., arXiv 2402.03300), section 4.1.2.
+    """
+    return _spread(group, _standardised([one.reward for one in group], scale, eps))
+
+
+def grpo_process(group: Sequence[Rollout], *, scale: bool = True, eps: float = 1e-4) -> list[Advantage]:
+    """Step rewards standardised over all steps of the group; a step has the sum of its own and the later ones.
+
+    The trajectory has its first step's: the sum of all. DeepSeekMath (arXiv 2402.03300), section 4.1.3.
+    """
+    _require(group, "steps")
+    flat = iter(_standardised([reward for one in group for reward in one.steps], scale, eps))
+    found = []
+    for one in group:
+        steps = _to_go([next(flat) for _ in one.steps], 1.0)
+        found.append(Advantage(steps[0], tuple(steps)))
+    return found
+
+
+def rloo(group: Sequence[Rollout]) -> list[Advantage]:
+    """r_i - mean of the others' r; 0 in a group of one. RLOO (Ahmadian et al., arXiv 2402.14740), eq. 8."""
+    total, count = math.fsum(one.reward for one in group), len(group)
+    if count < 2:
+        return _spread(group, [0.0] * count)
+    return _spread(group, [one.reward - (total - one.reward) / (count - 1) for one in group])
+
+
+def gigpo(
+    group: Sequence[Rollout],
+    *,
+    omega: float = 1.0,
+    gamma: float = 0.95,
+    scale: bool = True,
+    eps: float = 1e-6,
+) -> list[Advantage]:
+    """A_E + omega * A_S. A_E: as `grpo`, of the roll-outs. A_S: among all steps of the group with an equal state, their
+    discounted rewards to go, standardised; 0 for a state that was met once.
+
+    scale False: without dividing by the standard deviations. GiGPO (Feng et al., arXiv 2505.10978), eq. 3 to 9.
+    """
+    _require(group, "steps")
+    _require(group, "states")
+    episode = _standardised([one.reward for one in group], scale, eps)
+    returns = [_to_go(one.steps, gamma) for one in group]
+    met: dict[str, list[tuple[int, int]]] = {}
+    for i, one in enumerate(group):
+        for t, state in enumerate(one.states):
+            met.setdefault(state, []).append((i, t))
+    within = [[0.0] * len(one.steps) for one in group]
+    for places in met.values():
+        for (i, t), value in zip(
+            places, _standardised([returns[i][t] for i, t in places], scale, eps), strict=True
+        ):
+            within[i][t] = value
+    return [
+        Advantage(base, tuple(base + omega * value for value in values))
+        for base, values in zip(episode, within, strict=True)
+    ]
+
+
+def stratified(
+    group: Sequence[Rollout], *, alpha: float = 0.8, scale: bool = True, eps: float = 1e-4
+) -> list[Advantage]:
+    """alpha * (advantage among the roll-outs of its stratum) + (1 - alpha) * (as `grpo` over the whole group).
+
+    Roll-outs that differ in kind, as in the number of their tool calls, are not held against each other.
+    Stratified GRPO (Zhu et al., arXiv 2510.06214): stratified advantage normalisation, blended.
+    """
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha is {alpha}; it is from 0 (the whole group) to 1 (the strata alone)")
+    whole = _standardised([one.reward for one in group], scale, eps)
+    strata: dict[Hashable, list[int]] = {}
+    for i, one in enumerate(group):
+        strata.setdefault(one.stratum, []).append(i)
+    found = list(whole)
+    for places in strata.values():
+        for i, value in zip(
+            places, _standardised([group[i].reward for i in places], scale, eps), strict=True
+        ):
+            found[i] = alpha * value + (1 - alpha) * whole[i]
+    return _spread(group, found)
+
+
+ESTIMATORS: Mapping[str, Estimator] = {
+    "grpo": grpo,
+    "grpo_process": grpo_process,
+    "rloo": rloo,
+    "gigpo": gigpo,
+    "stratified": stratified,
+}
+
+
+def _standardised(values: Sequence[float], scale: bool, eps: float) -> list[float]:
+    """(v - mean) / (std + eps), std of the sample; 0 for one value."""
+    if len(values) < 2:
+        return [0.0] * len(values)
+    mean = math.fsum(values) / len(values)
+    centred = [value - mean for value in values]
+    if not scale:
+        return centred
+    std = math.sqrt(math.fsum(value**2 for value in centred) / (len(values) - 1))
+    return [value / (std + eps) for value in centred]
+
+
+def _to_go(rewards: Sequence[float], gamma: float) -> list[float]:
+    """Sum over k >= t of gamma^(k - t) r_k."""
+    total, found = 0.0, []
+    for reward in reversed(rewards):
+        total = reward + gamma * total
+        found.append(total)
+    return found[::-1]
+
+
+def _spread(group: Sequence[Rollout], values: Sequence[float]) -> list[Advantage]:
+    return [
+        Advantage(value, (value,) * max(len(one.steps), len(one.states)))
+        for one, value in zip(group, values, strict=True)
+    ]
+
+
+def _require(group: Sequence[Rollout], name: str) -> None:
+    for i, one in enumerate(group):
+        if not getattr(one, name):
+            raise ValueError(f"roll-out {i} has no {name}, which this estimator needs")
+        if one.states and len(one.states) != len(one.steps):
+            raise ValueError(f"roll-out {i} has {len(one.states)} states for {len(one.steps)} steps")

@@ -1,0 +1,60 @@
+"""What a researcher looks at: how an endpoint is used, and samples of it."""
+
+import random
+import uuid
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import User
+from apps.annotation.models import Campaign
+from apps.rewards.accounting import Sample, write_usage
+from apps.rewards.models import Endpoint
+from apps.rewards.usage import Event, Group
+from tests.rewards.test_usage_page import ATIF, RESULT
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def used(campaign: Campaign) -> Endpoint:
+    """A night of a run whose rewards rise."""
+    endpoint = Endpoint.objects.create(project=campaign.project, name="reward", keeps_samples=True)
+    dice, now = random.Random(0), timezone.now().replace(minute=0, second=0, microsecond=0)
+    for step in range(8):
+        group = Group(
+            endpoint.pk, now - timedelta(hours=7 - step), 1, "tsk_941c9d6e", "grpo-1", f"step-{100 * step}"
+        )
+        events = [
+            Event(
+                group,
+                200,
+                dice.lognormvariate(3.5, 0.8),
+                rewards=tuple(dice.gauss(0.2 * step - 0.5, 1.0 - 0.08 * step) for _ in range(8)),
+                tokens=4000,
+                cached_tokens=2600,
+                uncertain=dice.randrange(2),
+            )
+            for _ in range(60)
+        ]
+        events += [Event(group, 429, 1.0)] * step
+        samples = [Sample(group, {"trajectory": ATIF}, RESULT)] if step % 3 == 0 else []
+        write_usage(batch=uuid.uuid4(), events=events, samples=samples)
+    return endpoint
+
+
+def test_usage(page: Page, live_server: Any, tools: Any, used: Endpoint) -> None:
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/endpoints/reward/usage/")
+    for drawing in ("requests", "rewards", "latency"):
+        expect(page.locator(f"#{drawing} svg")).to_be_visible()
+    expect(page.get_by_role("rowheader", name="step-700")).to_be_visible()
+    tools.shoot(page, "endpoint-usage")
+    page.get_by_label("By", exact=True).select_option("run")
+    expect(page.get_by_role("rowheader", name="grpo-1")).to_be_visible()
+    page.locator("#samples").get_by_role("link").first.click()
+    expect(page.get_by_text("It comes today.")).to_be_visible()
+    tools.shoot(page, "endpoint-sample")

@@ -1,0 +1,106 @@
+"""Exact numbers, worked out by hand, and what trainers' own code gives."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from touchstone_client import Rollout, advantages
+
+rewards = st.lists(st.floats(-100, 100), min_size=2, max_size=8)
+
+
+def of(*values: float, estimator: str = "grpo", **options) -> list[float]:
+    (group,) = advantages([[Rollout(value) for value in values]], estimator, **options)
+    return [one.trajectory for one in group]
+
+
+def test_grpo() -> None:
+    """Rewards 1, 0, 0, 1: mean 1/2, sample deviation sqrt(1/3)."""
+    unit = 0.5 / (math.sqrt(1 / 3) + 1e-4)
+    assert of(1, 0, 0, 1) == pytest.approx([unit, -unit, -unit, unit])
+    assert of(3, 1, scale=False) == [1.0, -1.0]
+    assert of(2, 2, 2) == [0.0] * 3
+    assert of(5) == [0.0]
+
+
+@given(rewards)
+def test_grpo_is_what_trl_computes(values: list[float]) -> None:
+    """trl.GRPOTrainer: (rewards - mean) / (std + 1e-4), torch's std."""
+    tensor = torch.tensor(values, dtype=torch.float64)
+    theirs = (tensor - tensor.mean()) / (tensor.std() + 1e-4)
+    assert of(*values) == pytest.approx(theirs.tolist(), abs=1e-6)
+
+
+def test_rloo() -> None:
+    assert of(1, 2, 6, estimator="rloo") == pytest.approx([1 - 4, 2 - 3.5, 6 - 1.5])
+    assert of(5, estimator="rloo") == [0.0]
+
+
+@given(rewards)
+def test_rloo_is_grpo_without_its_scale_times_n_over_n_minus_one(values: list[float]) -> None:
+    n = len(values)
+    centred = of(*values, scale=False)
+    assert of(*values, estimator="rloo") == pytest.approx([n / (n - 1) * one for one in centred], abs=1e-6)
+    assert math.fsum(centred) == pytest.approx(0, abs=1e-6)
+
+
+def test_grpo_process() -> None:
+    """Steps 1, 3 and 2: mean 2, deviation 1. A step has what it and the later ones add."""
+    ((first, second),) = advantages([[Rollout(0, (1, 3)), Rollout(0, (2,))]], "grpo_process", eps=0.0)
+    assert (first.trajectory, first.steps) == (0.0, (0.0, 1.0))
+    assert (second.trajectory, second.steps) == (0.0, (0.0,))
+
+
+def test_steps_have_their_rollouts_advantage() -> None:
+    ((first, second),) = advantages([[Rollout(1, (0.2, 0.8)), Rollout(0)]], "rloo")
+    assert (first.steps, second.steps) == ((1.0, 1.0), ())
+
+
+def test_gigpo() -> None:
+    """Two roll-outs meet `hall` at their first steps; each of the other states is met once.
+
+    gamma 1/2: returns to go from the hall are 0 + 1/2 * 1 and 0. Rewards 1 and 0. Deviations: sqrt(1/2) and
+    sqrt(1/8); half the difference over them is 1/sqrt(2) both times.
+    """
+    group = [Rollout(1, (0, 1), ("hall", "kitchen")), Rollout(0, (0, 0), ("hall", "cellar"))]
+    ((first, second),) = advantages([group], "gigpo", omega=2, gamma=0.5, eps=0.0)
+    unit = 1 / math.sqrt(2)
+    assert first.trajectory == pytest.approx(unit)
+    assert first.steps == pytest.approx((3 * unit, unit))
+    assert second.steps == pytest.approx((-3 * unit, -unit))
+    ((plain, _),) = advantages([group], "gigpo", omega=1, gamma=0.5, scale=False)
+    assert plain.steps == pytest.approx((0.5 + 0.25, 0.5))
+
+
+def test_gigpo_counts_every_visit_of_a_state_within_one_rollout() -> None:
+    ((only,),) = advantages([[Rollout(1, (0, 1), ("hall", "hall"))]], "gigpo", gamma=0.5, scale=False)
+    assert only.steps == pytest.approx((0.5 - 0.75, 1 - 0.75))
+
+
+def test_stratified() -> None:
+    """Two strata {4, 2} and {1, 1}: within 1, -1, 0, 0; over the whole, mean 2, 2, 0, -1, -1."""
+    group = [Rollout(4, stratum=1), Rollout(2, stratum=1), Rollout(1, stratum=2), Rollout(1, stratum=2)]
+    found = advantages([group], "stratified", alpha=0.75, scale=False)[0]
+    assert [one.trajectory for one in found] == pytest.approx([0.75 + 0.5, -0.75, -0.25, -0.25])
+    alone = advantages([group], "stratified", alpha=0, scale=False)[0]
+    assert [one.trajectory for one in alone] == [2, 0, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "group", "options", "message"),
+    [
+        ("gae", [Rollout(1)], {}, "there are grpo, grpo_process, rloo, gigpo, stratified"),
+        ("gigpo", [Rollout(1, (1,))], {}, "has no states"),
+        ("gigpo", [Rollout(1, (1, 2), ("a",))], {}, "1 states for 2 steps"),
+        ("grpo_process", [Rollout(1)], {}, "has no steps"),
+        ("stratified", [Rollout(1)], {"alpha": 2}, "alpha is 2"),
+        ("rloo", [Rollout(1)], {"scale": True}, "scale"),
+        ("grpo", [Rollout(1e308), Rollout(-1e308), Rollout(1e308)], {}, "grpo: "),
+        ("grpo", [Rollout(1), Rollout(1)], {"eps": 0}, "grpo: "),
+    ],
+)
+def test_what_cannot_be_estimated(estimator, group, options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        advantages([group], estimator, **options)

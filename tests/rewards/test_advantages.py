@@ -1,0 +1,92 @@
+"""Advantages over HTTP: of roll-outs that the endpoint scores, and of those that were scored already."""
+
+from typing import Any
+
+import pytest
+from touchstone_client import Rollout, advantages
+
+PROMPT = {"role": "user", "content": "Where is it?"}
+
+
+def said(*texts: str) -> dict[str, Any]:
+    return {"messages": [PROMPT, *({"role": "assistant", "content": text} for text in texts)]}
+
+
+def post(http, endpoint, **body) -> Any:
+    return http.post(f"/api/v1/rewards/{endpoint}/advantages", json=body)
+
+
+def rewards(http, endpoint, *items) -> list[dict[str, Any]]:
+    return http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": list(items)}).json()["results"]
+
+
+def test_items_are_scored_and_held_against_their_group(http, endpoint) -> None:
+    first, second, third = said("aa"), said("b", "cc"), said("d")
+    known = [one["reward"] for one in rewards(http, endpoint, first, second, third)]
+    reply = post(http, endpoint, groups=[[first, second], [third]], estimator="rloo").json()
+    assert (reply["endpoint"], reply["version"], reply["estimator"]) == (endpoint, 1, "rloo")
+    (one, two), (alone,) = reply["groups"]
+    assert [one["reward"], two["reward"], alone["reward"]] == known
+    assert one["advantage"] == pytest.approx(known[0] - known[1])
+    assert two["steps"] == pytest.approx([known[1] - known[0]] * 2)
+    assert (alone["advantage"], alone["steps"]) == (0.0, [0.0])
+    assert reply["usage"]["inputs"] == 3
+
+
+def test_scored_and_unscored_in_one_group(http, endpoint) -> None:
+    item = said("aa")
+    (known,) = rewards(http, endpoint, item)
+    scored = {"reward": 0.5, "steps": [0.25, 0.25]}
+    reply = post(http, endpoint, groups=[[scored, item]], options={"scale": False}).json()
+    ((given, found),) = reply["groups"]
+    assert given["advantage"] == pytest.approx((0.5 - known["reward"]) / 2)
+    assert (len(given["steps"]), found["reward"]) == (2, known["reward"])
+
+
+def test_gigpo_knows_what_the_agent_saw(http, endpoint) -> None:
+    """Both begin with the same prompt; after what they said themselves each is in a state of its own."""
+    items = [said("aa", "b"), said("c", "dd")]
+    results = rewards(http, endpoint, *items)
+    rollouts = [
+        Rollout(one["reward"], tuple(step["reward"] / 2.0 for step in one["steps"]), ("prompt", f"later {i}"))
+        for i, one in enumerate(results)
+    ]
+    reply = post(http, endpoint, groups=[items], estimator="gigpo").json()
+    expected = advantages([rollouts], "gigpo")[0]
+    for one, theirs in zip(reply["groups"][0], expected, strict=True):
+        assert one["advantage"] == pytest.approx(theirs.trajectory)
+        assert one["steps"] == pytest.approx(theirs.steps)
+
+
+def test_strata_are_the_number_of_tool_calls_unless_said(http, endpoint) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    tool = {"role": "assistant", "content": "z", "tool_calls": [call]}
+    items = [said("aa"), said("b"), {"messages": [PROMPT, tool]}]
+    options = {"alpha": 1, "scale": False}
+    (group,) = post(http, endpoint, groups=[items], estimator="stratified", options=options).json()["groups"]
+    assert group[2]["advantage"] == 0.0
+    assert group[0]["advantage"] == pytest.approx((group[0]["reward"] - group[1]["reward"]) / 2)
+    same = [item | {"stratum": "all"} for item in items]
+    (group,) = post(http, endpoint, groups=[same], estimator="stratified", options=options).json()["groups"]
+    assert group[2]["advantage"] != 0.0
+
+
+def test_what_is_wrong_is_said_where(http, endpoint) -> None:
+    good = {"reward": 1}
+    for body, pointer in (
+        ({}, "/groups"),
+        ({"groups": [[good]], "estimator": "gae"}, "/estimator"),
+        ({"groups": [[good]], "options": {"lambda": 1}}, "/options/lambda"),
+        ({"groups": [[good]], "options": {"eps": "a"}}, "/options/eps"),
+        ({"groups": [[good]], "estimator": "rloo", "options": {"scale": True}}, "/groups"),
+        ({"groups": [[good]], "estimator": "gigpo"}, "/groups"),
+        ({"groups": [good]}, "/groups/0"),
+        ({"groups": [[good, {"reward": None}]]}, "/groups/0/1/reward"),
+        ({"groups": [[good, {"reward": 1, "text": "a"}]]}, "/groups/0/1/text"),
+        ({"groups": [[good, {"text": 7}]]}, "/groups/0/1/text"),
+        ({"groups": [[good], [{"text": "refused"}]]}, "/groups/1/0"),
+        ({"groups": [[good], [{"features": [[1.0]]}]]}, "/groups/1/0/features"),
+        ({"groups": [[good, {"reward": 1, "stratum": []}]]}, "/groups/0/1/stratum"),
+    ):
+        reply = post(http, endpoint, **body)
+        assert (reply.status_code, reply.json().get("pointer")) == (422, pointer), (body, reply.text)

@@ -1,0 +1,207 @@
+"""What is asked is counted: once, by every replica, and made up for after the database was away."""
+
+import asyncio
+import uuid
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+from django.db import OperationalError
+from django.utils import timezone as now
+
+from apps.rewards import accounting
+from apps.rewards.accounting import RECEIPTS_KEPT, forget_old, write_usage
+from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample
+from apps.rewards.services import keep_samples, switch_off
+from apps.rewards.serving import usage as serving
+from apps.rewards.usage import LATENCY_MS, REWARDS, Event, Group, Tally, quantile, tallied
+from tests.rewards.conftest import wait_until
+
+HOUR = datetime(2026, 11, 22, 19, tzinfo=UTC)
+
+
+def event(group: Group, *rewards: float, status: int = 200, receipt: uuid.UUID | None = None) -> Event:
+    return Event(group, status, 7.0, rewards=rewards, tokens=10, cached_tokens=4, receipt=receipt)
+
+
+def group(endpoint: int = 1, **more: Any) -> Group:
+    return Group(endpoint, HOUR, 1, "tsk_1", **more)
+
+
+def test_a_tally_by_hand() -> None:
+    tally = Tally()
+    for one in (event(group(), 0.1, -9.0), event(group(), 99.0), event(group(), status=429)):
+        tally.add(one)
+    for status in (422, 503, 500):
+        tally.add(event(group(), status=status))
+    tally.add(event(group(), 1.0), is_repeated=True)
+    assert (tally.requests, tally.items, tally.tokens, tally.cached_tokens) == (2, 3, 20, 8)
+    assert (tally.overloaded, tally.refused, tally.failed, tally.repeated) == (1, 1, 2, 1)
+    assert tally.reward_sum == pytest.approx(90.1)
+    assert tally.reward_squares == pytest.approx(0.01 + 81 + 99**2)
+    assert (tally.rewards[0], tally.rewards[-1], tally.rewards[REWARDS.index(0.25)]) == (1, 1, 1)
+    assert tally.latency[LATENCY_MS.index(10)] == 2
+
+
+def test_quantiles() -> None:
+    counts = [0, 0, 10, 10] + [0] * 12
+    assert quantile(counts, LATENCY_MS, 0.25) == pytest.approx(3.5)
+    assert quantile(counts, LATENCY_MS, 1.0) == 10
+    assert quantile([0] * 15 + [1], LATENCY_MS, 0.5) == LATENCY_MS[-1]
+    assert quantile([0] * 16, LATENCY_MS, 0.5) is None
+
+
+def test_groups_are_counted_apart() -> None:
+    found = tallied([event(group(run="a"), 1.0), event(group(run="b"), 1.0), event(group(run="a"), 1.0)], [2])
+    assert {one.run: (tally.requests, tally.repeated) for one, tally in found.items()} == {
+        "a": (1, 1),
+        "b": (1, 0),
+    }
+
+
+@pytest.fixture
+def row(project) -> Endpoint:
+    return Endpoint.objects.create(project=project, name="counted")
+
+
+def test_batches_add_up_and_are_written_once(row) -> None:
+    batch = uuid.uuid4()
+    events = [event(group(row.pk), 0.1), event(group(row.pk, run="x"), 0.2, 0.3)]
+    assert write_usage(batch=batch, events=events)
+    assert not write_usage(batch=batch, events=events)
+    assert write_usage(batch=uuid.uuid4(), events=events)
+    plain, run = ScoreRollup.objects.order_by("run")
+    assert (plain.requests, plain.items, run.items, sum(run.rewards), sum(run.latency)) == (2, 2, 4, 4, 2)
+    assert run.reward_sum == pytest.approx(1.0)
+
+
+def test_a_request_that_is_repeated_is_counted_once(row) -> None:
+    """In one batch, in a later one, and by another replica."""
+    receipt = uuid.uuid4()
+    one = event(group(row.pk), 0.1, receipt=receipt)
+    failed = event(group(row.pk), status=503, receipt=receipt)
+    write_usage(batch=uuid.uuid4(), events=[failed])
+    write_usage(batch=uuid.uuid4(), events=[one, one])
+    write_usage(batch=uuid.uuid4(), events=[one])
+    rollup = ScoreRollup.objects.get()
+    assert (rollup.requests, rollup.repeated, rollup.failed) == (1, 2, 1)
+
+
+def test_what_is_about_an_endpoint_that_is_gone_is_dropped(row) -> None:
+    write_usage(batch=uuid.uuid4(), events=[event(group(row.pk + 1), 0.1), event(group(row.pk), 0.1)])
+    assert ScoreRollup.objects.get().endpoint == row
+
+
+def test_receipts_are_forgotten(row) -> None:
+    write_usage(batch=uuid.uuid4(), events=[event(group(row.pk), 0.1)])
+    ScoreReceipt.objects.update(at=now.now() - 2 * RECEIPTS_KEPT)
+    forget_old()
+    assert not ScoreReceipt.objects.exists()
+
+
+def counted(**fields: Any) -> ScoreRollup | None:
+    return ScoreRollup.objects.filter(**fields).first()
+
+
+def test_a_request_is_counted(service, http, endpoint, monkeypatch) -> None:
+    monkeypatch.setattr(serving, "EVERY_SECONDS", 0.05)
+    body = {"inputs": [{"text": "a"}, {"text": "b"}], "run": "grpo-1", "policy_version": 7}
+    path = f"/api/v1/rewards/{endpoint}/score"
+    first = http.post(path, json=body, headers={"Idempotency-Key": "call-1"}).json()["results"]
+    http.post(path, json=body, headers={"Idempotency-Key": "call-1"})
+    http.post(path, json={"inputs": [{"text": 7}], "run": "grpo-1", "policy_version": 7})
+    asyncio.run_coroutine_threadsafe(service.state.usage.flush(), service.loop).result(10)
+    rollup = counted(run="grpo-1")
+    assert rollup is not None
+    assert (rollup.version, rollup.policy_version, rollup.caller) == (
+        1,
+        "7",
+        http.headers["Authorization"][7:19],
+    )
+    assert (rollup.requests, rollup.items, rollup.repeated) == (1, 2, 1)
+    assert rollup.reward_sum == pytest.approx(sum(one["reward"] for one in first))
+    wrong = counted(run="")
+    assert wrong is not None and wrong.refused == 1  # what could not be read names no run
+
+
+def test_a_switched_off_endpoint_counts_its_refusals(service, http, endpoint) -> None:
+    switch_off(endpoint=Endpoint.objects.get(name=endpoint), reason="hacked", by=None)
+    path = f"/api/v1/rewards/{endpoint}/score"
+    wait_until(lambda: http.post(path, json={"inputs": []}).status_code == 503)
+    asyncio.run_coroutine_threadsafe(service.state.usage.flush(), service.loop).result(10)
+    rollup = ScoreRollup.objects.get(failed__gt=0)
+    assert rollup.failed >= 1
+
+
+def test_it_is_made_up_for_after_the_database_was_away(service, http, endpoint, monkeypatch) -> None:
+    real = accounting.write_usage
+    away = True
+
+    def write(**given: Any) -> bool:
+        if away:
+            raise OperationalError("away")
+        return real(**given)
+
+    monkeypatch.setattr(serving, "write_usage", write)
+    usage, path = service.state.usage, f"/api/v1/rewards/{endpoint}/score"
+    for _ in range(3):
+        assert http.post(path, json={"inputs": [{"text": "a"}]}).status_code == 200
+        asyncio.run_coroutine_threadsafe(usage.flush(), service.loop).result(10)
+    assert (usage.waiting, ScoreRollup.objects.count()) == (3, 0)
+    away = False
+    asyncio.run_coroutine_threadsafe(usage.flush(), service.loop).result(10)
+    assert (usage.waiting, usage.lost, ScoreRollup.objects.get().requests) == (0, 0, 3)
+
+
+def test_what_finds_no_room_is_counted_as_lost(monkeypatch) -> None:
+    monkeypatch.setattr(serving, "MOST_EVENTS", 2)
+    usage = serving.Usage()
+    for _ in range(5):
+        usage.record(event(group(), 1.0))
+    assert (usage.waiting, usage.lost) == (2, 3)
+
+
+def test_a_client_that_names_every_request_makes_no_row_for_each(monkeypatch) -> None:
+    monkeypatch.setattr(serving, "MOST_GROUPS", 2)
+    usage = serving.Usage()
+    for number in range(5):
+        usage.record(event(group(run=f"run-{number}", policy_version="1"), 1.0))
+    assert sorted(one.group.run for one in usage._events) == ["(others)"] * 3 + ["run-0", "run-1"]
+
+
+def test_samples_are_kept_where_it_is_wished(service, http, endpoint) -> None:
+    path = f"/api/v1/rewards/{endpoint}/score"
+    row, usage = Endpoint.objects.get(name=endpoint), service.state.usage
+
+    def ask() -> None:
+        messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "a"}]
+        assert http.post(path, json={"inputs": [{"messages": messages}], "run": "r"}).status_code == 200
+        asyncio.run_coroutine_threadsafe(usage.flush(), service.loop).result(10)
+
+    ask()
+    assert not ScoreSample.objects.exists()
+    keep_samples(endpoint=row, keep=True, by=None)
+    wait_until(lambda: service.state.deployments.by_name[endpoint].info.keeps_samples)
+    ask()
+    ask()  # within the same half minute: not kept
+    sample = ScoreSample.objects.get()
+    assert (sample.run, sample.version) == ("r", 1)
+    assert sample.item["trajectory"]["steps"][1]["source"] == "agent"
+    assert sample.result["reward"] == pytest.approx((0.25 + 0.097 - 0.5) / 2)
+    keep_samples(endpoint=row, keep=False, by=None)
+    assert not ScoreSample.objects.exists()
+
+
+def test_prometheus_reads_them(service, http, endpoint) -> None:
+    http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": "ab"}, {"text": "ab"}]})
+    http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": 7}]})
+    text = httpx.get(f"{service.url}/metrics", trust_env=False).text
+    for line in (
+        f'touchstone_requests_total{{endpoint="{endpoint}",status="200"}} 1.0',
+        f'touchstone_requests_total{{endpoint="{endpoint}",status="422"}} 1.0',
+        f'touchstone_items_total{{endpoint="{endpoint}"}} 2.0',
+        "touchstone_queue_tokens 0.0",
+        "process_resident_memory_bytes",
+    ):
+        assert line in text, text

@@ -1,0 +1,106 @@
+"""The usage page: empty, with traffic, by whom, and samples shown as trajectories."""
+
+import uuid
+from typing import Any
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.accounts.models import Membership, Project, Role
+from apps.rewards.accounting import Sample, write_usage
+from apps.rewards.models import Endpoint
+from apps.rewards.usage import Event, Group
+
+ATIF = {
+    "schema_version": "ATIF-v1.4",
+    "session_id": "s",
+    "agent": {"name": "a", "version": "1"},
+    "steps": [
+        {"step_id": 1, "source": "user", "message": "Where is <b>it</b>?"},
+        {"step_id": 2, "source": "agent", "message": "It comes today."},
+    ],
+}
+RESULT = {
+    "reward": 0.5,
+    "raw": 1.5,
+    "baseline": 0.25,
+    "std": 0.1,
+    "steps": [{"agent_step": 0, "reward": 1.25}],
+    "components": {"main": 0.5},
+    "flags": ["uncertain"],
+    "tokens": 12,
+}
+
+
+@pytest.fixture
+def row(project: Project) -> Endpoint:
+    return Endpoint.objects.create(project=project, name="reward")
+
+
+def url(name: str, *more: Any) -> str:
+    return reverse(f"rewards:{name}", args=["desk", "reward", *more])
+
+
+def asked(row: Endpoint, *samples: Any, count: int = 1, **group: Any) -> None:
+    hour = timezone.now().replace(minute=0, second=0, microsecond=0)
+    key = Group(**({"endpoint": row.pk, "hour": hour, "version": 1, "caller": "tsk_1"} | group))
+    events = [Event(key, 200, 7.0, rewards=(0.5, 1.0), tokens=20, cached_tokens=5, uncertain=1)] * count
+    events += [Event(key, 429, 1.0), Event(key, 503, 1.0), Event(key, 422, 1.0)]
+    kept = [Sample(key, item, RESULT) for item in samples]
+    write_usage(batch=uuid.uuid4(), events=events, samples=kept)
+
+
+def text_of(answer: Any) -> str:
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def test_nothing_was_asked(researcher, row) -> None:
+    assert "Nothing was asked in this time" in text_of(researcher.get(url("endpoint-usage")))
+
+
+def test_what_was_asked(researcher, row) -> None:
+    asked(row, count=3, run="grpo-1", policy_version="step-1")
+    asked(row, run="grpo-1", policy_version="step-2")
+    page = text_of(researcher.get(url("endpoint-usage")))
+    assert "4 answered, with 8 items" in page
+    assert "2 overloaded (429), 2 refused (other 4xx), 2 off, not loaded or failed (5xx)" in page
+    assert "25.0 % from the cache" in page
+    assert "0.750" in page and "± 0.250, n 8" in page
+    assert "50.0 % of items" in page
+    assert page.index("step-1") < page.index("step-2")  # most requests first
+    by_run = text_of(researcher.get(url("endpoint-usage"), {"by": "run", "span": "week"}))
+    assert "grpo-1" in by_run and "step-1" not in by_run
+    odd = researcher.get(url("endpoint-usage"), {"by": "password", "span": "century"})
+    assert odd.status_code == 200
+
+
+def test_samples_are_shown_as_trajectories(researcher, row) -> None:
+    asked(row, {"trajectory": ATIF}, {"text": "Just text."}, {"input_ids": [1, 2]}, run="grpo-1")
+    trajectory, text, ids = row.samples.order_by("pk")
+    assert reverse("rewards:sample-detail", args=["desk", "reward", trajectory.pk]) in text_of(
+        researcher.get(url("endpoint-usage"))
+    )
+    page = text_of(researcher.get(url("sample-detail", trajectory.pk)))
+    assert "Where is &lt;b&gt;it&lt;/b&gt;?" in page and "It comes today." in page
+    assert "Reward 0.5000" in page and "+1.2500" in page and "uncertain" in page
+    assert "Just text." in text_of(researcher.get(url("sample-detail", text.pk)))
+    assert "no text to be shown" in text_of(researcher.get(url("sample-detail", ids.pk)))
+    assert researcher.get(url("sample-detail", 10**6)).status_code == 404
+
+
+def test_samples_are_kept_and_deleted(researcher, row) -> None:
+    assert researcher.post(url("endpoint-samples"), {"keep": "1"}).status_code == 302
+    row.refresh_from_db()
+    assert row.keeps_samples
+    asked(row, {"text": "a"})
+    researcher.post(url("endpoint-samples"))
+    row.refresh_from_db()
+    assert not row.keeps_samples and not row.samples.exists()
+    assert researcher.get(url("endpoint-samples")).status_code == 405
+
+
+def test_an_annotator_sees_none_of_it(project, row, researcher) -> None:
+    Membership.objects.update(role=Role.ANNOTATOR)
+    assert researcher.get(url("endpoint-usage")).status_code == 403

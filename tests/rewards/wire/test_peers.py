@@ -1,0 +1,165 @@
+"""Trainers' own client code, as it comes from pip, against a running service. Skipped where a peer is not installed.
+
+What those modules import besides (ray, flash attention, ...) they need to train, not to ask for a reward: it is
+replaced by empty modules here, their client code is not.
+"""
+
+import asyncio
+import importlib.util
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from tests.workers.decoders import tokenizer
+
+PEERS = Path(sys.prefix) / "peers"
+PROMPT, RESPONSE = "Where is my parcel?", "It comes today."
+
+
+class Anything(types.ModuleType):
+    """A module in which every name is there, and nothing does anything."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"__init__": lambda self, *args, **options: None})
+
+
+class EmptyModules:
+    """Finds whatever of `names` is not installed."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name.split(".")[0] in self.names:
+            return importlib.util.spec_from_loader(name, loader=self)  # type: ignore[arg-type]
+        return None
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return Anything(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Nothing to execute."""
+
+
+@pytest.fixture
+def load_peer(monkeypatch) -> Iterator[Any]:
+    """load(package, file, replaced): one file of a peer, the rest of its package and `replaced` being empty."""
+    before = set(sys.modules)
+
+    def load(package: str, file: str, *replaced: str) -> Any:
+        path = PEERS / package / file
+        if not path.is_file():
+            pytest.skip(
+                f"{package} is not installed ({path} is missing): `make install` fetches it from PyPI"
+            )
+        monkeypatch.setattr(sys, "meta_path", [EmptyModules(package, *replaced), *sys.meta_path])
+        name = f"{package}.{file.removesuffix('.py').replace('/', '.')}"
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def expected(http, endpoint) -> dict[str, float]:
+    """The reward of the pair, and of its two texts as one."""
+    items = [{"prompt": PROMPT, "response": RESPONSE}, {"text": PROMPT + RESPONSE}]
+    results = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": items}).json()["results"]
+    return {"pair": results[0]["reward"], "text": results[1]["reward"]}
+
+
+def test_openrlhf(service, endpoint, key, expected, load_peer, monkeypatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    agent = load_peer("openrlhf", "utils/agent.py")
+    agent.logger = types.SimpleNamespace(info=print)
+    url = f"{service.url}/compat/openrlhf/{endpoint}/get_reward?key={key}"
+    executor = agent.SingleTurnAgentExecutor(remote_rm_url=[url])
+    (info,) = asyncio.run(executor._fetch_rewards_via_http([PROMPT + RESPONSE], [PROMPT], ["a label"]))
+    assert info["rewards"] == [pytest.approx(expected["pair"], abs=1e-5)]
+    assert set(info) == {"rewards", "scores", "extra_logs"}
+
+
+def test_openrlhf_from_its_tokens(service, endpoint, key, expected, load_peer) -> None:
+    """A whole roll-out: generated tokens, decoded, sent, the reward read."""
+    agent = load_peer("openrlhf", "utils/agent.py")
+    agent.logger = types.SimpleNamespace(info=print)
+    url = f"{service.url}/compat/openrlhf/{endpoint}/get_reward?key={key}"
+    executor, made = agent.SingleTurnAgentExecutor(remote_rm_url=url), tokenizer()
+
+    class Engine:
+        async def generate(self, *args: Any, **kwargs: Any) -> Any:
+            ids = made(RESPONSE, add_special_tokens=False)["input_ids"]
+            output = types.SimpleNamespace(token_ids=ids, text=RESPONSE, finish_reason="stop", logprobs=None)
+            return types.SimpleNamespace(outputs=[output])
+
+    sampling = types.SimpleNamespace(max_tokens=50, logprobs=None)
+    done = asyncio.run(executor.execute(PROMPT, "label", sampling, 500, made, Engine()))
+    assert done["reward"] == [pytest.approx(expected["pair"], abs=1e-5)]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_verl_reward_loop(service, endpoint, key, expected, load_peer, engine) -> None:
+    """Its reward loop appends the path to an address and sends no header: the key goes into the address's query."""
+    loop = load_peer("verl", "experimental/reward_loop/reward_loop.py", "ray", "omegaconf", "tensordict")
+    worker = loop.RewardLoopWorker.__new__(loop.RewardLoopWorker)
+    named = types.SimpleNamespace
+    reward_model = named(rollout=named(name=engine), model_path=f"/models/{endpoint}")
+    worker.config = named(reward=named(reward_model=reward_model))
+    verb = {"vllm": "classify", "sglang": "v1/embeddings"}[engine]
+    host = service.url.removeprefix("http://")
+    worker.reward_router_address = f"{host}/compat/vllm/{verb}?key={key}&then="
+
+    async def prompt(data: Any) -> str:
+        return PROMPT + RESPONSE
+
+    worker._preprocess_reward_inputs = prompt
+    assert asyncio.run(worker.compute_score_disrm(None))["reward_score"] == pytest.approx(
+        expected["text"], abs=1e-5
+    )
+
+
+def test_llama_factory(service, endpoint, key, expected, load_peer) -> None:
+    utils = load_peer("llamafactory", "train/ppo/ppo_utils.py")
+    url = f"{service.url}/compat/llamafactory/{endpoint}?key={key}"
+    rewards = utils.get_rewards_from_server(url, [PROMPT + RESPONSE, RESPONSE])
+    assert rewards.shape == (2,)
+    assert float(rewards[0]) == pytest.approx(expected["text"], abs=1e-5)
+
+
+def test_openai_embeddings(service, endpoint, key, expected) -> None:
+    """OpenAI's client asks for base64 by itself."""
+    with openai.OpenAI(
+        base_url=f"{service.url}/compat/vllm/v1", api_key=key, http_client=httpx.Client(trust_env=False)
+    ) as client:
+        found = client.embeddings.create(model=endpoint, input=[PROMPT + RESPONSE])
+        assert found.data[-1].embedding[-1] == pytest.approx(expected["text"], abs=1e-5)
+        with pytest.raises(openai.UnprocessableEntityError, match="expected a string"):
+            client.post("/embeddings", cast_to=object, body={"model": endpoint, "input": [None]})
+
+
+def test_vllm_as_its_documentation_asks(service, endpoint, key, expected) -> None:
+    """examples/pooling/classify of vLLM: requests.post(url, json=payload).json()["data"]."""
+    headers = {"Authorization": f"Bearer {key}"}
+    body = {"model": endpoint, "input": PROMPT + RESPONSE}
+    with httpx.Client(base_url=f"{service.url}/compat/vllm", headers=headers, trust_env=False) as client:
+        (found,) = client.post("/classify", json=body).json()["data"]
+        assert found["probs"] == [pytest.approx(expected["text"], abs=1e-5)]
+        assert len(found["probs"]) == found["num_classes"]
+        pair = {"model": endpoint, "text_1": PROMPT, "text_2": RESPONSE}
+        (score,) = client.post("/score", json=pair).json()["data"]
+        assert score["score"] == pytest.approx(expected["pair"], abs=1e-5)

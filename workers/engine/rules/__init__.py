@@ -1,0 +1,32 @@
+"""Components that are computed rather than learnt: one file each. A rule rates an item by what it holds."""
+
+from collections.abc import Callable
+from typing import Any
+
+from workers.engine.protocol import Rated
+from workers.engine.rules import length, pattern, repetition, tools
+from workers.schema import Item
+from workers.schema.endpoints import (
+    Component,
+    Pattern,
+    RepetitionPenalty,
+    StepPenalty,
+    TokenPenalty,
+    ToolFormat,
+    ToolMatch,
+)
+
+Count = Callable[[str], int]
+RULES: dict[type, Callable[[Any, Item, Count], Rated]] = {
+    StepPenalty: length.steps,
+    TokenPenalty: length.tokens,
+    RepetitionPenalty: repetition.rate,
+    ToolFormat: tools.formatted,
+    ToolMatch: tools.matched,
+    Pattern: pattern.rate,
+}
+
+
+def rate(rule: Component, item: Item, count: Count) -> Rated:
+    """count: of the tokens in a text. Raises RewardError for an item without what the rule needs."""
+    return RULES[type(rule)](rule, item, count)

@@ -1,0 +1,20 @@
+"""A regular expression over what the agent said."""
+
+from collections.abc import Callable
+
+from workers.engine.protocol import Rated
+from workers.engine.rules.said import texts
+from workers.schema import Item
+from workers.schema.endpoints import Pattern
+from workers.schema.patterns import compiled
+
+
+def rate(rule: Pattern, item: Item, count: Callable[[str], int]) -> Rated:
+    """1 where it is found, else 0; the step it is found in first has earned it."""
+    said = texts(item)
+    found, expression = [0.0] * len(said), compiled(rule.expression)
+    for step in range(len(said)) if rule.within == "all" else [len(said) - 1]:
+        if expression.search(said[step]) is not None:
+            found[step] = 1.0
+            break
+    return Rated.of(found)

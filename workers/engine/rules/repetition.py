@@ -1,0 +1,31 @@
+"""A penalty for saying the same again."""
+
+import re
+from collections.abc import Callable
+from itertools import islice
+
+from workers.engine.protocol import Rated
+from workers.engine.rules.said import texts
+from workers.schema import Item
+from workers.schema.endpoints import RepetitionPenalty
+
+_WORD = re.compile(r"\w+")
+
+
+def rate(rule: RepetitionPenalty, item: Item, count: Callable[[str], int]) -> Rated:
+    """-(n-grams that came before / all n-grams) over all the agent wrote: -1 to 0, 0 for fewer than n words.
+
+    Yeo et al. (arXiv 2502.03373), section 4.3: the n-gram penalty, as a share of the whole.
+    """
+    seen: set[tuple[str, ...]] = set()
+    repeated, total = [], 0
+    for text in texts(item):
+        words = [word.lower() for word in _WORD.findall(text)]
+        grams = list(zip(*(islice(words, start, None) for start in range(rule.ngram)), strict=False))
+        total += len(grams)
+        again = 0
+        for gram in grams:
+            again += gram in seen
+            seen.add(gram)
+        repeated.append(again)
+    return Rated.of([-again / total if total else 0.0 for again in repeated])

@@ -1,0 +1,38 @@
+"""What an agent wrote, step by step, whatever form the item came in."""
+
+from workers.errors import RewardError
+from workers.schema import Features, Item, Part, Step, Text, ToolCall, Trajectory
+from workers.text.segments import parts_text
+
+
+def agent_steps(item: Item) -> tuple[Step, ...]:
+    """Raises RewardError for token ids and numbers, which have no text to look at."""
+    content = item.content
+    if isinstance(content, Trajectory):
+        return tuple(content.steps[index] for index in content.agent_steps)
+    if isinstance(content, Text):
+        return (Step(source="agent", message=(Part(text=content.text),)),)
+    form = "features" if isinstance(content, Features) else "input_ids"
+    raise RewardError(
+        f"this endpoint has a rule that reads what the agent wrote, and {form} have no text; send messages, "
+        "prompt and response, or text.",
+        pointer=f"/{form}",
+    )
+
+
+def texts(item: Item) -> list[str]:
+    """By agent step: reasoning, message and tool calls, as one text."""
+    return [
+        "\n".join(
+            part for part in (step.reasoning or "", message_of(step), *calls_text(step.tool_calls)) if part
+        )
+        for step in agent_steps(item)
+    ]
+
+
+def message_of(step: Step) -> str:
+    return parts_text(step.message)
+
+
+def calls_text(calls: tuple[ToolCall, ...]) -> list[str]:
+    return [f"{call.name}({call.arguments_text})" for call in calls]
