@@ -149,7 +149,8 @@ def look_at(page: Page, name: str) -> None:
     wrong = []
     page.set_viewport_size({"width": WIDTHS[-1], "height": 900})
     for _ in range(50):  # drawings follow their boxes a moment later
-        wide = page.evaluate("document.documentElement.scrollWidth")
+        # Not page.evaluate: a link that was followed a moment ago may be half way between two documents.
+        wide = page.locator("html").evaluate("html => html.scrollWidth")
         if wide <= WIDTHS[-1]:
             break
         page.wait_for_timeout(100)
