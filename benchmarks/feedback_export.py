@@ -28,7 +28,7 @@ from benchmarks.import_scaling import file_of, own_database, server
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 
-FULL, QUICK = (50_000, 500_000), (200, 1_000)
+FULL, QUICK = (50_000, 500_000), (50, 250)
 EACH = 5  # annotators of an item
 TASKS = 100
 # Five judgements an item, of the comparisons of TASKS tasks in turns.

@@ -30,7 +30,7 @@ from workers.train.folds import Folds
 from workers.train.run import choose_device
 
 _CACHE_BYTES = 1024**3
-_QUICK_TASKS = 24
+_QUICK_TASKS = 12
 _MARKS = ("<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n")
 _WORDS = {
     "longer": "longer",
@@ -107,7 +107,7 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
         tasks = dict.fromkeys(trajectories_of(record)[0].task.id for record in records)
         kept = set(list(tasks)[:_QUICK_TASKS])
         records = [record for record in records if trajectories_of(record)[0].task.id in kept]
-        recipe = replace(recipe, epochs=1, folds=2, max_tokens=512)
+        recipe = replace(recipe, epochs=1, folds=2, max_tokens=256)
     like = None if recipe.unfrozen else build(Recipe())
     cache = like.backbone.new_cache(_CACHE_BYTES) if like else None
     folds = Folds(recipe, seed, choose_device("auto"), say, cache=cache, like=like)

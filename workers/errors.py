@@ -1,5 +1,8 @@
 """The errors of the reward-modelling core that people see. Everything else is a bug."""
 
+from copy import copy
+from typing import Self
+
 
 class RewardError(Exception):
     """A sentence for the user: what was wrong, where, and what to do about it.
@@ -12,9 +15,19 @@ class RewardError(Exception):
         self.message = message
         self.pointer = pointer
 
-    def at(self, prefix: str) -> "RewardError":
+    def at(self, prefix: str) -> Self:
         """The same error, with `prefix` put before its pointer."""
-        return type(self)(self.message, pointer=prefix + (self.pointer or ""))
+        placed = copy(self)
+        placed.pointer = prefix + (self.pointer or "")
+        return placed
+
+
+class Unavailable(RewardError):
+    """Somebody who is needed does not answer; nobody's input is wrong. retry_after: seconds."""
+
+    def __init__(self, message: str, *, retry_after: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class InvalidRecord(RewardError):

@@ -8,7 +8,6 @@ from typing import Any
 import krippendorff
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import cohen_kappa_score
 
 from apps.accounts.models import Project
 from apps.annotation.answers import answers_to
@@ -141,5 +140,7 @@ def _cohen(a: list[float], b: list[float], level: Level) -> float | None:
         chance = float((distance * expected).sum())
         return None if chance == 0 else 1 - float((distance * joint).sum()) / chance
     codes = {value: code for code, value in enumerate(known)}
+    from sklearn.metrics import cohen_kappa_score  # a second and a half, which no other page should cost
+
     weights = "quadratic" if level == "ordinal" else None
     return float(cohen_kappa_score([codes[v] for v in a], [codes[v] for v in b], weights=weights))

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
 from apps.core import database_url, embedded
-from apps.core.environment import env_bool, env_choice, env_int, env_list, env_path, env_str
+from apps.core.environment import env_bool, env_choice, env_int, env_list, env_pairs, env_path, env_str
 from apps.core.sign_on import sign_on_providers
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -188,6 +188,7 @@ REWARDS_ADDRESSES = [each.rstrip("/") for each in env_list("TOUCHSTONE_REWARDS_A
 REWARDS_ADDRESS = REWARDS_ADDRESSES[0]  # for the commands
 REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 REWARDS_PRECISION = env_choice("TOUCHSTONE_REWARDS_PRECISION", "float32", ["float32", "bfloat16"])
+VLLM_SERVERS = env_pairs("TOUCHSTONE_VLLM_SERVERS")
 TRAINING_DEVICE = env_str("TOUCHSTONE_TRAINING_DEVICE", "auto")
 TRAINING_PROCESSES = env_int("TOUCHSTONE_TRAINING_PROCESSES", 1)
 REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64) * 2**20

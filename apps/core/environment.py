@@ -37,5 +37,13 @@ def env_list(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
 
 
+def env_pairs(name: str) -> dict[str, str]:
+    """`name=value,...`. What is wrong is not repeated: it may hold a key."""
+    pairs = [part.partition("=") for part in env_list(name, [])]
+    if not all(key and value for key, _, value in pairs):
+        raise ImproperlyConfigured(f"{name} must be `name=address`, several separated by commas.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
 def env_path(name: str, default: Path) -> Path:
     return Path(os.environ.get(name) or default).expanduser().resolve()

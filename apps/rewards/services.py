@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Max
 
@@ -12,6 +13,7 @@ from apps.core.errors import Conflict, DomainError, NotFound
 from apps.core.names import check_slug
 from apps.core.outgoing import check_url
 from apps.rewards.models import Endpoint, EndpointRevision, RevisionModel
+from apps.rewards.serving.vllm_server import unknown
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
 from apps.training.services import lock_usable
@@ -100,6 +102,7 @@ def checked_spec(*, project: Project, spec: Any) -> tuple[EndpointSpec, dict[str
                 raise
             names[component.model] = str(model)
             models[str(model)] = model
+            _require_server(component, f"/components/{index}/server")
         elif isinstance(component, Verifier):
             try:
                 check_url(component.url)
@@ -109,6 +112,12 @@ def checked_spec(*, project: Project, spec: Any) -> tuple[EndpointSpec, dict[str
     full = parsed.with_models(names)
     check_models(full, models)
     return full, models
+
+
+def _require_server(component: RewardModelPart | CriterionPart, pointer: str) -> None:
+    server = component.server if isinstance(component, RewardModelPart) else None
+    if server is not None and server not in settings.VLLM_SERVERS:
+        raise DomainError(unknown(server), pointer=pointer)
 
 
 def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:

@@ -105,9 +105,13 @@ def base_model(config: PreTrainedConfig, *, seed: int = 0) -> Any:
         return AutoModel.from_config(config, attn_implementation="eager").eval()
 
 
-def save_decoder(folder: Path, name: str = "llama", **tokens: Any) -> Path:
-    """As a model of the hub lies on a disk, LM head included."""
+def save_decoder(
+    folder: Path, name: str = "llama", *, shape: dict[str, int] | None = None, **tokens: Any
+) -> Path:
+    """As a model of the hub lies on a disk, LM head included. shape: what of its configuration is to be otherwise."""
     torch.manual_seed(1)
-    AutoModelForCausalLM.from_config(configs()[name]).save_pretrained(folder)
+    config = configs()[name]
+    config.update(shape or {})
+    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     tokenizer(**tokens).save_pretrained(folder)
     return folder

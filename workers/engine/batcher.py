@@ -18,7 +18,7 @@ from typing import Any
 
 from workers.engine.cache import DuplicateCache, Key
 from workers.engine.protocol import RawScore, Rendered, RewardModel
-from workers.errors import RewardError
+from workers.errors import RewardError, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -36,11 +36,13 @@ class ServedModel:
     """A model and what belongs to its serving. name: `project/name@version`.
 
     cache: what the model keeps between batches, with a `forget` for when it is no longer served; or None.
+    lane: its own batcher, for a model that is not computed here.
     """
 
     name: str
     model: RewardModel
     cache: Any = None
+    lane: "Batcher | None" = None
 
 
 @dataclass(eq=False, slots=True)
@@ -79,7 +81,10 @@ class _Entry:
 
 
 class Batcher:
-    """Start it by making it; `close` ends its thread. `submit` may be called from any thread."""
+    """Start it by making it; `close` ends its threads. `submit` may be called from any thread.
+
+    threads: more than one only for models that wait for somebody else.
+    """
 
     def __init__(
         self,
@@ -88,10 +93,12 @@ class Batcher:
         queue_tokens: int = 500_000,
         wait_seconds: float = 0.002,
         duplicate_bytes: int = 64 * 2**20,
+        threads: int = 1,
     ) -> None:
         self.batch_tokens = batch_tokens
         self.queue_tokens = queue_tokens
         self.wait_seconds = wait_seconds
+        self.duplicate_bytes = duplicate_bytes
         self.duplicates = DuplicateCache(duplicate_bytes)
         self.queued = 0  # tokens
         self.batches = 0
@@ -101,8 +108,21 @@ class Batcher:
         self._order = 0
         self._closed = False
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="touchstone-model", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, name="touchstone-model", daemon=True) for _ in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def lane(self, threads: int) -> "Batcher":
+        """Another with the same limits."""
+        return Batcher(
+            batch_tokens=self.batch_tokens,
+            queue_tokens=self.queue_tokens,
+            wait_seconds=self.wait_seconds,
+            duplicate_bytes=self.duplicate_bytes,
+            threads=threads,
+        )
 
     def submit(
         self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...] = ()
@@ -132,11 +152,12 @@ class Batcher:
             served.cache.forget()
 
     def close(self) -> None:
-        """End the thread after what it is computing; what still waits is cancelled."""
+        """End the threads after what they are computing; what still waits is cancelled."""
         with self._changed:
             self._closed = True
-            self._changed.notify()
-        self._thread.join()
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
         for entry in self._pending.values():
             for request, _ in entry.waiters:
                 request.future.cancel()
@@ -180,11 +201,12 @@ class Batcher:
     def _run(self) -> None:
         while (batch := self._take()) is not None:
             started = time.perf_counter()
-            self.batches += 1
             self._compute(batch)
             seconds = max(time.perf_counter() - started, 1e-6)
-            rate = sum(entry.rendered.tokens for entry in batch) / seconds
-            self._tokens_per_second = max(0.8 * self._tokens_per_second + 0.2 * rate, 1.0)
+            rate = len(self._threads) * sum(entry.rendered.tokens for entry in batch) / seconds
+            with self._changed:
+                self.batches += 1
+                self._tokens_per_second = max(0.8 * self._tokens_per_second + 0.2 * rate, 1.0)
 
     def _take(self) -> list[_Entry] | None:
         """The next micro-batch; None when closed."""
@@ -194,6 +216,8 @@ class Batcher:
                 self._changed.wait_for(self._is_full, timeout=self.wait_seconds)
             if self._closed:
                 return None
+            if not self._queues:  # another thread took it
+                return []
             name, families = min(self._queues.items(), key=lambda pair: _oldest(pair[1]))
             batch = self._fill(families)
             if not families:
@@ -236,8 +260,9 @@ class Batcher:
             if len(scores) != len(batch):
                 raise RuntimeError(f"{served.name} gave {len(scores)} scores for {len(batch)} items")  # noqa: TRY301
         except Exception as error:
-            if len(batch) == 1:
-                self._fail(batch[0], error)
+            if len(batch) == 1 or isinstance(error, Unavailable):
+                for entry in batch:
+                    self._fail(entry, error)
                 return
             logger.warning("a batch of %d items failed, scoring each alone: %s", len(batch), error)
             for entry in batch:

@@ -155,7 +155,9 @@ class Version:
     async def score(self, prepared: Prepared) -> list[Score]:
         """Scores in order. Raises Overloaded, or RewardError with the pointer `/<index>` of the bad item."""
         futures = [
-            self._batcher.submit(self.models[name], batch, prepared.criteria.get(name, ()))
+            self._batcher_of(self.models[name]).submit(
+                self.models[name], batch, prepared.criteria.get(name, ())
+            )
             for name, batch in prepared.rendered.items()
         ]
         verifiers = [one for one in self.spec.components if isinstance(one, Verifier)]
@@ -172,7 +174,7 @@ class Version:
         cautious = any(isinstance(one, Pessimism) for one in self.spec.transforms)
         for name, served in self.models.items():
             rendered = [served.model.render(content)]
-            (score,) = self._batcher.submit(served, rendered, self.spec.criteria(name)).result()
+            (score,) = self._batcher_of(served).submit(served, rendered, self.spec.criteria(name)).result()
             if cautious and score.std is None:
                 raise RewardError(
                     f"pessimism needs an ensemble, and {name} has a single head; train it with `ensemble` above 1."
@@ -192,6 +194,9 @@ class Version:
         """No new requests will come; close when the last running one is answered."""
         self._retired = True
         self._close_if_drained()
+
+    def _batcher_of(self, served: ServedModel) -> Batcher:
+        return served.lane or self._batcher
 
     def _close_if_drained(self) -> None:
         if self._retired and self._active == 0:

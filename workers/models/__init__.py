@@ -1,10 +1,11 @@
 """Reward models: making, saving, loading, scoring."""
 
-from workers.models.artifact import MANIFEST, Lineage, load, save, write_manifest
+from workers.models.artifact import MANIFEST, Lineage, load, load_remote, save, write_manifest
 from workers.models.backbone import Backbone
 from workers.models.build import build, renderer_of
 from workers.models.cache import ChunkCache
 from workers.models.loaded import LoadedModel, RawScore
+from workers.models.remote import RemoteModel
 from workers.models.reward_model import Outputs, RewardModel
 from workers.models.sessions import SessionCache
 
@@ -16,10 +17,12 @@ __all__ = [
     "LoadedModel",
     "Outputs",
     "RawScore",
+    "RemoteModel",
     "RewardModel",
     "SessionCache",
     "build",
     "load",
+    "load_remote",
     "renderer_of",
     "save",
     "write_manifest",

@@ -1,6 +1,7 @@
 """A model as a folder: configuration, safetensors, tokenizer and touchstone.json. Nothing in it is ever unpickled."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 from safetensors import SafetensorError
 
 from workers.errors import RewardError
-from workers.models.files import file_hash
+from workers.models.files import WEIGHTS, file_hash
 from workers.models.kinds import KINDS, kind_module
 from workers.models.loaded import LoadedModel
+from workers.models.remote import Ask, RemoteModel
 from workers.models.reward_model import RewardModel
 from workers.schema import SCHEMA_VERSION, parse_json
 from workers.schema.decode import require_object
@@ -77,9 +79,7 @@ def load(folder: Path, *, device: str = "cpu", precision: str = "float32") -> Lo
     try:
         return _load(folder, manifest, device, precision)
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise RewardError(
-            f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it anew."
-        ) from error
+        raise _damaged(folder, error) from error
 
 
 def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> LoadedModel:
@@ -103,6 +103,42 @@ def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -
     if kind != "decoder":
         model.heads.double()
     return LoadedModel(model.to(device), manifest)
+
+
+def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
+    """The same model, computed by somebody else: only its tokenizer is read here.
+
+    connect: from the most tokens an item has to what asks for them.
+    Raises RewardError where it cannot be computed by a sequence classifier, or is not what answers; Unavailable where
+    nobody does.
+    """
+    manifest = _manifest(folder)
+    name = folder.name
+    if manifest["backbone"]["kind"] != "decoder":
+        raise RewardError(
+            f"{name} has the backbone {manifest['backbone']['kind']!r}; a server computes decoders."
+        )
+    if manifest.get("reward_from", "scalar") != "scalar":
+        raise RewardError(
+            f"the reward of {name} is read off labels of steps, whose head a server does not have; deploy it without."
+        )
+    if "probe" not in manifest:
+        raise RewardError(f"{name} has no probe to know the server's model by; train it anew, or on from it.")
+    _require_whole(folder, {file: saved for file, saved in manifest["files"].items() if file != WEIGHTS})
+    try:
+        renderer = kind_module("decoder").reads(folder, manifest)
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(folder, error) from error
+    _require_same_text(folder, manifest, renderer)
+    model = RemoteModel(renderer, manifest, connect(manifest["text"]["max_tokens"]))
+    model.require_same()
+    return model
+
+
+def _damaged(folder: Path, error: Exception) -> RewardError:
+    return RewardError(
+        f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it anew."
+    )
 
 
 def _require_same_text(folder: Path, manifest: dict[str, Any], renderer: Any) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models.reward_model import Outputs, RewardModel, label_probabilities
-from workers.models.states import step_rewards
+from workers.models.states import Aggregation, aggregate, join, step_rewards
 from workers.schema import Text
 from workers.text import Content, Rendered, Session, Tokens
 
@@ -39,14 +39,12 @@ class RawScore:
     criteria: dict[str, float] = field(default_factory=dict)
 
 
-class LoadedModel:
-    """render may be called from any thread; score from one at a time (a lock sees to it)."""
+class Described:
+    """What a model's manifest and renderer tell, whoever computes it. All of it may be called from any thread."""
 
-    def __init__(self, model: RewardModel, manifest: dict[str, Any]) -> None:
-        self.model = model.eval().requires_grad_(False)
-        self.renderer = model.backbone.renderer
+    def __init__(self, renderer: Any, manifest: dict[str, Any]) -> None:
+        self.renderer = renderer
         self.manifest = manifest
-        self._lock = threading.Lock()
 
     @property
     def median(self) -> float:
@@ -66,15 +64,6 @@ class LoadedModel:
         return dict(self.manifest.get("criteria") or {})
 
     @property
-    def precision(self) -> str:
-        """What the backbone computes in; heads and what little there is beside it are more precise."""
-        return "bfloat16" if self.model.backbone.in_bfloat16 else "float32"
-
-    @property
-    def scores_criteria(self) -> bool:
-        return self.model.heads.criterion is not None
-
-    @property
     def rewrites(self) -> bool:
         """Whether its template changes what earlier steps look like when the next one comes."""
         return self.renderer.rewrites
@@ -91,7 +80,25 @@ class LoadedModel:
 
     def count(self, text: str) -> int:
         """The tokens of a text, nothing added. Raises RewardError for a model that reads numbers."""
-        return self.renderer.count(text)
+        return int(self.renderer.count(text))
+
+
+class LoadedModel(Described):
+    """score may be called from any thread, and computes one batch at a time."""
+
+    def __init__(self, model: RewardModel, manifest: dict[str, Any]) -> None:
+        super().__init__(model.backbone.renderer, manifest)
+        self.model = model.eval().requires_grad_(False)
+        self._lock = threading.Lock()
+
+    @property
+    def precision(self) -> str:
+        """What the backbone computes in; heads and what little there is beside it are more precise."""
+        return "bfloat16" if self.model.backbone.in_bfloat16 else "float32"
+
+    @property
+    def scores_criteria(self) -> bool:
+        return self.model.heads.criterion is not None
 
     def score(
         self, batch: Sequence[Any], *, cache: Any = None, criteria: Sequence[str] = ()
@@ -126,7 +133,6 @@ class LoadedModel:
             (
                 first.cpu(),
                 steps.cpu(),
-                outputs.rewards[index].cpu(),
                 None if labels is None else labels[index],
                 {
                     name: self._on_scale(name, float(scores[index].mean()))
@@ -146,34 +152,16 @@ class LoadedModel:
         one: Rendered,
         first: Tensor,
         steps: Tensor,
-        heads: Tensor,
         labels: list[list[float]] | None,
         criteria: Mapping[str, float],
         cached_tokens: int,
     ) -> RawScore:
-        if not bool(heads.isfinite().all()):
-            raise RewardError(
-                "the model's score is not a finite number; train it anew with a lower learning rate."
-            )
-        aggregation = self.model.aggregation
-        baseline = float(first.mean()) if aggregation == "value" else 0.0
-        kept_values = iter(steps.mean(-1).tolist())
-        kept_rewards = iter(step_rewards(first, steps, aggregation).mean(-1).tolist())
-        rewards, values, last = [], [], baseline
-        for read in one.reads:
-            last = last if read is None else next(kept_values)
-            values.append(last if aggregation == "value" or read is not None else 0.0)
-            rewards.append(0.0 if read is None else next(kept_rewards))
-        return RawScore(
-            raw=float(heads.mean()) if aggregation != "min" else min(steps.mean(-1).tolist()),
-            baseline=baseline,
-            std=float(heads.std(correction=0)) if len(heads) > 1 else None,
-            step_rewards=tuple(rewards),
-            values=tuple(values),
-            tokens=one.tokens,
+        return raw_score(
+            one,
+            first,
+            steps,
+            self.model.aggregation,
             cached_tokens=cached_tokens,
-            truncated=one.truncated,
-            dropped=tuple(step for step, read in enumerate(one.reads) if read is None),
             labels=None if labels is None else self._labels(one, labels),
             criteria=dict(criteria),
         )
@@ -184,6 +172,40 @@ class LoadedModel:
         return tuple(
             None if read is None else dict(zip(names, next(rows), strict=True)) for read in one.reads
         )
+
+
+def raw_score(
+    one: Rendered, first: Tensor, steps: Tensor, aggregation: Aggregation, *, cached_tokens: int, **said: Any
+) -> RawScore:
+    """Of an item whose values are `first` [K], before the agent, and `steps` [steps kept, K].
+
+    said: what else RawScore holds. Raises RewardError where they are not finite.
+    """
+    heads = aggregate(join([(first, steps)]), aggregation)[0]
+    if not bool(heads.isfinite().all()):
+        raise RewardError(
+            "the model's score is not a finite number; train it anew with a lower learning rate."
+        )
+    baseline = float(first.mean()) if aggregation == "value" else 0.0
+    kept_values = iter(steps.mean(-1).tolist())
+    kept_rewards = iter(step_rewards(first, steps, aggregation).mean(-1).tolist())
+    rewards, values, last = [], [], baseline
+    for read in one.reads:
+        last = last if read is None else next(kept_values)
+        values.append(last if aggregation == "value" or read is not None else 0.0)
+        rewards.append(0.0 if read is None else next(kept_rewards))
+    return RawScore(
+        raw=float(heads.mean()) if aggregation != "min" else min(steps.mean(-1).tolist()),
+        baseline=baseline,
+        std=float(heads.std(correction=0)) if len(heads) > 1 else None,
+        step_rewards=tuple(rewards),
+        values=tuple(values),
+        tokens=one.tokens,
+        cached_tokens=cached_tokens,
+        truncated=one.truncated,
+        dropped=tuple(step for step, read in enumerate(one.reads) if read is None),
+        **said,
+    )
 
 
 def _probabilities(outputs: Outputs) -> list[list[list[float]]] | None:

@@ -27,9 +27,13 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_
 
 
 class RewardModelPart(_Part, frozen=True, kw_only=True, tag="reward_model"):
-    """A reward model's normalised reward. model: `project/name@version`."""
+    """A reward model's normalised reward. model: `project/name@version`.
+
+    server: the name of the vLLM server that computes it, of those the installation was told; else it is computed here.
+    """
 
     model: Name
+    server: Name | None = None
 
 
 class CriterionPart(_Part, frozen=True, kw_only=True, tag="criterion"):
@@ -155,6 +159,12 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
         return tuple(dict.fromkeys(asked))
 
+    @property
+    def servers(self) -> dict[str, str]:
+        """By model, the server that computes it."""
+        parts = (one for one in self.components if isinstance(one, RewardModelPart))
+        return {one.model: one.server for one in parts if one.server is not None}
+
     def with_models(self, names: dict[str, str]) -> "EndpointSpec":
         """The same with other names of its models: full ones for what people wrote."""
         parts = tuple(
@@ -255,6 +265,7 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
                 "a token penalty counts in a model's tokens, and the endpoint has no model; use step_penalty.",
                 pointer=f"{pointer}/components/{index}",
             )
+    _require_one_place(spec, pointer)
     names = [one.name for one in spec.components]
     for index, transform in enumerate(spec.transforms):
         if isinstance(transform, Delta) and index != 1:
@@ -269,3 +280,21 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
             )
     if all(one.weight == 0 for one in spec.components):
         raise InvalidRecord("every weight is 0, so every reward would be.", pointer=f"{pointer}/components")
+
+
+def _require_one_place(spec: EndpointSpec, pointer: str) -> None:
+    """A model is computed here, or on one server, which has no criterion head."""
+    for index, one in enumerate(spec.components):
+        if not isinstance(one, RewardModelPart | CriterionPart):
+            continue
+        server = spec.servers.get(one.model)
+        if isinstance(one, CriterionPart) and server is not None:
+            raise InvalidRecord(
+                f"{one.model} is computed by the server {server}, which scores no criteria.",
+                pointer=f"{pointer}/components/{index}/model",
+            )
+        if isinstance(one, RewardModelPart) and one.server != server:
+            raise InvalidRecord(
+                f"{one.model} is computed elsewhere too; say the same `server` in all its components.",
+                pointer=f"{pointer}/components/{index}/server",
+            )

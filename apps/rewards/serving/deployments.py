@@ -24,8 +24,15 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
 WARM_UP = Text("Hello.")
+AT_ONCE = 4  # requests to a server that computes a model
 # An artifact's name and its project's to the model and its cache.
 Load = Callable[[str, str], tuple[RewardModel, Any]]
+# An artifact's name and that of a server to the model that the server computes.
+Connect = Callable[[str, str], RewardModel]
+
+
+def no_server(artifact: str, server: str) -> RewardModel:
+    raise RewardError(f"the server {server} cannot be asked from here: this engine calls nobody.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,9 @@ class Deployment:
         return revision
 
 
+_Place = tuple[str, str | None]  # an artifact, and the server that computes it
+
+
 @dataclass(eq=False, slots=True)
 class _Shared:
     served: ServedModel
@@ -76,14 +86,23 @@ class _Shared:
 
 
 class Deployments:
-    def __init__(self, batcher: Batcher, load: Load, verify: Verify = no_verifier) -> None:
+    def __init__(
+        self, batcher: Batcher, load: Load, verify: Verify = no_verifier, connect: Connect = no_server
+    ) -> None:
         self.by_name: dict[str, Deployment] = {}
         self._batcher = batcher
         self._load = load
         self._verify = verify
-        self._shared: dict[str, _Shared] = {}  # by artifact
+        self._connect = connect
+        self._shared: dict[_Place, _Shared] = {}
+        self._lanes: dict[str, Batcher] = {}  # by server
         self._one_at_a_time = asyncio.Lock()
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="touchstone-loader")
+
+    @property
+    def batchers(self) -> list[Batcher]:
+        """Where items wait: for this process, and for each server that computes models."""
+        return [self._batcher, *self._lanes.values()]
 
     def update(self, endpoints: Mapping[str, EndpointInfo]) -> None:
         """Follow the directory: start loading what is new, retire what is gone."""
@@ -139,28 +158,35 @@ class Deployments:
             loop = asyncio.get_running_loop()
             version = await loop.run_in_executor(self._loader, self._load_version, revision, project)
             for name, model in version.models.items():
-                self._shared.setdefault(revision.artifacts[name], _Shared(model)).users.add(version)
+                place = (revision.artifacts[name], version.spec.servers.get(name))
+                self._shared.setdefault(place, _Shared(model)).users.add(version)
             return version
 
     def _load_version(self, revision: RevisionInfo, project: str) -> Version:
         spec = parse_spec(revision.spec)
-        models = {name: self._served(name, revision, project) for name in spec.models}
+        models = {name: self._served(name, spec.servers.get(name), revision, project) for name in spec.models}
         version = Version(revision.number, spec, models, self._batcher, self._release, self._verify)
         version.warm_up(WARM_UP)
         return version
 
-    def _served(self, name: str, revision: RevisionInfo, project: str) -> ServedModel:
+    def _served(self, name: str, server: str | None, revision: RevisionInfo, project: str) -> ServedModel:
         if name not in revision.artifacts:
             raise DomainError(f"The spec names the model {name}, which the revision does not hold.")
         artifact = revision.artifacts[name]
-        shared = self._shared.get(artifact)
-        return shared.served if shared is not None else ServedModel(name, *self._load(artifact, project))
+        shared = self._shared.get((artifact, server))
+        if shared is not None:
+            return shared.served
+        if server is None:
+            return ServedModel(name, *self._load(artifact, project))
+        model = self._connect(artifact, server)
+        lane = self._lanes.get(server) or self._lanes.setdefault(server, self._batcher.lane(AT_ONCE))
+        return ServedModel(name, model, lane=lane)
 
     def _release(self, version: Version) -> None:
         """The last request of a retired version is answered: let go of models nobody else serves."""
-        for artifact, shared in list(self._shared.items()):
+        for place, shared in list(self._shared.items()):
             shared.users.discard(version)
             if not shared.users:
-                del self._shared[artifact]
-                self._batcher.forget(shared.served)
+                del self._shared[place]
+                (shared.served.lane or self._batcher).forget(shared.served)
         logger.info("version %s is drained and closed", version.number)

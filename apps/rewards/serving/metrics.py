@@ -1,6 +1,6 @@
 """What a Prometheus server reads at /metrics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -16,9 +16,12 @@ MEDIA_TYPE = CONTENT_TYPE_LATEST
 
 
 class Metrics:
-    """One process's own. Endpoints are labels: the port they are read at is not the public one."""
+    """One process's own. Endpoints are labels: the port they are read at is not the public one.
 
-    def __init__(self, batcher: Batcher, usage: Usage) -> None:
+    batchers: those there are now.
+    """
+
+    def __init__(self, batchers: Callable[[], Sequence[Batcher]], usage: Usage) -> None:
         self._registry = registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
@@ -37,9 +40,17 @@ class Metrics:
         self._tokens = Counter(
             "touchstone_tokens_total", "Tokens of items scored.", ["endpoint", "cached"], registry=registry
         )
-        self._gauge("queue_tokens", "Tokens waiting to be scored.", lambda: batcher.queued)
-        self._gauge("queue_limit_tokens", "Beyond it, requests are refused.", lambda: batcher.queue_tokens)
-        self._gauge("batches_total", "Micro-batches computed.", lambda: batcher.batches)
+        self._gauge(
+            "queue_tokens", "Tokens waiting to be scored.", lambda: sum(one.queued for one in batchers())
+        )
+        self._gauge(
+            "queue_limit_tokens",
+            "Beyond it, requests are refused.",
+            lambda: sum(one.queue_tokens for one in batchers()),
+        )
+        self._gauge(
+            "batches_total", "Micro-batches computed.", lambda: sum(one.batches for one in batchers())
+        )
         self._gauge("usage_waiting", "Requests whose usage is not written yet.", lambda: usage.waiting)
         self._gauge("usage_lost_total", "Requests whose usage is lost.", lambda: usage.lost)
 

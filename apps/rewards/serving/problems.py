@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from apps.core.errors import DomainError
 from workers.engine import Overloaded
-from workers.errors import RewardError
+from workers.errors import RewardError, Unavailable
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -50,13 +50,15 @@ def problem_response(
 def status_of(error: DomainError | RewardError) -> int:
     if isinstance(error, Overloaded):
         return 429
+    if isinstance(error, Unavailable):
+        return 503
     return error.status if isinstance(error, DomainError) else 422
 
 
 def response_of(error: DomainError | RewardError, path: str = "") -> Response:
     """path: of the request; clients of some protocols look for the sentence in a field of their own."""
     status, headers, members = status_of(error), dict[str, str](), dict[str, Any]()
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | Unavailable):
         headers, members = {"Retry-After": str(error.retry_after)}, {"retry_after": error.retry_after}
     elif isinstance(error, Problem):
         headers, members = error.headers, error.members

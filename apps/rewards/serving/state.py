@@ -16,6 +16,7 @@ from apps.rewards.serving.directory import Directory
 from apps.rewards.serving.metrics import Metrics
 from apps.rewards.serving.usage import Usage
 from apps.rewards.serving.verifiers import Verifiers
+from apps.rewards.serving.vllm_server import VllmServers
 from apps.rewards.serving.watch import Watcher
 from workers.engine import Batcher, RewardModel
 
@@ -40,7 +41,7 @@ class State:
 
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.follow)
-        self.metrics = Metrics(self.batcher, self.usage)
+        self.metrics = Metrics(lambda: self.deployments.batchers, self.usage)
 
     def follow(self, directory: Directory) -> None:
         self.directory = directory
@@ -93,7 +94,8 @@ async def running_state(load: Load) -> AsyncIterator[State]:
     )
     readers = ThreadPoolExecutor(READERS, thread_name_prefix="touchstone-reader")
     verifiers = Verifiers()
-    state = State(batcher, Deployments(batcher, load, verifiers), readers)
+    servers = VllmServers()
+    state = State(batcher, Deployments(batcher, load, verifiers, servers), readers)
     watching = asyncio.create_task(state.watcher.run())
     counting = asyncio.create_task(state.usage.run())
     for task in (watching, counting):
@@ -110,7 +112,9 @@ async def running_state(load: Load) -> AsyncIterator[State]:
         await asyncio.to_thread(state.watcher.close)
         await asyncio.to_thread(state.usage.close)
         readers.shutdown(wait=False, cancel_futures=True)
-        await asyncio.to_thread(batcher.close)
+        for each in state.deployments.batchers:
+            await asyncio.to_thread(each.close)
+        servers.close()
 
 
 def _report(task: "asyncio.Task[None]") -> None:

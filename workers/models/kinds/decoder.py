@@ -17,11 +17,13 @@ from workers.models.decoder import (
 )
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
+from workers.schema import Text
 from workers.schema.recipe import Recipe
-from workers.text import ConversationRenderer
+from workers.text import ConversationRenderer, Tokens
 
 KIND = "decoder"
 _SCORE, _SCALAR = "score.weight", "scalar.weight"
+_PROBE = "A server that computes this model is known by what it says after every word of this."
 _STEP_RULE = "the last token of each agent step, its observations included; V_0 at the last token before them"
 
 
@@ -30,8 +32,7 @@ def renderer(recipe: Recipe, examples: Any = ()) -> ConversationRenderer:
 
 
 def build(recipe: Recipe, examples: Any, like: Any, device: str) -> Decoder:
-    reads = renderer(recipe)
-    decoder = Decoder(load_base(decoder_folder(recipe.decoder), device=device), reads)
+    decoder = Decoder(load_base(decoder_folder(recipe.decoder), device=device), renderer(recipe))
     decoder.to(device).require_exact()
     if recipe.gradient_checkpointing:
         base = decoder.base  # transformers renames it
@@ -63,6 +64,7 @@ def save(backbone: Decoder, heads: Heads, folder: Path, recipe: Recipe) -> dict[
         "heads": save_heads(heads, folder, without=(_SCALAR,)),
         "text": {"max_tokens": recipe.max_tokens},
         "step_rule": _STEP_RULE,
+        "probe": _probe(backbone, heads),
     }
 
 
@@ -73,8 +75,22 @@ def load(folder: Path, manifest: dict[str, Any], device: str) -> tuple[Decoder, 
     prefix = f"{base.base_model_prefix}."
     base.load_state_dict({name.removeprefix(prefix): tensor for name, tensor in weights.items()}, strict=True)
     config, head_weights = load_heads(folder, manifest["heads"])
-    reads = conversation_renderer(folder, max_tokens=manifest["text"]["max_tokens"])
-    return Decoder(base, reads), config, head_weights | {_SCALAR: score}
+    return Decoder(base, reads(folder, manifest)), config, head_weights | {_SCALAR: score}
+
+
+def reads(folder: Path, manifest: dict[str, Any]) -> ConversationRenderer:
+    """How it reads items, without its weights."""
+    return conversation_renderer(folder, max_tokens=manifest["text"]["max_tokens"])
+
+
+def _probe(backbone: Decoder, heads: Heads) -> dict[str, Any]:
+    """What the model says after each token of a few, by head: what a server that computes it is to say too."""
+    ids = backbone.renderer.render(Text(_PROBE)).ids
+    places = tuple(range(len(ids)))
+    with torch.no_grad():
+        states = backbone.states([Tokens(tuple(ids), places, None, False)]).flat[1:]
+        values = heads.scalar(states.to(next(heads.parameters()).dtype)).squeeze(-1)
+    return {"ids": [*ids], "values": values.tolist()}
 
 
 def _as_classifier(config: PreTrainedConfig, labels: int, pad: int | None) -> PreTrainedConfig:

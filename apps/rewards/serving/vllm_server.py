@@ -1,0 +1,132 @@
+"""vLLM servers that compute the decoders of endpoints: their addresses and keys are the operator's.
+
+Asked is `/pooling`, for the task token_classify, by token ids and without an activation: what the classifier's heads
+say after every token.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+from django.conf import settings
+
+from apps.core import artifacts
+from workers.engine import RewardModel
+from workers.errors import RewardError, Unavailable
+
+T = TypeVar("T")
+_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+
+
+class _One(msgspec.Struct, frozen=True):
+    index: int
+    data: list[list[float]]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[_One]
+
+
+class _Served(msgspec.Struct, frozen=True):
+    id: str
+    max_model_len: int | None = None
+
+
+class _Models(msgspec.Struct, frozen=True):
+    data: list[_Served]
+
+
+class VllmServers:
+    """Those of the installation, each with its connections."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, VllmServer] = {}
+
+    def __call__(self, artifact: str, name: str) -> RewardModel:
+        """The model of an artifact as the server of that name computes it. Raises RewardError."""
+        from workers.models import load_remote  # torch, which importing this module should not cost
+
+        address = settings.VLLM_SERVERS.get(name)
+        if address is None:
+            raise RewardError(unknown(name))
+        server = self._servers.get(name) or self._servers.setdefault(name, VllmServer(name, address))
+        return load_remote(artifacts.stage(artifact), server.reading)
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+
+
+def unknown(name: str) -> str:
+    known = ", ".join(settings.VLLM_SERVERS) or "none"
+    return f"there is no vLLM server {name!r}; TOUCHSTONE_VLLM_SERVERS names {known}."
+
+
+class VllmServer:
+    """Its methods may be called from any thread. They raise Unavailable where there is no answer, RewardError where it
+    is none."""
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name = name
+        url = urlsplit(address)
+        host = url.netloc.rpartition("@")[2]
+        self._http = httpx.Client(
+            base_url=f"{url.scheme}://{host}{url.path}",
+            headers={"Authorization": f"Bearer {url.password}"} if url.password else {},
+            timeout=_TIMEOUT,
+            trust_env=False,
+        )
+        self._model = ""
+
+    def reading(self, tokens: int) -> Callable[[Sequence[Sequence[int]]], list[list[list[float]]]]:
+        """What asks it of items of up to `tokens` tokens. Raises RewardError where it reads less."""
+        served = self._asked("GET", "/v1/models", None, _Models).data
+        if not served:
+            raise RewardError(f"the vLLM server {self.name} serves no model.")
+        self._model, longest = served[0].id, served[0].max_model_len
+        if longest is not None and longest < tokens:
+            raise RewardError(
+                f"the vLLM server {self.name} reads {longest} tokens of an item, the model was trained to read "
+                f"{tokens}; start it with --max-model-len {tokens}."
+            )
+        return self.ask
+
+    def ask(self, batch: Sequence[Sequence[int]]) -> list[list[list[float]]]:
+        """By item, token and head."""
+        body = {
+            "model": self._model,
+            "input": [list(ids) for ids in batch],
+            "task": "token_classify",
+            "use_activation": False,
+            "encoding_format": "float",
+        }
+        answer = self._asked("POST", "/pooling", body, _Answer)
+        by_index = {one.index: one.data for one in answer.data}
+        if set(by_index) != set(range(len(batch))):
+            raise RewardError(f"the vLLM server {self.name} answered {len(by_index)} of {len(batch)} items.")
+        return [by_index[index] for index in range(len(batch))]
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _asked(self, method: str, path: str, body: object, kind: type[T]) -> T:
+        try:
+            reply = self._http.request(method, path, json=body)
+        except httpx.HTTPError as error:
+            raise Unavailable(
+                f"The vLLM server {self.name} does not answer ({type(error).__name__}); without it there is no reward. "
+                "Try again shortly."
+            ) from error
+        if reply.status_code == 429 or reply.status_code >= 500:
+            raise Unavailable(
+                f"The vLLM server {self.name} answers {reply.status_code}; without it there is no reward. Try again "
+                "shortly."
+            )
+        if reply.status_code != 200:
+            raise RewardError(f"the vLLM server {self.name} refuses: {reply.status_code} {reply.text[:300]}")
+        try:
+            return msgspec.json.decode(reply.content, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise RewardError(f"the vLLM server {self.name} does not answer as vLLM does: {error}") from error

@@ -1,0 +1,69 @@
+"""A decoder that somebody else computes: it is sent token ids, and says what its heads say after each of them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workers.errors import RewardError
+from workers.models.loaded import Described, RawScore, raw_score
+from workers.text import Tokens
+
+# By item, token and head: the logits of a sequence classifier that is read at every token.
+Ask = Callable[[Sequence[Sequence[int]]], Sequence[Sequence[Sequence[float]]]]
+# Of what it is to answer to the probe: what bfloat16 and other kernels may lose. Another model's answer is off by 1.
+_SAME = 0.1
+
+
+class RemoteModel(Described):
+    """ask: raises Unavailable where there is no answer. It may be called by several threads."""
+
+    precision = "the server's"
+    scores_criteria = False
+
+    def __init__(self, renderer: Any, manifest: dict[str, Any], ask: Ask) -> None:
+        super().__init__(renderer, manifest)
+        self._ask = ask
+        self._heads = int(manifest["heads"]["ensemble"])
+
+    def require_same(self) -> None:
+        """Raises RewardError where the server computes something else than what was trained."""
+        probe = self.manifest["probe"]
+        wanted = torch.tensor(probe["values"])
+        [found] = self._values([probe["ids"]])
+        off = float((found - wanted).norm() / wanted.norm().clamp(min=1e-12))
+        if not off <= _SAME:
+            raise RewardError(
+                f"the server computes another model: what it says of the artifact's probe is off by {off:.2g} of it. "
+                "Start it with this model's folder, as `export_model` writes it."
+            )
+
+    def score(
+        self, batch: Sequence[Tokens], *, cache: Any = None, criteria: Sequence[str] = ()
+    ) -> list[RawScore]:
+        """In order. Raises RewardError for criteria, for which a server has no head, and Unavailable."""
+        if criteria:
+            raise RewardError("a model on a server scores no criteria.", pointer="/criteria")
+        found = self._values([one.ids for one in batch]) if batch else []
+        return [self._score(one, values) for one, values in zip(batch, found, strict=True)]
+
+    def _score(self, one: Tokens, values: Tensor) -> RawScore:
+        read = values[one.places]
+        if one.start is None:  # no state before the agent, which is 0 to a linear map
+            read = torch.cat([read.new_zeros(1, self._heads), read])
+        return raw_score(
+            one, read[0], read[1:], self.manifest["aggregation"], cached_tokens=0, labels=None, criteria={}
+        )
+
+    def _values(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """[tokens, heads] of each."""
+        found = [torch.tensor(one, dtype=torch.float32) for one in self._ask(ids)]
+        shapes = [tuple(one.shape) for one in found]
+        wanted = [(len(one), self._heads) for one in ids]
+        if shapes != wanted:
+            raise RewardError(
+                f"the server answers numbers of the shape {shapes[:1]}, and {wanted[:1]} was expected: one for each of "
+                "the model's heads after every token. Start it with this model's folder, for the task token_classify."
+            )
+        return found
