@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +30,7 @@ class Service:
     app: Any = None
     url: str = ""
     loop: Any = None
+    server: Any = None
 
     def load(self, artifact: str, project: str) -> tuple[Any, Any]:
         self.loaded.append(artifact)
@@ -49,16 +51,16 @@ def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
     raise AssertionError(f"not so within {seconds} s")
 
 
-@pytest.fixture
-def service(transactional_db: None) -> Iterator[Service]:
-    """Started before anything is deployed, so that what a test deploys is picked up as in production."""
+@contextmanager
+def running_service() -> Iterator[Service]:
+    """A replica, listening. It ends with the block, or when its `server.should_exit` is set, as by SIGTERM."""
     running = Service()
     running.app = make_application(running.load)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     running.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     config = uvicorn.Config(running.app, log_config=None, lifespan="on", access_log=False)
-    server = uvicorn.Server(config)
+    running.server = server = uvicorn.Server(config)
     failures: list[BaseException] = []
 
     def serve() -> None:
@@ -81,6 +83,13 @@ def service(transactional_db: None) -> Iterator[Service]:
     listening.close()
     assert not thread.is_alive()
     assert not failures
+
+
+@pytest.fixture
+def service(transactional_db: None) -> Iterator[Service]:
+    """Started before anything is deployed, so that what a test deploys is picked up as in production."""
+    with running_service() as running:
+        yield running
 
 
 @pytest.fixture
