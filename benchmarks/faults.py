@@ -70,7 +70,7 @@ def under_load(seconds: float, clients: int, kills: int, away: float, models: Pa
 def memory_over(scale: float, models: Path) -> dict[str, Any]:
     with installation(models, memory.environment()) as installed:
         return {
-            "scores": memory.scores(installed, int(50_000 * scale)),
+            "requests": memory.requests(installed, int(200_000 * scale)),
             "page_views": memory.page_views(installed, int(2_000 * scale)),
             "runs": memory.runs(installed, max(2, int(50 * scale))),
         }

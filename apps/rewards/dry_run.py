@@ -117,6 +117,6 @@ def _drawing(rows: Sequence[Row]) -> dict[str, Any]:
         "y": {"name": "reward by this spec"},
         "series": [
             {"name": "trajectories", "points": [[row.before, row.after] for row in rows]},
-            {"name": "no change", "points": [[end, end] for end in ends]},
+            {"name": "no change", "kind": "line", "dashed": True, "points": [[end, end] for end in ends]},
         ],
     }

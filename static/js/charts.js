@@ -4,7 +4,7 @@
 //   {% block scripts %}<script type="module" src="{% static 'js/charts.js' %}"></script>{% endblock %}
 // The JSON is either a plain ECharts option, or the short form for lines, bars and points:
 //   {"kind": "line" | "bar" | "scatter", "x": {"name": "step", "labels": [..]?}, "y": {"name": "loss", "min": 0?, "max": 1?},
-//    "series": [{"name": "train", "points": [[x, y], ..] or [y, ..], "band": [[x, lo, hi], ..]?, "dashed": true?}]}
+//    "series": [{"name": "train", "points": [[x, y], ..] or [y, ..], "band": [[x, lo, hi], ..]?, "dashed": true?, "kind": "line"?}]}
 // Colours come from the theme's Okabe-Ito tokens, in order; the drawing follows the theme and its box. Give every drawing
 // an aria-label that says in words what it shows, and a table or sentence beside it.
 // A fragment that brings new data by htmx redraws: same element id, new JSON. It brings it in a hidden element, since htmx
@@ -67,7 +67,8 @@ function option(data, t) {
   if (!data.kind) return { ...shared, ...data };
   const series = data.series.flatMap((one, index) => [
     {
-      name: one.name, type: data.kind, data: one.points, showSymbol: data.kind === "scatter" || one.points.length < 3, symbolSize: 7,
+      name: one.name, type: one.kind ?? data.kind, data: one.points, symbolSize: 7,
+      showSymbol: !one.kind && (data.kind === "scatter" || one.points.length < 3),
       symbol: SHAPES[index % SHAPES.length], barMaxWidth: 36, itemStyle: data.kind === "bar" ? { borderRadius: [3, 3, 0, 0] } : {},
       lineStyle: { width: 2, type: one.dashed ? "dashed" : DASHES[Math.floor(index / 4) % DASHES.length] },
     },

@@ -55,7 +55,7 @@ def test_feedback_export_is_whole_while_others_write() -> None:
 
 @pytest.mark.slow
 def test_results_run(shared_data: Path) -> None:
-    cases = ("hh-frozen", "mint-outcome", "word-sorting", "topical-chat")
+    cases = ("hh-frozen", "word-sorting", "topical-chat")
     every = quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))
     for one in every.values():
         assert one["n"] <= one["records"]

@@ -1,5 +1,6 @@
-"""What a researcher looks at: how an endpoint is used, and samples of it."""
+"""What a researcher looks at: how an endpoint is used, samples of it, and what another spec would change."""
 
+import json
 import random
 import uuid
 from datetime import timedelta
@@ -13,8 +14,11 @@ from apps.accounts.models import User
 from apps.annotation.models import Campaign
 from apps.rewards.accounting import Sample, write_usage
 from apps.rewards.models import Endpoint
+from apps.rewards.services import deploy
 from apps.rewards.usage import Event, Group
+from tests.rewards.conftest import make_model, running_service, serves, wait_until
 from tests.rewards.test_usage_page import ATIF, RESULT
+from tests.workers.engine.fakes import FakeModel
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -58,3 +62,37 @@ def test_usage(page: Page, live_server: Any, tools: Any, used: Endpoint) -> None
     page.locator("#samples").get_by_role("link").first.click()
     expect(page.get_by_text("It comes today.")).to_be_visible()
     tools.shoot(page, "endpoint-sample")
+
+
+def test_compose(page: Page, live_server: Any, tools: Any, campaign: Campaign, settings: Any) -> None:
+    """A dry run draws what a spec would change before it is deployed."""
+    project = campaign.project
+    with running_service() as service:
+        settings.REWARDS_ADDRESS = service.url
+        model = make_model(project, service, FakeModel())
+        deploy(model=model, endpoint_name="reward", project=project, by=None)
+        wait_until(lambda: serves(service, "reward", 1))
+        tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+        page.goto(f"{live_server.url}/p/desk/endpoints/reward/")
+        page.get_by_role("link", name="Compose").click()
+        written = json.loads(page.get_by_label("Spec").input_value())
+        written["components"].append(
+            {"name": "short", "type": "token_penalty", "free": 5, "per": 10, "weight": 0.5}
+        )
+        written["transforms"].append({"type": "squash", "scale": 2})
+        page.get_by_label("Spec").fill(json.dumps(written, indent=2))
+        page.get_by_role("button", name="Dry run").click()
+        expect(page.locator("#dry-run svg")).to_be_visible()
+        expect(page.get_by_text("Nothing is deployed.")).to_be_visible()
+        tools.shoot(page, "endpoint-compose")
+        page.get_by_role("button", name="Deploy").click()
+        page.wait_for_url("**/endpoints/reward/")
+        wait_until(lambda: serves(service, "reward", 2))
+        page.reload()
+        tools.shoot(page, "endpoint-composed")
+        written["transforms"].append({"type": "squash", "scale": -1})
+        page.goto(f"{live_server.url}/p/desk/endpoints/compose/?endpoint=reward")
+        page.get_by_label("Spec").fill(json.dumps(written))
+        page.get_by_role("button", name="Dry run").click()
+        expect(page.get_by_text("/transforms/2/scale")).to_be_visible()
+        tools.shoot(page, "endpoint-compose-wrong")

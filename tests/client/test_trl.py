@@ -2,11 +2,13 @@
 
 import asyncio
 import inspect
-import threading
+import statistics
 from types import SimpleNamespace
 
 import pytest
 from touchstone_client import trl_reward, trl_reward_async
+
+from tests.workers.decoders import save_decoder
 
 PLAIN = {"prompts": ["p", "p"], "completions": ["four", "sixsix"]}
 CHAT = {
@@ -44,32 +46,38 @@ def test_lengths_must_agree() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
 @pytest.mark.parametrize("make", [trl_reward, trl_reward_async])
-def test_trls_own_code_takes_the_rewards(server, make) -> None:
-    """TRL's `GRPOTrainer._calculate_rewards` itself, on as much of a trainer as it looks at."""
-    trl = pytest.importorskip("trl.trainer.grpo_trainer")
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    trainer = SimpleNamespace(
-        accelerator=SimpleNamespace(device="cpu", is_main_process=True),
-        reward_funcs=[make(server.url, "sample", "KEY")],
-        reward_processing_classes=[None],
-        reward_func_names=["sample"],
-        state=SimpleNamespace(global_step=3),
-        environments=None,
-        async_loop=loop,
-        args=SimpleNamespace(report_to=[]),
-        _log_completion_extra=None,
-        _log_metric=None,
+def test_a_grpo_trainer_trains_on_the_rewards(server, make, tmp_path) -> None:
+    """A whole `GRPOTrainer` with a tiny policy: the rewards it logs are those the endpoint gave."""
+    from datasets import Dataset
+    from trl import GRPOConfig, GRPOTrainer
+
+    folder = save_decoder(tmp_path / "policy", "llama")
+    questions = ["hello", "the order was lost"]
+    data = Dataset.from_dict({"prompt": [[{"role": "user", "content": one}] for one in questions]})
+    config = GRPOConfig(
+        output_dir=str(tmp_path / "out"),
+        max_steps=2,
+        per_device_train_batch_size=4,
+        num_generations=4,
+        max_completion_length=8,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        dataloader_pin_memory=False,
     )
-    inputs = [{"prompt": prompt, "answer": "42"} for prompt in CHAT["prompts"]]
-    arguments = (trainer, inputs, CHAT["prompts"], CHAT["completions"], [[1], [2]])
-    try:
-        rewards = trl.GRPOTrainer._calculate_rewards(*arguments)
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-    assert rewards.tolist() == [[4.0], [6.0]]
-    assert server.calls[0]["body"]["policy_version"] == "step-3"
+    reward = make(server.url, "sample", "KEY", run="grpo-1")
+    trainer = GRPOTrainer(model=str(folder), reward_funcs=[reward], args=config, train_dataset=data)
+    trainer.train()
+    bodies = [call["body"] for call in server.calls]
+    assert [body["policy_version"] for body in bodies] == ["step-0", "step-1"]
+    assert {(body["run"], len(body["inputs"])) for body in bodies} == {("grpo-1", 4)}
+    means = [
+        statistics.mean(float(len(item["response"][0]["content"])) for item in body["inputs"])
+        for body in bodies
+    ]
+    logged = [row["rewards/sample/mean"] for row in trainer.state.log_history if "rewards/sample/mean" in row]
+    assert logged == pytest.approx(means)

@@ -160,7 +160,7 @@ def test_a_damaged_artifact_is_not_served(installed: Installation) -> None:
 
 def test_memory_stays_flat(installed: Installation) -> None:
     """At this size only a leak of a megabyte a page or request would show."""
-    scored = memory.scores(installed, 600)
+    scored = memory.requests(installed, 1600)
     read = memory.page_views(installed, 50)
     assert scored["growth_mib"] < 80, scored
     assert read["growth_mib"] < 60, read

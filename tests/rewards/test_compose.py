@@ -79,7 +79,7 @@ def test_a_model_that_is_served_nowhere_is_let_go_of(researcher, project, endpoi
     store(project, ["aa"])
     spec = {"components": [{"name": "o", "model": "other@1"}]}
     assert post(researcher, spec).context["tried"].count == 1
-    wait_until(lambda: set(service.state.deployments._shared) == {"models/desk-politeness-1"})
+    wait_until(lambda: set(service.state.deployments._shared) == {("models/desk-politeness-1", None)})
 
 
 def test_it_is_deployed(researcher, endpoint) -> None:

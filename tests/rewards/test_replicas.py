@@ -29,11 +29,10 @@ def ask(service: Service, key: str, text: str = "hello") -> httpx.Response:
 
 
 @pytest.fixture
-def deployed(replicas, project) -> list[Service]:
-    for service in replicas:
-        model = make_model(project, service, FakeModel())
-        replicas[0].models |= service.models
-        replicas[1].models |= service.models
+def deployed(replicas, project, key) -> list[Service]:
+    """The key comes first: who sees the endpoint knows it."""
+    model = make_model(project, replicas[0], FakeModel())
+    replicas[1].models |= replicas[0].models
     deploy(model=model, endpoint_name="reward", project=project, by=None)
     wait_until(lambda: all(serves(service, "reward", 1) for service in replicas))
     return replicas

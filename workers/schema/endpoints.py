@@ -176,9 +176,13 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return EndpointSpec(parts, self.transforms)
 
     def to_builtins(self) -> dict[str, Any]:
-        """Defaults written out: what a revision means must not change with them."""
+        """Defaults written out: what a revision means must not change with them. What is None is left out."""
         built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
-        return built
+        parts = ("components", "transforms")
+        return {
+            part: [{key: value for key, value in one.items() if value is not None} for one in built[part]]
+            for part in parts
+        }
 
 
 def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:

@@ -5,7 +5,7 @@ say after every token.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,8 +13,10 @@ import msgspec
 from django.conf import settings
 
 from apps.core import artifacts
-from workers.engine import RewardModel
 from workers.errors import RewardError, Unavailable
+
+if TYPE_CHECKING:
+    from workers.engine import RewardModel
 
 T = TypeVar("T")
 _TIMEOUT = httpx.Timeout(60.0, connect=5.0)
@@ -44,7 +46,7 @@ class VllmServers:
     def __init__(self) -> None:
         self._servers: dict[str, VllmServer] = {}
 
-    def __call__(self, artifact: str, name: str) -> RewardModel:
+    def __call__(self, artifact: str, name: str) -> "RewardModel":
         """The model of an artifact as the server of that name computes it. Raises RewardError."""
         from workers.models import load_remote  # torch, which importing this module should not cost
 
