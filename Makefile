@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 ARGS ?=
-WORKERS ?= auto
+# More than there are cores: many tests wait for processes they started.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
 .PHONY: demo test faults lint format bench audit install clean
 
@@ -24,7 +25,7 @@ test: install lint  ## the whole suite, lint and types included; with ARGS only 
 	$(if $(ARGS),,$(MAKE) faults)
 
 faults: install  ## everything at once while processes are killed: ten short random plans, and what was thought of
-	$(PY) -m pytest -n $(WORKERS) --dist loadfile tests/faults $(ARGS)
+	$(PY) -m pytest -n auto --dist loadfile tests/faults $(ARGS)
 
 lint: install
 	$(PY) -m ruff check .
