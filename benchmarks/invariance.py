@@ -18,6 +18,7 @@ from benchmarks.serving import answers, artifact
 from workers.models import LoadedModel, load
 from workers.schema import parse_item
 
+KINDS = ("step-encoder", "decoder")
 Json = dict[str, Any]
 
 
@@ -69,11 +70,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.invariance", description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true", help="few batches")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="both without")
     options = parser.parse_args()
-    questions, batches = (3, 10) if options.quick else (20, 1000)
+    questions, batches = (2, 6) if options.quick else (20, 1000)
     found = {}
     with tempfile.TemporaryDirectory(prefix="touchstone-invariance-") as folder:
-        for kind in ("step-encoder", "decoder"):
+        for kind in options.kind or KINDS:
             found[kind] = measure(kind, questions=questions, batches=batches, folder=Path(folder) / kind)
             print(json.dumps({kind: found[kind]}), file=sys.stderr, flush=True)
     print(json.dumps(found) if options.json else json.dumps(found, indent=2))

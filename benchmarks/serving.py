@@ -285,7 +285,7 @@ def sweep(kind: str, items: list[Json], clients: tuple[int, ...]) -> list[Json]:
 
 def measure(*, quick: bool, kinds: list[str], folder: Path) -> Json:
     found: Json = {}
-    questions, runs, steps, last = (3, 1, 4, 2) if quick else (96, 3, STEPS, 5)
+    questions, runs, steps, last = (1, 1, 3, 1) if quick else (96, 3, STEPS, 5)
     clients = CLIENTS[:1] if quick else CLIENTS
     for kind in kinds:
         made = artifact(kind, folder / kind)

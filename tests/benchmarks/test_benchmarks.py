@@ -104,6 +104,24 @@ def test_the_sample_world_runs() -> None:
     assert all(-1 <= one["rank_correlation"]["mean"] <= 1 for one in found["credit"].values())
 
 
+@pytest.mark.slow
+def test_serving_runs_beside_its_peers(shared_data: Path) -> None:
+    found = quick("serving", "--kind", "step-encoder")
+    grouped, growing = found["fine_grained_step-encoder"], found["growing_step-encoder"]
+    assert set(grouped["per_second"]) == {"plain", "padded", "offline", "ours"}
+    assert all(one < 1e-5 for one in grouped["differences"].values())
+    assert grouped["items"] == 4 and len(grouped["sweep"]) == 1
+    assert growing["vs_anew"] > 1
+
+
+@pytest.mark.slow
+def test_a_reward_does_not_depend_on_what_is_beside_it(shared_data: Path) -> None:
+    found = quick("invariance", "--kind", "step-encoder")["step-encoder"]
+    assert found["float32"]["largest_in_std"] < 1e-4
+    assert found["float32"]["within_groups"]["largest"] < 1e-4
+    assert found["bfloat16"]["within_groups"]["largest"] < 0.5
+
+
 def test_an_unknown_benchmark_is_refused() -> None:
     command = [sys.executable, "-m", "benchmarks", "nothing"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
