@@ -46,7 +46,9 @@ def requests(installed: Installation, count: int) -> dict[str, float]:
     headers = {"Authorization": f"Bearer {installed.told['key']}"}
     path = f"/api/v1/rewards/{ENDPOINT}/score"
     with (
-        httpx.Client(base_url=installed.stack.url, headers=headers, timeout=120, trust_env=False) as client,
+        httpx.Client(
+            base_url=installed.stack.rewards_url, headers=headers, timeout=120, trust_env=False
+        ) as client,
         ThreadPoolExecutor(CLIENTS) as pool,
     ):
 

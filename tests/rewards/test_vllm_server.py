@@ -108,7 +108,8 @@ def test_a_server_gives_the_reward_that_is_computed_here(
     with serving(handler) as url:
         settings.VLLM_SERVERS = {"gpu": url.replace("//", "//:secret@")}
         same(http, service, project)
-    assert len(handler.asked) == 3, "the probe, the warm-up, and one request"
+    asked = [len(body["input"]) for body in handler.asked]
+    assert asked == [1, 2, 1 + len(ITEMS)], "the probe, the warm-up, and one request, each with the probe"
 
 
 @pytest.fixture
@@ -151,6 +152,21 @@ def test_another_model_on_the_server_is_not_served(service, project, model, tmp_
         put(project, "gpu")
         wait_until(lambda: failure(service) is not None)
     assert "computes another model" in failure(service)
+
+
+def test_a_server_that_comes_back_with_another_model_is_not_believed(
+    service, project, model, http, folder, tmp_path, settings
+) -> None:
+    handler = vllm_of(folder)
+    with serving(handler) as url:
+        settings.VLLM_SERVERS = {"gpu": url}
+        put(project, "gpu")
+        wait_until(lambda: serves(service, "big", 1))
+        assert len(results(http, "big")) == len(ITEMS)
+        handler.model = vllm_of(decoder(tmp_path, seed=5)).model
+        reply = http.post("/api/v1/rewards/big/score", json={"inputs": [{"text": "yes"}]})
+        assert reply.status_code == 503
+        assert "computes another model" in reply.json()["detail"]
 
 
 def failure(service: Service) -> str | None:

@@ -131,7 +131,7 @@ def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
         raise _damaged(folder, error) from error
     _require_same_text(folder, manifest, renderer)
     model = RemoteModel(renderer, manifest, connect(manifest["text"]["max_tokens"]))
-    model.require_same()
+    model.score([])
     return model
 
 

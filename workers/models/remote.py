@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workers.errors import RewardError
+from workers.errors import RewardError, Unavailable
 from workers.models.loaded import Described, RawScore, raw_score
 from workers.text import Tokens
 
@@ -17,7 +17,10 @@ _SAME = 0.1
 
 
 class RemoteModel(Described):
-    """ask: raises Unavailable where there is no answer. It may be called by several threads."""
+    """ask: raises Unavailable where there is no answer. It may be called by several threads.
+
+    Every batch has the artifact's probe beside it: a server that was started anew with another model is known at once.
+    """
 
     precision = "the server's"
     scores_criteria = False
@@ -27,26 +30,25 @@ class RemoteModel(Described):
         self._ask = ask
         self._heads = int(manifest["heads"]["ensemble"])
 
-    def require_same(self) -> None:
-        """Raises RewardError where the server computes something else than what was trained."""
-        probe = self.manifest["probe"]
-        wanted = torch.tensor(probe["values"])
-        [found] = self._values([probe["ids"]])
-        off = float((found - wanted).norm() / wanted.norm().clamp(min=1e-12))
-        if not off <= _SAME:
-            raise RewardError(
-                f"the server computes another model: what it says of the artifact's probe is off by {off:.2g} of it. "
-                "Start it with this model's folder, as `export_model` writes it."
-            )
-
     def score(
         self, batch: Sequence[Tokens], *, cache: Any = None, criteria: Sequence[str] = ()
     ) -> list[RawScore]:
-        """In order. Raises RewardError for criteria, for which a server has no head, and Unavailable."""
+        """In order; of no items only the probe is asked. Raises Unavailable where the server does not answer, or
+        computes something else; RewardError for criteria, for which it has no head."""
         if criteria:
             raise RewardError("a model on a server scores no criteria.", pointer="/criteria")
-        found = self._values([one.ids for one in batch]) if batch else []
+        *found, probe = self._values([*(one.ids for one in batch), self.manifest["probe"]["ids"]])
+        self._require_same(probe)
         return [self._score(one, values) for one, values in zip(batch, found, strict=True)]
+
+    def _require_same(self, probe: Tensor) -> None:
+        wanted = torch.tensor(self.manifest["probe"]["values"])
+        off = float((probe - wanted).norm() / wanted.norm().clamp(min=1e-12))
+        if not off <= _SAME:
+            raise Unavailable(
+                f"the server computes another model: what it says of the artifact's probe is off by {off:.2g} of it. "
+                "Start it with this model's folder, as `export_model` writes it."
+            )
 
     def _score(self, one: Tokens, values: Tensor) -> RawScore:
         read = values[one.places]
@@ -62,7 +64,7 @@ class RemoteModel(Described):
         shapes = [tuple(one.shape) for one in found]
         wanted = [(len(one), self._heads) for one in ids]
         if shapes != wanted:
-            raise RewardError(
+            raise Unavailable(
                 f"the server answers numbers of the shape {shapes[:1]}, and {wanted[:1]} was expected: one for each of "
                 "the model's heads after every token. Start it with this model's folder, for the task token_classify."
             )

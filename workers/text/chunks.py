@@ -4,8 +4,10 @@ What a step renders to depends on that step alone; only a trajectory over `max_t
 """
 
 import hashlib
+import threading
 from array import array
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,6 +22,7 @@ from workers.text.rendered import Apart, Content
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
+_KNOWN_TOKENS = 500_000  # of texts that are likely to come again: prompts of groups, trajectories that grow
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,32 @@ class Chunks(Apart):
         """[chunks][grounding.NAMES]"""
         own = {SOURCES.index("agent"), SOURCES.index("reasoning")}
         return grounding((chunk.ids, chunk.source in own) for chunk in self.chunks)
+
+
+class _Known:
+    """The tokens of texts, by their hash; least recently used go first. Safe to share."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._tokens = 0
+        self._by_hash: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: bytes) -> tuple[int, ...] | None:
+        with self._lock:
+            found = self._by_hash.get(key)
+            if found is not None:
+                self._by_hash.move_to_end(key)
+            return found
+
+    def put(self, key: bytes, ids: tuple[int, ...]) -> None:
+        with self._lock:
+            if key in self._by_hash:
+                return
+            self._by_hash[key] = ids
+            self._tokens += len(ids) + 1
+            while self._tokens > self.most:
+                self._tokens -= len(self._by_hash.popitem(last=False)[1]) + 1
 
 
 @dataclass(frozen=True)
@@ -110,9 +139,17 @@ class ChunkRenderer:
     def framed(self, chunk: Chunk) -> tuple[int, ...]:
         return (self.first, *chunk.ids, self.last)
 
-    def token_ids(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+    def token_ids(self, text: str) -> Sequence[int]:
+        key = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        known = self._known.get(key)
+        if known is None:
+            known = tuple(self.tokenizer.encode(text, add_special_tokens=False).ids)
+            self._known.put(key, known)
+        return known
+
+    @cached_property
+    def _known(self) -> "_Known":
+        return _Known(_KNOWN_TOKENS)
 
     def _chunks(self, trajectory: Trajectory) -> Iterable[Chunk]:
         agent_step = -1
@@ -126,13 +163,13 @@ class ChunkRenderer:
     def _chunk(self, ids: Iterable[int], source: str, step: int, agent_step: int | None) -> Chunk:
         return Chunk(tuple(ids), SOURCES.index(source), step, agent_step)
 
-    def _split(self, ids: list[int]) -> list[list[int]]:
+    def _split(self, ids: Sequence[int]) -> list[Sequence[int]]:
         """In as few chunks as it takes, all of about one length: a last chunk of three tokens would say little."""
         count = max(1, -(-len(ids) // self.chunk_tokens))
         cuts = [round(len(ids) * piece / count) for piece in range(count + 1)]
         return [ids[start:end] for start, end in pairwise(cuts)]
 
-    def _pieces_of_ids(self, content: TokenIds) -> list[list[int]]:
+    def _pieces_of_ids(self, content: TokenIds) -> list[Sequence[int]]:
         ids, size = list(content.ids), self.tokenizer.get_vocab_size()
         bad = next((place for place, id_ in enumerate(ids) if not 0 <= id_ < size), None)
         if bad is not None:

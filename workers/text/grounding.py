@@ -27,20 +27,24 @@ def grounding(chunks: Iterable[tuple[Sequence[int], bool]]) -> tuple[tuple[float
     """
     given = [set[tuple[int, ...]]() for _ in range(3)]
     own = [set[tuple[int, ...]]() for _ in range(3)]
+    covered = 0  # of the given tokens, those the agent has used
     given_tokens, rows = 0, []
     for ids, is_agent in chunks:
         grams = [set(zip(*(ids[start:] for start in range(size)), strict=False)) for size in (1, 2, 3)]
-        said = own[0] | grams[0] if is_agent else own[0]
+        if is_agent:
+            covered += len((grams[0] - own[0]) & given[0])
         rows.append(
             (
                 *(_share(grams[size], given[size]) for size in range(3)),
-                _share(given[0], said),
+                covered / len(given[0]) if given[0] else 0.0,
                 *(_share(grams[size], own[size]) for size in range(2)),
                 1 - len(grams[0]) / len(ids) if ids else 0.0,
                 math.log1p(len(ids)) / 8,
                 math.log1p(given_tokens) / 8,
             )
         )
+        if not is_agent:
+            covered += len((grams[0] - given[0]) & own[0])
         for seen, new in zip(own if is_agent else given, grams, strict=True):
             seen |= new
         given_tokens += 0 if is_agent else len(ids)

@@ -67,8 +67,7 @@ def unknown(name: str) -> str:
 
 
 class VllmServer:
-    """Its methods may be called from any thread. They raise Unavailable where there is no answer, RewardError where it
-    is none."""
+    """Its methods may be called from any thread. They raise Unavailable where there is no answer, or none as vLLM's."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
@@ -86,7 +85,7 @@ class VllmServer:
         """What asks it of items of up to `tokens` tokens. Raises RewardError where it reads less."""
         served = self._asked("GET", "/v1/models", None, _Models).data
         if not served:
-            raise RewardError(f"the vLLM server {self.name} serves no model.")
+            raise Unavailable(f"the vLLM server {self.name} serves no model.")
         self._model, longest = served[0].id, served[0].max_model_len
         if longest is not None and longest < tokens:
             raise RewardError(
@@ -107,7 +106,7 @@ class VllmServer:
         answer = self._asked("POST", "/pooling", body, _Answer)
         by_index = {one.index: one.data for one in answer.data}
         if set(by_index) != set(range(len(batch))):
-            raise RewardError(f"the vLLM server {self.name} answered {len(by_index)} of {len(batch)} items.")
+            raise Unavailable(f"the vLLM server {self.name} answered {len(by_index)} of {len(batch)} items.")
         return [by_index[index] for index in range(len(batch))]
 
     def close(self) -> None:
@@ -127,8 +126,8 @@ class VllmServer:
                 "shortly."
             )
         if reply.status_code != 200:
-            raise RewardError(f"the vLLM server {self.name} refuses: {reply.status_code} {reply.text[:300]}")
+            raise Unavailable(f"the vLLM server {self.name} refuses: {reply.status_code} {reply.text[:300]}")
         try:
             return msgspec.json.decode(reply.content, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise RewardError(f"the vLLM server {self.name} does not answer as vLLM does: {error}") from error
+            raise Unavailable(f"the vLLM server {self.name} does not answer as vLLM does: {error}") from error

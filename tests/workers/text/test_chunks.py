@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from workers.schema import (
     ToolCall,
     Trajectory,
 )
-from workers.text import SOURCES, template_fingerprint
+from workers.text import SOURCES, chunks, template_fingerprint
 from workers.text.segments import segments
 
 SHORT = st.text(alphabet="abc good.,", max_size=60)
@@ -166,3 +168,15 @@ def test_the_fingerprint_changes_with_tokenizer_and_limits(tiny_encoder, tmp_pat
         (tiny_encoder / "tokenizer.json").read_text().replace('"lowercase": true', '"lowercase": false')
     )
     assert fingerprint(tiny_encoder) != fingerprint(tmp_path)
+
+
+def test_texts_seen_before_are_not_tokenised_again_and_old_ones_are_let_go(monkeypatch, renderer) -> None:
+    monkeypatch.setattr(chunks, "_KNOWN_TOKENS", 12)
+    ours = replace(renderer)
+    first = ours.token_ids("one two three")
+    assert ours.token_ids("one two three") is first
+    assert list(first) == renderer.tokenizer.encode("one two three", add_special_tokens=False).ids
+    for number in range(4):
+        ours.token_ids(f"four five {number}")
+    assert ours.token_ids("one two three") is not first
+    assert ours._known._tokens <= 12
