@@ -26,7 +26,7 @@ def measure(kind: str, *, questions: int, batches: int, folder: Path, seed: int 
     model = load(artifact(kind, folder))
     items = [model.render(parse_item(one).content) for one in answers(questions)]
     # Short ones, so that a thousand batches take minutes: what is mixed is what counts, not its length.
-    items = sorted(items, key=lambda one: one.tokens)[: max(8, len(items) // 2)]
+    items = sorted(items, key=lambda one: one.tokens)[: max(8, len(items) // 4)]
     groups = _groups(model, questions)
     return {
         precision: _differences(model, items, groups, batches, precision, seed)

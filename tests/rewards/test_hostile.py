@@ -1,5 +1,6 @@
 """Whatever is sent, the answer is a reward or says what is wrong; and nobody else notices."""
 
+import json
 import os
 import random
 import socket
@@ -44,7 +45,10 @@ def _is_problem(reply: httpx.Response) -> bool:
 
 
 def _is_finite(reply: httpx.Response) -> bool:
-    return not any(word in reply.text for word in ("NaN", "Infinity"))
+    """Whether it is JSON by the standard, which knows no NaN; an answer may repeat that word from a text."""
+    constants: list[str] = []
+    json.loads(reply.text, parse_constant=constants.append)
+    return not constants
 
 
 def test_hostile_bodies(http, endpoint) -> None:
