@@ -113,7 +113,7 @@ def test_alone_in_a_batch_and_in_any_order(service, real, http) -> None:
         for served in deployments.by_name[real].version.models.values():
             served.cache.cache._entries.clear()
             served.cache.cache.bytes = 0
-            service.state.batcher.forget(served)
+            service.state.deployments.batchers[0].forget(served)
 
     together = [result["reward"] for result in score(http, *items)]
     alone = []

@@ -187,7 +187,7 @@ def test_a_server_that_reads_less_is_not_served(service, project, folder, tmp_pa
 
 
 def test_while_the_server_is_away_every_request_is_told_to_try_again(
-    service, project, model, http, folder, settings, caplog
+    service, project, model, http, folder, settings
 ) -> None:
     handler = vllm_of(folder)
     with serving(handler) as url:
@@ -200,6 +200,7 @@ def test_while_the_server_is_away_every_request_is_told_to_try_again(
         reply = http.post("/api/v1/rewards/big/score", json=new)
         assert (reply.status_code, reply.headers["Retry-After"]) == (503, "5")
         assert "vLLM server gpu answers 500" in reply.json()["detail"]
+        assert "pointer" not in reply.json(), "no item is to blame"
         assert len(handler.asked) == 4, "a batch is not tried again one by one"
         again = [one["reward"] for one in results(http, "big")]
         assert again == [one["reward"] for one in before], "what was scored is remembered"

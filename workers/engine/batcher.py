@@ -293,7 +293,9 @@ class Batcher:
         with self._changed:
             del self._pending[entry.key]
         for request, index in entry.waiters:
-            placed = error.at(f"/{index}") if isinstance(error, RewardError) else error
+            placed: Exception = error
+            if isinstance(error, RewardError) and not isinstance(error, Unavailable):
+                placed = error.at(f"/{index}")
             with suppress(InvalidStateError):
                 request.future.set_exception(placed)
 

@@ -30,7 +30,6 @@ READERS = 4
 class State:
     """directory is None until the database was read once."""
 
-    batcher: Batcher
     deployments: Deployments
     readers: ThreadPoolExecutor
     usage: Usage = field(default_factory=Usage)
@@ -95,7 +94,7 @@ async def running_state(load: Load) -> AsyncIterator[State]:
     readers = ThreadPoolExecutor(READERS, thread_name_prefix="touchstone-reader")
     verifiers = Verifiers()
     servers = VllmServers()
-    state = State(batcher, Deployments(batcher, load, verifiers, servers), readers)
+    state = State(Deployments(batcher, load, verifiers, servers), readers)
     watching = asyncio.create_task(state.watcher.run())
     counting = asyncio.create_task(state.usage.run())
     for task in (watching, counting):
