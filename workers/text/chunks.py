@@ -22,7 +22,8 @@ from workers.text.rendered import Apart, Content
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
-_KNOWN_TOKENS = 500_000  # of texts that are likely to come again: prompts of groups, trajectories that grow
+_KNOWN_BYTES = 16 * 1024**2  # of texts that are likely to come again: prompts of groups, trajectories that grow
+_ENTRY = 300  # bytes of a dictionary's entry with its key, roughly
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +70,35 @@ class Chunks(Apart):
 
 
 class _Known:
-    """The tokens of texts, by their hash; least recently used go first. Safe to share."""
+    """The tokens of texts, by their hash, in at most so many bytes; least recently used go first. Safe to share."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._tokens = 0
-        self._by_hash: OrderedDict[bytes, tuple[int, ...]] = OrderedDict()
+        self._bytes = 0
+        self._by_hash: OrderedDict[bytes, array[int]] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: bytes) -> tuple[int, ...] | None:
         with self._lock:
             found = self._by_hash.get(key)
-            if found is not None:
-                self._by_hash.move_to_end(key)
-            return found
+            if found is None:
+                return None
+            self._by_hash.move_to_end(key)
+        return tuple(found)
 
     def put(self, key: bytes, ids: tuple[int, ...]) -> None:
+        kept = array("i", ids)
         with self._lock:
             if key in self._by_hash:
                 return
-            self._by_hash[key] = ids
-            self._tokens += len(ids) + 1
-            while self._tokens > self.most:
-                self._tokens -= len(self._by_hash.popitem(last=False)[1]) + 1
+            self._by_hash[key] = kept
+            self._bytes += _size(kept)
+            while self._bytes > self.most:
+                self._bytes -= _size(self._by_hash.popitem(last=False)[1])
+
+
+def _size(kept: "array[int]") -> int:
+    return len(kept) * kept.itemsize + _ENTRY
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,7 @@ class ChunkRenderer:
 
     @cached_property
     def _known(self) -> "_Known":
-        return _Known(_KNOWN_TOKENS)
+        return _Known(_KNOWN_BYTES)
 
     def _chunks(self, trajectory: Trajectory) -> Iterable[Chunk]:
         agent_step = -1
