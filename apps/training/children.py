@@ -1,7 +1,9 @@
 """Child processes of the reward-modelling core: they know no secret of ours, and say how they ended by exit status."""
 
 import json
+import logging
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -17,6 +19,8 @@ from apps.core.children import dies_with_parent
 from apps.core.errors import DomainError
 from apps.core.locks import writer_of
 
+log = logging.getLogger(__name__)
+
 OK, REFUSED, CANCELLED = 0, 2, 3  # exit statuses of `workers.train`
 NO_ROOM = {
     4: "There is no room left on the disk of {folder}. Free some space there, then resume: it goes on from the "
@@ -24,6 +28,7 @@ NO_ROOM = {
     5: "The training process got no more memory. Lower batch_pairs, batch_tokens or max_tokens of the recipe, leave "
     "the encoder frozen, or train on a machine with more; then start it anew.",
 }
+_TICK = 0.5  # seconds between looks at whether to go on
 _OTHERS_END = 20.0  # seconds a killed process may take to let go of the run directory
 # What a child may see of the worker's environment: enough to find programs, libraries, caches and devices.
 _KEPT = {
@@ -64,6 +69,37 @@ def start(module: str, arguments: list[str], *, log: Path) -> subprocess.Popen[b
             start_new_session=True,
             preexec_fn=dies_with_parent(),
         )
+
+
+def run_to_end(
+    module: str,
+    arguments: list[str],
+    *,
+    folder: Path,
+    what: str,
+    check: Callable[[], None] = lambda: None,
+) -> None:
+    """Start `python -m module arguments...` and wait until it ended well; whatever happens, it does not outlive this.
+
+    folder: where it writes, and where what it prints is kept. what: to call it in errors. check: called while waiting.
+    Raises DomainError, with the child's own sentence where it refused, and what `check` raises.
+    """
+    child = start(module, arguments, log=folder / "log.txt")
+    try:
+        while (status := child.poll()) is None:
+            check()
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=_TICK)
+    finally:
+        kill(child)
+    if status == OK:
+        return
+    said = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
+    if status == REFUSED:
+        raise DomainError(told_error(folder, said))
+    reference = secrets.token_hex(4)
+    log.error("%s %s, reference %s:\n%s", what, how_it_ended(status), reference, said)
+    raise DomainError(f"{what} {how_it_ended(status)}; the log has it under {reference}.")
 
 
 def kill(child: subprocess.Popen[bytes]) -> None:

@@ -1,8 +1,6 @@
 """Measuring models on data, in a child process."""
 
 import json
-import logging
-import secrets
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +14,6 @@ from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.training import children, services
 from apps.training.models import Evaluation, RewardModel
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,25 +76,6 @@ def _measure(model: RewardModel, data: Data, *, against: RewardModel | None = No
             arguments += ["--validation", str(data.validation)]
         if against is not None:
             arguments += ["--against", str(stage(against.artifact))]
-        child = children.start("workers.evaluate", arguments, log=folder / "log.txt")
-        try:
-            status = child.wait()
-        finally:
-            children.kill(child)
-        said = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
-        if status == children.REFUSED:
-            raise DomainError(children.told_error(folder, said))
-        if status != children.OK:
-            reference = secrets.token_hex(4)
-            log.error(
-                "evaluation of %s %s, reference %s:\n%s",
-                model,
-                children.how_it_ended(status),
-                reference,
-                said,
-            )
-            raise DomainError(
-                f"The evaluation {children.how_it_ended(status)}; the log has it under {reference}."
-            )
+        children.run_to_end("workers.evaluate", arguments, folder=folder, what=f"The evaluation of {model}")
         report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
         return report

@@ -21,7 +21,7 @@ from apps.training.models import Evaluation, Recipe, RewardModel, Run, RunEvent
 from apps.webhooks.models import Event
 from apps.webhooks.services import announce
 from workers.errors import RewardError
-from workers.schema.parents import require_parent
+from workers.schema.parents import require_parent, require_trunk
 from workers.schema.recipe import Recipe as RecipeValue
 
 ADVANCE = "apps.training.tasks.advance_runs"
@@ -53,8 +53,7 @@ def start_run(
         raise DomainError(f"seed is {seed}; it must be from 0 to {MAX_SEED}.", pointer="/seed")
     chosen = recipes.choose(project, recipe)
     _require_enough(snapshot, chosen.values["objective"])
-    if parent is not None:
-        _require_parent(parent, project, chosen.recipe)
+    _require_parent(parent, project, chosen.recipe)
     run = Run.objects.create(
         project=project,
         snapshot=snapshot,
@@ -221,7 +220,13 @@ def _used_by(model: RewardModel) -> list[str]:
     return sorted(set(found))
 
 
-def _require_parent(parent: RewardModel, project: Project, recipe: RecipeValue) -> None:
+def _require_parent(parent: RewardModel | None, project: Project, recipe: RecipeValue) -> None:
+    try:
+        require_trunk(recipe, has_parent=parent is not None)
+    except RewardError as error:
+        raise DomainError(error.message, pointer=error.pointer) from error
+    if parent is None:
+        return
     if parent.project_id != project.pk:
         raise DomainError(f"{parent} belongs to another project than {project}.", pointer="/parent")
     lock_usable(parent)

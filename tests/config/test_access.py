@@ -155,6 +155,11 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/endpoints/<slug:name>/usage/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/samples/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/samples/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/acquisition/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/acquisition/<int:pk>/status/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/acquisition/<int:pk>/summary/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/acquisition/<int:pk>/now/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/acquisition/reasons/<int:pk>/": ("GET", Role.ANNOTATOR),
 }
 # Method and path, and the scope a key needs.
 CALLS: dict[tuple[str, str], str] = {
@@ -327,6 +332,8 @@ def make_world(slug: str) -> World:
             "trajectories": first.pk,
             "campaigns": campaign.pk,
             "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,
+            "acquisition": campaign.pk,
+            "reasons": item.pk,
             "items": held.pk,
             "judged": item.pk,
             "examples": example.pk,

@@ -1,6 +1,6 @@
 """Backbone, heads, and how steps make a reward."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from workers.models.backbone import Backbone
 from workers.models.heads import Heads, HeadsConfig
 from workers.models.states import Aggregation, States, aggregate
+from workers.models.still import StateCache
 
 RewardFrom = Literal["scalar", "labels"]
 
@@ -38,7 +39,10 @@ class Outputs:
 
 
 class RewardModel(nn.Module):
-    """reward_from: `scalar`, or `labels`: a step's value is then log P(good) - log P(bad)."""
+    """reward_from: `scalar`, or `labels`: a step's value is then log P(good) - log P(bad).
+
+    is_still: the backbone is not trained, see `hold_trunk`.
+    """
 
     def __init__(
         self,
@@ -53,13 +57,18 @@ class RewardModel(nn.Module):
         self.heads = Heads(config)
         self.aggregation = aggregation
         self.reward_from = reward_from
+        self.is_still = False
 
     def forward(
         self, batch: Sequence[Any], *, criteria: Mapping[str, Any] | None = None, cache: Any = None
     ) -> Outputs:
         """criteria: texts with what they render to; every trajectory is scored by each of them."""
         wanted = criteria or {}
-        both = self.backbone.states([*batch, *wanted.values()], cache=cache)
+        read = [*batch, *wanted.values()]
+        if isinstance(cache, StateCache):
+            both = cache.states(self.backbone, read)
+        else:
+            both = self.backbone.states(read, cache=cache)
         count = len(batch)
         flat = both.flat.to(next(self.heads.parameters()).dtype)
         rows = count + sum(both.counts[:count])
@@ -79,6 +88,28 @@ class RewardModel(nn.Module):
         """Begin where another ended. Raises RewardError where the two do not fit."""
         self.backbone.inherit(parent.backbone)
         self.heads.inherit(parent.heads)
+
+    def hold_trunk(self) -> None:
+        """Train the heads alone, from now on."""
+        self.is_still = True
+        self.backbone.requires_grad_(False).eval()
+
+    def train(self, mode: bool = True) -> "RewardModel":
+        super().train(mode)
+        if self.is_still:
+            self.backbone.eval()
+        return self
+
+    def new_cache(self, max_bytes: int) -> Any:
+        """What a training can remember of items between batches; None if there is no such thing."""
+        inner = self.backbone.new_cache(max_bytes)
+        return StateCache(inner) if self.is_still else inner
+
+    def encode_ahead(self, rendered: Sequence[Any], cache: Any) -> Iterator[int]:
+        """Fill a cache of `new_cache`; how much is done, now and then."""
+        if isinstance(cache, StateCache):
+            return cache.fill(self.backbone, rendered)
+        return self.backbone.encode_ahead(rendered, cache)
 
     def _values(self, states: States, labels: States | None) -> Tensor:
         if self.reward_from == "scalar":

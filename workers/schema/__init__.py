@@ -29,7 +29,13 @@ from workers.schema.records import (
     ToolCall,
     Trajectory,
 )
-from workers.schema.storage import holds_trajectory, read_records, write_records
+from workers.schema.storage import (
+    holds_trajectory,
+    read_records,
+    read_trajectories,
+    write_records,
+    write_trajectories,
+)
 
 SCHEMA_VERSION = 1
 
@@ -68,7 +74,9 @@ __all__ = [
     "parse_item",
     "parse_json",
     "read_records",
+    "read_trajectories",
     "to_atif",
     "to_messages",
     "write_records",
+    "write_trajectories",
 ]

@@ -36,6 +36,16 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
             )
 
 
+def require_trunk(recipe: Recipe, *, has_parent: bool) -> None:
+    """Raises RewardError where only heads are to be trained, and there is nothing they could stand on."""
+    if recipe.heads_only and not has_parent:
+        raise RewardError(
+            "heads_only trains the heads on the trunk of a model that there is already; name it as the parent, or "
+            "leave heads_only out.",
+            pointer="/heads_only",
+        )
+
+
 def _object(manifest: Mapping[str, Any], key: str) -> dict[str, Any]:
     value = manifest.get(key)
     return dict(value) if isinstance(value, Mapping) else {}

@@ -40,6 +40,7 @@ class Recipe:
     lora_alpha: Annotated[float, Meta(gt=0, le=10_000)] = 32.0
     gradient_checkpointing: bool = False
     unfrozen: bool = False
+    heads_only: bool = False
     chunk_tokens: Annotated[int, Meta(ge=8, le=510)] = 128
     max_tokens: Annotated[int, Meta(ge=64, le=1_000_000)] = 8192
 
@@ -89,6 +90,7 @@ PURPOSES: dict[str, str] = {
     "lora_alpha": "what the adapters are scaled by, over their rank",
     "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
     "unfrozen": "train the encoder too: minutes instead of seconds, better where there are over a thousand pairs",
+    "heads_only": "train nothing but the heads, on the trunk of the model it goes on from (its parent): seconds",
     "chunk_tokens": "steps are encoded in chunks of at most so many tokens",
     "max_tokens": "longer trajectories lose steps from their middle; such scores are flagged 'truncated'",
     "width": "width of the mixer over the chunks",
@@ -134,6 +136,7 @@ REASONS: dict[str, str] = {
     "lora_alpha": "twice the rank, as is usual",
     "gradient_checkpointing": "only worth its time where memory runs out",
     "unfrozen": "with few comparisons a trained encoder remembers them instead of learning from them",
+    "heads_only": "a first model needs its trunk trained; later ones may keep it",
     "chunk_tokens": "most steps fit into one or two, and what the encoder was trained on was no longer",
     "max_tokens": "nearly every conversation fits; decoders take 2048, since their cost grows faster",
     "width": "a third of the encoder's 384: more of it learnt the training tasks by heart",
@@ -270,6 +273,12 @@ def _check(recipe: Recipe) -> None:
         raise RewardError(
             "the backbone 'decoder' needs `decoder`, a folder with a causal language model from save_pretrained.",
             pointer="/decoder",
+        )
+    if recipe.heads_only and (recipe.unfrozen or recipe.folds):
+        key = "unfrozen" if recipe.unfrozen else "folds"
+        raise RewardError(
+            f"heads_only trains the heads on a trunk as it is, so {key} has no place beside it; leave one of them out.",
+            pointer=f"/{key}",
         )
     is_encoder = recipe.backbone == "step-encoder"
     if is_encoder and recipe.width % recipe.attention_heads:

@@ -48,6 +48,29 @@ def write_records(path: Path, records: Iterable[FeedbackRecord]) -> dict[str, in
     return counts
 
 
+def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> int:
+    """Trajectories alone, each once; how many."""
+    written: set[str] = set()
+    with path.open("wb") as raw, zstandard.ZstdCompressor(level=6).stream_writer(raw) as out:
+        for one in trajectories:
+            _write_once(one, written, out)
+    return len(written)
+
+
+def read_trajectories(path: Path) -> Iterator[Trajectory]:
+    """All that a file of trajectories, or of records, holds. Raises InvalidRecord naming the line."""
+    with closing(read_lines(path)) as lines:
+        for number, text in enumerate(lines, start=1):
+            try:
+                line = require_object(parse_json(text))
+                if line.pop("kind", None) == "trajectory":
+                    line.pop("key", None)
+                    yield convert(line, Trajectory)
+            except InvalidRecord as error:
+                message = f"{path.name}, line {number}: {error.message}"
+                raise InvalidRecord(message, pointer=error.pointer) from None
+
+
 def holds_trajectory(path: Path, content_hash: str) -> bool:
     """Whether a file that `write_records` made has the trajectory, by looking at how its lines begin."""
     begin = _beginning(content_hash)

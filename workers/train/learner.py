@@ -77,6 +77,8 @@ class Learner(nn.Module):
         )
         if parent is not None:
             self.model.inherit(parent)
+        if recipe.heads_only:
+            self.model.hold_trunk()
         self.parts = nn.ModuleDict(parts).to(device)
         self.examples = examples
         self.criteria = render_criteria(examples.criteria, self.model.backbone.renderer)

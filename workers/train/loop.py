@@ -117,7 +117,7 @@ class Fit:
             return
         said = time.monotonic()
         rendered = [*self.train.rendered, *self.learner.criteria.values(), *self.validation.rendered]
-        for done in self.model.backbone.encode_ahead(rendered, self.cache):
+        for done in self.model.encode_ahead(rendered, self.cache):
             if self.limits.stop():
                 raise Stopped
             if time.monotonic() - said >= _LOG_SECONDS:

@@ -22,6 +22,7 @@ from workers.objectives import Examples, collect
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory, read_records, write_records
 from workers.schema.leaks import find_leaks
+from workers.schema.parents import require_trunk
 from workers.schema.recipe import Recipe
 from workers.schema.records import trajectories_of
 from workers.train.directory import Config, read_config, read_split, write_json, write_run_manifest
@@ -48,6 +49,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     config, recipe = read_config(folder)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    require_trunk(recipe, has_parent=bool(config.parent))
     parent = read_parent(folder / "parent", recipe) if config.parent else None
     if parent is not None:
         recipe = parent.recipe(recipe)
@@ -171,7 +173,7 @@ class _Run:
             validation,
             seed=self.config.seed,
             report=self.events,
-            cache=learner.model.backbone.new_cache(_CACHE_BYTES),
+            cache=learner.model.new_cache(_CACHE_BYTES),
             limits=Limits(self.stop, seconds, checkpoints),
             team=self.team,
         )

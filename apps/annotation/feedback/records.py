@@ -1,7 +1,7 @@
 """What counts of a project's feedback, as a stream of workers.schema records."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -13,7 +13,7 @@ from apps.annotation.kinds import KINDS, Feedback
 from apps.annotation.models import Assignment, Item, Submission
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.selectors import load_bare, load_trajectories
 from workers import schema
 
 NAMES = (*KINDS, "outcome")  # what a filter by kind may name
@@ -21,6 +21,7 @@ FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication
 # What becomes of adjudicated items: only the adjudication, all that was said, or only what others said.
 ADJUDICATION = ("instead", "also", "not")
 CHUNK = 500
+Load = Callable[[Iterable[int]], dict[int, schema.Trajectory]]
 _KEPT = 2000  # trajectories held while streaming; comparisons of one task come together
 
 
@@ -79,7 +80,7 @@ def judged_submissions(project: Project, campaign: str | None = None) -> QuerySe
 
 
 def feedback_records(
-    *, project: Project, filters: dict[str, Any] | None = None
+    *, project: Project, filters: dict[str, Any] | None = None, bare: bool = False
 ) -> Iterator[schema.FeedbackRecord]:
     """Records of what counts: the newest revision of each judgement, and the outcomes of the trajectories meant.
 
@@ -87,11 +88,12 @@ def feedback_records(
     only the adjudication counts: the other answers are about people, not about runs.
     filters, each optional: {"campaigns": [name], "kinds": [...], "origins": [...], "annotators": [name],
     "since": ISO time, "adjudication": "instead" | "also" | "not"}.
+    bare: trajectories come without their steps, for whoever only asks which of them are meant (by their ids).
     """
     filters = {"adjudication": "instead"} | (filters or {})
     check_filters(filters)
     kinds = filters.get("kinds") or NAMES
-    cache = _Trajectories()
+    cache = _Trajectories(load_bare if bare else load_trajectories)
     if any(kind in KINDS for kind in kinds):
         for one in submitted(project=project, filters=filters, cache=cache):
             assignment = one.submission.assignment
@@ -165,13 +167,14 @@ def _outcomes(
 class _Trajectories:
     """Loaded trajectories, the least recently used dropped first."""
 
-    def __init__(self) -> None:
+    def __init__(self, load: Load = load_trajectories) -> None:
+        self._load = load
         self._kept: OrderedDict[int, schema.Trajectory] = OrderedDict()
 
     def load(self, ids: set[int]) -> None:
         for pk in ids & self._kept.keys():
             self._kept.move_to_end(pk)
-        self._kept.update(load_trajectories(ids - self._kept.keys()))
+        self._kept.update(self._load(ids - self._kept.keys()))
         while len(self._kept) > max(_KEPT, len(ids)):
             self._kept.popitem(last=False)
 

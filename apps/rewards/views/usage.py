@@ -9,12 +9,9 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import NotFound
 from apps.rewards import services
-from apps.rewards.models import ScoreSample
-from apps.rewards.selectors import endpoint_of
+from apps.rewards.selectors import endpoint_of, trajectory_of
 from apps.rewards.traffic import BY, SPANS, traffic_of
 from apps.trajectories.cards import cards_of
-from workers.schema import Task, Text, Trajectory, parse_item
-from workers.schema.messages import build_trajectory, from_prompt_response
 
 STEPS_SHOWN = 100
 
@@ -61,7 +58,7 @@ def sample_detail(request: ProjectRequest, project: Project, name: str, pk: int)
         raise NotFound(
             "There is no such sample; samples are kept for a month, the newest 200 of an endpoint."
         )
-    trajectory = _trajectory(sample)
+    trajectory = trajectory_of(sample)
     cards = cards_of(trajectory, STEPS_SHOWN) if trajectory else []
     context = {
         "project": project,
@@ -70,11 +67,3 @@ def sample_detail(request: ProjectRequest, project: Project, name: str, pk: int)
         "hidden": len(trajectory.steps) - len(cards) if trajectory else 0,
     }
     return render(request, "rewards/sample_detail.html", context)
-
-
-def _trajectory(sample: ScoreSample) -> Trajectory | None:
-    """None for what has no steps to be shown: token ids and numbers."""
-    content = parse_item(sample.item).content
-    if isinstance(content, Text):
-        return build_trajectory(from_prompt_response([], content.text), Task(id=""))
-    return content if isinstance(content, Trajectory) else None

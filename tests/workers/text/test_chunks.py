@@ -1,3 +1,4 @@
+from array import array
 from dataclasses import replace
 
 import pytest
@@ -171,12 +172,15 @@ def test_the_fingerprint_changes_with_tokenizer_and_limits(tiny_encoder, tmp_pat
 
 
 def test_texts_seen_before_are_not_tokenised_again_and_old_ones_are_let_go(monkeypatch, renderer) -> None:
-    monkeypatch.setattr(chunks, "_KNOWN_TOKENS", 12)
+    monkeypatch.setattr(chunks, "_KNOWN_BYTES", 1000)  # three short texts
     ours = replace(renderer)
     first = ours.token_ids("one two three")
-    assert ours.token_ids("one two three") is first
+    (key,) = ours._known._by_hash
+    assert ours.token_ids("one two three") == first and list(ours._known._by_hash) == [key]
     assert list(first) == renderer.tokenizer.encode("one two three", add_special_tokens=False).ids
+    ours._known._by_hash[key] = array("i", [7])
+    assert ours.token_ids("one two three") == (7,)  # it is not tokenised again
     for number in range(4):
         ours.token_ids(f"four five {number}")
-    assert ours.token_ids("one two three") is not first
-    assert ours._known._tokens <= 12
+    assert key not in ours._known._by_hash and ours._known._bytes <= 1000
+    assert ours.token_ids("one two three") == first

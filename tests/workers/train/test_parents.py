@@ -5,13 +5,16 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 from tests.workers.decoders import save_decoder
 from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord, PreferenceRecord, Step, Task, Trajectory, write_records
 from workers.schema.recipe import Recipe, parse_recipe
+from workers.train.loop import Stopped
 from workers.train.run import train
 
 _STILL = 1e-12  # a learning rate at which nothing moves
@@ -153,3 +156,65 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(RewardError, match=sentence) as error:
         train(goes_on(first, replace(tiny_recipe, **changes)))
     assert error.value.pointer == pointer
+
+
+@pytest.mark.parametrize("name", ["frozen", "unfrozen", "decoder", "adapters"])
+def test_heads_alone_are_trained_on_the_trunk_there_is(
+    recipes, run_directory, goes_on, preferences, name: str
+) -> None:
+    first = run_directory(recipes[name])
+    train(first)
+    wanted = replace(recipes[name], unfrozen=False, heads_only=True, epochs=20, dropout=0.0, centring=0.0)
+    again = goes_on(first, wanted)
+    report = train(again)
+    before, after = load(first / "model").model, load(again / "model").model
+    mine = dict(after.backbone.named_parameters())
+    for part, weights in before.backbone.named_parameters():
+        assert torch.allclose(mine[part], weights, atol=1e-6), part
+    moved = dict(after.heads.named_parameters())
+    assert all(not torch.equal(moved[part], weights) for part, weights in before.heads.named_parameters())
+    assert report["train"]["steps"] > 0
+    learnt = [one for one in preferences[:12] if one.choice in ("a", "b")]
+    assert _loss(again, learnt) < _loss(first, learnt)
+
+
+def _loss(folder: Path, preferences: list[PreferenceRecord]) -> float:
+    """Bradley-Terry's, of the model in a run's folder."""
+    model = load(folder / "model")
+    scores = [model.score([model.render(one.a), model.render(one.b)]) for one in preferences]
+    signs = [1 if one.choice == "a" else -1 for one in preferences]
+    margins = [sign * (a.raw - b.raw) for sign, (a, b) in zip(signs, scores, strict=True)]
+    return float(np.mean(np.logaddexp(0, -np.array(margins))))
+
+
+def test_a_run_of_heads_that_was_stopped_ends_as_one_that_was_not(recipes, run_directory, goes_on) -> None:
+    first = run_directory(recipes["frozen"])
+    train(first)
+    wanted = replace(recipes["frozen"], heads_only=True, checkpoint_seconds=0)
+    whole, stopped = goes_on(first, wanted), goes_on(first, wanted)
+    train(whole)
+    seen = 0
+
+    def stop() -> bool:
+        nonlocal seen
+        seen += 1
+        return seen == 8
+
+    with pytest.raises(Stopped):
+        train(stopped, stop=stop)
+    train(stopped)
+    mine, theirs = (load(one / "model").model.heads.state_dict() for one in (stopped, whole))
+    for part, weights in theirs.items():
+        assert torch.equal(mine[part], weights), part
+
+
+def test_heads_need_a_trunk(recipes, run_directory) -> None:
+    with pytest.raises(RewardError, match="name it as the parent") as caught:
+        train(run_directory(replace(recipes["frozen"], heads_only=True)))
+    assert caught.value.pointer == "/heads_only"
+
+
+@pytest.mark.parametrize("beside", [{"unfrozen": True}, {"folds": 5}])
+def test_what_has_no_place_beside_heads_only(beside: dict) -> None:
+    with pytest.raises(RewardError, match="has no place beside it"):
+        parse_recipe({"heads_only": True} | beside)

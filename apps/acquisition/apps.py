@@ -1,0 +1,16 @@
+from django.apps import AppConfig
+
+LOOK_EVERY_SECONDS = 2.0
+
+
+class AcquisitionConfig(AppConfig):
+    name = "apps.acquisition"
+    label = "acquisition"
+
+    def ready(self) -> None:
+        from apps.acquisition.models import Selection
+        from apps.acquisition.services import ADVANCE, select_where_due
+        from apps.core import jobs, periodic
+
+        jobs.register(Selection, ADVANCE)
+        periodic.register("choose what to label next", LOOK_EVERY_SECONDS, select_where_due)

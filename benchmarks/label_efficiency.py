@@ -1,0 +1,316 @@
+"""How many labels each way of choosing them needs: `python -m benchmarks.label_efficiency [--json] [--quick] [--draw]`.
+
+All pairs of the training tasks could be asked about. Each strategy of `workers.acquire` chooses some, batch after
+batch, from what was answered before; the built-in recipe is trained on what was answered and measured on held-out
+tasks. What counts is how many labels it takes to 95 % of the accuracy that all labels give, beside random choice.
+
+`sample`: the sample world's conversations, simulated annotators, against the hidden reward. `fine_grained`: FineGrained
+answers with their passages, against what people said.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from apps.demo import annotators
+from apps.demo.world import Dice
+from benchmarks.public_data import data_folder, fine_grained
+from benchmarks.sample_world import pairwise_record, sample
+from workers.acquire.features import plain_features, trunk_features
+from workers.acquire.measures import make_pool
+from workers.acquire.order import STRATEGIES, Known, Strategy, choose
+from workers.acquire.posterior import Numbers, fit
+from workers.acquire.scale import common_scale
+from workers.errors import RewardError
+from workers.models import LoadedModel, build
+from workers.schema import PreferenceRecord, Trajectory
+from workers.schema.recipe import Recipe, parse_recipe
+from workers.train.folds import Folds
+from workers.train.rewards import measured_rewards
+from workers.train.run import choose_device
+
+SEEDS = 5
+BATCH = 25
+BUDGETS = (25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 800)
+WANTED = 0.95
+PER_TASK = 10
+_CACHE_BYTES = 1024**3
+_CHOSEN = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
+
+
+@dataclass(frozen=True)
+class World:
+    """trajectories: of training tasks and held-out ones. pairs: what may be asked about, places in `trajectories`.
+
+    ask: the answer to a pair, the same whenever it is asked. test: (a, b) of held-out tasks, `a` truly the better one.
+    """
+
+    trajectories: list[Trajectory]
+    pairs: list[tuple[int, int]]
+    ask: Callable[[int], PreferenceRecord]
+    test: list[tuple[int, int]]
+
+
+def sample_world(seed: int, *, quick: bool) -> World:
+    of = sample(seed, tasks=15 if quick else 60, per_task=4 if quick else PER_TASK)
+    held_out = set(of.held_out)
+    names = list(of.trajectories)
+    by_task: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        by_task.setdefault(of.conversations[name].task.id, []).append(place)
+    pairs, test = list[tuple[int, int]](), list[tuple[int, int]]()
+    for group in by_task.values():
+        for a, b in combinations(group, 2):
+            if names[a] not in held_out:
+                pairs.append((a, b))
+                continue
+            gap = of.conversations[names[a]].world.reward - of.conversations[names[b]].world.reward
+            if abs(gap) >= 0.03:
+                test.append((a, b) if gap > 0 else (b, a))
+
+    def ask(place: int) -> PreferenceRecord:
+        a, b = (of.conversations[names[side]] for side in pairs[place])
+        who = annotators.someone(Dice(f"label efficiency {a.id} {b.id}"))
+        return pairwise_record(annotators.preference(who, a, b), of.trajectories)
+
+    return World([of.trajectories[name] for name in names], pairs, ask, test)
+
+
+def fine_grained_world(seed: int, *, quick: bool) -> World:
+    records = list(fine_grained(data_folder()))
+    tasks = list(dict.fromkeys(one.a.task.id for one in records))
+    random.Random(seed).shuffle(tasks)
+    tasks = tasks[:24] if quick else tasks
+    held_out, kept = set(tasks[: len(tasks) // 3]), set(tasks)
+    trajectories, places = list[Trajectory](), dict[str, int]()
+    pairs, said, test = list[tuple[int, int]](), list[PreferenceRecord](), list[tuple[int, int]]()
+    for one in records:
+        if one.a.task.id not in kept or one.a.content_hash == one.b.content_hash:
+            continue
+        sides = []
+        for side in (one.a, one.b):
+            if side.content_hash not in places:
+                places[side.content_hash] = len(trajectories)
+                trajectories.append(side)
+            sides.append(places[side.content_hash])
+        if one.a.task.id not in held_out:
+            pairs.append((sides[0], sides[1]))
+            said.append(one)
+        elif one.choice in ("a", "b"):
+            test.append((sides[0], sides[1]) if one.choice == "a" else (sides[1], sides[0]))
+    return World(trajectories, pairs, said.__getitem__, test)
+
+
+WORLDS: dict[str, Callable[..., World]] = {"sample": sample_world, "fine_grained": fine_grained_world}
+# Of FineGrained the passages are long; those used for its other figures too.
+RECIPES: dict[str, dict[str, Any]] = {"sample": {}, "fine_grained": {}}
+
+
+class Bench:
+    def __init__(self, *, quick: bool, say: Callable[..., None], trunk: bool) -> None:
+        self.quick = quick
+        self.say = say
+        self.trunk = trunk
+        self.like = build(Recipe())
+        self.cache = self.like.backbone.new_cache(_CACHE_BYTES)
+        self.budgets = (10, 20) if quick else BUDGETS
+        self.batch = 10 if quick else BATCH
+
+    def seed(self, data: str, seed: int, strategies: Sequence[Strategy]) -> dict[str, Any]:
+        """{full, strategies: {name: [accuracy at each budget]}}"""
+        world = WORLDS[data](seed, quick=self.quick)
+        recipe = parse_recipe(RECIPES[data])
+        recipe = replace(recipe, epochs=2) if self.quick else recipe
+        rendered = [self.like.backbone.renderer.render(one) for one in world.trajectories]
+        for _ in self.like.backbone.encode_ahead(rendered, self.cache):
+            continue
+        work = _Work(self, world, recipe, rendered, seed)
+        started = time.monotonic()
+        full, _ = work.accuracy(list(range(len(world.pairs))))
+        self.say(
+            data=data,
+            seed=seed,
+            pool=len(world.pairs),
+            test=len(world.test),
+            full=full,
+            seconds=time.monotonic() - started,
+        )
+        found = {}
+        for strategy in strategies:
+            started = time.monotonic()
+            found[strategy] = work.run(strategy)
+            self.say(
+                data=data,
+                seed=seed,
+                strategy=strategy,
+                accuracy=[round(one, 4) for one in found[strategy]],
+                seconds=round(time.monotonic() - started, 1),
+            )
+        return {"full": full, "pool": len(world.pairs), "strategies": found}
+
+
+class _Work:
+    def __init__(self, bench: Bench, world: World, recipe: Recipe, rendered: list[Any], seed: int) -> None:
+        self.bench, self.world, self.recipe, self.rendered, self.seed = bench, world, recipe, rendered, seed
+        self.of_pool = sorted({side for pair in world.pairs for side in pair})
+        self.place = {side: place for place, side in enumerate(self.of_pool)}
+        self.items = [tuple(self.place[side] for side in pair) for pair in world.pairs]
+        self.plain = common_scale(
+            plain_features(bench.like.backbone, [rendered[one] for one in self.of_pool], cache=bench.cache)
+        )
+
+    def run(self, strategy: Strategy) -> list[float]:
+        """The accuracy at each budget."""
+        asked: list[int] = []
+        found, features = [], self.plain
+        for budget in self.bench.budgets:
+            while len(asked) < min(budget, len(self.items)):
+                asked += self._next(strategy, asked, features, min(self.bench.batch, budget - len(asked)))
+            accuracy, model = self.accuracy(asked)
+            found.append(accuracy)
+            if self.bench.trunk and model is not None:
+                features = common_scale(
+                    trunk_features(
+                        model.model, [self.rendered[one] for one in self.of_pool], cache=self.bench.cache
+                    )
+                )
+        return found
+
+    def _next(self, strategy: Strategy, asked: list[int], features: Numbers, count: int) -> list[int]:
+        open_ = [place for place in range(len(self.items)) if place not in set(asked)]
+        pool = make_pool([self.items[place] for place in open_], features)
+        done = make_pool([self.items[place] for place in asked], features)
+        said = np.array([_CHOSEN[self.world.ask(place).choice] for place in asked])
+        posterior = fit(done.differences, said) if asked else None
+        known = Known(posterior, done.looks, np.zeros((0, features.shape[1])))
+        order = choose(pool, known, strategy, count=count, seed=self.seed * 1000 + len(asked)).order
+        return [open_[place] for place in order[:count]]
+
+    def accuracy(self, asked: Sequence[int]) -> tuple[float, LoadedModel | None]:
+        """On held-out tasks, by the recipe trained on these labels; one half where they teach nothing."""
+        records = [self.world.ask(place) for place in asked]
+        folds = Folds(
+            self.recipe,
+            self.seed,
+            choose_device("auto"),
+            _quiet,
+            cache=self.bench.cache,
+            like=self.bench.like,
+        )
+        try:
+            _, model = folds.train(records)
+        except RewardError:
+            return 0.5, None
+        wanted = sorted({side for pair in self.world.test for side in pair})
+        raw = measured_rewards(
+            model.model, [self.rendered[one] for one in wanted], cache=self.bench.cache
+        ).tolist()
+        score = dict(zip(wanted, raw, strict=True))
+        right = [(score[a] > score[b]) + 0.5 * (score[a] == score[b]) for a, b in self.world.test]
+        return statistics.mean(right), model
+
+
+def crossing(budgets: Sequence[int], accuracy: Sequence[float], wanted: float) -> float | None:
+    """Labels at which the accuracy first reaches `wanted`, straight between budgets; None where it never does."""
+    before = (0.0, 0.5)
+    for budget, value in zip(budgets, accuracy, strict=True):
+        if value >= wanted:
+            share = (wanted - before[1]) / (value - before[1]) if value > before[1] else 1.0
+            return before[0] + share * (budget - before[0])
+        before = (float(budget), value)
+    return None
+
+
+def summary(budgets: Sequence[int], by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """By strategy, labels needed by the mean accuracy over seeds, with an interval by drawing seeds."""
+    dice = np.random.default_rng(0)
+    names = list(by_seed[0]["strategies"])
+    values = {name: np.array([one["strategies"][name] for one in by_seed]) for name in names}
+    full = np.array([one["full"] for one in by_seed])
+    draws = dice.integers(len(by_seed), size=(2000, len(by_seed)))
+
+    def needed(name: str, seeds: Any) -> float:
+        found = crossing(budgets, values[name][seeds].mean(0).tolist(), WANTED * full[seeds].mean())
+        return np.inf if found is None else found
+
+    everyone = np.arange(len(by_seed))
+    out: dict[str, Any] = {}
+    for name in names:
+        labels, of_random = needed(name, everyone), needed("random", everyone)
+        drawn = np.array([needed(name, one) / needed("random", one) for one in draws[:500]])
+        known = drawn[np.isfinite(drawn)]
+        out[name] = {
+            "labels": None if np.isinf(labels) else labels,
+            "ratio": labels / of_random if np.isfinite(labels) and np.isfinite(of_random) else None,
+            "interval": [float(one) for one in np.quantile(known, [0.025, 0.975])]
+            if len(known) > 20
+            else None,
+            "accuracy": values[name].mean(0).tolist(),
+            "spread": values[name].std(0, ddof=1).tolist() if len(by_seed) > 1 else None,
+        }
+    return {"full": float(full.mean()), "budgets": list(budgets), "seeds": len(by_seed), "strategies": out}
+
+
+def _say(**event: Any) -> None:
+    sys.stderr.write(json.dumps(event) + "\n")
+
+
+def _quiet(**event: Any) -> None:
+    """What a training says of itself."""
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    for data, one in found.items():
+        yield f"{data}: all labels give {100 * one['full']:.1f} %; labels to 95 % of that"
+        for name, each in one["strategies"].items():
+            labels = "more than were asked" if each["labels"] is None else f"{each['labels']:.0f}"
+            yield f"    {name}: {labels}, {each['ratio'] or float('nan'):.2f} of random {each['interval']}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.label_efficiency", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--quick", action="store_true", help="few tasks, one seed, two epochs: does it run?")
+    parser.add_argument("--data", action="append", choices=WORLDS, help="only these (all without)")
+    parser.add_argument("--strategy", action="append", choices=STRATEGIES, help="only these (all without)")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, help="for torch; its own choice without")
+    parser.add_argument("--trunk", action="store_true")
+    parser.add_argument("--out", type=Path, help="also write the JSON object here")
+    arguments = parser.parse_args()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
+    try:
+        bench = Bench(quick=arguments.quick, say=_say, trunk=arguments.trunk)
+        seeds = range(
+            arguments.first_seed, arguments.first_seed + (1 if arguments.quick else arguments.seeds)
+        )
+        found = {
+            data: summary(
+                bench.budgets, [bench.seed(data, seed, arguments.strategy or STRATEGIES) for seed in seeds]
+            )
+            for data in arguments.data or WORLDS
+        }
+    except RewardError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 2
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
+    print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,56 @@
+"""A choosing by a worker, with the real child process."""
+
+import json
+
+import pytest
+
+from apps.acquisition.models import Plan, Reason, Selection
+from apps.acquisition.selecting import execute
+from apps.acquisition.services import select_next
+from apps.annotation.models import Campaign
+from apps.core.artifacts import stage
+from apps.core.errors import NotFound
+from apps.core.jobs import ClaimLost, JobState
+from tests.acquisition.conftest import TASKS, claimed
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_from_the_rows_to_the_order_of_the_items(plan: Plan, campaign: Campaign) -> None:
+    plan.wanted = 0.9
+    plan.save()
+    first = claimed(plan)
+    execute(first)
+    first.refresh_from_db()
+    assert (first.state, first.error, first.basis) == (JobState.SUCCEEDED, "", "encoder")
+    assert first.result["items"] == TASKS and first.result["comparisons"] == TASKS
+    assert first.result["encoded"] == 2 * TASKS
+    scores = list(campaign.items.order_by("-score").values_list("score", flat=True))
+    assert len(set(scores)) == TASKS and scores[0] == 1
+    assert Reason.objects.filter(selection=first).count() == TASKS
+
+    select_next(plan=plan)
+    second = claimed(plan)
+    execute(second)
+    second.refresh_from_db()
+    assert second.state == JobState.SUCCEEDED and second.result["encoded"] == 0
+    assert len(json.loads((stage(second.artifact) / "keys.json").read_text())) == 2 * TASKS
+    with pytest.raises(NotFound):
+        stage(first.artifact)
+
+
+def test_a_refusal_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    Plan.objects.update(strategy="tarot")
+    selection = claimed(plan)
+    execute(selection)
+    selection.refresh_from_db()
+    assert selection.state == JobState.FAILED and "tarot" in selection.error
+
+
+def test_whoever_lost_the_claim_writes_nothing(plan: Plan, campaign: Campaign) -> None:
+    selection = claimed(plan)
+    Selection.objects.update(attempt=7)
+    with pytest.raises(ClaimLost):
+        execute(selection)
+    assert not campaign.items.filter(score__isnull=False).exists()
+    assert not Reason.objects.exists()

@@ -1,0 +1,80 @@
+"""What comes back to people: which items are asked about first, and why."""
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import User
+from apps.acquisition.models import Plan
+from apps.acquisition.selecting import execute
+from apps.annotation.models import Campaign
+from apps.core.jobs import claim_next
+from tests.annotation import rows
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+CURVE = {
+    "points": [
+        {"labels": labels, "accuracy": accuracy, "interval": [accuracy - 0.08, accuracy + 0.06]}
+        for labels, accuracy in ((40, 0.56), (80, 0.61), (160, 0.66), (320, 0.7))
+    ],
+    "best": 0.83,
+    "drop": 1.05,
+    "rate": 0.36,
+    "wanted": 0.75,
+    "needed": 1130,
+    "interval": [620, 4100],
+}
+
+
+def test_a_campaign_asks_first_what_helps_most(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
+) -> None:
+    for _ in range(2):
+        rows.submit(rows.leased(campaign, ann), ann, "a", active_seconds=3)
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/")
+    page.get_by_role("link", name="Ask first what helps most").click()
+    expect(page.get_by_text("Nothing is chosen yet")).to_be_visible()
+    tools.shoot(page, "acquisition-none")
+    page.get_by_label("What an answer would teach most").check()
+    page.get_by_label("Accuracy to be reached").fill("75")
+    page.get_by_role("button", name="Choose like this").click()
+    expect(page.get_by_text("Saved; it is being chosen anew.")).to_be_visible()
+    selection = claim_next(Plan.objects.get().selections.model)
+    assert selection is not None
+    execute(selection)
+    expect(page.get_by_text("through the embedded encoder")).to_be_visible()
+    expect(page.get_by_role("row")).to_have_count(1 + campaign.items.count() - 2)
+    expect(page.get_by_text("too few comparisons for a curve yet")).to_be_visible()
+
+    selection.refresh_from_db()
+    selection.result |= {"curve": CURVE, "comparisons": 400}
+    selection.save()
+    page.reload()
+    expect(page.locator("#curve svg")).to_be_visible()
+    expect(page.get_by_text("About 730 more comparisons for 75.0 %")).to_be_visible()
+    assert len(json.loads(page.locator("#curve-data").inner_text() or "{}").get("series", [])) in (0, 3)
+    tools.shoot(page, "acquisition")
+
+
+def test_an_annotator_can_ask_why(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
+) -> None:
+    from apps.acquisition.services import save_plan
+
+    save_plan(campaign=campaign, strategy="diversity")
+    selection = claim_next(Plan.objects.get().selections.model)
+    assert selection is not None
+    execute(selection)
+    tools.login(page, live_server, ann)
+    page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
+    page.keyboard.press("y")
+    expect(
+        page.get_by_text("It is like what is really asked", exact=False).or_(
+            page.get_by_text("Nothing about it stands out", exact=False)
+        )
+    ).to_be_visible()
+    tools.shoot(page, "work-why")
