@@ -1,17 +1,17 @@
-"""A line chart as SVG, both axes logarithmic, readable in light and dark."""
+"""Line charts as SVG, readable in light and dark."""
 
 import math
 from collections.abc import Mapping, Sequence
 from html import escape
 
 # Okabe and Ito (2008).
-COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7")
+COLOURS = ("#0072B2", "#E69F00", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 640, 360, 64, 40, 36, 64
 _GREY = "#808080"
 
 
 def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """series: by name, points (x, y), all above 0."""
+    """Both axes logarithmic. series: by name, points (x, y), all above 0."""
     points = [point for one in series.values() for point in one]
     xs, ys = ([math.log10(point[axis]) for point in points] for axis in (0, 1))
     low, high = math.floor(min(ys)), math.ceil(max(ys))
@@ -21,11 +21,7 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> st
         up = (math.log10(y) - low) / (high - low or 1)
         return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
-        f'font-size="12" fill="{_GREY}"><title>{escape(title)}</title>',
-        f'<text x="{LEFT}" y="20" font-size="14">{escape(title)}</text>',
-    ]
+    out = _opened(title)
     for power in range(low, high + 1):
         _, y = place(10 ** min(xs), 10**power)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-opacity=".3"/>')
@@ -35,8 +31,61 @@ def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> st
         for x in sorted({point[0] for point in points})
     ]
     for (name, found), colour in zip(series.items(), COLOURS, strict=False):
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (place(*point) for point in found))
+        path = _joined([place(*point) for point in found])
         x, y = place(*found[-1])
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
         out.append(f'<text x="{x + 6:.1f}" y="{y + 4:.1f}" fill="{colour}">{escape(name)}</text>')
     return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def shares(
+    title: str, series: Mapping[str, Sequence[tuple[float, float, float, float]]], mark: tuple[str, float]
+) -> str:
+    """Shares (0 to 1) over a logarithmic axis, each with its interval.
+
+    series: by name, (x, y, low, high). mark: a level drawn across, with its name.
+    """
+    rows = [row for one in series.values() for row in one]
+    left, right = (math.log10(edge(row[0] for row in rows)) for edge in (min, max))
+    low = math.floor(20 * min(mark[1], *(row[2] for row in rows))) / 20
+    high = math.ceil(20 * max(mark[1], *(row[3] for row in rows))) / 20
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        across, up = (math.log10(x) - left) / (right - left or 1), (y - low) / (high - low or 1)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    out = _opened(title)
+    for step in range(round(20 * low), round(20 * high) + 1):
+        _, y = place(10**left, step / 20)
+        out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-opacity=".3"/>')
+        out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{5 * step} %</text>')
+    out += [
+        f'<text x="{place(x, low)[0]:.1f}" y="{HEIGHT - 16}" text-anchor="middle">{x:g}</text>'
+        for x in sorted({row[0] for row in rows})
+    ]
+    _, y = place(10**left, mark[1])
+    out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-dasharray="4 4"/>')
+    out.append(f'<text x="{WIDTH - RIGHT}" y="{y - 4:.1f}" text-anchor="end">{escape(mark[0])}</text>')
+    for place_of, (name, found) in enumerate(series.items()):
+        colour = COLOURS[place_of % len(COLOURS)]
+        points = [place(x, y) for x, y, _, _ in found]
+        outline = [place(x, top) for x, _, _, top in found]
+        outline += [place(x, bottom) for x, _, bottom, _ in reversed(found)]
+        out.append(f'<polygon points="{_joined(outline)}" fill="{colour}" fill-opacity=".12"/>')
+        out.append(f'<polyline points="{_joined(points)}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        x = LEFT + 12 + place_of % 3 * 180
+        y = HEIGHT - BOTTOM - 12 - 16 * (place_of // 3)
+        out.append(f'<text x="{x}" y="{y}" fill="{colour}">{escape(name)}</text>')
+    return "\n".join([*out, "</svg>"]) + "\n"
+
+
+def _joined(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _opened(title: str) -> list[str]:
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" '
+        f'font-size="12" fill="{_GREY}"><title>{escape(title)}</title>',
+        f'<text x="{LEFT}" y="20" font-size="14">{escape(title)}</text>',
+    ]

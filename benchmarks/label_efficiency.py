@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ import torch
 
 from apps.demo import annotators
 from apps.demo.world import Dice
+from benchmarks.drawing import shares
 from benchmarks.public_data import data_folder, fine_grained
 from benchmarks.sample_world import pairwise_record, sample
 from workers.acquire.features import plain_features, trunk_features
@@ -35,7 +36,7 @@ from workers.acquire.scale import common_scale
 from workers.errors import RewardError
 from workers.models import LoadedModel, build
 from workers.schema import PreferenceRecord, Trajectory
-from workers.schema.recipe import Recipe, parse_recipe
+from workers.schema.recipe import Recipe
 from workers.train.folds import Folds
 from workers.train.rewards import measured_rewards
 from workers.train.run import choose_device
@@ -44,6 +45,7 @@ SEEDS = 5
 BATCH = 25
 BUDGETS = (25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 800)
 WANTED = 0.95
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PER_TASK = 10
 _CACHE_BYTES = 1024**3
 _CHOSEN = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
@@ -113,8 +115,6 @@ def fine_grained_world(seed: int, *, quick: bool) -> World:
 
 
 WORLDS: dict[str, Callable[..., World]] = {"sample": sample_world, "fine_grained": fine_grained_world}
-# Of FineGrained the passages are long; those used for its other figures too.
-RECIPES: dict[str, dict[str, Any]] = {"sample": {}, "fine_grained": {}}
 
 
 class Bench:
@@ -130,8 +130,7 @@ class Bench:
     def seed(self, data: str, seed: int, strategies: Sequence[Strategy]) -> dict[str, Any]:
         """{full, strategies: {name: [accuracy at each budget]}}"""
         world = WORLDS[data](seed, quick=self.quick)
-        recipe = parse_recipe(RECIPES[data])
-        recipe = replace(recipe, epochs=2) if self.quick else recipe
+        recipe = Recipe(epochs=2) if self.quick else Recipe()
         rendered = [self.like.backbone.renderer.render(one) for one in world.trajectories]
         for _ in self.like.backbone.encode_ahead(rendered, self.cache):
             continue
@@ -262,6 +261,21 @@ def summary(budgets: Sequence[int], by_seed: Sequence[dict[str, Any]]) -> dict[s
     return {"full": float(full.mean()), "budgets": list(budgets), "seeds": len(by_seed), "strategies": out}
 
 
+def draw(data: str, found: dict[str, Any]) -> None:
+    """Mean accuracies, with one standard error over seeds to either side."""
+    series = {}
+    for name, one in found["strategies"].items():
+        errors = [value / found["seeds"] ** 0.5 for value in one["spread"] or [0.0] * len(one["accuracy"])]
+        rows = zip(found["budgets"], one["accuracy"], errors, strict=True)
+        series[name.replace("_", " ")] = [
+            (n, value, value - error, value + error) for n, value, error in rows
+        ]
+    level = WANTED * found["full"]
+    title = f"Accuracy by labels: {data.replace('_', ' ')}, {found['seeds']} seeds"
+    drawn = shares(title, series, (f"{WANTED:.0%} of what all labels give", level))
+    (IMAGES / f"label-efficiency-{data}.svg").write_text(drawn, encoding="utf-8")
+
+
 def _say(**event: Any) -> None:
     sys.stderr.write(json.dumps(event) + "\n")
 
@@ -287,7 +301,10 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="for torch; its own choice without")
-    parser.add_argument("--trunk", action="store_true")
+    parser.add_argument(
+        "--trunk", action="store_true", help="look through the newest model, not the encoder alone"
+    )
+    parser.add_argument("--draw", action="store_true", help="write docs/images/label-efficiency-*.svg")
     parser.add_argument("--out", type=Path, help="also write the JSON object here")
     arguments = parser.parse_args()
     if arguments.threads:
@@ -306,6 +323,9 @@ def main() -> int:
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
+    if arguments.draw:
+        for data, one in found.items():
+            draw(data, one)
     if arguments.out:
         arguments.out.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))

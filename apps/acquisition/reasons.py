@@ -39,7 +39,11 @@ def in_words(reason: Reason) -> Said:
         because = because[0].upper() + because[1:]
     else:
         because = "Nothing about it stands out; it is the best of what is left."
-    shares = [(MEASURES[name], round(100 * share)) for name, share in reason.measures.items()]
+    shares = [
+        (title, round(100 * reason.measures[name]))
+        for name, title in MEASURES.items()
+        if name in reason.measures
+    ]
     return Said(reason.rank + 1, because, shares)
 
 

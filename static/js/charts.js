@@ -45,13 +45,19 @@ function axis(spec, t, value) {
   };
 }
 
-// A band is two stacked lines: an invisible lower one, and the width above it, filled.
+// A band is one filled outline: stacked lines would add up the other axis where both are numbers.
 function band(series, color) {
-  const common = { type: "line", stack: `${series.name}-band`, symbol: "none", silent: true, tooltip: { show: false }, lineStyle: { opacity: 0 } };
-  return [
-    { ...common, name: `${series.name} lower`, data: series.band.map(([x, lo]) => [x, lo]) },
-    { ...common, name: `${series.name} range`, areaStyle: { color, opacity: 0.16 }, data: series.band.map(([x, lo, hi]) => [x, hi - lo]) },
-  ];
+  const upper = series.band.map(([x, , hi]) => [x, hi]);
+  const lower = series.band.map(([x, lo]) => [x, lo]).reverse();
+  return [{
+    type: "custom", name: `${series.name} range`, silent: true, tooltip: { show: false }, z: 1,
+    encode: { x: 0, y: [1, 2] }, data: series.band,
+    renderItem: (item, api) => (item.dataIndex ? null : {
+      type: "polygon",
+      shape: { points: [...upper, ...lower].map((point) => api.coord(point)) },
+      style: { fill: color, opacity: 0.16 },
+    }),
+  }];
 }
 
 const DASHES = ["solid", "dashed", "dotted", [8, 3, 2, 3]]; // so that colour is never alone
@@ -67,7 +73,7 @@ function option(data, t) {
   if (!data.kind) return { ...shared, ...data };
   const series = data.series.flatMap((one, index) => [
     {
-      name: one.name, type: one.kind ?? data.kind, data: one.points, symbolSize: 7,
+      name: one.name, type: one.kind ?? data.kind, data: one.points, symbolSize: 7, color: t.series[index % t.series.length],
       showSymbol: !one.kind && (data.kind === "scatter" || one.points.length < 3),
       symbol: SHAPES[index % SHAPES.length], barMaxWidth: 36, itemStyle: data.kind === "bar" ? { borderRadius: [3, 3, 0, 0] } : {},
       lineStyle: { width: 2, type: one.dashed ? "dashed" : DASHES[Math.floor(index / 4) % DASHES.length] },

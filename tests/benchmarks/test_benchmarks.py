@@ -7,11 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from benchmarks import label_efficiency
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.faults import broken, seeds_of
+from benchmarks.label_efficiency import crossing
 from benchmarks.results import _MARKS, write_tables
 from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
@@ -168,3 +171,34 @@ def test_a_promise_of_the_fault_runs_that_was_not_kept_fails_them() -> None:
     for name, value in (("wrong", 1), ("not_retryable", ["500"]), ("violations", ["a client hangs"])):
         assert broken(kept | {"rewards": kept["rewards"] | {name: value}})
     assert broken({"random": {"violated": [{"seed": 7}]}})
+
+
+@pytest.mark.slow
+def test_label_efficiency_runs() -> None:
+    found = quick("label_efficiency", "--data", "sample", "--strategy", "random", "--strategy", "mix")[
+        "sample"
+    ]
+    assert found["budgets"] == [10, 20] and found["seeds"] == 1
+    assert found["strategies"].keys() == {"random", "mix"}
+    for one in found["strategies"].values():
+        assert len(one["accuracy"]) == 2 and all(0 <= value <= 1 for value in one["accuracy"])
+
+
+def test_labels_to_a_wished_accuracy() -> None:
+    assert crossing([10, 20, 40], [0.6, 0.7, 0.8], 0.75) == 30
+    assert crossing([10, 20], [0.6, 0.7], 0.9) is None
+    assert crossing([10], [0.7], 0.6) == 5  # straight from one half without any label
+
+
+def test_curves_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(label_efficiency, "IMAGES", tmp_path)
+    by_seed = [
+        {"full": 0.8, "strategies": {"random": [0.6, 0.7 + drop], "mix": [0.65, 0.78]}}
+        for drop in (0.0, 0.02)
+    ]
+    found = label_efficiency.summary([10, 20], by_seed)
+    assert found["strategies"]["mix"]["labels"] == pytest.approx(18.46, abs=0.01)  # to 0.76
+    assert found["strategies"]["random"]["labels"] is None
+    label_efficiency.draw("sample", found)
+    drawn = ElementTree.parse(tmp_path / "label-efficiency-sample.svg").getroot()
+    assert len(drawn.findall("{http://www.w3.org/2000/svg}polyline")) == 2
