@@ -36,7 +36,7 @@ def measure(kind: str, *, questions: int, batches: int, folder: Path, seed: int 
 def _cut(item: Json) -> Json:
     """Every text to a length of its own."""
     dice = random.Random(str(item))
-    messages = [one | {"content": one["content"][: dice.randint(80, 600)]} for one in item["messages"]]
+    messages = [one | {"content": one["content"][: dice.randint(40, 160)]} for one in item["messages"]]
     return {"messages": messages}
 
 
