@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 
@@ -23,24 +24,19 @@ def resident(stack: Stack, *names: str) -> float:
 
 def grown(
     work: Callable[[int], None], measure: Callable[[], float], times: int, warm: int
-) -> dict[str, float]:
-    """Do `work` `times` over; memory after the first `warm`, and at the end."""
-    for number in range(warm):
-        work(number)
-    before = measure()
-    for number in range(warm, times):
-        work(number)
-    after = measure()
-    return {
-        "times": times,
-        "warm": warm,
-        "before_mib": before,
-        "after_mib": after,
-        "growth_mib": after - before,
-    }
+) -> dict[str, Any]:
+    """Do `work` `times` over; memory after the first `warm`, after every quarter of the rest, and at the end."""
+    ends = [warm + (times - warm) * quarter // 4 for quarter in range(5)]
+    seen, done = list[float](), 0
+    for end in ends:
+        for number in range(done, end):
+            work(number)
+        done = end
+        seen.append(measure())
+    return {"times": times, "warm": warm, "mib": seen, "growth_mib": seen[-1] - seen[0]}
 
 
-def requests(installed: Installation, count: int) -> dict[str, float]:
+def requests(installed: Installation, count: int) -> dict[str, Any]:
     """One new text to a request, so that every cache meets its bound."""
     headers = {"Authorization": f"Bearer {installed.told['key']}"}
     path = f"/api/v1/rewards/{ENDPOINT}/score"
@@ -64,7 +60,7 @@ def requests(installed: Installation, count: int) -> dict[str, float]:
     return found | {"requests": times * AT_ONCE}
 
 
-def page_views(installed: Installation, count: int) -> dict[str, float]:
+def page_views(installed: Installation, count: int) -> dict[str, Any]:
     """The pages a researcher has, one after the other."""
     told = installed.told
     owner = Browser(installed.stack.url, Ledger(), threading.Event(), "reader", told)
@@ -85,7 +81,7 @@ def page_views(installed: Installation, count: int) -> dict[str, float]:
     return found
 
 
-def runs(installed: Installation, count: int) -> dict[str, float]:
+def runs(installed: Installation, count: int) -> dict[str, Any]:
     """Small runs one after the other, by one worker that lives all the while."""
     headers = {"Authorization": f"Bearer {installed.told['key']}"}
     with httpx.Client(base_url=installed.stack.url, headers=headers, timeout=60, trust_env=False) as client:
