@@ -22,9 +22,7 @@ def resident(stack: Stack, *names: str) -> float:
     return sum(process.memory_info().rss for name in names for process in stack.processes(name)) / 2**20
 
 
-def grown(
-    work: Callable[[int], None], measure: Callable[[], float], times: int, warm: int
-) -> dict[str, Any]:
+def grown(work: Callable[[int], None], measure: Callable[[], float], times: int, warm: int) -> dict[str, Any]:
     """Do `work` `times` over; memory after the first `warm`, after every quarter of the rest, and at the end."""
     ends = [warm + (times - warm) * quarter // 4 for quarter in range(5)]
     seen, done = list[float](), 0
