@@ -1,6 +1,7 @@
 from django.apps import AppConfig
 
 LOOK_EVERY_SECONDS = 2.0
+FORGET_EVERY_SECONDS = 600.0
 
 
 class AcquisitionConfig(AppConfig):
@@ -9,8 +10,9 @@ class AcquisitionConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.acquisition.models import Selection
-        from apps.acquisition.services import ADVANCE, select_where_due
+        from apps.acquisition.services import ADVANCE, forget_deleted, select_where_due
         from apps.core import jobs, periodic
 
         jobs.register(Selection, ADVANCE)
         periodic.register("choose what to label next", LOOK_EVERY_SECONDS, select_where_due)
+        periodic.register("forget features of deleted runs", FORGET_EVERY_SECONDS, forget_deleted)

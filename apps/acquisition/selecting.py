@@ -11,7 +11,7 @@ from django.conf import settings
 from msgspec.structs import replace
 
 from apps.acquisition.models import Plan, Selection
-from apps.acquisition.selectors import Basis, basis_of, newest, open_items
+from apps.acquisition.selectors import KEYS, Basis, basis_of, newest, open_items
 from apps.acquisition.services import keep_selection
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Item, ItemTrajectory
@@ -90,7 +90,7 @@ def _link_known(folder: Path, plan: Plan, basis: Basis) -> set[str]:
         folder.symlink_to(stage(last.artifact))
     except NotFound:  # removed by hand, or lost with its store: it is made again
         return set()
-    return set(json.loads((folder / "keys.json").read_text()))
+    return set(json.loads((folder / KEYS).read_text()))
 
 
 def _sides(items: list[int]) -> dict[int, list[int]]:

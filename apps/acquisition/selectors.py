@@ -1,17 +1,21 @@
 """Reads of how campaigns choose."""
 
+import json
 from dataclasses import dataclass
 
 from django.db.models import F, Q, QuerySet
 
 from apps.acquisition.models import Plan, Reason, Selection
 from apps.annotation.models import Campaign, Item, Submission
+from apps.core.artifacts import stage
+from apps.core.errors import NotFound
 from apps.core.jobs import JobState
 from apps.rewards.models import RevisionModel
 from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 
 ENCODER = "encoder"
+KEYS = "keys.json"  # of workers.acquire.directory
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,15 @@ def basis_of(plan: Plan) -> Basis:
 def newest(plan: Plan) -> Selection | None:
     """The last that went well."""
     return plan.selections.filter(state=JobState.SUCCEEDED).order_by("-pk").first()
+
+
+def known_runs(selection: Selection) -> set[int]:
+    """The runs whose features a selection keeps; samples of traffic are none."""
+    try:
+        keys = json.loads((stage(selection.artifact) / KEYS).read_text())
+    except NotFound:
+        return set()
+    return {int(key) for key in keys if key.isdecimal()}
 
 
 def is_due(plan: Plan) -> bool:

@@ -8,13 +8,14 @@ from django.db import IntegrityError, transaction
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.acquisition.models import Plan, Reason, Selection, Strategy
-from apps.acquisition.selectors import is_due
+from apps.acquisition.selectors import is_due, known_runs
 from apps.annotation.models import Campaign, Item
 from apps.annotation.services import score_items, update_campaign
 from apps.core import jobs
 from apps.core.artifacts import delete_tree
 from apps.core.errors import DomainError
 from apps.rewards.models import Endpoint
+from apps.trajectories.models import Trajectory
 
 ADVANCE = "apps.acquisition.tasks.advance_selections"
 
@@ -104,6 +105,19 @@ def keep_selection(
         )
         jobs.finish(selection, jobs.JobState.SUCCEEDED, result=result, progress={}, **facts)
     _forget_older(selection)
+
+
+def forget_deleted() -> int:
+    """Drop features that hold a run which is not there any more; how many files. The next choosing encodes anew."""
+    dropped = 0
+    for selection in Selection.objects.exclude(artifact="").filter(state=jobs.JobState.SUCCEEDED):
+        name, known = selection.artifact, known_runs(selection)
+        there = Trajectory.objects.filter(pk__in=known).count()
+        if there < len(known):
+            Selection.objects.filter(pk=selection.pk).update(artifact="")
+            delete_tree(name)
+            dropped += 1
+    return dropped
 
 
 def _forget_older(selection: Selection) -> None:

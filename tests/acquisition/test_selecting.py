@@ -6,8 +6,8 @@ import pytest
 
 from apps.acquisition.models import Plan, Reason, Selection
 from apps.acquisition.selecting import execute
-from apps.acquisition.services import select_next
-from apps.annotation.models import Campaign
+from apps.acquisition.services import forget_deleted, select_next
+from apps.annotation.models import Campaign, Item, ItemTrajectory
 from apps.core.artifacts import stage
 from apps.core.errors import NotFound
 from apps.core.jobs import ClaimLost, JobState
@@ -37,6 +37,15 @@ def test_from_the_rows_to_the_order_of_the_items(plan: Plan, campaign: Campaign)
     assert len(json.loads((stage(second.artifact) / "keys.json").read_text())) == 2 * TASKS
     with pytest.raises(NotFound):
         stage(first.artifact)
+
+    assert forget_deleted() == 0
+    gone = ItemTrajectory.objects.filter(item__campaign=campaign).first()
+    assert gone is not None
+    Item.objects.filter(places__trajectory=gone.trajectory).delete()
+    gone.trajectory.delete()
+    assert forget_deleted() == 1
+    with pytest.raises(NotFound):
+        stage(second.artifact)
 
 
 def test_a_refusal_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,12 @@ from tests.browser.desk import add_pair
 PASSWORD = "correct horse battery"
 SCREENSHOTS = Path(__file__).parents[2] / "screenshots"
 WIDTHS = (1440, 1024, 480)
+REPEATED = (
+    "Failed to load resource",
+    "Response Status Error Code",
+    "htmx:afterRequest",
+    "htmx:sendAbort",
+)
 expect.set_options(timeout=10_000)
 
 
@@ -73,8 +79,9 @@ class Watched:
         self.expected.append(status)
 
     def _console(self, message: ConsoleMessage) -> None:
-        # The browser and htmx repeat a failed answer in the console; the answer itself is judged below.
-        repeated = message.text.startswith(("Failed to load resource", "Response Status Error Code"))
+        # The browser and htmx repeat a failed answer in the console; the answer itself is judged below. Of a request
+        # that a navigation ended htmx says `afterRequest` and `sendAbort`; of one that failed, `sendError` too.
+        repeated = message.text.startswith(REPEATED)
         if message.type in ("error", "warning") and not repeated:
             self.wrong.append(f"console {message.type}: {message.text} {message.location}")
 

@@ -44,12 +44,16 @@ def acquire(folder: Path) -> dict[str, Any]:
         from workers.acquire.features import encode
 
         features |= encode(missing, folder / "model", device=config.device)
-    seen = _Seen(features)
-    items, asked = (seen.whole(read_items(folder / f"{name}.jsonl")) for name in ("items", "asked"))
-    said = [
-        one for one in read_comparisons(folder / "comparisons.jsonl") if {one.a, one.b} <= features.keys()
-    ]
+    items, asked = (read_items(folder / f"{name}.jsonl") for name in ("items", "asked"))
+    said = read_comparisons(folder / "comparisons.jsonl")
     traffic: list[str] = json.loads((folder / "traffic.json").read_text())
+    meant = {side for one in (*items, *asked) for side in one.sides}
+    meant |= {side for one in said for side in (one.a, one.b)} | set(traffic)
+    # What nobody means any more is forgotten: it may have been deleted for good.
+    features = {name: row for name, row in features.items() if name in meant}
+    seen = _Seen(features)
+    items, asked = seen.whole(items), seen.whole(asked)
+    said = [one for one in said if {one.a, one.b} <= features.keys()]
     chosen, found = _look(config, seen, items, asked, said, traffic)
     write_features(folder / "features", features)
     write_lines(folder / "chosen.jsonl", chosen)

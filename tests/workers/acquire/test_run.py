@@ -70,6 +70,19 @@ def test_from_the_folder_to_the_result(tmp_path: Path) -> None:
     assert (again / "chosen.jsonl").read_text() == (folder / "chosen.jsonl").read_text()
 
 
+def test_what_nobody_means_any_more_is_forgotten(tmp_path: Path) -> None:
+    folder = _folder(tmp_path / "first")
+    acquire(folder)
+    again = _folder(tmp_path / "second")
+    (again / "known").symlink_to(folder / "features")
+    write_trajectories(again / "new.jsonl.zst", [])
+    for name in ("asked", "comparisons"):
+        _write(again, name, [])
+    _write(again, "items", [{"id": 1, "sides": ["0-0", "0-2"]}])
+    acquire(again)
+    assert set(json.loads((again / "features" / "keys.json").read_text())) == {"0-0", "0-2", "1-0"}
+
+
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     _write(folder, "items", [{"id": 1, "sides": ["0-0", "gone"]}, {"id": 2, "sides": ["0-0", "0-2"]}])
