@@ -22,9 +22,8 @@ MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """rank: from 1. because: the remarkable measures in words, the strongest first. shares: (name, percent)."""
+    """because: the remarkable measures in words, the strongest first. shares: (name, percent)."""
 
-    rank: int
     because: str
     shares: list[tuple[str, int]]
 
@@ -44,7 +43,7 @@ def in_words(reason: Reason) -> Said:
         for name, title in MEASURES.items()
         if name in reason.measures
     ]
-    return Said(reason.rank + 1, because, shares)
+    return Said(because, shares)
 
 
 def _listed(parts: list[str]) -> str:

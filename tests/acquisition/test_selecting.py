@@ -48,7 +48,7 @@ def test_from_the_rows_to_the_order_of_the_items(plan: Plan, campaign: Campaign)
         stage(second.artifact)
 
 
-def test_a_refusal_is_told(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_told(plan: Plan) -> None:
     Plan.objects.update(strategy="tarot")
     selection = claimed(plan)
     execute(selection)

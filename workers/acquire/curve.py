@@ -42,9 +42,6 @@ class Curve:
     needed: int | None
     interval: list[int | None] | None
 
-    def at(self, labels: float) -> float:
-        return self.best - self.drop * labels**-self.rate
-
 
 def learning_curve(
     differences: Numbers, preferred: Numbers, tasks: Sequence[str], *, wanted: float | None, seed: int

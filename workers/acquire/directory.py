@@ -92,9 +92,3 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
     with path.open("w", encoding="utf-8") as out:
         out.writelines(json.dumps(line, allow_nan=False) + "\n" for line in lines)
-
-
-def write_json(path: Path, value: Any) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(value, allow_nan=False) + "\n")
-    part.replace(path)

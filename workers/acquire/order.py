@@ -61,7 +61,6 @@ def choose(
     *,
     count: int,
     seed: int,
-    mix: Mapping[str, float] = MIX,
 ) -> Chosen:
     """All items in order: the first `count` one by one, the others by what they are worth after those.
 
@@ -70,7 +69,7 @@ def choose(
     draws = np.random.default_rng(seed).random(len(pool.items))
     state = _State(pool, known)
     measures = state.measures()
-    weights = _weights(strategy, mix, known)
+    weights = _weights(strategy, known)
     order: list[int] = []
     if not weights:
         return Chosen([int(place) for place in np.argsort(-draws, kind="stable")], measures)
@@ -86,10 +85,8 @@ def choose(
     return Chosen([*order, *(int(place) for place in rest)], measures)
 
 
-def _weights(strategy: Strategy, mix: Mapping[str, float], known: Known) -> dict[str, float]:
-    wanted: dict[str, float] = {strategy: 1.0}
-    if strategy == "mix":
-        wanted = {name: weight for name, weight in mix.items() if weight > 0}
+def _weights(strategy: Strategy, known: Known) -> dict[str, float]:
+    wanted: dict[str, float] = dict(MIX) if strategy == "mix" else {strategy: 1.0}
     wanted.pop("random", None)
     if known.posterior is None:
         wanted = {

@@ -17,7 +17,6 @@ from workers.acquire.directory import (
     read_features,
     read_items,
     write_features,
-    write_json,
     write_lines,
 )
 from workers.acquire.measures import make_pool
@@ -26,6 +25,7 @@ from workers.acquire.posterior import Numbers, fit
 from workers.acquire.scale import common_scale
 from workers.schema import read_trajectories
 from workers.schema.comparisons import Comparison
+from workers.train.directory import write_json
 
 _MOST_IN_CURVE = 4000  # of the newest comparisons: what a curve costs grows with them
 

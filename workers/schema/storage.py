@@ -7,7 +7,7 @@
 import io
 import json
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +61,13 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """All that a file of trajectories, or of records, holds. Raises InvalidRecord naming the line."""
     with closing(read_lines(path)) as lines:
         for number, text in enumerate(lines, start=1):
-            try:
+            with _named(path, number):
                 line = require_object(parse_json(text))
-                if line.pop("kind", None) == "trajectory":
-                    line.pop("key", None)
-                    yield convert(line, Trajectory)
-            except InvalidRecord as error:
-                message = f"{path.name}, line {number}: {error.message}"
-                raise InvalidRecord(message, pointer=error.pointer) from None
+                if line.pop("kind", None) != "trajectory":
+                    continue
+                line.pop("key", None)
+                found = convert(line, Trajectory)
+            yield found
 
 
 def holds_trajectory(path: Path, content_hash: str) -> bool:
@@ -83,16 +82,23 @@ def read_records(path: Path) -> Iterator[FeedbackRecord]:
     trajectories: dict[str, Trajectory] = {}
     with closing(read_lines(path)) as lines:
         for number, text in enumerate(lines, start=1):
-            try:
+            with _named(path, number):
                 line = require_object(parse_json(text))
                 kind = line.pop("kind", None)
-                if kind != "trajectory":
-                    yield _record(kind, line, trajectories)
+                if kind == "trajectory":
+                    trajectories[line.pop("key", "")] = convert(line, Trajectory)
                     continue
-                trajectories[line.pop("key", "")] = convert(line, Trajectory)
-            except InvalidRecord as error:
-                message = f"{path.name}, line {number}: {error.message}"
-                raise InvalidRecord(message, pointer=error.pointer) from None
+                record = _record(kind, line, trajectories)
+            yield record
+
+
+@contextmanager
+def _named(path: Path, number: int) -> Iterator[None]:
+    try:
+        yield
+    except InvalidRecord as error:
+        message = f"{path.name}, line {number}: {error.message}"
+        raise InvalidRecord(message, pointer=error.pointer) from None
 
 
 def read_lines(path: Path) -> Generator[str, None, None]:
