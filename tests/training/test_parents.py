@@ -162,3 +162,10 @@ class TestStarting:
         run.refresh_from_db()
         assert run.state == JobState.FAILED
         assert "desk/polite@1, which this run goes on from, has been deleted" in run.error
+
+
+def test_heads_alone_need_a_model_to_stand_on(snapshot: Snapshot, first: RewardModel) -> None:
+    with pytest.raises(DomainError, match="name it as the parent") as caught:
+        queued(snapshot, heads_only=True)
+    assert caught.value.pointer == "/heads_only"
+    assert queued(snapshot, first, heads_only=True).recipe["heads_only"] is True

@@ -14,7 +14,9 @@ from workers.schema import (
     from_prompt_response,
     holds_trajectory,
     read_records,
+    read_trajectories,
     write_records,
+    write_trajectories,
 )
 from workers.schema.messages import build_trajectory
 from workers.schema.records import trajectories_of
@@ -68,3 +70,16 @@ def test_a_broken_file_says_which_line(tmp_path, line, says):
     path.write_text(line + "\n")
     with pytest.raises(InvalidRecord, match=says):
         list(read_records(path))
+
+
+def test_trajectories_alone(tmp_path):
+    path = tmp_path / "runs.jsonl.zst"
+    assert write_trajectories(path, [A, B, A]) == 2
+    assert list(read_trajectories(path)) == [A, B]
+    mixed = tmp_path / "records.jsonl.zst"
+    write_records(mixed, RECORDS)
+    assert list(read_trajectories(mixed)) == [A, B]
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"kind": "trajectory", "key": "k", "steps": 7}\n')
+    with pytest.raises(InvalidRecord, match=r"broken\.jsonl, line 1"):
+        list(read_trajectories(broken))
