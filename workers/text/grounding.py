@@ -5,7 +5,12 @@ Computed from token ids, in order, so that a chunk's numbers never depend on wha
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.int64]
 NAMES = (
     "tokens_given",
     "bigrams_given",
@@ -17,6 +22,21 @@ NAMES = (
     "length",
     "given_length",
 )
+_ID_BITS = 21  # of a token id: three of them are one number
+
+
+@dataclass(frozen=True, slots=True)
+class _Grams:
+    """Distinct n-grams of the chunks. counts: [chunks], of each. given, own: [grams], the chunk in which others, or
+    the agent, said each first; the number of chunks where they never did. before_given, before_own: [chunks], how
+    many of its n-grams were said before it.
+    """
+
+    counts: Array
+    given: Array
+    own: Array
+    before_given: Array
+    before_own: Array
 
 
 def grounding(chunks: Iterable[tuple[Sequence[int], bool]]) -> tuple[tuple[float, ...], ...]:
@@ -25,31 +45,66 @@ def grounding(chunks: Iterable[tuple[Sequence[int], bool]]) -> tuple[tuple[float
     given: what others said before the chunk (task, users, tools); own: what the agent said before it.
     given_covered: the share of the given tokens that the agent has used up to and with this chunk.
     """
-    given = [set[tuple[int, ...]]() for _ in range(3)]
-    own = [set[tuple[int, ...]]() for _ in range(3)]
-    covered = 0  # of the given tokens, those the agent has used
-    given_tokens, rows = 0, []
-    for ids, is_agent in chunks:
-        grams = [set(zip(*(ids[start:] for start in range(size)), strict=False)) for size in (1, 2, 3)]
-        if is_agent:
-            covered += len((grams[0] - own[0]) & given[0])
-        rows.append(
-            (
-                *(_share(grams[size], given[size]) for size in range(3)),
-                covered / len(given[0]) if given[0] else 0.0,
-                *(_share(grams[size], own[size]) for size in range(2)),
-                1 - len(grams[0]) / len(ids) if ids else 0.0,
-                math.log1p(len(ids)) / 8,
-                math.log1p(given_tokens) / 8,
-            )
-        )
-        if not is_agent:
-            covered += len((grams[0] - given[0]) & own[0])
-        for seen, new in zip(own if is_agent else given, grams, strict=True):
-            seen |= new
-        given_tokens += 0 if is_agent else len(ids)
+    parts = list(chunks)
+    is_own = np.array([own for _, own in parts], dtype=bool)
+    lengths = np.array([len(ids) for ids, _ in parts], dtype=np.int64)
+    ids = np.array([id_ for ids, _ in parts for id_ in ids], dtype=np.int64)
+    chunk = np.repeat(np.arange(len(parts)), lengths)
+    if not len(ids):
+        return ((0.0,) * len(NAMES),) * len(parts)
+    tokens, bigrams, trigrams = (_grams(ids, chunk, is_own, size) for size in (1, 2, 3))
+    said = np.where(is_own, 0, lengths)
+    rows = zip(
+        *(_share(one.before_given, one.counts) for one in (tokens, bigrams, trigrams)),
+        _covered(tokens, is_own),
+        *(_share(one.before_own, one.counts) for one in (tokens, bigrams)),
+        [
+            1 - count / length if length else 0.0
+            for count, length in zip(tokens.counts.tolist(), lengths.tolist(), strict=True)
+        ],
+        *([math.log1p(count) / 8 for count in counts] for counts in (lengths, np.cumsum(said) - said)),
+        strict=True,
+    )
     return tuple(rows)
 
 
-def _share(part: set[tuple[int, ...]], whole: set[tuple[int, ...]]) -> float:
-    return len(part & whole) / len(part) if part else 0.0
+def _grams(ids: Array, chunk: Array, is_own: NDArray[np.bool_], size: int) -> _Grams:
+    many = len(is_own)
+    end = max(len(ids) - size + 1, 0)
+    whole = chunk[:end] == chunk[len(chunk) - end :]  # n-grams do not cross from one chunk to the next
+    grams = np.zeros(end, dtype=np.int64)
+    for start in range(size):
+        grams = grams << _ID_BITS | ids[start : start + end]
+    grams, where = grams[whole], chunk[:end][whole]
+    order = np.argsort(grams, kind="stable")
+    grams, where = grams[order], where[order]
+    distinct = np.ones(len(grams), dtype=bool)
+    distinct[1:] = (grams[1:] != grams[:-1]) | (where[1:] != where[:-1])
+    grams, where = grams[distinct], where[distinct]
+    starts = np.flatnonzero(np.concatenate([[True] * (len(grams) > 0), grams[1:] != grams[:-1]]))
+    first = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(grams))))
+    mine = is_own[where]
+    given = np.minimum.reduceat(np.where(mine, many, where), starts) if len(starts) else starts
+    own = np.minimum.reduceat(np.where(mine, where, many), starts) if len(starts) else starts
+    return _Grams(
+        counts=np.bincount(where, minlength=many),
+        given=given,
+        own=own,
+        before_given=np.bincount(where[given[first] < where], minlength=many),
+        before_own=np.bincount(where[own[first] < where], minlength=many),
+    )
+
+
+def _covered(tokens: _Grams, is_own: NDArray[np.bool_]) -> list[float]:
+    """Up to and with each chunk of the agent's; up to each of the others'."""
+    many = len(is_own)
+    both = np.maximum(tokens.given, tokens.own)
+    used, given = (
+        np.cumsum(np.bincount(first[first < many], minlength=many)) for first in (both, tokens.given)
+    )
+    used, given = (np.where(is_own, all_, np.append(0, all_[:-1])) for all_ in (used, given))
+    return _share(used, given)
+
+
+def _share(part: Array, whole: Array) -> list[float]:
+    return [one / all_ if all_ else 0.0 for one, all_ in zip(part.tolist(), whole.tolist(), strict=True)]
