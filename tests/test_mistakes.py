@@ -157,8 +157,9 @@ class TestVersions:
         assert not schema.database_is_ready()
 
     def test_migrations_that_are_pending(self) -> None:
-        MigrationRecorder(connection).record_unapplied("rewards", "0002_usage")
+        MigrationRecorder(connection).record_unapplied("rewards", "0003_trials_and_samples")
         with pytest.raises(
-            CommandError, match=r"1 migrations are not applied, the first: rewards\.0002_usage\. Run"
+            CommandError,
+            match=r"1 migrations are not applied, the first: rewards\.0003_trials_and_samples\. Run",
         ):
             call_command("create_project", "desk")

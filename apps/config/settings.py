@@ -48,6 +48,7 @@ INSTALLED_APPS = [
     "apps.training",
     "apps.rewards",
     "apps.acquisition",
+    "apps.monitoring",
     "apps.demo",
 ]
 

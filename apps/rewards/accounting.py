@@ -7,29 +7,35 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
+from django.db.models import Model
 from django.utils import timezone
 
-from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample
+from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample, Trial, TrialRollup
+from apps.rewards.redaction import NO_REDACTION, Redaction
+from apps.rewards.trials import COUNTS, Pair, Pairs, gathered
 from apps.rewards.usage import SUMS, Event, Group, Tally, tallied
+from workers.schema import Item, Trajectory, item_json
 
 RECEIPTS_KEPT = timedelta(hours=1)
-SAMPLES_KEPT = 200  # of an endpoint
-SAMPLES_KEPT_FOR = timedelta(days=30)
 _HISTOGRAMS = ("latency", "rewards")
 _KEYS = ("endpoint_id", "hour", "version", "caller", "run", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A request to be kept. item, result: JSON."""
+    """An item to be kept, without what `redaction` finds. result: JSON."""
 
     group: Group
-    item: Mapping[str, Any]
+    item: Item
     result: Mapping[str, Any]
+    redaction: Redaction = NO_REDACTION
+    repetition: float = 0.0
 
 
 @transaction.atomic
-def write_usage(*, batch: UUID, events: Sequence[Event], samples: Sequence[Sample] = ()) -> bool:
+def write_usage(
+    *, batch: UUID, events: Sequence[Event], samples: Sequence[Sample] = (), pairs: Sequence[Pair] = ()
+) -> bool:
     """Add a batch to the rollups, once however often it is called; whether it was now. Repeated requests, by any
     replica, count as such. What is about an endpoint that is gone is dropped."""
     if not _receipts([batch]):
@@ -52,6 +58,7 @@ def write_usage(*, batch: UUID, events: Sequence[Event], samples: Sequence[Sampl
         if group.endpoint in there:
             _add(group, tallies[group])
     ScoreSample.objects.bulk_create(_sample(one) for one in samples if one.group.endpoint in there)
+    _add_pairs(gathered(pairs))
     return True
 
 
@@ -59,9 +66,9 @@ def forget_old() -> None:
     """Receipts and samples that have had their time."""
     now = timezone.now()
     ScoreReceipt.objects.filter(at__lt=now - RECEIPTS_KEPT).delete()
-    ScoreSample.objects.filter(at__lt=now - SAMPLES_KEPT_FOR).delete()
-    for endpoint in Endpoint.objects.filter(keeps_samples=True):
-        old = endpoint.samples.order_by("-at").values_list("pk", flat=True)[SAMPLES_KEPT:]
+    for endpoint in Endpoint.objects.filter(sample_share__gt=0):
+        endpoint.samples.filter(at__lt=now - timedelta(days=endpoint.sample_days)).delete()
+        old = endpoint.samples.order_by("-at", "-pk").values_list("pk", flat=True)[endpoint.sample_most :]
         ScoreSample.objects.filter(pk__in=list(old)).delete()
 
 
@@ -79,40 +86,52 @@ def _receipts(ids: Sequence[UUID]) -> set[UUID]:
 
 
 def _add(group: Group, tally: Tally) -> None:
-    table = ScoreRollup._meta.db_table
-    columns = (*_KEYS, *SUMS, *_HISTOGRAMS)
-    sums = [f"{name} = {table}.{name} + excluded.{name}" for name in SUMS]
-    sums += [
+    keys = (group.endpoint, group.hour, group.version, group.caller, group.run, group.policy_version)
+    _upsert(ScoreRollup, dict(zip(_KEYS, keys, strict=True)), tally, SUMS, _HISTOGRAMS)
+
+
+def _add_pairs(found: Mapping[tuple[int, str, str], Pairs]) -> None:
+    there = set(Trial.objects.filter(pk__in={key[0] for key in found}).values_list("pk", flat=True))
+    for key in sorted(found):
+        if key[0] in there:
+            keys = dict(zip(("trial_id", "stage", "policy_version"), key, strict=True))
+            _upsert(TrialRollup, keys, found[key], COUNTS, ("moments",))
+
+
+def _upsert(
+    model: type[Model], keys: Mapping[str, Any], added: Any, sums: Sequence[str], arrays: Sequence[str]
+) -> None:
+    """Add the numbers and lists of numbers of `added` to the row of these keys, which is made if there is none."""
+    table = model._meta.db_table
+    columns = (*keys, *sums, *arrays)
+    sets = [f"{name} = {table}.{name} + excluded.{name}" for name in sums]
+    sets += [
         f"{name} = (SELECT array_agg(a + b ORDER BY place) "  # noqa: S608
         f"FROM unnest({table}.{name}, excluded.{name}) WITH ORDINALITY AS bins(a, b, place))"
-        for name in _HISTOGRAMS
+        for name in arrays
     ]
-    values: list[Any] = [
-        group.endpoint,
-        group.hour,
-        group.version,
-        group.caller,
-        group.run,
-        group.policy_version,
-    ]
-    values += [getattr(tally, name) for name in (*SUMS, *_HISTOGRAMS)]
+    values = [*keys.values(), *(getattr(added, name) for name in (*sums, *arrays))]
     marks = ", ".join(["%s"] * len(columns))
     with connection.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) "  # noqa: S608
-            f"ON CONFLICT ({', '.join(_KEYS)}) DO UPDATE SET {', '.join(sums)}",
+            f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(sets)}",
             values,
         )
 
 
 def _sample(one: Sample) -> ScoreSample:
-    group = one.group
+    group, content = one.group, one.item.content
     return ScoreSample(
         endpoint_id=group.endpoint,
         version=group.version,
         caller=group.caller,
         run=group.run,
         policy_version=group.policy_version,
-        item=one.item,
-        result=one.result,
+        item=one.redaction.of(item_json(one.item)),
+        result=dict(one.result),
+        reward=one.result["reward"],
+        tokens=one.result["tokens"],
+        repetition=one.repetition,
+        steps=len(content.agent_steps) if isinstance(content, Trajectory) else 1,
     )

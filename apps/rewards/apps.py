@@ -7,6 +7,7 @@ class RewardsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core import periodic
-        from apps.rewards import accounting
+        from apps.rewards import accounting, services
 
         periodic.register("rewards.forget_old", 300.0, accounting.forget_old)
+        periodic.register("rewards.follow_trials", 5.0, services.follow_trials)

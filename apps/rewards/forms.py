@@ -6,6 +6,11 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from apps.accounts.models import Project
+from apps.rewards.models import Endpoint, EndpointRevision
+from apps.rewards.redaction import KINDS, parse_redaction
+from apps.rewards.selectors import revisions_of
+from apps.rewards.services import CANARY_SHARE, MOST_SAMPLE_DAYS, MOST_SAMPLES, Beside
+from apps.rewards.trials import FEWEST, Rules
 from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 from workers.errors import RewardError
@@ -19,12 +24,41 @@ def dress(form: forms.Form) -> None:
         field.widget.attrs["class"] = f"{css} is-invalid" if form.is_bound and form.errors.get(name) else css
 
 
+_RULES = Rules()
+
+
+def _percent(label: str, share: float, help_text: str = "") -> forms.FloatField:
+    return forms.FloatField(
+        label=f"{label}, in per cent",
+        min_value=0,
+        max_value=100,
+        initial=round(100 * share, 6),
+        help_text=help_text,
+    )
+
+
+def _revision_label(revision: EndpointRevision) -> str:
+    parts = revision.spec["components"]
+    return f"{revision.number}: {', '.join(one.get('model') or one['type'] for one in parts)}"
+
+
 class DeployForm(forms.Form):
     model: "forms.ModelChoiceField[RewardModel]" = forms.ModelChoiceField(
         None, label="Model", empty_label=None
     )
     endpoint = forms.SlugField(
         max_length=60, help_text="A new name makes an endpoint; an existing one gets a new revision."
+    )
+    stage = forms.ChoiceField(
+        label="When it answers",
+        choices=[
+            ("", "At once"),
+            ("shadow", "After a trial in the shadow of what answers now"),
+            ("canary", "To a tenth of the runs at first, as a canary"),
+        ],
+        required=False,
+        widget=forms.RadioSelect,
+        initial="",
     )
     transform = forms.ChoiceField(
         label="After normalising",
@@ -44,6 +78,11 @@ class DeployForm(forms.Form):
         models: Any = self.fields["model"]
         models.queryset = models_of(project)
         dress(self)
+        self.fields["stage"].widget.attrs["class"] = "form-check-input"
+
+    def beside(self) -> Beside | None:
+        stage = self.cleaned_data["stage"]
+        return Beside(stage, CANARY_SHARE) if stage else None
 
     def transforms(self) -> list[dict[str, Any]]:
         """As deploy takes them; the service checks the amount."""
@@ -111,6 +150,116 @@ class TryForm(forms.Form):
         data = self.cleaned_data
         item: dict[str, Any] = data["item"] or {"prompt": data["prompt"], "response": data["response"]}
         return item
+
+
+class TrialForm(forms.Form):
+    """Shares are asked for in per cent."""
+
+    revision: "forms.ModelChoiceField[EndpointRevision]" = forms.ModelChoiceField(
+        None, to_field_name="number", empty_label=None
+    )
+    stage = forms.ChoiceField(
+        label="How it is tried",
+        choices=[
+            ("shadow", "In the shadow: it scores what the active revision answers, and nobody hears it"),
+            ("canary", "As a canary: it answers a share of the runs, groups or prompts"),
+        ],
+        widget=forms.RadioSelect,
+        initial="shadow",
+    )
+    share = forms.FloatField(label="Share of a canary, in per cent", initial=10, required=False)
+    automatic = forms.ChoiceField(
+        label="Who decides",
+        choices=[
+            ("", "People, here"),
+            ("yes", "The rules: shadow, canary, promotion; or withdrawal, with the reason"),
+        ],
+        widget=forms.RadioSelect,
+        required=False,
+        initial="",
+    )
+    pairs = forms.IntegerField(
+        min_value=FEWEST, initial=_RULES.pairs, help_text="Items scored by both, before anything is decided."
+    )
+    failed = _percent("Items it cannot score", _RULES.failed)
+    uncertain = _percent("More uncertain items", _RULES.uncertain)
+    out_of_distribution = _percent("More items out of distribution", _RULES.out_of_distribution)
+    length = _percent(
+        "More correlation with length", _RULES.length, "Of reward with the logarithm of tokens; 100 is 1."
+    )
+    agreement = forms.FloatField(
+        label="Least agreement",
+        min_value=-1,
+        max_value=1,
+        initial=_RULES.agreement,
+        help_text="Correlation of its rewards with the active revision's.",
+    )
+
+    def __init__(self, endpoint: Endpoint, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        revisions: Any = self.fields["revision"]
+        revisions.queryset = revisions_of(endpoint).exclude(pk=endpoint.active_id or 0)
+        revisions.label_from_instance = _revision_label
+        dress(self)
+        for name in ("stage", "automatic"):
+            self.fields[name].widget.attrs["class"] = "form-check-input"
+
+    def rule_fields(self) -> list[forms.BoundField]:
+        return [self[name] for name in Rules.__struct_fields__]
+
+    def beside(self) -> Beside:
+        data = self.cleaned_data
+        shares = ("failed", "uncertain", "out_of_distribution", "length")
+        rules = {name: data[name] / 100 for name in shares}
+        rules |= {"pairs": data["pairs"], "agreement": data["agreement"]}
+        return Beside(data["stage"], (data["share"] or 0.0) / 100, rules, bool(data["automatic"]))
+
+
+class SamplesForm(forms.Form):
+    share = forms.FloatField(
+        label="Share of what is scored, in per cent",
+        min_value=0,
+        max_value=100,
+        help_text="0 keeps nothing, and deletes what was kept. All answers to a prompt are kept together.",
+    )
+    days = forms.IntegerField(label="For how many days", min_value=1, max_value=MOST_SAMPLE_DAYS)
+    most = forms.IntegerField(label="At most how many", min_value=1, max_value=MOST_SAMPLES)
+    redacts = forms.MultipleChoiceField(
+        label="Taken out before anything is kept",
+        choices=[(name, kind.label) for name, kind in KINDS.items()],
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    patterns = forms.CharField(
+        label="And what these find",
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text="A regular expression (RE2) on each line.",
+    )
+
+    def __init__(self, endpoint: Endpoint, data: Any = None) -> None:
+        initial = {
+            "share": round(100 * endpoint.sample_share, 6),
+            "days": endpoint.sample_days,
+            "most": endpoint.sample_most,
+            "redacts": endpoint.sample_redacts if endpoint.sample_share else list(KINDS),
+            "patterns": "\n".join(endpoint.sample_patterns),
+        }
+        super().__init__(data, initial=initial)
+        dress(self)
+        self.fields["redacts"].widget.attrs["class"] = "form-check-input"
+        self.fields["patterns"].widget.attrs["class"] += " mono"
+
+    def clean_patterns(self) -> list[str]:
+        lines = [line.strip() for line in self.cleaned_data["patterns"].splitlines()]
+        try:
+            return list(parse_redaction((), [line for line in lines if line]).patterns)
+        except RewardError as error:
+            raise ValidationError(error.message) from None
+
+    def settings(self) -> dict[str, Any]:
+        """As `keep_samples` takes them."""
+        return self.cleaned_data | {"share": self.cleaned_data["share"] / 100}
 
 
 class SwitchForm(forms.Form):

@@ -9,18 +9,30 @@ from apps.training.models import RewardModel
 
 
 class Endpoint(models.Model):
-    """Unique per installation: trainers name it in a URL without a project."""
+    """Unique per installation: trainers name it in a URL without a project.
+
+    sample_share: of what is scored, that is kept; 0 keeps nothing. It is kept for sample_days, at most sample_most
+    items, without what sample_redacts (kinds of `redaction.KINDS`) and sample_patterns find.
+    """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
     name = models.SlugField(max_length=60, unique=True)
     active = models.ForeignKey("EndpointRevision", models.PROTECT, null=True, related_name="+")
     switched_off = models.BooleanField(default=False)
     switched_off_reason = models.TextField(blank=True)
-    keeps_samples = models.BooleanField(default=False)
+    sample_share = models.FloatField(default=0.0)
+    sample_days = models.PositiveSmallIntegerField(default=30)
+    sample_most = models.PositiveIntegerField(default=2000)
+    sample_redacts = ArrayField(models.CharField(max_length=20), default=list)
+    sample_patterns = ArrayField(models.TextField(), default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def sample_percent(self) -> float:
+        return round(100 * self.sample_share, 6)
 
 
 class EndpointRevision(models.Model):
@@ -48,6 +60,77 @@ class RevisionModel(models.Model):
 
     def __str__(self) -> str:
         return f"the endpoint {self.revision}"
+
+
+class Trial(models.Model):
+    """A revision beside the active one: scored in its shadow, or answering a share of what is asked.
+
+    rules: see `trials.Rules`. started, entered: when it began, and when its stage did. share: of runs (or groups, or
+    prompts) that the candidate answers, 0 in the shadow. reason: of its end, or of its latest stage.
+    """
+
+    class Stage(models.TextChoices):
+        SHADOW = "shadow", "In the shadow"
+        CANARY = "canary", "Canary"
+        PROMOTED = "promoted", "Promoted"
+        WITHDRAWN = "withdrawn", "Withdrawn"
+
+    OPEN = (Stage.SHADOW, Stage.CANARY)
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="trials")
+    revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="trials")
+    against = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="+")
+    stage = models.CharField(max_length=10, choices=Stage.choices)
+    share = models.FloatField(default=0.0)
+    rules = models.JSONField(default=dict)
+    automatic = models.BooleanField(default=False)
+    reason = models.TextField(blank=True)
+    started_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    started_at = models.DateTimeField(default=timezone.now)
+    entered_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["endpoint"], condition=models.Q(ended_at=None), name="one_open_trial"
+            ),
+            models.CheckConstraint(condition=models.Q(share__gte=0, share__lte=1), name="trial_share"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.revision} on trial"
+
+    @property
+    def is_open(self) -> bool:
+        return self.ended_at is None
+
+    @property
+    def percent(self) -> float:
+        return round(100 * self.share, 6)
+
+
+class TrialRollup(models.Model):
+    """What both revisions said of the same items, added up: see `trials.Pairs`."""
+
+    trial = models.ForeignKey(Trial, models.CASCADE, related_name="rollups")
+    stage = models.CharField(max_length=10)
+    policy_version = models.CharField(max_length=200, blank=True)
+    pairs = models.BigIntegerField(default=0)
+    failed = models.BigIntegerField(default=0)
+    uncertain_active = models.BigIntegerField(default=0)
+    uncertain_candidate = models.BigIntegerField(default=0)
+    outside_active = models.BigIntegerField(default=0)
+    outside_candidate = models.BigIntegerField(default=0)
+    moments = ArrayField(models.FloatField())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["trial", "stage", "policy_version"], name="trial_rollup_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.trial}, {self.stage}"
 
 
 class ScoreRollup(models.Model):
@@ -100,7 +183,11 @@ class ScoreReceipt(models.Model):
 
 
 class ScoreSample(models.Model):
-    """A request as it came, with its answer, where the endpoint keeps samples. item: as of the reward API."""
+    """An item as it was scored, with its result, where the endpoint keeps samples. item: as of the reward API.
+
+    steps: the agent's. reward, tokens: of the result. repetition: share of what the agent wrote that it had written
+    before (n-grams of four words).
+    """
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="samples")
     version = models.PositiveIntegerField()
@@ -109,6 +196,10 @@ class ScoreSample(models.Model):
     policy_version = models.CharField(max_length=200, blank=True)
     item = models.JSONField()
     result = models.JSONField()
+    reward = models.FloatField(default=0.0)
+    tokens = models.PositiveIntegerField(default=0)
+    steps = models.PositiveIntegerField(default=1)
+    repetition = models.FloatField(default=0.0)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:

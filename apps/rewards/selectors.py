@@ -6,7 +6,8 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
-from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
+from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
+from apps.rewards.trials import Pairs, Verdict, judge, merged, parse_rules
 from workers.schema import Task, Text, Trajectory, parse_item
 from workers.schema.endpoints import EndpointSpec, parse_spec
 from workers.schema.messages import build_trajectory, from_prompt_response
@@ -37,6 +38,31 @@ def revisions_of(endpoint: Endpoint) -> QuerySet[EndpointRevision]:
         "reward_models__project"
     )
     return rows.order_by("-number")
+
+
+def revision_of(endpoint: Endpoint, number: int) -> EndpointRevision:
+    """Raises NotFound."""
+    revision = revisions_of(endpoint).filter(number=number).first()
+    if revision is None:
+        raise NotFound(f"{endpoint.name} has no revision {number}.", pointer="/revision")
+    return revision
+
+
+def open_trial(endpoint: Endpoint) -> Trial | None:
+    return (
+        endpoint.trials.filter(ended_at=None)
+        .select_related("endpoint__project", "revision", "against")
+        .first()
+    )
+
+
+def pairs_of(trial: Trial, stage: str | None = None) -> Pairs:
+    """What both revisions said in a stage, that which it is in without one."""
+    return merged(trial.rollups.filter(stage=stage or trial.stage))
+
+
+def verdict_of(trial: Trial) -> Verdict:
+    return judge(pairs_of(trial), parse_rules(trial.rules))
 
 
 def trajectory_of(sample: ScoreSample) -> Trajectory | None:

@@ -81,7 +81,7 @@ async def _readyz(request: Request) -> Response:
         "database": "ok" if state.watcher.unreachable_since is None else "unreachable",
         "endpoints": {
             "served": sum(one.version is not None for one in all_of_them),
-            "loading": sum(one.loading is not None for one in all_of_them),
+            "loading": sum(one.active.loading is not None for one in all_of_them),
             "failed": sum(one.failure is not None for one in all_of_them),
         },
     }

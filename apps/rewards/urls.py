@@ -15,5 +15,10 @@ urlpatterns = [
     path("<slug:name>/usage/", views.endpoint_usage, name="endpoint-usage"),
     path("<slug:name>/samples/", views.endpoint_samples, name="endpoint-samples"),
     path("<slug:name>/samples/<int:pk>/", views.sample_detail, name="sample-detail"),
+    path("<slug:name>/trial/", views.trial_state, name="trial-state"),
+    path("<slug:name>/trial/start/", views.trial_start, name="trial-start"),
+    path("<slug:name>/trial/canary/", views.trial_canary, name="trial-canary"),
+    path("<slug:name>/trial/promote/", views.trial_promote, name="trial-promote"),
+    path("<slug:name>/trial/withdraw/", views.trial_withdraw, name="trial-withdraw"),
     path("<slug:name>/switch/", views.endpoint_switch, name="endpoint-switch"),
 ]

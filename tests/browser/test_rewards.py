@@ -19,6 +19,7 @@ from apps.rewards.usage import Event, Group
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
 from tests.rewards.test_usage_page import ATIF, RESULT
 from tests.workers.engine.fakes import FakeModel
+from workers.schema import parse_item
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 @pytest.fixture
 def used(campaign: Campaign) -> Endpoint:
     """A night of a run whose rewards rise."""
-    endpoint = Endpoint.objects.create(project=campaign.project, name="reward", keeps_samples=True)
+    endpoint = Endpoint.objects.create(project=campaign.project, name="reward", sample_share=0.1)
     dice, now = random.Random(0), timezone.now().replace(minute=0, second=0, microsecond=0)
     for step in range(8):
         group = Group(
@@ -45,7 +46,7 @@ def used(campaign: Campaign) -> Endpoint:
             for _ in range(60)
         ]
         events += [Event(group, 429, 1.0)] * step
-        samples = [Sample(group, {"trajectory": ATIF}, RESULT)] if step % 3 == 0 else []
+        samples = [Sample(group, parse_item({"trajectory": ATIF}), RESULT)] if step % 3 == 0 else []
         write_usage(batch=uuid.uuid4(), events=events, samples=samples)
     return endpoint
 

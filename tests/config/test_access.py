@@ -24,7 +24,8 @@ from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTr
 from apps.config.api import api
 from apps.core.jobs import JobState
 from apps.datasets.models import Export, Snapshot
-from apps.rewards.models import Endpoint, ScoreSample
+from apps.monitoring.models import Alert
+from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.training.models import Evaluation, RewardModel, Run
@@ -151,6 +152,16 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/endpoints/<slug:name>/try/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/rollback/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/switch/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/node/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/alerts/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/of/<slug:name>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/of/<slug:name>/summary/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/trial/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/trial/start/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/trial/canary/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/trial/promote/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/endpoints/<slug:name>/trial/withdraw/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/compose/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/usage/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/samples/": ("POST", Role.RESEARCHER),
@@ -184,10 +195,16 @@ CALLS: dict[tuple[str, str], str] = {
     ("GET", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
     ("PUT", "api/v1/projects/<slug>/endpoints/<name>"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/endpoints/<name>/rollback"): Scope.ADMIN,
+    ("GET", "api/v1/projects/<slug>/endpoints/<name>/trial"): Scope.ADMIN,
+    ("POST", "api/v1/projects/<slug>/endpoints/<name>/trial"): Scope.ADMIN,
+    ("POST", "api/v1/projects/<slug>/endpoints/<name>/trial/canary"): Scope.ADMIN,
+    ("POST", "api/v1/projects/<slug>/endpoints/<name>/trial/promote"): Scope.ADMIN,
+    ("POST", "api/v1/projects/<slug>/endpoints/<name>/trial/withdraw"): Scope.ADMIN,
     ("POST", "api/v1/projects/<slug>/webhooks"): Scope.ADMIN,
     ("GET", "api/v1/projects/<slug>/webhooks"): Scope.ADMIN,
     ("DELETE", "api/v1/projects/<slug>/webhooks/<int:pk>"): Scope.ADMIN,
 }
+NOTHING: dict[str, Any] = {"components": [], "transforms": []}
 BODIES: dict[
     str, Any
 ] = {  # that get as far as the gate; a body that does not fit says nothing of the project
@@ -195,6 +212,8 @@ BODIES: dict[
     "datasets": {"name": "second"},
     "runs": {"dataset": "first", "recipe": "bradley-terry"},
     "webhooks": {"url": "http://127.0.0.1/"},
+    "trial": {"revision": 2},
+    "canary": {"share": 0.2},
 }
 NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everybody
 # Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
@@ -303,8 +322,27 @@ def make_world(slug: str) -> World:
     )
     storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(b"x"))
     endpoint = Endpoint.objects.create(project=project, name=f"{slug}-reward")
+    active, tried = (
+        EndpointRevision.objects.create(endpoint=endpoint, number=n, spec=NOTHING) for n in (1, 2)
+    )
+    Endpoint.objects.filter(pk=endpoint.pk).update(active=active)
+    Trial.objects.create(
+        endpoint=endpoint, revision=tried, against=active, stage=Trial.Stage.CANARY, share=0.5
+    )
     sample = ScoreSample.objects.create(
         endpoint=endpoint, version=1, caller="tsk_1", item={"text": "a"}, result={"reward": 1.0}
+    )
+    alert = Alert.objects.create(
+        endpoint=endpoint,
+        version=1,
+        rule="length is rewarded",
+        measure="length_correlation",
+        value=0.9,
+        baseline=0.1,
+        limit=0.3,
+        margin=0.1,
+        count=300,
+        detail="It is.",
     )
     webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
     export = Export.objects.create(
@@ -334,6 +372,8 @@ def make_world(slug: str) -> World:
             "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,
             "acquisition": campaign.pk,
             "reasons": item.pk,
+            "alerts": alert.pk,
+            "of": f"{slug}-reward",
             "items": held.pk,
             "judged": item.pk,
             "examples": example.pk,
@@ -456,6 +496,6 @@ def test_a_call_needs_a_key_of_the_project_with_the_scope(
     assert status(_key(other.project, everything)) == 404
     assert status(_key(desk.project, [each for each in everything if each != scope])) == 403
     foreign = filled(path, other.names, "desk")
-    if "<int:pk>" in path or (path.endswith(("<name>", "rollback")) and "endpoints" in path):
+    if "<int:pk>" in path or "/endpoints/<name>" in path:
         assert status(_key(desk.project, everything), foreign) in (404, 409, 422)
     assert status(_key(desk.project, [scope])) not in (401, 403, 404, 405, 500)

@@ -1,8 +1,9 @@
 """What is asked is counted: once, by every replica, and made up for after the database was away."""
 
 import asyncio
+import json
 import uuid
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 from django.db import OperationalError
 from django.utils import timezone as now
 
+from apps.core.errors import DomainError
 from apps.rewards import accounting
 from apps.rewards.accounting import RECEIPTS_KEPT, forget_old, write_usage
 from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample
@@ -17,6 +19,7 @@ from apps.rewards.services import keep_samples, switch_off
 from apps.rewards.serving import usage as serving
 from apps.rewards.usage import LATENCY_MS, REWARDS, Event, Group, Tally, quantile, tallied
 from tests.rewards.conftest import wait_until
+from workers.errors import InvalidRecord
 
 HOUR = datetime(2026, 11, 22, 19, tzinfo=UTC)
 
@@ -181,16 +184,93 @@ def test_samples_are_kept_where_it_is_wished(service, http, endpoint) -> None:
 
     ask()
     assert not ScoreSample.objects.exists()
-    keep_samples(endpoint=row, keep=True, by=None)
-    wait_until(lambda: service.state.deployments.by_name[endpoint].info.keeps_samples)
+    keep_samples(endpoint=row, share=1.0, by=None)
+    wait_until(lambda: service.state.deployments.by_name[endpoint].info.sample_share == 1.0)
     ask()
-    ask()  # within the same half minute: not kept
     sample = ScoreSample.objects.get()
-    assert (sample.run, sample.version) == ("r", 1)
+    assert (sample.run, sample.version, sample.steps, sample.tokens) == ("r", 1, 1, 1)
+    assert sample.reward == sample.result["reward"]
     assert sample.item["trajectory"]["steps"][1]["source"] == "agent"
     assert sample.result["reward"] == pytest.approx((0.25 + 0.097 - 0.5) / 2)
-    keep_samples(endpoint=row, keep=False, by=None)
+    keep_samples(endpoint=row, share=0.0, by=None)
     assert not ScoreSample.objects.exists()
+
+
+def followed(service, endpoint: str, share: float) -> None:
+    wait_until(lambda: service.state.deployments.by_name[endpoint].info.sample_share == share)
+
+
+def flushed(service) -> None:
+    asyncio.run_coroutine_threadsafe(service.state.usage.flush(), service.loop).result(10)
+
+
+def test_all_answers_to_a_prompt_are_kept_or_none(service, http, endpoint) -> None:
+    keep_samples(endpoint=Endpoint.objects.get(name=endpoint), share=0.4, by=None)
+    followed(service, endpoint, 0.4)
+    for prompt in range(30):
+        for answer in "abc":
+            messages = [{"role": "user", "content": f"p{prompt}"}, {"role": "assistant", "content": answer}]
+            http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"messages": messages}]})
+    flushed(service)
+    prompts: dict[str, int] = {}
+    for sample in ScoreSample.objects.all():
+        prompt = sample.item["trajectory"]["steps"][0]["message"]
+        prompts[prompt] = prompts.get(prompt, 0) + 1
+    assert set(prompts.values()) == {3}
+    assert 3 <= len(prompts) <= 24
+
+
+def test_what_is_kept_is_redacted_before_it_is_written(service, http, endpoint) -> None:
+    row = Endpoint.objects.get(name=endpoint)
+    keep_samples(endpoint=row, share=1.0, redacts=["email", "key"], patterns=[r"ORD-\d+"], by=None)
+    followed(service, endpoint, 1.0)
+    said = "Write to eve@example.org about ORD-123, with sk-abcdefghijklmnop."
+    item = {"prompt": said, "response": said, "metadata": {"who": "eve@example.org"}}
+    assert http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [item]}).status_code == 200
+    flushed(service)
+    kept = json.dumps(ScoreSample.objects.get().item)
+    assert "Write to [email] about [redacted], with [key]." in kept
+    assert "example.org" not in kept and "ORD-123" not in kept and "abcdefgh" not in kept
+
+
+def test_what_is_too_long_or_too_much_is_not_kept(service, http, endpoint, monkeypatch) -> None:
+    monkeypatch.setattr(serving, "SAMPLE_TOKENS", 5)
+    monkeypatch.setattr(serving, "MOST_SAMPLES", 2)
+    keep_samples(endpoint=Endpoint.objects.get(name=endpoint), share=1.0, by=None)
+    followed(service, endpoint, 1.0)
+    texts = ["longer", "a", "b", "c"]
+    http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": one} for one in texts]})
+    flushed(service)
+    assert [one.item["text"] for one in ScoreSample.objects.order_by("pk")] == ["a", "b"]
+
+
+def test_samples_go_when_their_time_has_come(project) -> None:
+    row = Endpoint.objects.create(project=project, name="e", sample_share=0.5, sample_days=3, sample_most=2)
+    for days in (0, 1, 2, 4):
+        sample = ScoreSample(endpoint=row, version=1, caller="k", item={"text": "a"}, result={})
+        sample.reward, sample.tokens, sample.steps = float(days), 1, 1
+        sample.at = now.now() - timedelta(days=days)
+        sample.save()
+    forget_old()
+    assert sorted(row.samples.values_list("reward", flat=True)) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "pointer"),
+    [
+        ({"share": 1.1}, "/share"),
+        ({"share": 0.1, "days": 0}, "/days"),
+        ({"share": 0.1, "most": 10**9}, "/most"),
+        ({"share": 0.1, "redacts": ["nose"]}, "/kinds/0"),
+        ({"share": 0.1, "patterns": ["ok", "("]}, "/patterns/1"),
+        ({"share": 0.1, "patterns": ["a*"]}, "/patterns/0"),
+    ],
+)
+def test_what_cannot_be_kept(project, settings, pointer) -> None:
+    row = Endpoint.objects.create(project=project, name="e")
+    with pytest.raises((DomainError, InvalidRecord)) as raised:
+        keep_samples(endpoint=row, by=None, **settings)
+    assert raised.value.pointer == pointer
 
 
 def test_prometheus_reads_them(service, http, endpoint) -> None:

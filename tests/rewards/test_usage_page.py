@@ -11,6 +11,7 @@ from apps.accounts.models import Membership, Project, Role
 from apps.rewards.accounting import Sample, write_usage
 from apps.rewards.models import Endpoint
 from apps.rewards.usage import Event, Group
+from workers.schema import parse_item
 
 ATIF = {
     "schema_version": "ATIF-v1.4",
@@ -47,7 +48,7 @@ def asked(row: Endpoint, *samples: Any, count: int = 1, **group: Any) -> None:
     key = Group(**({"endpoint": row.pk, "hour": hour, "version": 1, "caller": "tsk_1"} | group))
     events = [Event(key, 200, 7.0, rewards=(0.5, 1.0), tokens=20, cached_tokens=5, uncertain=1)] * count
     events += [Event(key, 429, 1.0), Event(key, 503, 1.0), Event(key, 422, 1.0)]
-    kept = [Sample(key, item, RESULT) for item in samples]
+    kept = [Sample(key, parse_item(item), RESULT) for item in samples]
     write_usage(batch=uuid.uuid4(), events=events, samples=kept)
 
 
@@ -91,13 +92,18 @@ def test_samples_are_shown_as_trajectories(researcher, row) -> None:
 
 
 def test_samples_are_kept_and_deleted(researcher, row) -> None:
-    assert researcher.post(url("endpoint-samples"), {"keep": "1"}).status_code == 302
+    settings = {"share": "2.5", "days": "7", "most": "100", "redacts": ["email"], "patterns": "a+b\n\n"}
+    assert researcher.post(url("endpoint-samples"), settings).status_code == 302
     row.refresh_from_db()
-    assert row.keeps_samples
+    assert (row.sample_share, row.sample_days, row.sample_most) == (0.025, 7, 100)
+    assert (row.sample_redacts, row.sample_patterns) == (["email"], ["a+b"])
+    assert "2.5 % of what is scored is kept" in text_of(researcher.get(url("endpoint-usage")))
     asked(row, {"text": "a"})
-    researcher.post(url("endpoint-samples"))
+    refused = text_of(researcher.post(url("endpoint-samples"), settings | {"patterns": "("}))
+    assert "is no regular expression of RE2" in refused
+    researcher.post(url("endpoint-samples"), settings | {"share": "0"})
     row.refresh_from_db()
-    assert not row.keeps_samples and not row.samples.exists()
+    assert row.sample_share == 0 and not row.samples.exists()
     assert researcher.get(url("endpoint-samples")).status_code == 405
 
 

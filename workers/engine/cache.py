@@ -19,6 +19,7 @@ class Remembered:
     cached_tokens: int
     truncated: bool
     criteria: Mapping[str, float] = field(default_factory=dict)
+    strangeness: float | None = None
 
     @classmethod
     def of(cls, score: RawScore) -> "Remembered":
@@ -31,6 +32,7 @@ class Remembered:
             cached_tokens=score.tokens,
             truncated=score.truncated,
             criteria=dict(score.criteria),
+            strangeness=score.strangeness,
         )
 
     @property

@@ -29,7 +29,8 @@ class Rendered(Protocol):
 
 
 class RawScore(Protocol):
-    """In the model's own units. baseline: V_0, or 0. std: disagreement of the ensemble, None without one."""
+    """In the model's own units. baseline: V_0, or 0. std: disagreement of the ensemble, None without one.
+    strangeness: above 1 is out of distribution; None where the model does not know."""
 
     @property
     def raw(self) -> float: ...
@@ -47,6 +48,8 @@ class RawScore(Protocol):
     def truncated(self) -> bool: ...
     @property
     def criteria(self) -> Mapping[str, float]: ...
+    @property
+    def strangeness(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from workers.engine.transforms import Whole, apply
 from workers.errors import RewardError
 from workers.schema import Features, Item, Trajectory, TrajectoryId
 from workers.schema.endpoints import (
+    UNCERTAIN_ABOVE,
     CriterionPart,
     Delta,
     EndpointSpec,
@@ -23,10 +24,6 @@ from workers.schema.endpoints import (
     Verifier,
 )
 from workers.text import Session
-
-# An item is `uncertain` when the ensemble's standard deviation passes half of that of the training rewards:
-# the heads then disagree by what separates a middling trajectory from one at the 70th percentile.
-UNCERTAIN_ABOVE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,6 +277,7 @@ class Version:
         rewrites = steps > 1 and any(served.model.rewrites for served in self.models.values())
         return (
             *("truncated",) * any(score.truncated for score in scores),
+            *("out_of_distribution",) * any((score.strangeness or 0.0) > 1 for score in scores),
             *("uncertain",) * (std is not None and std > UNCERTAIN_ABOVE),
             *("template_rewrites",) * rewrites,
         )

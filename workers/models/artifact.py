@@ -9,6 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from workers.errors import RewardError
+from workers.models.familiar import Familiar, load_familiar
 from workers.models.files import WEIGHTS, file_hash
 from workers.models.kinds import KINDS, kind_module
 from workers.models.loaded import LoadedModel
@@ -42,10 +43,15 @@ def save(
     reward: dict[str, float],
     criteria: dict[str, dict[str, Any]],
     lineage: Lineage,
+    familiar: Familiar | None = None,
+    training: dict[str, Any] | None = None,
 ) -> None:
-    """Write an artifact. reward: {median, std}. criteria: by name, {text, scale} of those it was trained on."""
+    """Write an artifact. reward: {median, std}. criteria: by name, {text, scale} of those it was trained on.
+    training: what it was trained on in numbers, for drift to be measured against; see `workers.train.rewards`."""
     folder.mkdir(parents=True, exist_ok=True)
     part = kind_module(recipe.backbone).save(model.backbone, model.heads, folder, recipe)
+    if familiar is not None:
+        familiar.save(folder)
     renderer = model.backbone.renderer
     manifest = part | {
         "schema_version": SCHEMA_VERSION,
@@ -57,6 +63,7 @@ def save(
         "aggregation": model.aggregation,
         "reward_from": model.reward_from,
         "reward": reward,
+        "training": training,
         "snapshot": lineage.snapshot,
         "parent": lineage.parent or None,
         "code_version": lineage.code_version,
@@ -102,7 +109,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -
     model.heads.load_state_dict(weights, strict=True)
     if kind != "decoder":
         model.heads.double()
-    return LoadedModel(model.to(device), manifest)
+    return LoadedModel(model.to(device), manifest, load_familiar(folder))
 
 
 def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:

@@ -18,6 +18,7 @@ from workers.text import ChunkRenderer
 EMBEDDED = "embedded"
 BUCKET = 16  # chunks are padded to a multiple of this, so that few shapes occur
 GROUP_TOKENS = 8192  # padded tokens in one forward pass of the encoder
+GROUP_OVERHEAD = 32  # what a pass costs beside its tokens, in tokens
 
 
 def encoder_folder(name: str) -> Path:
@@ -96,18 +97,32 @@ def encode(encoder: nn.Module, chunks: Sequence[Sequence[int]], *, bfloat16: boo
 
 
 def _groups(lengths: Sequence[int]) -> list[range]:
-    """Ranges over chunks sorted by length, each at most GROUP_TOKENS once padded."""
-    groups, start = [], 0
-    for end in range(1, len(lengths) + 1):
-        padded = _bucket(lengths[end]) if end < len(lengths) else None
-        if (
-            padded is None
-            or (end + 1 - start) * padded > GROUP_TOKENS
-            or padded > 2 * _bucket(lengths[start])
-        ):
-            groups.append(range(start, end))
-            start = end
-    return groups
+    """Ranges over chunks sorted by length, each at most GROUP_TOKENS once padded, cut where the least is computed:
+    padding counts as tokens do, and every group costs GROUP_OVERHEAD tokens more."""
+    sizes = [_bucket(length) for length in lengths]
+    ends = [
+        place for place in range(1, len(sizes) + 1) if place == len(sizes) or sizes[place] > sizes[place - 1]
+    ]
+    starts = [0, *ends]
+    best: list[tuple[int, int]] = [
+        (0, 0)
+    ]  # up to each of the ends: what it costs, and where its last group begins
+    for last, end in enumerate(ends):
+        size = sizes[end - 1]
+        options = []
+        for first in range(last + 1):
+            tokens = (end - starts[first]) * size
+            pieces = -(-tokens // GROUP_TOKENS)
+            options.append((best[first][0] + tokens + pieces * GROUP_OVERHEAD, first))
+        best.append(min(options))
+    groups: list[range] = []
+    last = len(ends)
+    while last:
+        first, end = best[last][1], ends[last - 1]
+        step = max(1, GROUP_TOKENS // sizes[end - 1])
+        groups += [range(at, min(at + step, end)) for at in range(starts[first], end, step)]
+        last = first
+    return sorted(groups, key=lambda group: group.start)
 
 
 def _bucket(length: int) -> int:

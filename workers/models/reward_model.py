@@ -20,7 +20,7 @@ class Outputs:
     """What a model says of a batch. K is the number of heads.
 
     values: [rows, K], of which the reward is made. labels: [rows, K, labels] logits, None without the head.
-    rewards: [trajectories, K], raw.
+    rewards: [trajectories, K], raw. ends: [trajectories, width], the backbone's state at the end of each.
     criteria: by text, [trajectories, K], of those that were asked for.
     """
 
@@ -29,6 +29,7 @@ class Outputs:
     rewards: Tensor
     criteria: Mapping[str, Tensor]
     aggregation: Aggregation
+    ends: Tensor
 
     @property
     def attributed(self) -> Tensor:
@@ -82,6 +83,7 @@ class RewardModel(nn.Module):
             rewards=aggregate(values, self.aggregation),
             criteria={name: self._by(states, vector) for name, vector in zip(wanted, vectors, strict=True)},
             aggregation=self.aggregation,
+            ends=states.flat[states.last],
         )
 
     def inherit(self, parent: "RewardModel") -> None:

@@ -14,6 +14,10 @@ from workers.errors import InvalidRecord
 from workers.schema.decode import convert, finite, require_list, require_object
 from workers.schema.patterns import compiled
 
+# An item is `uncertain` when the ensemble's standard deviation passes half of that of the training rewards:
+# the heads then disagree by what separates a middling trajectory from one at the 70th percentile.
+UNCERTAIN_ABOVE = 0.5
+
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
@@ -82,7 +86,10 @@ class Pattern(_Part, frozen=True, kw_only=True, tag="pattern"):
 
 
 class Verifier(_Part, frozen=True, kw_only=True, tag="verifier"):
-    """A number from an HTTP service: POST {"inputs": [ITEM, ...]} to `url` -> {"rewards": [number, ...]}."""
+    """A number from an HTTP service: POST {"inputs": [ITEM, ...]} to `url` -> {"rewards": [number, ...]}.
+
+    With a weight of 0 it is no part of the reward, and what the reward is watched against (gold).
+    """
 
     url: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=30)] = 10.0
@@ -254,7 +261,7 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
     """What no single part can see."""
     gates = {one.component for one in spec.transforms if isinstance(one, Gate)}
     for index, one in enumerate(spec.components):
-        if one.weight == 0 and one.name not in gates:
+        if one.weight == 0 and one.name not in gates and not isinstance(one, Verifier):
             raise InvalidRecord(
                 "weight is 0 and no gate looks at the component; leave it out, or give it a weight.",
                 pointer=f"{pointer}/components/{index}/weight",

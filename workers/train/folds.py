@@ -18,7 +18,7 @@ from workers.schema.records import trajectories_of
 from workers.train.events import Report
 from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
-from workers.train.rewards import reward_statistics
+from workers.train.rewards import measured, reward_statistics
 
 _VALIDATION = 10  # of the other folds' tasks, one in so many is for early stopping
 
@@ -122,7 +122,7 @@ class Folds:
         )
         fit.run()
         # In the precision of training: a measurement of the recipe, not the model that will be served.
-        reward = reward_statistics(learner.model, train.rendered, cache=self.cache)
+        reward = reward_statistics(measured(learner.model, train.rendered, cache=self.cache).raw)
         manifest = {"criterion": self.recipe.criterion, "criteria": train.criteria, "reward": reward}
         return learner, LoadedModel(learner.model, manifest)
 

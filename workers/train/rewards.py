@@ -1,6 +1,7 @@
-"""Raw rewards of rendered trajectories, as a training computes them."""
+"""What a trained model makes of the trajectories it was trained on."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,34 +9,57 @@ from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models import RewardModel
+from workers.models.familiar import Familiar
+from workers.schema.endpoints import UNCERTAIN_ABOVE
 
 _TOKENS = 16_384  # in a batch
+_QUANTILES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """raw, spread: [trajectories], mean and standard deviation over heads. ends: [trajectories, width], states at
+    their ends."""
+
+    raw: Tensor
+    spread: Tensor
+    ends: Tensor
+
+    @property
+    def familiar(self) -> Familiar | None:
+        return Familiar.of(self.ends)
 
 
 @torch.no_grad()
-def measured_rewards(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> Tensor:
-    """[trajectories], the mean over heads, without dropout."""
+def measured(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> Measured:
+    """In the precision of training, without dropout."""
     model.eval()
-    found: list[Tensor] = []
+    heads: list[Tensor] = []
+    ends: list[Tensor] = []
     batch: list[Any] = []
     used = 0
     for one in [*rendered, None]:
         if batch and (one is None or used + one.tokens > _TOKENS):
-            found.append(model(batch, cache=cache).rewards.mean(-1).cpu())
+            outputs = model(batch, cache=cache)
+            heads.append(outputs.rewards.double().cpu())
+            ends.append(outputs.ends.float().cpu())
             batch, used = [], 0
         if one is not None:
             batch.append(one)
             used += one.tokens
-    return torch.cat(found) if found else torch.empty(0)
+    if not heads:
+        nothing = torch.empty(0, dtype=torch.double)
+        return Measured(nothing, nothing, torch.empty(0, 0))
+    whole = torch.cat(heads)
+    return Measured(whole.mean(-1), whole.std(-1, correction=0), torch.cat(ends))
 
 
-def reward_statistics(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> dict[str, float]:
+def reward_statistics(raw: Tensor) -> dict[str, float]:
     """Median and standard deviation of the raw reward over the distinct training trajectories.
 
     In the precision of training: rounding moves single rewards, hardly their median and spread. Raises RewardError
     where all are the same.
     """
-    raw = measured_rewards(model, rendered, cache=cache).double()
     std = float(raw.std(correction=0))
     if not std > 1e-6:
         raise RewardError(
@@ -43,3 +67,33 @@ def reward_statistics(model: RewardModel, rendered: Sequence[Any], *, cache: Any
             "learning rate."
         )
     return {"median": float(raw.quantile(0.5)), "std": std}
+
+
+def training_statistics(found: Measured, rendered: Sequence[Any], reward: dict[str, float]) -> dict[str, Any]:
+    """What later traffic is compared with: {trajectories, reward, tokens, steps: quantiles (101, from least to
+    largest), length_correlation, steps_correlation, uncertain}. Rewards are normalised; they are correlated with
+    log(1 + tokens) and log(1 + steps). uncertain: the share that would be flagged so."""
+    numbers = {
+        "reward": (found.raw - reward["median"]) / reward["std"],
+        "tokens": torch.tensor([one.tokens for one in rendered], dtype=torch.double),
+        "steps": torch.tensor([len(one.reads) for one in rendered], dtype=torch.double),
+    }
+    places = torch.linspace(0, 1, _QUANTILES + 1, dtype=torch.double)
+    return {
+        "trajectories": len(rendered),
+        **{name: _rounded(values.quantile(places)) for name, values in numbers.items()},
+        "length_correlation": _correlation(numbers["reward"], torch.log1p(numbers["tokens"])),
+        "steps_correlation": _correlation(numbers["reward"], torch.log1p(numbers["steps"])),
+        "uncertain": float((found.spread / reward["std"] > UNCERTAIN_ABOVE).double().mean()),
+    }
+
+
+def _correlation(first: Tensor, second: Tensor) -> float | None:
+    """None where one of them is always the same."""
+    if min(float(one.std(correction=0)) for one in (first, second)) < 1e-9:
+        return None
+    return float(torch.corrcoef(torch.stack([first, second]))[0, 1])
+
+
+def _rounded(values: Tensor) -> list[float]:
+    return [float(f"{one:.6g}") for one in values.tolist()]

@@ -32,7 +32,7 @@ from workers.train.generate import generate, hard_negatives
 from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
 from workers.train.parents import Parent, read_parent
-from workers.train.rewards import measured_rewards, reward_statistics
+from workers.train.rewards import Measured, measured, reward_statistics, training_statistics
 from workers.train.team import Team, team_of
 
 _CACHE_BYTES = 2 * 1024**3
@@ -93,8 +93,9 @@ class _Run:
         if not self.team.is_first:
             return {}
         model = fit.model if self.team.size == 1 else self._whole(train, weights)
-        reward = reward_statistics(model, train.rendered, cache=fit.cache)
-        self._save(model, train, reward)
+        found = measured(model, train.rendered, cache=fit.cache)
+        reward = reward_statistics(found.raw)
+        self._save(model, train, reward, found)
         report = self._evaluate(splits, fit.cache)
         if self.recipe.folds:
             report |= {"pooled": self._pooled(list(chain(*splits.values())), model, fit.cache)}
@@ -137,7 +138,7 @@ class _Run:
 
             def score(trajectories: Sequence[Trajectory]) -> list[float]:
                 rendered = [renderer.render(one) for one in trajectories]
-                found: list[float] = measured_rewards(model, rendered, cache=first.cache).tolist()
+                found: list[float] = measured(model, rendered, cache=first.cache).raw.tolist()
                 return found
 
             made = hard_negatives(splits["train"], self.recipe, score, seed=self.config.seed)
@@ -201,7 +202,7 @@ class _Run:
         model.load_state_dict(weights, strict=False)
         return model
 
-    def _save(self, model: RewardModel, train: Examples, reward: dict[str, float]) -> None:
+    def _save(self, model: RewardModel, train: Examples, reward: dict[str, float], found: Measured) -> None:
         save(
             model,
             self.folder / "model",
@@ -213,6 +214,8 @@ class _Run:
                 parent={"name": self.config.parent["name"]} if self.config.parent else {},
                 code_version=self.config.code_version,
             ),
+            familiar=found.familiar,
+            training=training_statistics(found, train.rendered, reward),
         )
 
     def _evaluate(self, splits: Splits, cache: Any) -> dict[str, Any]:

@@ -49,7 +49,15 @@ CIRCLE = [
         "Endpoints",
         "rewards:endpoint-list",
         "Rewards for trainers",
-        "new runs come back",
+        "watch",
+    ),
+    Node(
+        "monitoring",
+        "warning",
+        "What came back",
+        "monitoring:alert-list",
+        "What needs a person",
+        "people look at it",
     ),
 ]
 

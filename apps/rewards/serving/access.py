@@ -77,17 +77,5 @@ def serving_version(deployment: Deployment) -> Version:
     raise Problem(f"{info.name} is being loaded.", status=503, headers={"Retry-After": "2"})
 
 
-def check_version(deployment: Deployment, version: Version, wanted: int | None) -> None:
-    """A request may pin a revision; answered by another one it would be wrong. Raises Problem 409."""
-    if wanted is not None and wanted != version.number:
-        raise Problem(
-            f"{deployment.info.name} serves version {version.number}, not {wanted}; leave `version` out to take "
-            "what is active.",
-            status=409,
-            pointer="/version",
-            active=version.number,
-        )
-
-
 def _unauthenticated(detail: str) -> Problem:
     return Problem(detail, status=401, headers={"WWW-Authenticate": 'Bearer realm="touchstone"'})

@@ -4,6 +4,9 @@ import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from random import random
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -11,14 +14,18 @@ from starlette.requests import Request
 
 from apps.rewards.accounting import Sample
 from apps.rewards.serving.access import Caller
+from apps.rewards.serving.answering import Answer, key_of, place_of
 from apps.rewards.serving.deployments import Deployment
-from apps.rewards.serving.requests import ScoreRequest
+from apps.rewards.serving.directory import EndpointInfo
+from apps.rewards.serving.requests import ScoreRequest, Tags
 from apps.rewards.serving.scored import Scored
 from apps.rewards.serving.state import State
 from apps.rewards.usage import Event, Group
-from workers.schema import Item, item_json
+from workers.engine import Score
 
-SAMPLE_TOKENS = 50_000  # of what is kept: a sample is there to be looked at
+
+def _salt(endpoint: int, hour: datetime) -> bytes:
+    return endpoint.to_bytes(8, "big") + int(hour.timestamp()).to_bytes(8, "big")
 
 
 @dataclass(eq=False, slots=True)
@@ -32,29 +39,45 @@ class Call:
     deployment: Deployment | None = None
     asked: ScoreRequest | None = None
 
-    def answered(self, scored: Scored, items: Sequence[Item]) -> None:
+    def answered(self, scored: Scored, answer: Answer) -> None:
         assert self.deployment is not None
-        info, usage = self.deployment.info, scored.usage()
-        group = self._group(scored.version)
+        info, usage, items = self.deployment.info, scored.usage(), answer.items
         self.state.metrics.answered(
             info.name, scored.seconds, len(items), usage["tokens"], usage["cached_tokens"]
         )
+        for version, places in answer.by_version().items():
+            self._count(scored, version, [scored.scores[place] for place in places])
+        if info.sample_share > 0:
+            self._sample(info, scored, answer)
+
+    def _sample(self, info: EndpointInfo, scored: Scored, answer: Answer) -> None:
+        """Whole groups, or all answers to a prompt, within an hour: what is to be compared is kept together."""
+        results: list[dict[str, Any]] | None = None
+        for version, places in answer.by_version().items():
+            group = self._group(version)
+            for place in places:
+                item, score = answer.items[place], scored.scores[place]
+                key = key_of(Tags(), item)
+                drawn = random() if key is None else place_of(key, salt=_salt(info.pk, group.hour))  # noqa: S311
+                if drawn >= info.sample_share or not self.state.usage.has_room(score.tokens):
+                    continue
+                results = results or scored.results()
+                self.state.usage.sample(Sample(group, item, results[place], info.redaction))
+
+    def _count(self, scored: Scored, version: int, scores: Sequence[Score]) -> None:
         self.state.usage.record(
             Event(
-                group,
+                self._group(version),
                 200,
                 1000 * scored.seconds,
-                rewards=tuple(scored.rewards),
-                tokens=usage["tokens"],
-                cached_tokens=usage["cached_tokens"],
-                uncertain=sum("uncertain" in score.flags for score in scored.scores),
-                truncated=sum("truncated" in score.flags for score in scored.scores),
-                receipt=self._receipt(),
+                rewards=tuple(score.reward for score in scores),
+                tokens=sum(score.tokens for score in scores),
+                cached_tokens=sum(score.cached_tokens for score in scores),
+                uncertain=sum("uncertain" in score.flags for score in scores),
+                truncated=sum("truncated" in score.flags for score in scores),
+                receipt=self._receipt("" if version == scored.version else "candidate"),
             )
         )
-        small = bool(items) and scored.scores[0].tokens <= SAMPLE_TOKENS
-        if info.keeps_samples and small and self.state.usage.wants_sample(info.pk):
-            self.state.usage.sample(Sample(group, item_json(items[0]), scored.results()[0]))
 
     def refused(self, status: int) -> None:
         """Nothing is counted for endpoints that are not the caller's: there is none to count it for."""
@@ -77,10 +100,11 @@ class Call:
             policy_version=(tags.policy_version or "") if tags else "",
         )
 
-    def _receipt(self) -> UUID | None:
-        """Of the `Idempotency-Key` under which the caller repeats a request, its own for every caller."""
+    def _receipt(self, part: str) -> UUID | None:
+        """Of the `Idempotency-Key` under which the caller repeats a request, its own for every caller.
+        part: of a request that two versions answered."""
         sent = self.request.headers.get("Idempotency-Key")
         if not sent or self.caller is None:
             return None
-        digest = hashlib.blake2b(f"{self.caller.name}\0{sent}".encode(), digest_size=16).digest()
+        digest = hashlib.blake2b(f"{self.caller.name}\0{part}\0{sent}".encode(), digest_size=16).digest()
         return UUID(bytes=digest)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.directory import EndpointInfo, RevisionInfo
+from apps.rewards.serving.directory import EndpointInfo, RevisionInfo, TrialInfo
 from workers.engine import Batcher, RewardModel, ServedModel, Verify, Version
 from workers.engine.versions import no_verifier
 from workers.errors import RewardError
@@ -45,35 +45,90 @@ class Failure:
 
 
 @dataclass(eq=False, slots=True)
-class Deployment:
-    """An endpoint as it is now. version: what answers, None before the first was loaded."""
+class Slot:
+    """Where one revision of an endpoint is loaded. version: what is there, None before the first was loaded."""
 
-    info: EndpointInfo
+    wanted: RevisionInfo | None = None
     version: Version | None = None
     failure: Failure | None = None
     loading: "asyncio.Task[None] | None" = None
 
     @property
     def was_tried(self) -> bool:
-        return self.info.revision is None or self.version is not None or self.failure is not None
-
-    def forget_failure(self) -> None:
-        """A failure is of interest while its revision is the wanted one."""
-        wanted = None if self.info.revision is None else self.info.revision.number
-        if self.failure is not None and self.failure.number != wanted:
-            self.failure = None
+        return self.wanted is None or self.version is not None or self.failure is not None
 
     @property
-    def wants(self) -> RevisionInfo | None:
+    def has_wanted(self) -> bool:
+        return (
+            self.wanted is not None and self.version is not None and self.version.number == self.wanted.number
+        )
+
+    @property
+    def missing(self) -> RevisionInfo | None:
         """The revision to load now, if any."""
-        revision = self.info.revision
-        if revision is None or self.loading is not None:
+        if self.wanted is None or self.loading is not None:
             return None
-        if self.version is not None and self.version.number == revision.number:
+        if self.has_wanted:
             return None
-        if self.failure is not None and self.failure.number == revision.number:
-            return revision if time.monotonic() >= self.failure.retry_at else None
-        return revision
+        if self.failure is not None and self.failure.number == self.wanted.number:
+            return self.wanted if time.monotonic() >= self.failure.retry_at else None
+        return self.wanted
+
+    def want(self, revision: RevisionInfo | None) -> None:
+        """A failure is of interest while its revision is the wanted one."""
+        self.wanted = revision
+        number = None if revision is None else revision.number
+        if self.failure is not None and self.failure.number != number:
+            self.failure = None
+
+    def put(self, version: Version | None) -> None:
+        old, self.version = self.version, version
+        if old is not None:
+            old.retire()
+
+    def empty(self) -> None:
+        if self.loading is not None:
+            self.loading.cancel()
+            self.loading = None
+        self.want(None)
+        self.put(None)
+
+
+@dataclass(eq=False, slots=True)
+class Deployment:
+    """An endpoint as it is now. active: what answers. candidate: what is on trial beside it."""
+
+    info: EndpointInfo
+    active: Slot = field(default_factory=Slot)
+    candidate: Slot = field(default_factory=Slot)
+
+    @property
+    def version(self) -> Version | None:
+        return self.active.version
+
+    @property
+    def failure(self) -> Failure | None:
+        return self.active.failure
+
+    @property
+    def on_trial(self) -> tuple[TrialInfo, Version] | None:
+        """The trial and what is tried, where both are there."""
+        trial, version = self.info.trial, self.candidate.version
+        if trial is None or version is None or version.number != trial.revision.number:
+            return None
+        return trial, version
+
+    def follow(self, info: EndpointInfo) -> None:
+        self.info = info
+        self.active.want(info.revision)
+        tried = self.candidate.version
+        if tried is not None and info.revision is not None and tried.number == info.revision.number:
+            self.candidate.version = None  # promoted: it moves as it is
+            self.active.put(tried)
+        if info.trial is None:
+            self.candidate.empty()
+        else:
+            self.candidate.want(info.trial.revision)
 
 
 _Place = tuple[str, str | None]  # an artifact, and the server that computes it
@@ -108,50 +163,50 @@ class Deployments:
         """Follow the directory: start loading what is new, retire what is gone."""
         for name in [name for name in self.by_name if name not in endpoints]:
             gone = self.by_name.pop(name)
-            if gone.loading is not None:
-                gone.loading.cancel()
-            if gone.version is not None:
-                gone.version.retire()
+            gone.active.empty()
+            gone.candidate.empty()
         for name, info in endpoints.items():
             deployment = self.by_name.setdefault(name, Deployment(info))
-            deployment.info = info
-            deployment.forget_failure()
-            if (revision := deployment.wants) is not None:
-                deployment.loading = asyncio.create_task(self._bring_up(deployment, revision))
+            deployment.follow(info)
+            self._fill(deployment.active, info)
+            self._fill(deployment.candidate, info)
 
-    async def trial(self, revision: RevisionInfo, project: str) -> Version:
+    async def undeployed(self, revision: RevisionInfo, project: str) -> Version:
         """A version of a spec that is not deployed. Raises RewardError or DomainError; retire it when it is used."""
         return await self._make_version(revision, project)
 
     def close(self) -> None:
         for deployment in self.by_name.values():
-            if deployment.loading is not None:
-                deployment.loading.cancel()
+            for slot in (deployment.active, deployment.candidate):
+                if slot.loading is not None:
+                    slot.loading.cancel()
         self._loader.shutdown(wait=False, cancel_futures=True)
 
-    async def _bring_up(self, deployment: Deployment, revision: RevisionInfo) -> None:
-        name, started = deployment.info.name, time.perf_counter()
+    def _fill(self, slot: Slot, info: EndpointInfo) -> None:
+        if (revision := slot.missing) is not None:
+            slot.loading = asyncio.create_task(self._bring_up(slot, revision, info))
+
+    async def _bring_up(self, slot: Slot, revision: RevisionInfo, info: EndpointInfo) -> None:
+        started = time.perf_counter()
         try:
-            version = await self._make_version(revision, deployment.info.project)
+            version = await self._make_version(revision, info.project)
         except Exception as error:  # whatever is wrong with a revision, the old one goes on
             expected = isinstance(error, DomainError | RewardError)
             detail = error.message if isinstance(error, DomainError | RewardError) else f"{error!r}"
-            deployment.failure = Failure(revision.number, detail, time.monotonic() + RETRY_SECONDS)
+            slot.failure = Failure(revision.number, detail, time.monotonic() + RETRY_SECONDS)
             logger.exception(
-                "%s@%s cannot be served: %s", name, revision.number, detail, exc_info=not expected
+                "%s@%s cannot be served: %s", info.name, revision.number, detail, exc_info=not expected
             )
-            deployment.loading = None
+            slot.loading = None
             return
-        deployment.loading, deployment.failure = None, None
-        old, deployment.version = deployment.version, version
         seconds = time.perf_counter() - started
-        logger.info("%s@%s is served, loaded in %.1f s", name, revision.number, seconds)
-        if old is not None:
-            old.retire()
-        if self.by_name.get(name) is not deployment:
+        logger.info("%s@%s is loaded, in %.1f s", info.name, revision.number, seconds)
+        slot.loading, slot.failure = None, None
+        if slot.wanted is None or slot.has_wanted:  # nobody waits for it any more
             version.retire()
-        elif (newer := deployment.wants) is not None:  # another one came while this was loading
-            deployment.loading = asyncio.create_task(self._bring_up(deployment, newer))
+            return
+        slot.put(version)
+        self._fill(slot, info)  # another one may have come while this was loading
 
     async def _make_version(self, revision: RevisionInfo, project: str) -> Version:
         async with self._one_at_a_time:  # so that the next one finds the models of this one

@@ -4,8 +4,7 @@ from typing import Any
 
 from apps.rewards.serving.deployments import Deployment
 from workers.engine import Version
-from workers.engine.versions import UNCERTAIN_ABOVE
-from workers.schema.endpoints import RewardModelPart
+from workers.schema.endpoints import UNCERTAIN_ABOVE, RewardModelPart
 
 
 def describe_deployment(deployment: Deployment) -> dict[str, Any]:
@@ -19,7 +18,22 @@ def describe_deployment(deployment: Deployment) -> dict[str, Any]:
         "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
         "switched_off": info.switched_off,
         "switched_off_reason": info.reason,
+        "trial": _trial(deployment),
         **(_nothing() if version is None else _version(version)),
+    }
+
+
+def _trial(deployment: Deployment) -> dict[str, Any] | None:
+    """What is tried beside it. version: its revision once it is loaded here, else null."""
+    trial, failure = deployment.info.trial, deployment.candidate.failure
+    if trial is None:
+        return None
+    return {
+        "version": trial.revision.number if deployment.on_trial else None,
+        "wanted": trial.revision.number,
+        "stage": trial.stage,
+        "share": trial.share,
+        "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
     }
 
 

@@ -10,7 +10,8 @@ from django.db.models import Prefetch
 from django.utils import timezone
 
 from apps.accounts.models import ApiKey
-from apps.rewards.models import Endpoint
+from apps.rewards.models import Endpoint, EndpointRevision, Trial
+from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.training.models import RewardModel
 
 
@@ -36,6 +37,16 @@ class RevisionInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialInfo:
+    """A revision beside the active one. share: of what is asked that it answers; 0 in the shadow."""
+
+    pk: int
+    stage: str
+    share: float
+    revision: RevisionInfo
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointInfo:
     pk: int
     name: str
@@ -43,7 +54,9 @@ class EndpointInfo:
     revision: RevisionInfo | None
     switched_off: bool
     reason: str
-    keeps_samples: bool = False
+    sample_share: float = 0.0
+    redaction: Redaction = NO_REDACTION
+    trial: TrialInfo | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +87,33 @@ def _keys() -> dict[str, KeyInfo]:
 
 
 def _endpoints() -> dict[str, EndpointInfo]:
-    models = Prefetch("active__reward_models", RewardModel.objects.select_related("project"))
-    rows = Endpoint.objects.select_related("project", "active").prefetch_related(models)
+    models = RewardModel.objects.select_related("project")
+    trials = (
+        Trial.objects.filter(ended_at=None)
+        .select_related("revision")
+        .prefetch_related(Prefetch("revision__reward_models", models))
+    )
+    rows = Endpoint.objects.select_related("project", "active").prefetch_related(
+        Prefetch("active__reward_models", models), Prefetch("trials", trials, to_attr="open_trials")
+    )
     return {row.name: _endpoint(row) for row in rows}
 
 
 def _endpoint(row: Endpoint) -> EndpointInfo:
-    revision = None
-    if row.active is not None:
-        artifacts = {str(model): model.artifact for model in row.active.reward_models.all()}
-        revision = RevisionInfo(row.active.number, row.active.spec, artifacts)
+    (trial,) = getattr(row, "open_trials", None) or (None,)
     return EndpointInfo(
         pk=row.pk,
         name=row.name,
         project=row.project.slug,
-        revision=revision,
+        revision=None if row.active is None else _revision(row.active),
         switched_off=row.switched_off,
         reason=row.switched_off_reason,
-        keeps_samples=row.keeps_samples,
+        sample_share=row.sample_share,
+        redaction=Redaction(tuple(row.sample_redacts), tuple(row.sample_patterns)),
+        trial=trial and TrialInfo(trial.pk, trial.stage, trial.share, _revision(trial.revision)),
     )
+
+
+def _revision(row: EndpointRevision) -> RevisionInfo:
+    artifacts = {str(model): model.artifact for model in row.reward_models.all()}
+    return RevisionInfo(row.number, row.spec, artifacts)

@@ -9,8 +9,6 @@ from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.requests import ScoreRequest, read_document, whole_items
 from apps.rewards.serving.scored import Scored
 from apps.rewards.serving.state import State
-from workers.engine import Overloaded
-from workers.errors import RewardError
 from workers.schema import Item, TrajectoryId
 from workers.schema.decode import convert
 
@@ -26,14 +24,10 @@ async def dry_run(request: Request, state: State, caller: Caller) -> Scored:
     ids = convert(document.get("trajectory_ids"), list[str], pointer=POINTER)
     spec = convert(document.get("spec"), dict, pointer="/spec")
     asked = ScoreRequest(tuple(Item(content=TrajectoryId(one)) for one in ids), pointer=POINTER)
-    version = await state.deployments.trial(RevisionInfo(0, spec, artifacts), caller.project)
+    version = await state.deployments.undeployed(RevisionInfo(0, spec, artifacts), caller.project)
     with version.lease():
         version.retire()  # closed as soon as this is answered
-        try:
+        with asked.placing():
             items = await state.in_reader(whole_items, asked.items, caller.project)
             scores = await version.score(await state.in_reader(version.render, items))
-        except Overloaded:
-            raise
-        except RewardError as error:
-            raise asked.placed(error) if error.pointer else error from None
     return Scored("dry run", 0, asked, scores, 0.0)

@@ -2,9 +2,9 @@
 
 import json
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,30 +12,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.access import (
-    Caller,
-    caller_of,
-    check_version,
-    deployment_for,
-    serving_version,
-)
+from apps.rewards.serving.access import Caller, caller_of, deployment_for, serving_version
 from apps.rewards.serving.advantages import parse_advantages, reply_advantages
+from apps.rewards.serving.answering import answer
 from apps.rewards.serving.body import read_body
 from apps.rewards.serving.calls import Call
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
 from apps.rewards.serving.problems import Problem, status_of
-from apps.rewards.serving.requests import ScoreRequest, parse_score, whole_items
+from apps.rewards.serving.requests import ScoreRequest, parse_score
 from apps.rewards.serving.scored import Scored
 from apps.rewards.serving.state import State
 from apps.rewards.serving.wire import Wire
 from apps.rewards.serving.wire.protocol import Parse, logistic
-from workers.engine import Overloaded, Prepared, Version
 from workers.errors import InvalidRecord, RewardError
 
 logger = logging.getLogger("touchstone.rewards")
 Handler = Callable[[Request], Awaitable[Response]]
-_ITEM = re.compile(r"/\d+(/|$)")
 
 
 async def score(request: Request) -> Response:
@@ -53,7 +46,7 @@ async def compare(request: Request) -> Response:
 
 async def rank(request: Request) -> Response:
     """order: places of the inputs, best first, equal ones as they came. rewards: as the inputs came."""
-    scored = await _scored(request, parse_score)
+    scored = await _scored(request, _parse_together)
     rewards = scored.rewards
     order = sorted(range(len(rewards)), key=lambda index: -rewards[index])
     ranked = {"order": order, "rewards": rewards, "results": scored.results()}
@@ -128,36 +121,18 @@ async def _answered(request: Request, parse: Parse, call: Call, caller: Caller) 
     body = await read_body(request)
     asked = call.asked = await state.in_reader(parse, body, request.headers)
     deployment = call.deployment = deployment_for(caller, named or asked.endpoint or "", state.deployments)
-    with serving_version(deployment).lease() as version:
-        check_version(deployment, version, asked.version)
-        prepared = await state.in_reader(_prepare, version, asked, caller)
-        try:
-            scores = await version.score(prepared)
-        except Overloaded:
-            raise
-        except RewardError as error:
-            raise (asked.placed(error) if error.pointer else error) from None
-        seconds = time.perf_counter() - call.started
-        scored = Scored(deployment.info.name, version.number, asked, scores, seconds)
-        call.answered(scored, prepared.items)
-        _log(scored, caller)
-        return scored
-
-
-def _prepare(version: Version, asked: ScoreRequest, caller: Caller) -> Prepared:
-    try:
-        items = whole_items(asked.items, caller.project)
-        prepared = version.render(items, space=caller.name, criteria=asked.criteria)
-    except RewardError as error:
-        raise (asked.placed(error) if _ITEM.match(error.pointer or "") else error) from None
-    if asked.whole and (index := prepared.truncated) is not None:
-        pointer = f"{asked.pointer}/{index}" if asked.pointer else None
-        raise Problem(
-            "This is longer than the model reads; shorten it, or leave `truncate` out or true.",
-            status=413,
-            pointer=pointer,
-        )
-    return prepared
+    answered = await answer(deployment, asked, caller, state.in_reader)
+    scored = Scored(
+        deployment.info.name,
+        answered.version,
+        asked,
+        answered.scores,
+        time.perf_counter() - call.started,
+    )
+    call.answered(scored, answered)
+    state.shadow.offer(deployment, asked, answered, caller)
+    _log(scored, caller)
+    return scored
 
 
 def _log(scored: Scored, caller: Caller) -> None:
@@ -169,8 +144,12 @@ def _log(scored: Scored, caller: Caller) -> None:
     )
 
 
+def _parse_together(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    return replace(parse_score(body, headers), together=True)
+
+
 def _parse_two(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
-    asked = parse_score(body, headers)
+    asked = _parse_together(body, headers)
     if len(asked.items) != 2:
         raise InvalidRecord(f"compare takes two inputs, not {len(asked.items)}.", pointer="/inputs")
     return asked

@@ -1,7 +1,8 @@
 """From the bytes of a request to what is to be scored. Runs in a pool of threads, off the event loop."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from workers.errors import InvalidRecord, RewardError
 from workers.schema import Item, TrajectoryId, parse_item, parse_json
 from workers.schema.decode import escape, kind_of, require_list, require_object
 
+_ITEM = re.compile(r"/(\d+)(?=/|$)")
 _LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 MOST_ITEMS = 10_000
 MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
@@ -30,7 +32,8 @@ class ScoreRequest:
     """endpoint: where the body names it rather than the address. pointer: of the list the items came in, or None;
     places: of each item, where they came in no such list.
 
-    whole: refuse what is too long rather than leave steps out. context: what a wire protocol's reply needs to know.
+    whole: refuse what is too long rather than leave steps out. together: its items are compared with each other.
+    context: what a wire protocol's reply needs to know.
     """
 
     items: tuple[Item, ...]
@@ -43,7 +46,22 @@ class ScoreRequest:
     pointer: str | None = "/inputs"
     places: tuple[str, ...] = ()
     whole: bool = False
+    together: bool = False
     context: Any = None
+
+    @contextmanager
+    def placing(self, places: Sequence[int] | None = None) -> Iterator[None]:
+        """Errors of items are raised at their places in the body. places: of the items that are looked at."""
+        try:
+            yield
+        except RewardError as error:
+            found = _ITEM.match(error.pointer or "")
+            if found is None:
+                raise
+            if places is not None:
+                rest = (error.pointer or "")[found.end() :]
+                error = type(error)(error.message, pointer=f"/{places[int(found[1])]}{rest}")
+            raise self.placed(error) from None
 
     def placed(self, error: RewardError) -> RewardError:
         """The error with the pointer `/<index>...` of an item as a pointer into the body."""

@@ -14,6 +14,7 @@ from apps.core import artifacts
 from apps.rewards.serving.deployments import Deployments, Load
 from apps.rewards.serving.directory import Directory
 from apps.rewards.serving.metrics import Metrics
+from apps.rewards.serving.shadow import Shadow
 from apps.rewards.serving.usage import Usage
 from apps.rewards.serving.verifiers import Verifiers
 from apps.rewards.serving.vllm_server import VllmServers
@@ -34,6 +35,7 @@ class State:
     readers: ThreadPoolExecutor
     usage: Usage = field(default_factory=Usage)
     metrics: Metrics = field(init=False)
+    shadow: Shadow = field(init=False)
     directory: Directory | None = None
     was_ready: bool = False
     watcher: Watcher = field(init=False)
@@ -41,6 +43,7 @@ class State:
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.follow)
         self.metrics = Metrics(lambda: self.deployments.batchers, self.usage)
+        self.shadow = Shadow(self.usage, self.readers)
 
     def follow(self, directory: Directory) -> None:
         self.directory = directory
@@ -50,7 +53,7 @@ class State:
     def is_ready(self) -> bool:
         """Whether what was deployed at the start has been tried; once true it stays true."""
         if not self.was_ready and self.directory is not None:
-            self.was_ready = all(one.was_tried for one in self.deployments.by_name.values())
+            self.was_ready = all(one.active.was_tried for one in self.deployments.by_name.values())
         return self.was_ready
 
     async def in_reader(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -97,14 +100,16 @@ async def running_state(load: Load) -> AsyncIterator[State]:
     state = State(Deployments(batcher, load, verifiers, servers), readers)
     watching = asyncio.create_task(state.watcher.run())
     counting = asyncio.create_task(state.usage.run())
-    for task in (watching, counting):
+    comparing = asyncio.create_task(state.shadow.run())
+    tasks = (watching, counting, comparing)
+    for task in tasks:
         task.add_done_callback(_report)
     try:
         yield state
     finally:
-        for task in (watching, counting):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(watching, counting, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await state.usage.flush()
         state.deployments.close()
         verifiers.close()
@@ -117,6 +122,6 @@ async def running_state(load: Load) -> AsyncIterator[State]:
 
 
 def _report(task: "asyncio.Task[None]") -> None:
-    """Neither ends by itself: if one does, revoked keys are no longer seen, or usage is no longer counted."""
+    """None ends by itself: if one does, revoked keys are no longer seen, or usage is no longer counted."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.critical("the reward service no longer follows the database, or writes to it", exc_info=error)

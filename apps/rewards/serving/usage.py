@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 import uuid
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +11,21 @@ from datetime import datetime
 from django.db import DatabaseError, InterfaceError, connection
 
 from apps.rewards.accounting import Sample, write_usage
+from apps.rewards.trials import Pair
 from apps.rewards.usage import Event, Group
+from workers.engine.rules import repetition
+from workers.errors import RewardError
+from workers.schema import Item
+from workers.schema.endpoints import RepetitionPenalty
 
 logger = logging.getLogger(__name__)
 
 EVERY_SECONDS = 2.0
 MOST_EVENTS = 100_000  # waiting, while the database is away; what is beyond is counted as lost
-MOST_SAMPLES = 100
-SAMPLE_SECONDS = 30.0  # between two samples of an endpoint
+MOST_SAMPLES = 500
+SAMPLE_TOKENS = 50_000  # of one: it is there to be looked at
+MOST_SAMPLE_TOKENS = 1_000_000  # waiting to be written
+MOST_PAIRS, MOST_POLICIES = 20_000, 200
 BATCH = 5_000
 MOST_GROUPS = (
     2_000  # of runs and policies within an hour; a client that names each request makes no rows for each
@@ -33,18 +39,24 @@ class _Batch:
 
     events: Sequence[Event]
     samples: Sequence[Sample]
+    pairs: Sequence[Pair]
     name: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
 class Usage:
-    """`record` and `sample` on the event loop only. lost: events that found no room while the database was away."""
+    """`record`, `sample` and `pair` on the event loop only.
+
+    lost: events that found no room while the database was away.
+    """
 
     def __init__(self) -> None:
         self.lost = 0
         self.written = 0
         self._events: list[Event] = []
         self._samples: list[Sample] = []
-        self._sampled: dict[int, float] = {}  # when an endpoint's last sample was taken
+        self._pairs: list[Pair] = []
+        self._policies: dict[int, set[str]] = {}  # of each trial
+        self._sample_tokens = 0
         self._groups: set[Group] = set()
         self._hour: datetime | None = None
         self._unwritten: _Batch | None = None
@@ -74,16 +86,24 @@ class Usage:
             self._groups.add(group)
         return group
 
-    def wants_sample(self, endpoint: int) -> bool:
-        """Whether the next request of this endpoint is to be kept."""
-        now = time.monotonic()
-        if now - self._sampled.get(endpoint, -SAMPLE_SECONDS) < SAMPLE_SECONDS:
-            return False
-        self._sampled[endpoint] = now
-        return len(self._samples) < MOST_SAMPLES
+    def has_room(self, tokens: int) -> bool:
+        """Whether an item of so many tokens can be kept, of those that wait to be written."""
+        room = len(self._samples) < MOST_SAMPLES and self._sample_tokens + tokens <= MOST_SAMPLE_TOKENS
+        return room and tokens <= SAMPLE_TOKENS
 
     def sample(self, sample: Sample) -> None:
         self._samples.append(sample)
+        self._sample_tokens += sample.result["tokens"]
+
+    def pair(self, pair: Pair) -> None:
+        """What two revisions said of an item. What finds no room while the database is away is not missed."""
+        if len(self._pairs) >= MOST_PAIRS:
+            return
+        policies = self._policies.setdefault(pair.trial, set())
+        if len(policies) < MOST_POLICIES:
+            policies.add(pair.policy_version)
+        known = pair.policy_version in policies
+        self._pairs.append(pair if known else replace(pair, policy_version=OTHERS))
 
     async def run(self) -> None:
         while True:
@@ -95,10 +115,11 @@ class Usage:
         loop = asyncio.get_running_loop()
         while True:
             if self._unwritten is None:
-                if not self._events and not self._samples:
+                if not (self._events or self._samples or self._pairs):
                     return
-                self._unwritten = _Batch(self._events[:BATCH], self._samples)
-                self._events, self._samples = self._events[BATCH:], []
+                self._unwritten = _Batch(self._events[:BATCH], self._samples, self._pairs)
+                self._events, self._samples, self._pairs = self._events[BATCH:], [], []
+                self._sample_tokens = 0
             batch = self._unwritten
             try:
                 await loop.run_in_executor(self._writer, _write, batch)
@@ -112,8 +133,16 @@ class Usage:
         self._writer.shutdown(wait=True)
 
 
+def _repetition(item: Item) -> float:
+    try:
+        return -repetition.rate(RepetitionPenalty(name="repetition"), item, len).value
+    except RewardError:  # token ids and numbers say nothing
+        return 0.0
+
+
 def _write(batch: _Batch) -> None:
     try:
-        write_usage(batch=batch.name, events=batch.events, samples=batch.samples)
+        samples = [replace(one, repetition=_repetition(one.item)) for one in batch.samples]
+        write_usage(batch=batch.name, events=batch.events, samples=samples, pairs=batch.pairs)
     finally:
         connection.close()

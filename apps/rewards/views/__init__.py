@@ -9,6 +9,7 @@ from apps.rewards.views.endpoint import (
     endpoint_try,
     project_node,
 )
+from apps.rewards.views.trial import trial_canary, trial_promote, trial_start, trial_state, trial_withdraw
 from apps.rewards.views.usage import endpoint_samples, endpoint_usage, sample_detail
 
 __all__ = [
@@ -24,4 +25,9 @@ __all__ = [
     "endpoint_usage",
     "project_node",
     "sample_detail",
+    "trial_canary",
+    "trial_promote",
+    "trial_start",
+    "trial_state",
+    "trial_withdraw",
 ]

@@ -17,8 +17,11 @@ from apps.rewards import remote, services
 from apps.rewards.forms import DeployForm, SwitchForm, TryForm
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of, revisions_of
+from apps.rewards.views.trial import trial_context
 from apps.training.selectors import model_named, models_of
 from workers.errors import RewardError
+
+_FIELDS = {"/endpoint": "endpoint", "/stage": "stage"}
 
 
 @require_safe
@@ -61,12 +64,16 @@ def endpoint_deploy(request: ProjectRequest, project: Project) -> HttpResponse:
                 endpoint_name=data["endpoint"],
                 project=project,
                 transforms=form.transforms(),
+                beside=form.beside(),
                 by=request.user,
             )
         except (DomainError, RewardError) as error:
-            form.add_error("endpoint" if error.pointer == "/endpoint" else "amount", error.message)
+            form.add_error(_FIELDS.get(error.pointer or "", "amount"), error.message)
         else:
-            messages.success(request, f"{data['model']} is revision {revision.number} of {data['endpoint']}.")
+            tried = ", on trial" if data["stage"] else ""
+            messages.success(
+                request, f"{data['model']} is revision {revision.number} of {data['endpoint']}{tried}."
+            )
             return redirect("rewards:endpoint-detail", project.slug, data["endpoint"])
     context = {"project": project, "form": form, "has_models": models_of(project).exists()}
     return render(request, "rewards/endpoint_deploy.html", context)
@@ -148,6 +155,7 @@ def _detail(request: ProjectRequest, endpoint: Endpoint, **context: Any) -> Http
             "project": endpoint.project,
             "endpoint": endpoint,
             "revisions": revisions_of(endpoint),
+            **trial_context(endpoint),
             "url": settings.REWARDS_URL or settings.PUBLIC_URL,
         }
     )

@@ -9,6 +9,8 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import NotFound
 from apps.rewards import services
+from apps.rewards.forms import SamplesForm
+from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, trajectory_of
 from apps.rewards.traffic import BY, SPANS, traffic_of
 from apps.trajectories.cards import cards_of
@@ -20,12 +22,16 @@ STEPS_SHOWN = 100
 @project_view(Role.RESEARCHER)
 def endpoint_usage(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
     """`?span=day|week|month`, `?by=version|caller|run|policy_version`."""
-    endpoint = endpoint_of(project, name)
+    return _usage(request, endpoint_of(project, name))
+
+
+def _usage(request: ProjectRequest, endpoint: Endpoint, form: SamplesForm | None = None) -> HttpResponse:
     span, by = request.GET.get("span", "day"), request.GET.get("by", "policy_version")
     span, by = span if span in SPANS else "day", by if by in BY else "policy_version"
     context = {
-        "project": project,
+        "project": endpoint.project,
         "endpoint": endpoint,
+        "samples_form": form or SamplesForm(endpoint),
         "traffic": traffic_of(endpoint, span=span, by=by),
         "samples": endpoint.samples.order_by("-at")[:20],
         "span": span,
@@ -40,11 +46,15 @@ def endpoint_usage(request: ProjectRequest, project: Project, name: str) -> Http
 @require_POST
 @project_view(Role.RESEARCHER)
 def endpoint_samples(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
-    """`keep` keeps samples from now on; without it those that are there go."""
-    keep = "keep" in request.POST
-    services.keep_samples(endpoint=endpoint_of(project, name), keep=keep, by=request.user)
+    """What is kept of what is scored; a share of 0 deletes what was."""
+    endpoint = endpoint_of(project, name)
+    form = SamplesForm(endpoint, request.POST)
+    if not form.is_valid():
+        return _usage(request, endpoint, form)
+    services.keep_samples(endpoint=endpoint, by=request.user, **form.settings())
+    kept = form.cleaned_data["share"] > 0
     messages.success(
-        request, "Samples are kept from now on." if keep else "Samples are deleted, and no more kept."
+        request, "Samples are kept from now on." if kept else "Samples are deleted, and no more kept."
     )
     return redirect("rewards:endpoint-usage", project.slug, name)
 
@@ -56,7 +66,7 @@ def sample_detail(request: ProjectRequest, project: Project, name: str, pk: int)
     sample = endpoint_of(project, name).samples.filter(pk=pk).select_related("endpoint").first()
     if sample is None:
         raise NotFound(
-            "There is no such sample; samples are kept for a month, the newest 200 of an endpoint."
+            "There is no such sample; samples are kept for as long as the endpoint's usage page says."
         )
     trajectory = trajectory_of(sample)
     cards = cards_of(trajectory, STEPS_SHOWN) if trajectory else []

@@ -40,6 +40,7 @@ class FakeScore:
     cached_tokens: int
     truncated: bool
     criteria: dict[str, float] = field(default_factory=dict)
+    strangeness: float | None = None
 
 
 @dataclass
@@ -63,6 +64,7 @@ class FakeModel:
     rewrites: bool = False
     precision: str = "float32"
     sessions: list[Any] = field(default_factory=list)
+    strangeness: float | None = None
 
     @property
     def scores_criteria(self) -> bool:
@@ -104,4 +106,5 @@ class FakeModel:
         nan = any(step == tuple(map(ord, "nan")) for step in rendered.steps)
         raw = float("nan") if nan else 0.25 + sum(steps)
         said = {name: len(name) + rendered.steps[0][0] / 1000 for name in criteria}
-        return FakeScore(raw, 0.25, self.spread, steps, (), rendered.tokens, 0, rendered.truncated, said)
+        read = (rendered.tokens, 0, rendered.truncated)
+        return FakeScore(raw, 0.25, self.spread, steps, (), *read, said, self.strangeness)

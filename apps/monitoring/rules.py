@@ -1,0 +1,79 @@
+"""When an alert is raised, as data."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from apps.monitoring.measures import MEASURES, Reading
+from workers.errors import InvalidRecord
+from workers.schema.decode import convert
+
+FEWEST, MOST = 30, 2000
+MOST_RULES = 50
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An alert where `measure` passes its baseline by more than `above`, for sure, over the newest `window` scored
+    trajectories of a run, once there are `least`. name: of the rule; one alert of it for a version and a run."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+    measure: str
+    above: Annotated[float, msgspec.Meta(ge=0, le=1000)]
+    window: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)] = 300
+    least: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)] = 100
+
+
+DEFAULTS = (
+    Rule("rewards drift", "reward_psi", 0.5),
+    Rule("lengths drift", "tokens_psi", 0.5),
+    Rule("uncertain", "uncertain", 0.15),
+    Rule("out of distribution", "out_of_distribution", 0.1),
+    Rule("length is rewarded", "length_correlation", 0.25),
+    Rule("steps are rewarded", "steps_correlation", 0.25),
+    Rule("repetition", "repetition", 0.1),
+    Rule("reward without gold", "gold", 0.5),
+)
+
+
+def parse_rules(value: Any) -> tuple[Rule, ...]:
+    """Raises InvalidRecord with the pointer of the bad field."""
+    rules = convert(value, tuple[Rule, ...], pointer="/rules")
+    if len(rules) > MOST_RULES:
+        raise InvalidRecord(f"at most {MOST_RULES} rules.", pointer="/rules")
+    names: set[str] = set()
+    for index, rule in enumerate(rules):
+        if rule.measure not in MEASURES:
+            raise InvalidRecord(
+                f"unknown measure {rule.measure!r}; known are {', '.join(MEASURES)}.",
+                pointer=f"/rules/{index}/measure",
+            )
+        if rule.least > rule.window:
+            raise InvalidRecord("is more than the window holds.", pointer=f"/rules/{index}/least")
+        if rule.name in names:
+            raise InvalidRecord(f"there are two rules {rule.name!r}.", pointer=f"/rules/{index}/name")
+        names.add(rule.name)
+    return rules
+
+
+def rules_as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = msgspec.to_builtins(rules)
+    return found
+
+
+def in_words(rule: Rule, reading: Reading, *, of: str, run: str, policy_version: str) -> str:
+    """A sentence. of: what the baseline is of."""
+    kind = MEASURES[rule.measure]
+    where = f"run {run}" if run else "calls that name no run"
+    if policy_version:
+        where += f", up to policy version {policy_version}"
+    against = f", {shown(reading.baseline, kind.unit)} {of}" if reading.baseline else ""
+    label = f"{kind.label[0].upper()}{kind.label[1:]}"
+    return (
+        f"{label} is {shown(reading.value, kind.unit)} over the newest {reading.count} scored trajectories of "
+        f"{where}{against}; up to {shown(rule.above, kind.unit)} more is allowed."
+    )
+
+
+def shown(value: float, unit: str) -> str:
+    return f"{100 * value:.1f} %" if unit == "%" else f"{value:.2f}"

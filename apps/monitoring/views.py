@@ -1,0 +1,140 @@
+"""How the endpoints of a project do: alerts, what was measured, and the rules."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import Count, Q
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import DomainError
+from apps.monitoring import services
+from apps.monitoring.forms import CloseForm, RulesForm
+from apps.monitoring.models import Reading
+from apps.monitoring.selectors import alert_in, alerts_of, rules_of, scale_of, window_of
+from apps.monitoring.shown import drawn_gold, drawn_measures, lines_of, policies_of
+from apps.rewards.models import Endpoint
+from apps.rewards.selectors import endpoint_of, endpoints_of
+from workers.errors import RewardError
+
+SHOWN = 50
+READINGS_DRAWN = 500
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def alert_list(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Open ones first."""
+    alerts = alerts_of(project)
+    context = {
+        "project": project,
+        "open": alerts.filter(closed_at=None).order_by("-raised_at")[:SHOWN],
+        "closed": alerts.exclude(closed_at=None).order_by("-closed_at")[:SHOWN],
+        "endpoints": endpoints_of(project).annotate(
+            broken=Count("alerts", filter=Q(alerts__closed_at=None), distinct=True)
+        ),
+    }
+    return render(request, "monitoring/alert_list.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def alert_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """POST closes it."""
+    alert = alert_in(project, pk)
+    form = CloseForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.close_alert(alert=alert, note=form.cleaned_data["note"], by=request.user)
+        except DomainError as error:
+            messages.error(request, error.message)
+        else:
+            messages.success(
+                request, "The alert is closed; the same is not told again of this revision and run."
+            )
+        return redirect("monitoring:alert-detail", project.slug, pk)
+    context = {
+        "project": project,
+        "alert": alert,
+        "form": form,
+        "samples": alert.samples.order_by("-reward"),
+    }
+    return render(request, "monitoring/alert_detail.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def monitor_detail(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """`?version=&run=` shows another window than the newest. POST saves the rules."""
+    endpoint = endpoint_of(project, name)
+    form = RulesForm(endpoint, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.save_rules(endpoint=endpoint, rules=form.cleaned_data["rules"], by=request.user)
+        except RewardError as error:
+            form.add_error("rules", error.message)
+        else:
+            messages.success(request, "The rules are saved.")
+            return redirect("monitoring:monitor-detail", project.slug, name)
+    context = {"project": project, "endpoint": endpoint, "form": form, **_watched(request, endpoint)}
+    return render(request, "monitoring/monitor_detail.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def monitor_summary(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """A line for the endpoint's own page."""
+    endpoint = endpoint_of(project, name)
+    context = {
+        "project": project,
+        "endpoint": endpoint,
+        "alerts": endpoint.alerts.filter(closed_at=None).order_by("-raised_at")[:3],
+        "count": endpoint.alerts.filter(closed_at=None).count(),
+        "monitor": getattr(endpoint, "monitor", None),
+    }
+    return render(request, "monitoring/_monitor_summary.html", context)
+
+
+@require_safe
+@project_view()
+def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
+    """The station of the project home."""
+    count = alerts_of(project).filter(closed_at=None).count()
+    watched = endpoints_of(project).filter(sample_share__gt=0).count()
+    context: dict[str, Any] = {"count": count, "unit": "open alert" if count == 1 else "open alerts"}
+    context["text"] = f"{watched} endpoint{'s' * (watched != 1)} watched"
+    if Role(request.membership.role).includes(Role.RESEARCHER):
+        context |= {"url": reverse("monitoring:alert-list", args=[project.slug]), "label": "See them"}
+    return render(request, "components/_node.html", context)
+
+
+def _watched(request: ProjectRequest, endpoint: Endpoint) -> dict[str, Any]:
+    readings = Reading.objects.filter(monitor__endpoint=endpoint)
+    pairs = list(readings.order_by().values_list("version", "run").distinct())
+    last = readings.order_by("-at").first()
+    asked = (request.GET.get("version", ""), request.GET.get("run", ""))
+    chosen = next((pair for pair in pairs if (str(pair[0]), pair[1]) == asked), None)
+    if chosen is None and last is not None:
+        chosen = (last.version, last.run)
+    rules = rules_of(endpoint)
+    context: dict[str, Any] = {"pairs": sorted(pairs, reverse=True), "chosen": chosen}
+    alerts = endpoint.alerts.order_by("-raised_at")
+    if chosen is None:
+        return context | {"lines": lines_of(rules, None, ()), "policies": [], "alerts": alerts[:SHOWN]}
+    version, run = chosen
+    own = list(readings.filter(version=version, run=run).order_by("-at")[:READINGS_DRAWN])[::-1]
+    policies = policies_of(scale_of(endpoint, version).rows(window_of(endpoint, version, run)))
+    broken = endpoint.alerts.filter(version=version, run=run, closed_at=None)
+    measures = list(dict.fromkeys(rule.measure for rule in rules))
+    return context | {
+        "newest": own[-1] if own else None,
+        "lines": lines_of(rules, own[-1] if own else None, broken),
+        "policies": policies,
+        "alerts": alerts[:SHOWN],
+        "drawing": drawn_measures(own, measures),
+        "gold": drawn_gold(policies),
+    }

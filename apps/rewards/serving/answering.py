@@ -1,0 +1,181 @@
+"""From the items of a request to their scores: by the version that is active, and by the one on trial beside it.
+
+What is on trial is chosen by a hash of the run, else the group, else the prompt, never by request: whatever is compared
+with each other is of one version. An item that names none of them stays with the active version. What the version on
+trial cannot score is scored by the active one.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from apps.rewards.serving.access import Caller, serving_version
+from apps.rewards.serving.deployments import Deployment
+from apps.rewards.serving.directory import TrialInfo
+from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.requests import ScoreRequest, Tags, whole_items
+from workers.engine import Overloaded, Prepared, Score, Version
+from workers.schema import Item, Trajectory
+
+logger = logging.getLogger(__name__)
+
+CANARY = "canary"  # the flag of what the version on trial answered
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """version: of the scores; the active one's where they are of both. by_candidate: places that the version on trial
+    answered. trial: None where nothing is tried, or one version was asked for."""
+
+    version: int
+    items: Sequence[Item]
+    scores: list[Score]
+    trial: TrialInfo | None = None
+    by_candidate: frozenset[int] = frozenset()
+
+    def by_version(self) -> dict[int, list[int]]:
+        """The places that each version answered."""
+        if self.trial is None or not self.by_candidate:
+            return {self.version: list(range(len(self.scores)))}
+        found: dict[int, list[int]] = {}
+        for place in range(len(self.scores)):
+            tried = place in self.by_candidate
+            found.setdefault(self.trial.revision.number if tried else self.version, []).append(place)
+        return found
+
+
+InReader = Callable[..., Any]
+
+
+async def answer(deployment: Deployment, asked: ScoreRequest, caller: Caller, in_reader: InReader) -> Answer:
+    """Raises Problem 409 for a version that is not served, 413, Overloaded, or RewardError at its place in the body."""
+    with ExitStack() as leases:
+        active = leases.enter_context(serving_version(deployment).lease())
+        tried = deployment.on_trial
+        if tried is not None:
+            leases.enter_context(tried[1].lease())
+        pinned = _pinned(deployment, active, tried, asked.version)
+        work = _Work(asked, caller, in_reader, await in_reader(_items, asked, caller))
+        everything = range(len(work.items))
+        if pinned is not None or tried is None:
+            version = pinned or active
+            scores = await work.scored(version, everything)
+            return Answer(version.number, work.items, [scores[place] for place in everything])
+        trial, candidate = tried
+        chosen = await in_reader(_chosen, trial, asked, work.items)
+        rest = [place for place in everything if place not in chosen]
+        own, its = await asyncio.gather(
+            work.scored(active, rest), work.tried(candidate, sorted(chosen), deployment.info.name)
+        )
+        if chosen and not its:
+            own |= await work.scored(active, sorted(chosen))
+        number = candidate.number if its and not own else active.number
+        whole = own | its
+        return Answer(number, work.items, [whole[place] for place in everything], trial, frozenset(its))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The items of a request. in_reader: calls a function in a thread."""
+
+    asked: ScoreRequest
+    caller: Caller
+    in_reader: InReader
+    items: Sequence[Item]
+
+    async def scored(self, version: Version, places: Sequence[int]) -> dict[int, Score]:
+        """By place."""
+        if self.items and not places:
+            return {}
+        with self.asked.placing(places):
+            prepared = await self.in_reader(self._prepared, version, places)
+            return dict(zip(places, await version.score(prepared), strict=True))
+
+    async def tried(self, candidate: Version, places: Sequence[int], endpoint: str) -> dict[int, Score]:
+        """By place, flagged; nothing where it fails: the active version may know better, and errs for itself."""
+        try:
+            found = await self.scored(candidate, places)
+        except Overloaded:
+            raise
+        except Exception as error:
+            logger.warning("%s@%s fails on trial: %s", endpoint, candidate.number, error)
+            return {}
+        return {place: replace(score, flags=(*score.flags, CANARY)) for place, score in found.items()}
+
+    def _prepared(self, version: Version, places: Sequence[int]) -> Prepared:
+        asked = self.asked
+        prepared = version.render(
+            [self.items[place] for place in places], space=self.caller.name, criteria=asked.criteria
+        )
+        if asked.whole and (index := prepared.truncated) is not None:
+            pointer = f"{asked.pointer}/{places[index]}" if asked.pointer else None
+            raise Problem(
+                "This is longer than the model reads; shorten it, or leave `truncate` out or true.",
+                status=413,
+                pointer=pointer,
+            )
+        return prepared
+
+
+def _pinned(
+    deployment: Deployment, active: Version, tried: tuple[TrialInfo, Version] | None, wanted: int | None
+) -> Version | None:
+    """A request may pin a revision; answered by another one it would be wrong. Raises Problem 409."""
+    if wanted is None:
+        return None
+    served = {active.number: active} | ({tried[1].number: tried[1]} if tried else {})
+    if wanted not in served:
+        raise Problem(
+            f"{deployment.info.name} serves version {active.number}, not {wanted}; leave `version` out to take "
+            "what is active.",
+            status=409,
+            pointer="/version",
+            active=active.number,
+        )
+    return served[wanted]
+
+
+def _items(asked: ScoreRequest, caller: Caller) -> list[Item]:
+    with asked.placing():
+        return whole_items(asked.items, caller.project)
+
+
+def _chosen(trial: TrialInfo, asked: ScoreRequest, items: Sequence[Item]) -> frozenset[int]:
+    """The places that the version on trial answers. What is ranked together is answered together."""
+    if trial.share <= 0:
+        return frozenset()
+    keys = [key_of(asked.tags, item) for item in items]
+    if asked.together:
+        keys = [next((key for key in keys if key is not None), None)] * len(keys)
+    return frozenset(
+        place for place, key in enumerate(keys) if key is not None and draw(trial, key) < trial.share
+    )
+
+
+def key_of(tags: Tags, item: Item) -> bytes | None:
+    """What an item has in common with those it is compared with: run, else group, else prompt."""
+    if tags.run is not None:
+        return b"run\0" + tags.run.encode(errors="surrogatepass")
+    if item.group is not None:
+        return b"group\0" + item.group.encode(errors="surrogatepass")
+    content = item.content
+    if not isinstance(content, Trajectory) or not content.agent_steps:
+        return None
+    before = content.steps[: content.agent_steps[0]]
+    texts = [f"{step.source}\0{step.text}" for step in before]
+    return b"prompt\0" + "\0".join(texts).encode(errors="surrogatepass") if texts else None
+
+
+def draw(trial: TrialInfo, key: bytes) -> float:
+    """A number in [0, 1) that is the same for the same key: a larger share keeps what a smaller one chose."""
+    return place_of(key, salt=trial.pk.to_bytes(16, "big"))
+
+
+def place_of(key: bytes, *, salt: bytes) -> float:
+    """A number in [0, 1), the same for the same key. salt: 16 bytes; with another one, another number."""
+    digest = hashlib.blake2b(key, digest_size=8, salt=salt).digest()
+    return (int.from_bytes(digest, "big") >> 11) / 2**53

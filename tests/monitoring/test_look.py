@@ -1,0 +1,218 @@
+"""Looking at what endpoints sampled: alerts, once, with the trajectories behind them; pages; rules."""
+
+import json
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.accounts.models import Project, Role
+from apps.accounts.services import create_project, create_user, set_member
+from apps.core.errors import Conflict
+from apps.monitoring.measures import Row
+from apps.monitoring.models import Alert, Monitor, Reading
+from apps.monitoring.services import close_alert, forget_old, look, save_rules
+from apps.rewards.models import Endpoint, ScoreSample
+from apps.training.models import RewardModel
+from apps.webhooks.models import Delivery, Webhook
+from tests.monitoring.traffic import deployed, exploiting, row, rows, sample, trained
+
+
+@pytest.fixture
+def desk(db: None) -> Project:
+    return create_project(slug="desk")
+
+
+def manifest() -> dict[str, Any]:
+    of = trained()
+    names = ("reward", "tokens", "steps", "length_correlation", "steps_correlation", "uncertain")
+    said = {name: getattr(of, name) for name in names}
+    return {"reward": {"median": 0.5, "std": 2.0}, "training": {"trajectories": 2000, **said}}
+
+
+@pytest.fixture
+def endpoint(desk: Project) -> Endpoint:
+    model = RewardModel.objects.create(
+        project=desk, name="politeness", version=1, artifact="a", manifest=manifest()
+    )
+    endpoint = Endpoint.objects.create(project=desk, name="reward", sample_share=1.0)
+    deployed(endpoint, model)
+    return endpoint
+
+
+@pytest.fixture
+def researcher(desk: Project) -> Client:
+    user, _ = create_user(email="rose@example.org", password="long enough for all")
+    set_member(project=desk, user=user, role=Role.RESEARCHER, by=None)
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def keep(endpoint: Endpoint, some: list[Row], run: str = "grpo-1") -> None:
+    """One after the other, after those that are there."""
+    start = timezone.now() - timedelta(hours=1) + timedelta(seconds=endpoint.samples.count())
+    ScoreSample.objects.bulk_create(
+        sample(endpoint, one, run=run, at=start + timedelta(seconds=place)) for place, one in enumerate(some)
+    )
+
+
+def test_traffic_as_in_training_raises_nothing(endpoint) -> None:
+    keep(endpoint, rows(300))
+    look()
+    assert not Alert.objects.exists()
+    reading = Reading.objects.get()
+    assert (reading.run, reading.version, reading.count) == ("grpo-1", 1, 300)
+    assert set(reading.values) == {
+        "reward_psi",
+        "tokens_psi",
+        "uncertain",
+        "out_of_distribution",
+        "length_correlation",
+        "steps_correlation",
+        "repetition",
+    }
+    look()  # nothing new
+    assert Reading.objects.count() == 1
+
+
+def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
+    Webhook.objects.create(project=desk, url="https://example.org/hook", events=["alert.raised"])
+    keep(endpoint, exploiting(300))
+    look()
+    alert = Alert.objects.get(rule="length is rewarded")
+    assert alert.value > 0.5 and "grpo-1" in alert.detail
+    behind = list(alert.samples.order_by("-reward"))
+    assert len(behind) == 20
+    assert behind[0].reward == max(ScoreSample.objects.values_list("reward", flat=True))
+    told = Delivery.objects.filter(type="alert.raised", data__rule="length is rewarded").get()
+    assert told.data["url"].endswith(f"/p/desk/alerts/{alert.pk}/")
+    assert told.data["endpoint"] == "reward"
+    count = Alert.objects.count()
+    before = alert.seen_at
+    keep(endpoint, exploiting(50, seed=5))
+    look()
+    assert Alert.objects.count() == count
+    alert.refresh_from_db()
+    assert alert.seen_at > before
+    assert Delivery.objects.filter(data__rule="length is rewarded").count() == 1
+    # another run is told of by itself
+    keep(endpoint, exploiting(300, seed=7), run="grpo-2")
+    look()
+    assert Alert.objects.filter(rule="length is rewarded").count() == 2
+
+
+def test_what_was_closed_is_not_told_again(endpoint, researcher, desk) -> None:
+    keep(endpoint, exploiting(300))
+    look()
+    alert = Alert.objects.get(rule="length is rewarded")
+    path = reverse("monitoring:alert-detail", args=["desk", alert.pk])
+    assert "grpo-1" in researcher.get(path).content.decode()
+    assert researcher.post(path, {"note": "It is a <b>test</b>."}).status_code == 302
+    alert.refresh_from_db()
+    assert not alert.is_open
+    page = researcher.get(reverse("monitoring:alert-list", args=["desk"])).content.decode()
+    assert "It is a &lt;b&gt;test&lt;/b&gt;." in page
+    keep(endpoint, exploiting(100, seed=3))
+    look()
+    assert Alert.objects.filter(rule="length is rewarded").count() == 1
+    assert researcher.post(path, {"note": ""}, follow=True).status_code == 200  # said, and nothing else
+
+
+def test_without_a_training_it_is_compared_with_what_came_first(endpoint) -> None:
+    RewardModel.objects.update(manifest={"reward": {"median": 0.5, "std": 2.0}})
+    keep(endpoint, rows(300))
+    look()
+    assert not Alert.objects.exists()
+    keep(endpoint, exploiting(300, seed=4))
+    look()
+    alert = Alert.objects.get(rule="length is rewarded")
+    assert " at first;" in alert.detail
+
+
+def test_rules_that_a_project_wrote(endpoint, researcher) -> None:
+    path = reverse("monitoring:monitor-detail", args=["desk", "reward"])
+    rule = {"name": "long", "measure": "tokens_psi", "above": 0.1, "window": 200, "least": 50}
+    assert researcher.post(path, {"rules": json.dumps([rule])}).status_code == 302
+    assert Monitor.objects.get().rules == [rule]
+    for wrong, said in [("{", "JSON"), ('[{"name": "a"}]', "/rules/0"), ("[1]", "/rules/0")]:
+        page = researcher.post(path, {"rules": wrong}).content.decode()
+        assert said in page and "is-invalid" in page
+    keep(endpoint, exploiting(60))
+    look()
+    assert list(Alert.objects.values_list("rule", flat=True)) == ["long"]
+    assert researcher.post(path, {"rules": "[]"}).status_code == 302
+    assert "reward without gold" in researcher.get(path).content.decode()  # the default ones are back
+
+
+def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher) -> None:
+    dice, some = random.Random(0), []
+    for policy in range(6):
+        for number in range(50):
+            gold = dice.gauss(-0.5 * policy, 0.5)
+            reward = dice.gauss(0.8 * policy, 0.5)
+            version = f"step-{policy}"
+            some.append(
+                row(dice, number, policy_version=version, reward=reward, gold=gold, kl=float(policy**2))
+            )
+    keep(endpoint, some)
+    look()
+    alert = Alert.objects.get(rule="reward without gold")
+    assert alert.policy_version == "step-5"
+    page = researcher.get(reverse("monitoring:monitor-detail", args=["desk", "reward"]))
+    drawing = page.context["gold"]
+    assert drawing["x"]["name"] == "√KL, nats"
+    proxy, gold = (series["points"] for series in drawing["series"])
+    assert [x for x, _ in proxy] == pytest.approx([0, 1, 2, 3, 4, 5])
+    assert proxy[0][1] < -1 < 1 < proxy[-1][1]
+    assert gold[0][1] > 1 > -1 > gold[-1][1]
+    policies = page.context["policies"]
+    assert [one.name for one in policies] == [f"step-{n}" for n in range(6)]
+    assert policies[5].root_kl == pytest.approx(5.0)
+    top = ScoreSample.objects.get(pk=policies[5].top)
+    assert top.policy_version == "step-5"
+
+
+def test_pages_before_there_is_anything(desk, researcher) -> None:
+    def page(name: str, *args: str) -> str:
+        return researcher.get(reverse(f"monitoring:{name}", args=["desk", *args])).content.decode()
+
+    assert "Nothing is watched yet" in page("alert-list")
+    Endpoint.objects.create(project=desk, name="quiet")
+    assert "keeps no samples" in page("alert-list")
+    assert "Nothing is kept, so nothing is measured" in page("monitor-detail", "quiet")
+    assert "Not watched" in page("monitor-summary", "quiet")
+    Endpoint.objects.filter(name="quiet").update(sample_share=0.5)
+    assert "Not enough was sampled yet" in page("monitor-detail", "quiet")
+    assert "Nothing was sampled yet" in page("monitor-summary", "quiet")
+
+
+def test_old_readings_go(endpoint) -> None:
+    keep(endpoint, rows(300))
+    look()
+    Reading.objects.update(at=timezone.now() - timedelta(days=91))
+    forget_old()
+    assert not Reading.objects.exists()
+
+
+def test_a_look_at_many_runs_reads_each_once(endpoint, django_assert_max_num_queries) -> None:
+    for run in range(3):
+        keep(endpoint, rows(120, seed=run), run=f"run-{run}")
+    with django_assert_max_num_queries(12 + 3 * 12):
+        look()
+    assert Reading.objects.count() == 3
+
+
+def test_closing_twice_is_refused(endpoint, desk) -> None:
+    keep(endpoint, exploiting(300))
+    look()
+    alert = Alert.objects.first()
+    user, _ = create_user(email="eve@example.org", password="long enough for all")
+    close_alert(alert=alert, note="", by=user)
+    with pytest.raises(Conflict):
+        close_alert(alert=alert, note="", by=user)
+    save_rules(endpoint=endpoint, rules=[], by=user)

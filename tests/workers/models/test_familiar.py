@@ -1,0 +1,59 @@
+"""What is out of distribution: about one in two hundred of what a model was trained on, and what is unlike it."""
+
+import pytest
+import torch
+
+from workers.models.familiar import FEWEST, Familiar, load_familiar
+
+
+def states(count: int, *, seed: int = 0, width: int = 48, rank: int = 6) -> torch.Tensor:
+    """In a few directions, with a little of all others: as trunks make them."""
+    dice = torch.Generator().manual_seed(seed)
+    axes = torch.randn(rank, width, generator=torch.Generator().manual_seed(99))
+    return (
+        3 + torch.randn(count, rank, generator=dice) @ axes + 0.1 * torch.randn(count, width, generator=dice)
+    )
+
+
+@pytest.mark.parametrize("count", [60, 400, 3000])
+def test_few_of_the_same_kind_are_strange(count: int) -> None:
+    familiar = Familiar.of(states(count))
+    assert familiar is not None
+    strange = familiar.strangeness(states(4000, seed=5))
+    share = sum(one > 1 for one in strange) / 4000
+    assert share < 0.03
+    assert count < 1000 or share == pytest.approx(0.005, abs=0.004)
+
+
+def test_what_leaves_the_directions_is_strange() -> None:
+    familiar = Familiar.of(states(400))
+    assert familiar is not None
+    dice = torch.Generator().manual_seed(7)
+    off = states(100, seed=8) + torch.randn(100, 48, generator=dice)
+    assert min(familiar.strangeness(off)) > 1
+    far = states(100, seed=8) * 4
+    assert min(familiar.strangeness(far)) > 1
+
+
+def test_a_direction_that_never_varied_is_not_infinitely_telling() -> None:
+    flat = states(200)
+    flat[:, 7] = 0.0
+    familiar = Familiar.of(flat)
+    assert familiar is not None
+    assert all(torch.isfinite(torch.tensor(familiar.strangeness(states(10, seed=2)))))
+
+
+def test_of_few_nothing_is_said() -> None:
+    assert Familiar.of(states(FEWEST - 1)) is None
+    assert Familiar.of(torch.empty(0, 4)) is None
+
+
+def test_saved_and_loaded(tmp_path) -> None:
+    familiar = Familiar.of(states(100))
+    assert familiar is not None
+    familiar.save(tmp_path)
+    loaded = load_familiar(tmp_path)
+    assert loaded is not None
+    some = states(9, seed=4)
+    assert loaded.strangeness(some) == familiar.strangeness(some)
+    assert load_familiar(tmp_path / "nothing") is None
