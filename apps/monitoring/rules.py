@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from apps.monitoring.measures import MEASURES, Reading
+from apps.monitoring.measures import MEASURES, Reading, Reference, Row
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert
 
@@ -58,6 +58,19 @@ def parse_rules(value: Any) -> tuple[Rule, ...]:
 
 def rules_as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = msgspec.to_builtins(rules)
+    return found
+
+
+def readings(rules: Sequence[Rule], rows: Sequence[Row], reference: Reference) -> dict[str, Reading]:
+    """By rule; without those that have too little to go by."""
+    found = {}
+    for rule in rules:
+        window = rows[-rule.window :]
+        if len(window) < rule.least:
+            continue
+        reading = MEASURES[rule.measure].measure(window, reference)
+        if reading is not None:
+            found[rule.name] = reading
     return found
 
 

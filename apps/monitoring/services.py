@@ -17,7 +17,7 @@ from apps.core.errors import Conflict
 from apps.monitoring import measures
 from apps.monitoring.measures import MEASURES, Reference, Row, root_kl
 from apps.monitoring.models import Alert, Monitor, Reading
-from apps.monitoring.rules import Rule, in_words, parse_rules, rules_as_json
+from apps.monitoring.rules import Rule, in_words, parse_rules, readings, rules_as_json
 from apps.monitoring.selectors import reference_for, rules_of, scale_of, window_of
 from apps.rewards.models import Endpoint
 from apps.webhooks import services as webhooks
@@ -118,19 +118,6 @@ def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
             if alert is not None:
                 raised.append(alert)
     return raised
-
-
-def readings(rules: Sequence[Rule], rows: Sequence[Row], reference: Reference) -> dict[str, measures.Reading]:
-    """By rule; without those that have too little to go by."""
-    found = {}
-    for rule in rules:
-        window = rows[-rule.window :]
-        if len(window) < rule.least:
-            continue
-        reading = MEASURES[rule.measure].measure(window, reference)
-        if reading is not None:
-            found[rule.name] = reading
-    return found
 
 
 def _write(

@@ -17,8 +17,7 @@ from apps.monitoring.measures import (
     root_kl,
     trained_on,
 )
-from apps.monitoring.rules import DEFAULTS, Rule, in_words, parse_rules, rules_as_json
-from apps.monitoring.services import readings
+from apps.monitoring.rules import DEFAULTS, Rule, in_words, parse_rules, readings, rules_as_json
 from tests.monitoring.traffic import exploiting, row, rows, trained
 from workers.errors import InvalidRecord
 

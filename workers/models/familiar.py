@@ -3,7 +3,8 @@
 Mahalanobis distance of the state at a trajectory's end (Lee et al. 2018, arXiv 1807.03888, section 2.1, with one class)
 under probabilistic PCA (Tipping and Bishop 1999): full variance along the leading components, one for all others, so
 that few trajectories are enough. The limit is a quantile of the distances of training trajectories, each measured by
-those of other folds: about one in two hundred of what it was trained on would be flagged.
+those of other folds; and no less than that of trajectories of other tasks, where there are some: what a policy
+does in a task that nobody judged is not strange for that alone.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from torch import Tensor
 
 FILE = "familiar.safetensors"
 FEWEST = 50  # trajectories below which nothing can be said of others
+FEWEST_OTHERS = 20
 MOST = 20_000
 FOLDS = 5
 FLAGGED = 0.005  # of what it was trained on
@@ -34,8 +36,9 @@ class Familiar:
     limit: Tensor
 
     @classmethod
-    def of(cls, states: Tensor) -> "Familiar | None":
-        """states: [trajectories, width], at their ends. None for fewer than FEWEST; of more than MOST, some."""
+    def of(cls, states: Tensor, others: Tensor | None = None) -> "Familiar | None":
+        """states: [trajectories, width], at their ends; others: of tasks that were not trained on. None for fewer than
+        FEWEST; of more than MOST, some."""
         order = torch.randperm(len(states), generator=torch.Generator().manual_seed(0))[:MOST]
         states = states[order].double().cpu()
         count = len(states)
@@ -46,9 +49,10 @@ class Familiar:
         for one in range(FOLDS):
             out = fold == one
             distances[out] = _fitted(states[~out], limit=1.0)._distances(states[out])
-        # One place further out than the quantile of so many says (Vovk et al. 2005, conformal prediction).
-        place = min(count - 1, int((1 - FLAGGED) * (count + 1)))
-        return _fitted(states, limit=float(distances.sort().values[place]))
+        limit = _quantile(distances)
+        if others is not None and len(others) >= FEWEST_OTHERS:
+            limit = max(limit, _quantile(_fitted(states, limit=1.0)._distances(others.double().cpu())))
+        return _fitted(states, limit=limit)
 
     def strangeness(self, states: Tensor) -> list[float]:
         """[trajectories, width] -> distance over the limit: above 1 is out of distribution."""
@@ -66,6 +70,12 @@ class Familiar:
         others = max(off.shape[1] - len(self.axes), 1)
         squares = (along / self.spread).square().sum(-1) + rest / self.rest.square()
         return (squares / (len(self.axes) + others)).sqrt()
+
+
+def _quantile(distances: Tensor) -> float:
+    """One place further out than the quantile of so many says (Vovk et al. 2005, conformal prediction)."""
+    place = min(len(distances) - 1, int((1 - FLAGGED) * (len(distances) + 1)))
+    return float(distances.sort().values[place])
 
 
 def load_familiar(folder: Path) -> Familiar | None:

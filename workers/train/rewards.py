@@ -9,7 +9,6 @@ from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models import RewardModel
-from workers.models.familiar import Familiar
 from workers.schema.endpoints import UNCERTAIN_ABOVE
 
 _TOKENS = 16_384  # in a batch
@@ -24,10 +23,6 @@ class Measured:
     raw: Tensor
     spread: Tensor
     ends: Tensor
-
-    @property
-    def familiar(self) -> Familiar | None:
-        return Familiar.of(self.ends)
 
 
 @torch.no_grad()

@@ -18,6 +18,7 @@ from workers.evaluate import evaluate
 from workers.evaluate.findings import with_leaks
 from workers.evaluate.report import report_of
 from workers.models import Lineage, RewardModel, load, renderer_of, save, write_manifest
+from workers.models.familiar import Familiar
 from workers.objectives import Examples, collect
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory, read_records, write_records
@@ -95,7 +96,8 @@ class _Run:
         model = fit.model if self.team.size == 1 else self._whole(train, weights)
         found = measured(model, train.rendered, cache=fit.cache)
         reward = reward_statistics(found.raw)
-        self._save(model, train, reward, found)
+        others = measured(model, self._validation(splits).rendered, cache=fit.cache)
+        self._save(model, train, reward, found, Familiar.of(found.ends, others.ends))
         report = self._evaluate(splits, fit.cache)
         if self.recipe.folds:
             report |= {"pooled": self._pooled(list(chain(*splits.values())), model, fit.cache)}
@@ -202,7 +204,14 @@ class _Run:
         model.load_state_dict(weights, strict=False)
         return model
 
-    def _save(self, model: RewardModel, train: Examples, reward: dict[str, float], found: Measured) -> None:
+    def _save(
+        self,
+        model: RewardModel,
+        train: Examples,
+        reward: dict[str, float],
+        found: Measured,
+        familiar: Familiar | None,
+    ) -> None:
         save(
             model,
             self.folder / "model",
@@ -214,7 +223,7 @@ class _Run:
                 parent={"name": self.config.parent["name"]} if self.config.parent else {},
                 code_version=self.config.code_version,
             ),
-            familiar=found.familiar,
+            familiar=familiar,
             training=training_statistics(found, train.rendered, reward),
         )
 

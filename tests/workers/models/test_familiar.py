@@ -57,3 +57,13 @@ def test_saved_and_loaded(tmp_path) -> None:
     some = states(9, seed=4)
     assert loaded.strangeness(some) == familiar.strangeness(some)
     assert load_familiar(tmp_path / "nothing") is None
+
+
+def test_other_tasks_widen_the_limit() -> None:
+    """Whatever was judged, most of what is done in a task that was not is no surprise."""
+    narrow = Familiar.of(states(400))
+    wide = Familiar.of(states(400), others=1.5 * states(100, seed=3) - 1.5)
+    assert narrow is not None and wide is not None
+    assert wide.limit > narrow.limit
+    same = Familiar.of(states(400), others=states(5, seed=3) * 9)  # too few to go by
+    assert same is not None and same.limit == narrow.limit
