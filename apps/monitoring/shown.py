@@ -57,17 +57,14 @@ def lines_of(rules: Sequence[Rule], reading: Reading | None, broken: Iterable[Al
     return [_line(rule, reading, is_broken=rule.name in open_rules) for rule in rules]
 
 
-def drawn_measures(readings: Sequence[Reading], names: Sequence[str]) -> dict[str, Any] | None:
+def drawn_measures(readings: Sequence[Reading], rules: Sequence[Rule]) -> dict[str, Any] | None:
     """Values less their baselines, over time."""
     series = []
-    for name in names:
-        points = [
-            [one.at.timestamp() * 1000, round(one.values[name]["value"] - one.values[name]["baseline"], 4)]
-            for one in readings
-            if name in one.values
-        ]
+    for rule in {rule.measure: rule for rule in rules}.values():
+        found = [(one.at, one.values[rule.measure]) for one in readings if rule.measure in one.values]
+        points = [[at.timestamp() * 1000, round(said["value"] - said["baseline"], 4)] for at, said in found]
         if points:
-            series.append({"name": MEASURES[name].label.removeprefix("the "), "points": points})
+            series.append({"name": rule.name, "points": points})
     if not series:
         return None
     return {

@@ -129,12 +129,11 @@ def _watched(request: ProjectRequest, endpoint: Endpoint) -> dict[str, Any]:
     own = list(readings.filter(version=version, run=run).order_by("-at")[:READINGS_DRAWN])[::-1]
     policies = policies_of(scale_of(endpoint, version).rows(window_of(endpoint, version, run)))
     broken = endpoint.alerts.filter(version=version, run=run, closed_at=None)
-    measures = list(dict.fromkeys(rule.measure for rule in rules))
     return context | {
         "newest": own[-1] if own else None,
         "lines": lines_of(rules, own[-1] if own else None, broken),
         "policies": policies,
         "alerts": alerts[:SHOWN],
-        "drawing": drawn_measures(own, measures),
+        "drawing": drawn_measures(own, rules),
         "gold": drawn_gold(policies),
     }

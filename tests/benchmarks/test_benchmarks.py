@@ -202,3 +202,12 @@ def test_curves_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     label_efficiency.draw("sample", found)
     drawn = ElementTree.parse(tmp_path / "label-efficiency-sample.svg").getroot()
     assert len(drawn.findall("{http://www.w3.org/2000/svg}polyline")) == 2
+
+
+@pytest.mark.slow
+def test_monitors_see_and_do_not_cry_wolf() -> None:
+    found = quick("monitors")
+    assert found["quiet"]["looks"] == 168
+    assert found["quiet"]["alerts_per_week"] == 0
+    assert found["exploit"]["noticed"] == found["exploit"]["seeds"] == 2
+    assert found["exploit"]["median_share"] < 0.5

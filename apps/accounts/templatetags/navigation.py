@@ -19,6 +19,7 @@ ROOMS = [
     ("Runs", "training:run-list", Role.RESEARCHER),
     ("Models", "training:model-list", Role.RESEARCHER),
     ("Endpoints", "rewards:endpoint-list", Role.RESEARCHER),
+    ("Alerts", "monitoring:alert-list", Role.RESEARCHER),
 ]
 
 

@@ -1,0 +1,157 @@
+"""What came back: a policy that lives by length, a revision on trial, what is kept; as a researcher sees it."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import User
+from apps.annotation.models import Campaign
+from apps.monitoring.measures import reference_of
+from apps.monitoring.services import look
+from apps.rewards.models import Endpoint, ScoreSample, TrialRollup
+from apps.rewards.selectors import open_trial
+from apps.rewards.services import deploy
+from apps.rewards.trials import Pair, Pairs
+from apps.training.models import RewardModel
+from tests.monitoring.traffic import exploiting, row, rows, sample
+from tests.rewards.conftest import make_model, running_service, serves, wait_until
+from tests.workers.engine.fakes import FakeModel
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def rose(campaign: Campaign) -> User:
+    return User.objects.get(email="rose@example.org")
+
+
+def train(model: RewardModel) -> None:
+    """Its manifest says what it was trained on."""
+    of = reference_of(rows(2000, seed=10_000), "")
+    names = (
+        "trajectories",
+        "reward",
+        "tokens",
+        "steps",
+        "length_correlation",
+        "steps_correlation",
+        "uncertain",
+    )
+    model.manifest |= {"training": {name: getattr(of, name) for name in names}}
+    model.manifest["reward"] = {"median": 0.5, "std": 2.0}
+    model.save()
+
+
+def scored(endpoint: Endpoint) -> None:
+    """Six versions of a policy, the later the more it has found out; what is true of it gets worse."""
+    dice, kept = random.Random(0), []
+    start = timezone.now() - timedelta(hours=6)
+    for version in range(6):
+        for number, one in enumerate(exploiting(60, seed=version, share=version / 5)):
+            changed = {name: getattr(one, name) for name in ("reward", "tokens", "steps")}
+            gold = dice.gauss(-0.2 * version, 0.3)
+            named = row(dice, 60 * version + number, policy_version=f"step-{version * 50}", **changed)
+            at = start + timedelta(hours=version, seconds=number)
+            kept.append(sample(endpoint, named, at=at))
+            kept[-1].item = {"text": f"A long answer. {'Indeed. ' * (one.tokens // 30)}"} | {
+                "logprob": -5.0 + 2.0 * version,
+                "ref_logprob": -5.0,
+            }
+            kept[-1].result["components"]["truth"] = gold
+        ScoreSample.objects.bulk_create(kept)
+        kept = []
+        look()
+
+
+def test_an_exploit_is_seen_and_closed(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User, settings: Any
+) -> None:
+    project = campaign.project
+    with running_service() as service:
+        settings.REWARDS_ADDRESS = service.url
+        model = make_model(project, service, FakeModel())
+        train(model)
+        endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
+        wait_until(lambda: serves(service, "reward", 1))
+        tools.login(page, live_server, rose)
+        base = f"{live_server.url}/p/desk"
+        page.goto(f"{base}/alerts/of/reward/")
+        expect(page.get_by_text("Nothing is kept, so nothing is measured")).to_be_visible()
+        tools.shoot(page, "monitor-none")
+
+        page.get_by_role("link", name="Say what is kept").click()
+        page.get_by_text("What is kept", exact=True).click()
+        page.get_by_label("Share of what is scored, in per cent").fill("20")
+        tools.shoot(page, "endpoint-samples")
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_text("20 % of what is scored is kept")).to_be_visible()
+
+        endpoint.refresh_from_db()
+        scored(endpoint)
+        page.goto(f"{base}/")
+        expect(page.get_by_text("1 endpoint watched")).to_be_visible()
+        tools.shoot(page, "home-six")
+        page.get_by_role("link", name="What came back").click()
+        expect(page.get_by_role("link", name="length is rewarded")).to_be_visible()
+        tools.shoot(page, "alerts")
+        page.get_by_role("link", name="reward", exact=True).first.click()
+        expect(page.locator("#measures svg")).to_be_visible()
+        tools.shoot(page, "monitor")
+
+        page.goto(f"{base}/endpoints/reward/")
+        expect(page.get_by_text("open:")).to_be_visible()
+        page.get_by_role("link", name="length is rewarded").click()
+        expect(page.get_by_role("row")).to_have_count(21)
+        tools.shoot(page, "alert")
+        page.get_by_label("What it was").fill("The policy repeats itself; follow-up campaign begun.")
+        page.get_by_role("button", name="Close the alert").click()
+        expect(page.get_by_text("follow-up campaign begun")).to_be_visible()
+        tools.shoot(page, "alert-closed")
+
+
+def test_a_trial(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User, settings: Any
+) -> None:
+    project = campaign.project
+    with running_service() as service:
+        settings.REWARDS_ADDRESS = service.url
+        deploy(
+            model=make_model(project, service, FakeModel()), endpoint_name="reward", project=project, by=None
+        )
+        wait_until(lambda: serves(service, "reward", 1))
+        second = make_model(project, service, FakeModel(factor=2.0))
+        deploy(model=second, endpoint_name="reward", project=project, by=None)
+        wait_until(lambda: serves(service, "reward", 2))
+        tools.login(page, live_server, rose)
+        page.goto(f"{live_server.url}/p/desk/endpoints/reward/")
+        page.get_by_role("link", name="Try").click()
+        page.get_by_label("As a canary").check()
+        page.get_by_label("Share of a canary, in per cent").fill("0")
+        tools.shoot(page, "trial-start")
+        page.get_by_role("button", name="Begin the trial").click()
+        expect(page.get_by_text("A canary answers a share of what is asked")).to_be_visible()
+        page.get_by_label("Share of a canary, in per cent").fill("25")
+        page.get_by_role("button", name="Begin the trial").click()
+        expect(page.get_by_text("0 of 200 items were scored by both.")).to_be_visible()
+
+        trial = open_trial(Endpoint.objects.get())
+        assert trial is not None and trial.share == 0.25
+        dice, pairs = random.Random(0), Pairs()
+        for number in range(400):
+            reward = dice.gauss(0, 1)
+            more = reward + dice.gauss(0, 0.3)
+            said = Pair(trial.pk, "canary", "step-9", (reward, more), tokens=dice.randrange(50, 900), steps=4)
+            pairs.add(said if number % 40 else Pair(trial.pk, "canary", "step-9", None))
+        counted = {name: getattr(pairs, name) for name in Pairs.__slots__}
+        TrialRollup.objects.create(trial=trial, stage="canary", policy_version="step-9", **counted)
+        expect(page.get_by_role("rowheader", name="The uncertain share")).to_be_visible()
+        expect(page.get_by_text("Not clear on 400 items")).to_be_visible()
+        tools.shoot(page, "trial")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Promote").click()
+        expect(page.get_by_text("Revision 1 answers from now on.")).to_be_visible()
+        tools.shoot(page, "trial-ended")
