@@ -6,11 +6,16 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 
+from apps.accounts.models import Project
+from apps.annotation.models import Campaign
+from apps.monitoring.asking import MOST, campaigns_for
 from apps.monitoring.rules import parse_rules, rules_as_json
 from apps.monitoring.selectors import rules_of
 from apps.rewards.models import Endpoint
 from workers.errors import RewardError
 from workers.schema import parse_json
+
+CONTROL = {"class": "form-control"}
 
 
 class RulesForm(forms.Form):
@@ -31,6 +36,25 @@ class RulesForm(forms.Form):
         except RewardError as error:
             at = f"{error.pointer}: " if error.pointer else ""
             raise ValidationError(f"{at}{error.message}") from None
+
+
+class AskForm(forms.Form):
+    count = forms.IntegerField(
+        label="Comparisons", min_value=1, max_value=MOST, initial=20, widget=forms.NumberInput(attrs=CONTROL)
+    )
+    campaign = forms.ModelChoiceField(
+        Campaign.objects.none(),
+        required=False,
+        empty_label="The follow-up campaign of this endpoint",
+        widget=forms.Select(attrs={"class": "form-select"}),
+        help_text="They come first there, where it hands out by priority.",
+    )
+
+    def __init__(self, project: Project, data: Any = None) -> None:
+        super().__init__(data)
+        fitting: Any = self.fields["campaign"]
+        keys = [one.pk for one in campaigns_for(project)]
+        fitting.queryset = Campaign.objects.filter(pk__in=keys).order_by("-created_at")
 
 
 class CloseForm(forms.Form):

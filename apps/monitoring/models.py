@@ -1,9 +1,12 @@
 """What is watched of an endpoint, what was read, and what needs a person."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts.models import User
+from apps.annotation.models import Campaign, Item
 from apps.rewards.models import Endpoint, ScoreSample
 
 
@@ -80,3 +83,22 @@ class Alert(models.Model):
     @property
     def is_open(self) -> bool:
         return self.closed_at is None
+
+
+class FollowUp(models.Model):
+    """Sampled trajectories that were put before people. items: keys of the campaign's items. alert: what for."""
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="follow_ups")
+    alert = models.ForeignKey(Alert, models.SET_NULL, null=True, related_name="follow_ups")
+    campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="follow_ups")
+    items = ArrayField(models.BigIntegerField())
+    asked_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    asked_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{len(self.items)} comparisons about {self.endpoint}"
+
+    @property
+    def judged(self) -> int:
+        """Items that have every judgement they want."""
+        return Item.objects.filter(pk__in=self.items).filter(Q(done__gte=models.F("wanted"))).count()

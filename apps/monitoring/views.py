@@ -1,5 +1,6 @@
 """How the endpoints of a project do: alerts, what was measured, and the rules."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -7,14 +8,14 @@ from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.monitoring import services
-from apps.monitoring.forms import CloseForm, RulesForm
-from apps.monitoring.models import Reading
+from apps.monitoring import asking, services
+from apps.monitoring.forms import AskForm, CloseForm, RulesForm
+from apps.monitoring.models import FollowUp, Reading
 from apps.monitoring.selectors import alert_in, alerts_of, rules_of, scale_of, window_of
 from apps.monitoring.shown import drawn_gold, drawn_measures, lines_of, policies_of
 from apps.rewards.models import Endpoint
@@ -62,8 +63,51 @@ def alert_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "alert": alert,
         "form": form,
         "samples": alert.samples.order_by("-reward"),
+        "ask_form": AskForm(project),
+        "follow_ups": alert.follow_ups.select_related("campaign").order_by("-asked_at"),
     }
     return render(request, "monitoring/alert_detail.html", context)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def alert_ask(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """What is behind an alert goes to people."""
+    alert = alert_in(project, pk)
+
+    def ask(**asked: Any) -> FollowUp:
+        return asking.ask_about(alert=alert, by=request.user, **asked)
+
+    return _asked(request, project, ask, reverse("monitoring:alert-detail", args=[project.slug, pk]))
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def monitor_ask(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """What an endpoint was unsure of goes to people."""
+    endpoint = endpoint_of(project, name)
+
+    def ask(**asked: Any) -> FollowUp:
+        return asking.ask_unsure(endpoint=endpoint, by=request.user, **asked)
+
+    return _asked(request, project, ask, reverse("monitoring:monitor-detail", args=[project.slug, name]))
+
+
+def _asked(
+    request: ProjectRequest, project: Project, ask: Callable[..., FollowUp], back: str
+) -> HttpResponse:
+    form = AskForm(project, request.POST)
+    if not form.is_valid():
+        said = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
+        messages.error(request, f"People were not asked. {said}")
+        return redirect(back)
+    try:
+        asked = ask(**form.cleaned_data)
+    except (DomainError, RewardError) as error:
+        messages.error(request, error.message)
+    else:
+        messages.success(request, f"{len(asked.items)} comparisons wait first in {asked.campaign.name}.")
+    return redirect(back)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -80,7 +124,14 @@ def monitor_detail(request: ProjectRequest, project: Project, name: str) -> Http
         else:
             messages.success(request, "The rules are saved.")
             return redirect("monitoring:monitor-detail", project.slug, name)
-    context = {"project": project, "endpoint": endpoint, "form": form, **_watched(request, endpoint)}
+    context = {
+        "project": project,
+        "endpoint": endpoint,
+        "form": form,
+        "ask_form": AskForm(project),
+        "follow_ups": endpoint.follow_ups.select_related("campaign").order_by("-asked_at")[:SHOWN],
+        **_watched(request, endpoint),
+    }
     return render(request, "monitoring/monitor_detail.html", context)
 
 

@@ -155,6 +155,8 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/alerts/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/alerts/node/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/alerts/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/<int:pk>/ask/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/of/<slug:name>/ask/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/alerts/of/<slug:name>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/alerts/of/<slug:name>/summary/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/trial/": ("GET", Role.RESEARCHER),

@@ -13,13 +13,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from apps.rewards.prompts import prompt_of
 from apps.rewards.serving.access import Caller, serving_version
 from apps.rewards.serving.deployments import Deployment
 from apps.rewards.serving.directory import TrialInfo
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.requests import ScoreRequest, Tags, whole_items
 from workers.engine import Overloaded, Prepared, Score, Version
-from workers.schema import Item, Trajectory
+from workers.schema import Item
 
 logger = logging.getLogger(__name__)
 
@@ -162,12 +163,8 @@ def key_of(tags: Tags, item: Item) -> bytes | None:
         return b"run\0" + tags.run.encode(errors="surrogatepass")
     if item.group is not None:
         return b"group\0" + item.group.encode(errors="surrogatepass")
-    content = item.content
-    if not isinstance(content, Trajectory) or not content.agent_steps:
-        return None
-    before = content.steps[: content.agent_steps[0]]
-    texts = [f"{step.source}\0{step.text}" for step in before]
-    return b"prompt\0" + "\0".join(texts).encode(errors="surrogatepass") if texts else None
+    prompt = prompt_of(item.content)
+    return None if prompt is None else b"prompt\0" + prompt
 
 
 def draw(trial: TrialInfo, key: bytes) -> float:

@@ -1,0 +1,176 @@
+"""What needs a person, put before people: pairs of sampled trajectories, first in the queue of a follow-up campaign.
+
+What is suspected is compared with another answer to the same prompt, or another run of the same task: the one whose
+reward differs most, for that is where the reward would be most wrong.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from django.db import transaction
+
+from apps.accounts.models import Project, User
+from apps.accounts.services import record_audit
+from apps.annotation import services as annotation
+from apps.annotation.models import Campaign
+from apps.core.errors import Conflict, DomainError
+from apps.monitoring.models import Alert, FollowUp
+from apps.rewards.models import Endpoint, ScoreSample
+from apps.rewards.prompts import prompt_of
+from apps.rewards.selectors import trajectory_of
+from apps.trajectories.models import Task as StoredTask
+from apps.trajectories.models import Trajectory as Stored
+from apps.trajectories.services import store_trajectories
+from workers.schema import Task, Trajectory
+
+MOST = 500
+LOOKED_AT = 2000  # samples among which partners are looked for
+FIRST = 1000.0  # priority of what is asked for; of what a campaign holds otherwise it is about 1
+SOURCE = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    reward: float
+    trajectory: Trajectory
+
+
+@transaction.atomic
+def ask_about(*, alert: Alert, campaign: Campaign | None, count: int, by: User) -> FollowUp:
+    """Put what is behind an alert before people. campaign: None makes one. Raises DomainError."""
+    samples = list(alert.samples.order_by("-reward"))
+    return _ask(alert.endpoint, samples, campaign, count, by, alert)
+
+
+@transaction.atomic
+def ask_unsure(*, endpoint: Endpoint, campaign: Campaign | None, count: int, by: User) -> FollowUp:
+    """Put what the endpoint was unsure of, or had never seen the like of, before people: the newest first."""
+    newest = endpoint.samples.order_by("-at", "-pk")[:LOOKED_AT]
+    doubtful = {"uncertain", "out_of_distribution"}
+    unsure = [one for one in newest if doubtful & set(one.result.get("flags") or ())]
+    return _ask(endpoint, unsure, campaign, count, by, None)
+
+
+def campaigns_for(project: Project) -> list[Campaign]:
+    """Those that a follow-up can go to: of comparisons alone, and open."""
+    rows = Campaign.objects.filter(project=project, kinds=["pairwise"], state=Campaign.State.OPEN)
+    return list(rows.order_by("-created_at"))
+
+
+def _ask(
+    endpoint: Endpoint,
+    samples: Sequence[ScoreSample],
+    campaign: Campaign | None,
+    count: int,
+    by: User,
+    alert: Alert | None,
+) -> FollowUp:
+    if not 1 <= count <= MOST:
+        raise DomainError(f"Ask for 1 to {MOST} comparisons.", pointer="/count")
+    pairs = _first(_pairs(endpoint, samples), count)
+    if not pairs:
+        raise Conflict(
+            "There is nothing to compare it with: keep more samples, so that there are several answers to a prompt, "
+            "or import runs of the same tasks."
+        )
+    campaign = campaign or _campaign(endpoint, by)
+    specs = [
+        annotation.ItemSpec(trajectories=runs, priority=FIRST + len(pairs) - place)
+        for place, runs in enumerate(pairs)
+    ]
+    added = annotation.add_items(campaign=campaign, items=specs)
+    if not added.created:
+        raise Conflict(f"All of it is in {campaign.name} already; ask when more was sampled.")
+    asked = FollowUp.objects.create(
+        endpoint=endpoint, alert=alert, campaign=campaign, items=list(added.items), asked_by=by
+    )
+    record_audit(
+        project=endpoint.project,
+        actor=by,
+        verb="people.asked",
+        target=endpoint.name,
+        data={"campaign": campaign.name, "items": added.created, "alert": alert.rule if alert else None},
+    )
+    return asked
+
+
+def _campaign(endpoint: Endpoint, by: User) -> Campaign:
+    """The endpoint's own, made as the newest campaign of comparisons is, where there is one."""
+    name = f"Follow-up of {endpoint.name}"
+    own = Campaign.objects.filter(project=endpoint.project, name=name).first()
+    if own is not None:
+        return annotation.open_campaign(campaign=own)
+    like = Campaign.objects.filter(project=endpoint.project, kinds__contains=["pairwise"])
+    newest = like.order_by("-created_at").first()
+    options = {"pairwise": newest.options.get("pairwise", {})} if newest else {}
+    return annotation.create_campaign(
+        project=endpoint.project,
+        name=name,
+        kinds=["pairwise"],
+        options=options,
+        guidelines=newest.guidelines if newest else "",
+        overlap=newest.overlap if newest else 1,
+        ordering=Campaign.Ordering.PRIORITY,
+        by=by,
+    )
+
+
+def _first(pairs: Iterable[list[Stored]], count: int) -> list[list[Stored]]:
+    found: dict[frozenset[int], list[Stored]] = {}
+    for runs in pairs:
+        found.setdefault(frozenset(one.pk for one in runs), runs)
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def _pairs(endpoint: Endpoint, samples: Sequence[ScoreSample]) -> Iterator[list[Stored]]:
+    """Each with the partner whose reward differs most; those that have none are left out."""
+    groups: dict[str, list[_Scored]] = {}
+    project = endpoint.project
+    for one in _scored(project, endpoint.samples.order_by("-at", "-pk")[:LOOKED_AT]):
+        groups.setdefault(one.trajectory.task.id, []).append(one)
+    for suspect in _scored(project, samples):
+        task = suspect.trajectory.task
+        others = [one for one in groups.get(task.id, ()) if one.trajectory.steps != suspect.trajectory.steps]
+        others.sort(key=lambda one: -abs(one.reward - suspect.reward))
+        row = _stored(project, suspect.trajectory)
+        partner = _stored(project, others[0].trajectory) if others else _run_of(project, row)
+        if partner is not None and partner.pk != row.pk:
+            yield [row, partner]
+
+
+def _scored(project: Project, samples: Iterable[ScoreSample]) -> list[_Scored]:
+    """Those that people can look at and that answer a prompt, each of a task: its own where the project knows it, else
+    that of its prompt."""
+    found = []
+    for sample in samples:
+        trajectory = trajectory_of(sample)
+        if trajectory is not None and prompt_of(trajectory) is not None:
+            found.append(_Scored(sample.reward, trajectory))
+    named = {one.trajectory.task.id for one in found}
+    known = set(
+        StoredTask.objects.filter(project=project, external_id__in=named).values_list(
+            "external_id", flat=True
+        )
+    )
+    return [one if one.trajectory.task.id in known else _of_its_prompt(one) for one in found]
+
+
+def _of_its_prompt(one: _Scored) -> _Scored:
+    digest = hashlib.sha256(prompt_of(one.trajectory) or b"").hexdigest()
+    task = Task(id=f"prompt-{digest[:16]}")
+    return _Scored(one.reward, msgspec.structs.replace(one.trajectory, task=task))
+
+
+def _stored(project: Project, trajectory: Trajectory) -> Stored:
+    key = store_trajectories(project=project, trajectories=[trajectory], source_format=SOURCE)[0]
+    return Stored.objects.select_related("task").get(pk=key)
+
+
+def _run_of(project: Project, row: Stored) -> Stored | None:
+    """Another run of the task."""
+    others = Stored.objects.filter(project=project, task_id=row.task_id).exclude(pk=row.pk)
+    return others.exclude(content_hash=row.content_hash).select_related("task").order_by("-pk").first()

@@ -1,0 +1,190 @@
+"""Alerts become comparisons, first in the queue; judged ones are counted."""
+
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from apps.accounts.models import Project, Role, User
+from apps.accounts.services import create_project, create_user, set_member
+from apps.annotation.models import Campaign, Item
+from apps.annotation.services import add_items, annotator_for, create_campaign, lease_next
+from apps.annotation.services.items import ItemSpec
+from apps.core.errors import Conflict, DomainError
+from apps.monitoring.asking import ask_about, ask_unsure, campaigns_for
+from apps.monitoring.models import Alert, FollowUp
+from apps.rewards.models import Endpoint, ScoreSample
+from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.services import store_trajectories
+from tests.annotation.rows import submit
+from workers.schema import Task
+from workers.schema.messages import build_trajectory, from_messages
+
+
+@pytest.fixture
+def desk(db: None) -> Project:
+    return create_project(slug="desk")
+
+
+@pytest.fixture
+def rose(desk: Project) -> User:
+    user, _ = create_user(email="rose@example.org", password="long enough for all")
+    set_member(project=desk, user=user, role=Role.RESEARCHER, by=None)
+    return user
+
+
+@pytest.fixture
+def endpoint(desk: Project) -> Endpoint:
+    return Endpoint.objects.create(project=desk, name="reward", sample_share=1.0)
+
+
+def messages(prompt: str, answer: str) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
+
+
+def kept(endpoint: Endpoint, prompt: str, answer: str, reward: float, *flags: str) -> ScoreSample:
+    return ScoreSample.objects.create(
+        endpoint=endpoint,
+        version=1,
+        caller="tsk_1",
+        item={"messages": messages(prompt, answer)},
+        result={"flags": list(flags), "reward": reward},
+        reward=reward,
+    )
+
+
+def alert_about(endpoint: Endpoint, *samples: ScoreSample) -> Alert:
+    numbers = {"value": 0.9, "baseline": 0.1, "limit": 0.3, "margin": 0.1, "count": 300}
+    alert = Alert.objects.create(
+        endpoint=endpoint,
+        version=1,
+        rule="length is rewarded",
+        measure="length_correlation",
+        detail="It is.",
+        **numbers,
+    )
+    alert.samples.set(samples)
+    return alert
+
+
+def shown(item: Item) -> list[str]:
+    """What the agent says last, by side."""
+    keys = [place.trajectory_id for place in item.places.order_by("position")]
+    found = load_trajectories(keys)
+    return [found[key].steps[-1].text for key in keys]
+
+
+def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, rose) -> None:
+    long = kept(endpoint, "Where is it?", "It comes. " * 40, 3.0)
+    kept(endpoint, "Where is it?", "It comes on Monday.", -1.0)
+    kept(endpoint, "Where is it?", "It comes soon.", 1.0)
+    kept(endpoint, "Something else?", "No.", -9.0)
+    asked = ask_about(alert=alert_about(endpoint, long), campaign=None, count=10, by=rose)
+    campaign = asked.campaign
+    assert (campaign.name, campaign.kinds, campaign.ordering) == (
+        "Follow-up of reward",
+        ["pairwise"],
+        "priority",
+    )
+    (item,) = Item.objects.filter(pk__in=asked.items)
+    assert shown(item) == ["It comes. " * 40, "It comes on Monday."]
+    assert item.task.external_id.startswith("prompt-")
+    with pytest.raises(Conflict, match="in Follow-up of reward already"):
+        ask_about(alert=Alert.objects.get(), campaign=None, count=10, by=rose)
+
+
+def test_they_come_first_and_are_counted(endpoint, desk, rose) -> None:
+    campaign = create_campaign(
+        project=desk, name="All", kinds=["pairwise"], ordering=Campaign.Ordering.PRIORITY, by=rose
+    )
+    for number in range(3):
+        runs = [
+            build_trajectory(from_messages(messages(f"old {number}", answer)), Task(id=f"t{number}"))
+            for answer in "ab"
+        ]
+        keys = store_trajectories(project=desk, trajectories=runs, source_format="api")
+        rows = Trajectory.objects.select_related("task").in_bulk(keys)
+        add_items(campaign=campaign, items=[ItemSpec(trajectories=list(rows.values()), priority=5)])
+    suspect = kept(endpoint, "new?", "a long one", 2.0)
+    kept(endpoint, "new?", "a short one", 0.0)
+    asked = ask_about(alert=alert_about(endpoint, suspect), campaign=campaign, count=5, by=rose)
+    ann, _ = create_user(email="ann@example.org", password="long enough for all")
+    set_member(project=desk, user=ann, role=Role.ANNOTATOR, by=None)
+    held = lease_next(campaign=campaign, annotator=annotator_for(project=desk, user=ann))
+    assert held is not None and held.item_id == asked.items[0]
+    assert asked.judged == 0
+    submit(held, ann, "b")
+    assert asked.judged == 1
+
+
+def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk, rose) -> None:
+    run = build_trajectory(from_messages(messages("Where?", "Here.")), Task(id="support-1"))
+    store_trajectories(project=desk, trajectories=[run], source_format="api")
+    alone = kept(endpoint, "Where?", "There. " * 9, 2.0)
+    alone.item = {
+        "trajectory": {
+            "schema_version": "ATIF-v1.4",
+            "session_id": "s",
+            "agent": {"name": "a", "version": "1"},
+            "steps": [
+                {"step_id": 1, "source": "user", "message": "Where?"},
+                {"step_id": 2, "source": "agent", "message": "There."},
+            ],
+            "extra": {"task": {"id": "support-1"}},
+        }
+    }
+    alone.save()
+    asked = ask_about(alert=alert_about(endpoint, alone), campaign=None, count=5, by=rose)
+    assert len(asked.items) == 1
+
+
+def test_nothing_to_compare_with_is_said(endpoint, rose) -> None:
+    alone = kept(endpoint, "alone?", "yes", 2.0)
+    text = kept(endpoint, "x", "y", 2.0)
+    text.item = {"text": "no prompt"}
+    text.save()
+    with pytest.raises(Conflict, match="nothing to compare"):
+        ask_about(alert=alert_about(endpoint, alone, text), campaign=None, count=5, by=rose)
+    assert not Campaign.objects.exists() and not FollowUp.objects.exists()
+    with pytest.raises(DomainError):
+        ask_unsure(endpoint=endpoint, campaign=None, count=0, by=rose)
+
+
+def test_what_it_is_unsure_of(endpoint, rose, client) -> None:
+    for number in range(4):
+        kept(endpoint, f"p{number}", "sure", 1.0)
+        kept(endpoint, f"p{number}", "unsure", 0.5, *(["uncertain"] if number % 2 else []))
+    client.force_login(rose)
+    path = reverse("monitoring:monitor-ask", args=["desk", "reward"])
+    page = client.post(path, {"count": "20", "campaign": ""}, follow=True).content.decode()
+    assert "2 comparisons wait first in Follow-up of reward." in page
+    assert "0 of 2 judged" in page
+    assert "People were not asked" in client.post(path, {"count": "0"}, follow=True).content.decode()
+    items = Item.objects.filter(pk__in=FollowUp.objects.get().items)
+    assert {tuple(sorted(shown(item))) for item in items} == {("sure", "unsure")}
+
+
+def test_from_an_alerts_page(endpoint, rose, client) -> None:
+    suspect = kept(endpoint, "q", "long", 2.0)
+    kept(endpoint, "q", "short", 0.0)
+    alert = alert_about(endpoint, suspect)
+    client.force_login(rose)
+    path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
+    page = client.post(path, {"count": "5", "campaign": ""}, follow=True).content.decode()
+    assert "1 comparisons wait first" in page and "0 of 1 judged" in page
+    (campaign,) = campaigns_for(endpoint.project)
+    again = client.post(path, {"count": "5", "campaign": str(campaign.pk)}, follow=True).content.decode()
+    assert "in Follow-up of reward already" in again
+
+
+def test_a_campaign_of_another_project_is_no_choice(endpoint, rose, client) -> None:
+    other = create_campaign(project=create_project(slug="other"), name="Theirs", kinds=["pairwise"])
+    alert = alert_about(endpoint, kept(endpoint, "q", "long", 2.0))
+    client.force_login(rose)
+    path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
+    assert (
+        "People were not asked"
+        in client.post(path, {"count": "5", "campaign": str(other.pk)}, follow=True).content.decode()
+    )
+    assert not FollowUp.objects.exists()
