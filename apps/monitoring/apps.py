@@ -1,6 +1,7 @@
 from django.apps import AppConfig
 
 LOOK_EVERY_SECONDS = 20.0
+TURN_EVERY_SECONDS = 2.0
 FORGET_EVERY_SECONDS = 600.0
 
 
@@ -9,8 +10,13 @@ class MonitoringConfig(AppConfig):
     label = "monitoring"
 
     def ready(self) -> None:
-        from apps.core import periodic
+        from apps.core import jobs, periodic
+        from apps.monitoring.models import Comparing
         from apps.monitoring.services import forget_old, look
+        from apps.monitoring.turning import COMPARE, advance_turns
+
+        jobs.register(Comparing, COMPARE)
 
         periodic.register("look at what endpoints score", LOOK_EVERY_SECONDS, look)
+        periodic.register("turn the circle", TURN_EVERY_SECONDS, advance_turns)
         periodic.register("forget old readings", FORGET_EVERY_SECONDS, forget_old)

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
@@ -55,6 +56,35 @@ class AskForm(forms.Form):
         fitting: Any = self.fields["campaign"]
         keys = [one.pk for one in campaigns_for(project)]
         fitting.queryset = Campaign.objects.filter(pk__in=keys).order_by("-created_at")
+
+
+class TurnForm(AskForm):
+    """Once around. count: 0 goes on from what was judged already."""
+
+    heads_only = forms.BooleanField(
+        label="Train the heads alone, on the model's own trunk: seconds rather than minutes",
+        required=False,
+        initial=True,
+    )
+    tries = forms.BooleanField(
+        label="Try it in the shadow and as a canary before it answers everything",
+        required=False,
+        initial=True,
+    )
+    automatic = forms.BooleanField(label="Take every step by itself", required=False, initial=True)
+
+    def __init__(self, project: Project, data: Any = None) -> None:
+        super().__init__(project, data)
+        count: Any = self.fields["count"]
+        count.min_value = 0
+        count.widget.attrs["min"] = 0
+        count.validators = [MinValueValidator(0), MaxValueValidator(MOST)]
+        count.help_text = "About what it is unsure of; 0 goes on from what was judged."
+        for name in ("heads_only", "tries", "automatic"):
+            self.fields[name].widget.attrs["class"] = "form-check-input"
+
+    def checks(self) -> list[forms.BoundField]:
+        return [self[name] for name in ("heads_only", "tries", "automatic")]
 
 
 class CloseForm(forms.Form):

@@ -7,7 +7,10 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.annotation.models import Campaign, Item
-from apps.rewards.models import Endpoint, ScoreSample
+from apps.core.jobs import Job
+from apps.datasets.models import Snapshot
+from apps.rewards.models import Endpoint, ScoreSample, Trial
+from apps.training.models import RewardModel, Run
 
 
 class Monitor(models.Model):
@@ -102,3 +105,71 @@ class FollowUp(models.Model):
     def judged(self) -> int:
         """Items that have every judgement they want."""
         return Item.objects.filter(pk__in=self.items).filter(Q(done__gte=models.F("wanted"))).count()
+
+
+class Turn(models.Model):
+    """Once around: people are asked, what they said is frozen and trained on, the model is compared, tried, promoted.
+
+    against: the model that was served when it began. asks: comparisons people are asked for, 0 for none. heads_only:
+    the trunk is held still, see the recipe's key. tries: whether there is a trial before the model is promoted.
+    automatic: each step follows by itself; else a person says `go on`. is_ready: a step is done, and waits for that.
+    entered: when each stage was. reason: why it stopped, or how it ended.
+    """
+
+    class Stage(models.TextChoices):
+        ASKING = "asking", "People judge"
+        FREEZING = "freezing", "Feedback is frozen"
+        TRAINING = "training", "A model is trained"
+        COMPARING = "comparing", "It is compared"
+        TRYING = "trying", "It is on trial"
+        DONE = "done", "It answers"
+        STOPPED = "stopped", "Stopped"
+
+    ENDED = (Stage.DONE, Stage.STOPPED)
+
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="turns")
+    against = models.ForeignKey(RewardModel, models.CASCADE, related_name="+")
+    stage = models.CharField(max_length=10, choices=Stage.choices)
+    asks = models.PositiveIntegerField(default=0)
+    heads_only = models.BooleanField(default=True)
+    tries = models.BooleanField(default=True)
+    automatic = models.BooleanField(default=False)
+    is_ready = models.BooleanField(default=False)
+    follow_up = models.ForeignKey(FollowUp, models.SET_NULL, null=True, related_name="turns")
+    snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, related_name="turns")
+    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="turns")
+    trial = models.ForeignKey(Trial, models.SET_NULL, null=True, related_name="turns")
+    entered = models.JSONField(default=dict)
+    reason = models.TextField(blank=True)
+    started_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    started_at = models.DateTimeField(default=timezone.now)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["endpoint"], condition=models.Q(ended_at=None), name="one_open_turn"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"turn {self.pk} of {self.endpoint}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.ended_at is None
+
+
+class Comparing(Job):
+    """The new model of a turn against the old one, on the test split of a snapshot. result: the report's `against`."""
+
+    turn = models.ForeignKey(Turn, models.CASCADE, related_name="comparings")
+    model = models.ForeignKey(RewardModel, models.CASCADE, related_name="+")
+    snapshot = models.ForeignKey(Snapshot, models.CASCADE, related_name="+")
+    result = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["turn", "snapshot"], name="comparing_once")]
+
+    def __str__(self) -> str:
+        return f"comparison {self.pk} of turn {self.turn_id}"

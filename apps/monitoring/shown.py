@@ -4,10 +4,12 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from apps.annotation.models import Submission
 from apps.monitoring.measures import MEASURES, Row, correlation, root_kl
-from apps.monitoring.models import Alert, Reading
+from apps.monitoring.models import Alert, Reading, Turn
 from apps.monitoring.rules import Rule, shown
 
 MOST_POLICIES = 50
@@ -42,6 +44,48 @@ class Line:
     margin: str
     limit: str
     state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A stage of a turn. state: done, now, ready (waits for a person), or next. seconds: that it took so far."""
+
+    stage: str
+    label: str
+    state: str
+    seconds: float | None
+
+
+def steps_of(turn: Turn) -> list[Step]:
+    """As they follow each other. Of a stopped one as far as it came."""
+    stages = [stage for stage in Turn.Stage if stage != Turn.Stage.STOPPED]
+    entered = {name: datetime.fromisoformat(at) for name, at in turn.entered.items()}
+    came = [stage for stage in stages if stage in entered]
+    found = []
+    for stage in stages:
+        if stage not in entered:
+            if turn.is_open and not (stage == Turn.Stage.ASKING and came):
+                found.append(Step(stage, stage.label, "next", None))
+            continue
+        later = [at for at in entered.values() if at > entered[stage]]
+        end = min(later, default=None if stage == turn.stage else entered[stage])
+        state = "done"
+        if stage == turn.stage and turn.is_open:
+            state = "ready" if turn.is_ready else "now"
+        seconds = None if end is None or stage == Turn.Stage.DONE else (end - entered[stage]).total_seconds()
+        found.append(Step(stage, stage.label, state, seconds))
+    return found
+
+
+def seconds_to_served(turn: Turn) -> float | None:
+    """From the last judgement that it learnt from to when the model answered; None where it never did."""
+    if turn.stage != Turn.Stage.DONE or turn.ended_at is None:
+        return None
+    said = Submission.objects.filter(
+        assignment__item__campaign__project=turn.endpoint.project, created_at__lt=turn.entered["freezing"]
+    )
+    last = said.order_by("-created_at").values_list("created_at", flat=True).first()
+    return None if last is None else (turn.ended_at - last).total_seconds()
 
 
 def policies_of(rows: Sequence[Row]) -> list[Policy]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.db.models import Count, Q
+from django.forms import Form
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -12,17 +13,24 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.errors import DomainError
-from apps.monitoring import asking, services
-from apps.monitoring.forms import AskForm, CloseForm, RulesForm
+from apps.core.errors import DomainError, NotFound
+from apps.monitoring import asking, services, turning
+from apps.monitoring.forms import AskForm, CloseForm, RulesForm, TurnForm
 from apps.monitoring.models import FollowUp, Reading
 from apps.monitoring.selectors import alert_in, alerts_of, rules_of, scale_of, window_of
-from apps.monitoring.shown import drawn_gold, drawn_measures, lines_of, policies_of
+from apps.monitoring.shown import (
+    drawn_gold,
+    drawn_measures,
+    lines_of,
+    policies_of,
+    seconds_to_served,
+    steps_of,
+)
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of
 from workers.errors import RewardError
 
-SHOWN = 50
+SHOWN, SHOWN_TURNS = 50, 10
 READINGS_DRAWN = 500
 
 
@@ -81,16 +89,65 @@ def alert_ask(request: ProjectRequest, project: Project, pk: int) -> HttpRespons
     return _asked(request, project, ask, reverse("monitoring:alert-detail", args=[project.slug, pk]))
 
 
+@require_safe
+@project_view(Role.RESEARCHER)
+def turn_state(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """How the turn goes, polled while there is one, and how the last ones ended."""
+    endpoint = endpoint_of(project, name)
+    return render(request, "monitoring/_turn.html", {"project": project, **_turns(endpoint)})
+
+
 @require_POST
 @project_view(Role.RESEARCHER)
-def monitor_ask(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
-    """What an endpoint was unsure of goes to people."""
-    endpoint = endpoint_of(project, name)
+def turn_begin(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    endpoint, form = endpoint_of(project, name), TurnForm(project, request.POST)
+    back = redirect("monitoring:monitor-detail", project.slug, name)
+    if not form.is_valid():
+        messages.error(request, f"Nothing was begun. {_wrong(form)}")
+        return back
+    asked = dict(form.cleaned_data)
+    count = asked.pop("count")
+    try:
+        turning.begin_turn(endpoint=endpoint, by=request.user, asks=count, **asked)
+    except (DomainError, RewardError) as error:
+        messages.error(request, error.message)
+    return back
 
-    def ask(**asked: Any) -> FollowUp:
-        return asking.ask_unsure(endpoint=endpoint, by=request.user, **asked)
 
-    return _asked(request, project, ask, reverse("monitoring:monitor-detail", args=[project.slug, name]))
+@require_POST
+@project_view(Role.RESEARCHER)
+def turn_go_on(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """`stop` stops it instead."""
+    turn = endpoint_of(project, name).turns.filter(ended_at=None).first()
+    try:
+        if turn is None:
+            raise NotFound(f"No turn of {name} is on its way.")
+        if "stop" in request.POST:
+            turning.stop_turn(turn=turn, by=request.user, reason=f"By {request.user}.")
+        else:
+            turning.go_on(turn=turn, by=request.user)
+    except DomainError as error:
+        messages.error(request, error.message)
+    return redirect("monitoring:monitor-detail", project.slug, name)
+
+
+def _turns(endpoint: Endpoint) -> dict[str, Any]:
+    rows = endpoint.turns.select_related(
+        "endpoint__project", "against__project", "follow_up__campaign", "snapshot__project", "run", "trial"
+    )
+    turns = list(rows.order_by("-started_at")[:SHOWN_TURNS])
+    current = next((one for one in turns if one.is_open), None)
+    return {
+        "endpoint": endpoint,
+        "turn": current,
+        "steps": steps_of(current) if current else [],
+        "turn_form": TurnForm(endpoint.project),
+        "ended_turns": [(one, seconds_to_served(one)) for one in turns if not one.is_open],
+    }
+
+
+def _wrong(form: Form) -> str:
+    return "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
 
 
 def _asked(
@@ -98,8 +155,7 @@ def _asked(
 ) -> HttpResponse:
     form = AskForm(project, request.POST)
     if not form.is_valid():
-        said = "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
-        messages.error(request, f"People were not asked. {said}")
+        messages.error(request, f"People were not asked. {_wrong(form)}")
         return redirect(back)
     try:
         asked = ask(**form.cleaned_data)
@@ -128,8 +184,7 @@ def monitor_detail(request: ProjectRequest, project: Project, name: str) -> Http
         "project": project,
         "endpoint": endpoint,
         "form": form,
-        "ask_form": AskForm(project),
-        "follow_ups": endpoint.follow_ups.select_related("campaign").order_by("-asked_at")[:SHOWN],
+        **_turns(endpoint),
         **_watched(request, endpoint),
     }
     return render(request, "monitoring/monitor_detail.html", context)

@@ -102,6 +102,14 @@ def test_an_exploit_is_seen_and_closed(
         expect(page.locator("#measures svg")).to_be_visible()
         tools.shoot(page, "monitor")
 
+        page.get_by_label("Comparisons").fill("0")
+        page.get_by_role("button", name="Turn it once").click()
+        expect(page.get_by_text("Feedback is frozen")).to_be_visible()
+        tools.shoot(page, "turn")
+        page.on("dialog", lambda dialog: dialog.accept())
+        page.get_by_role("button", name="Stop").click()
+        expect(page.get_by_text("Turns that ended")).to_be_visible()
+
         page.goto(f"{base}/endpoints/reward/")
         expect(page.get_by_text("open:")).to_be_visible()
         page.get_by_role("link", name="length is rewarded").click()

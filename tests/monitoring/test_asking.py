@@ -151,16 +151,11 @@ def test_nothing_to_compare_with_is_said(endpoint, rose) -> None:
         ask_unsure(endpoint=endpoint, campaign=None, count=0, by=rose)
 
 
-def test_what_it_is_unsure_of(endpoint, rose, client) -> None:
+def test_what_it_is_unsure_of(endpoint, rose) -> None:
     for number in range(4):
         kept(endpoint, f"p{number}", "sure", 1.0)
         kept(endpoint, f"p{number}", "unsure", 0.5, *(["uncertain"] if number % 2 else []))
-    client.force_login(rose)
-    path = reverse("monitoring:monitor-ask", args=["desk", "reward"])
-    page = client.post(path, {"count": "20", "campaign": ""}, follow=True).content.decode()
-    assert "2 comparisons wait first in Follow-up of reward." in page
-    assert "0 of 2 judged" in page
-    assert "People were not asked" in client.post(path, {"count": "0"}, follow=True).content.decode()
+    ask_unsure(endpoint=endpoint, campaign=None, count=20, by=rose)
     items = Item.objects.filter(pk__in=FollowUp.objects.get().items)
     assert {tuple(sorted(shown(item))) for item in items} == {("sure", "unsure")}
 

@@ -1,0 +1,13 @@
+"""What workers do for monitoring."""
+
+from celery import shared_task
+
+from apps.core import jobs
+from apps.monitoring.comparing import execute
+from apps.monitoring.models import Comparing
+
+
+@shared_task
+def advance_comparings() -> None:
+    """Compare what turns wait for."""
+    jobs.work_off(Comparing, execute)

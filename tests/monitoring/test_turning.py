@@ -1,0 +1,321 @@
+"""Once around: people judge, it is frozen, trained on, compared, tried, promoted; or it stops, and says why."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from apps.accounts.models import AuditEvent, Project, Role, User
+from apps.annotation.models import Campaign
+from apps.annotation.services import annotator_for, lease_next
+from apps.core import jobs
+from apps.core.errors import Conflict, DomainError
+from apps.core.jobs import JobState
+from apps.datasets.freezing import build_snapshot
+from apps.datasets.models import Snapshot
+from apps.monitoring import turning
+from apps.monitoring.comparing import execute as compare
+from apps.monitoring.models import Comparing, Turn
+from apps.monitoring.shown import seconds_to_served, steps_of
+from apps.monitoring.turning import advance, advance_turns, begin_turn, go_on, is_better, stop_turn
+from apps.rewards.models import Endpoint, ScoreSample, Trial
+from apps.rewards.services import deploy, promote, withdraw
+from apps.training import runner
+from apps.training.models import RewardModel, Run
+from apps.training.services import start_run
+from apps.trajectories.selectors import load_trajectories
+from tests.annotation.rows import submit
+from tests.datasets.feedback import freeze, import_pairs, member, pair
+
+Stage = Turn.Stage
+
+
+@pytest.fixture(autouse=True)
+def home(own_home: None) -> None:
+    """Run directories and models are named after rows, whose numbers come again."""
+
+
+@pytest.fixture
+def rose(project: Project) -> User:
+    return member(project, "rose-turns@example.org", Role.RESEARCHER)
+
+
+def work() -> None:
+    """What workers would do, until nothing is left to do."""
+    for model, execute in ((Snapshot, build_snapshot), (Run, runner.execute), (Comparing, compare)):
+        while (job := jobs.claim_next(model)) is not None:
+            execute(job)
+
+
+def trained(project: Project, snapshot: Snapshot) -> RewardModel:
+    run = start_run(project=project, snapshot=snapshot, recipe={"epochs": 3}, by=None, name="desk")
+    work()
+    run.refresh_from_db()
+    assert run.state == JobState.SUCCEEDED, run.error
+    return run.model
+
+
+@pytest.fixture
+def endpoint(project: Project, rose: User) -> Endpoint:
+    """A model that was really trained, deployed."""
+    import_pairs(project, [pair(f"task-{n}") for n in range(24)])
+    model = trained(project, freeze(project))
+    endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
+    Endpoint.objects.update(sample_share=1.0)
+    return endpoint
+
+
+def sampled(endpoint: Endpoint) -> None:
+    """Two answers to each of three new prompts, of which it is unsure."""
+    for number in range(3):
+        for answer in (f"I will look after order {number} at once.", f"Order {number}? Not my job."):
+            conversation = [
+                {"role": "user", "content": f"Where is order {number}?"},
+                {"role": "assistant", "content": answer},
+            ]
+            ScoreSample.objects.create(
+                endpoint=endpoint,
+                version=1,
+                caller="tsk_1",
+                item={"messages": conversation},
+                result={"flags": ["uncertain"], "reward": 0.1 * len(answer)},
+                reward=0.1 * len(answer),
+            )
+
+
+def judged(project: Project, campaign: Campaign, user: User) -> None:
+    """The kinder answer of every item."""
+    while held := lease_next(campaign=campaign, annotator=annotator_for(project=project, user=user)):
+        keys = [place.trajectory_id for place in held.item.places.order_by("position")]
+        said = load_trajectories(keys)[keys[0]].steps[-1].text
+        submit(held, user, "a" if "look after" in said else "b")
+
+
+@pytest.mark.slow
+def test_from_people_to_what_answers(project, endpoint, rose) -> None:
+    """By itself, all of it real: comparisons in the queue, a snapshot, a training of the heads, two comparisons of
+    models, and the new one in the old one's place."""
+    sampled(endpoint)
+    first = endpoint.active
+    turn = begin_turn(endpoint=endpoint, by=rose, asks=3, tries=False, automatic=True)
+    campaign = turn.follow_up.campaign
+    assert turn.stage == Stage.ASKING and len(turn.follow_up.items) == 3
+    advance_turns()
+    turn.refresh_from_db()
+    assert turn.stage == Stage.ASKING  # nobody has judged
+    ann = member(project, "ann-turns@example.org", Role.ANNOTATOR)
+    judged(project, campaign, ann)
+    for _ in range(12):
+        advance_turns()
+        work()
+    turn.refresh_from_db()
+    assert turn.stage == Stage.DONE, turn.reason
+    assert turn.run.recipe["heads_only"] is True and turn.run.parent == turn.against
+    assert turn.snapshot.version == 2 and turn.snapshot.name == "first"
+    assert {one.snapshot_id for one in turn.comparings.all()} == {
+        turn.snapshot_id,
+        turn.against.run.snapshot_id,
+    }
+    assert turn.reason.startswith("Its accuracy differs by +")
+    endpoint.refresh_from_db()
+    assert endpoint.active.number == first.number + 1
+    assert endpoint.active.spec["components"][0]["model"] == str(turn.run.model)
+    seconds = seconds_to_served(turn)
+    assert seconds is not None and 0 < seconds < 600
+    assert [(step.stage, step.state) for step in steps_of(turn)] == [
+        (stage, "done") for stage in ("asking", "freezing", "training", "comparing", "trying", "done")
+    ]
+    verbs = AuditEvent.objects.filter(verb__startswith="turn.").order_by("pk").values_list("verb", flat=True)
+    assert list(verbs) == ["turn.begun", "turn.done"]
+
+
+def model_row(project: Project, number: int, run: Run | None = None) -> RewardModel:
+    manifest = {"aggregation": "value", "heads": {"ensemble": 5}}
+    return RewardModel.objects.create(
+        project=project, name="m", version=number, artifact=f"models/{number}", manifest=manifest, run=run
+    )
+
+
+@pytest.fixture
+def served(project: Project, rose: User) -> Endpoint:
+    """Rows alone: for what follows from what."""
+    snapshot = Snapshot.objects.create(
+        project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}, usable_pairs=99
+    )
+    run = Run.objects.create(project=project, snapshot=snapshot, recipe_name="own", recipe={}, model_name="m")
+    return deploy(model=model_row(project, 1, run), endpoint_name="reward", project=project, by=None).endpoint
+
+
+def at(turn: Turn, stage: str) -> Turn:
+    """The turn with a snapshot and a run that have succeeded, at a stage."""
+    project = turn.endpoint.project
+    turn.snapshot = Snapshot.objects.create(
+        project=project, name="d", version=2, state=JobState.SUCCEEDED, splits={"test": 9}
+    )
+    turn.run = Run.objects.create(
+        project=project,
+        snapshot=turn.snapshot,
+        recipe_name="own",
+        recipe={},
+        model_name="m",
+        state=JobState.SUCCEEDED,
+    )
+    model_row(project, 2, turn.run)
+    turn.stage, turn.entered = stage, {stage: timezone.now().isoformat()}
+    turn.save()
+    return turn
+
+
+def compared(turn: Turn, *results: tuple[Snapshot, dict[str, Any]]) -> None:
+    advance(turn)
+    for snapshot, result in results:
+        rows = turn.comparings.filter(snapshot=snapshot)
+        assert rows.update(state=JobState.SUCCEEDED, result=result | {"n": 40}) == 1
+
+
+BETTER = {"difference": 0.05, "interval": [-0.01, 0.11]}
+SAME = {"difference": 0.0, "interval": [-0.04, 0.04]}
+WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "better", "said"),
+    [
+        (BETTER, SAME, True, "differs by +5.0 points on the test split of desk/d@2"),
+        (SAME, SAME, True, "differs by +0.0 points"),
+        (WORSE, SAME, False, "differs by -20.0 points on the test split of desk/d@2"),
+        (BETTER, WORSE, False, "worse for sure than the 5 that are allowed"),
+        ({"difference": None, "interval": None}, SAME, False, "nothing to compare it by"),
+    ],
+)
+def test_what_is_better(served, rose, new, old, better, said) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.COMPARING)
+    assert turn.snapshot is not None
+    first = turn.against.run.snapshot  # type: ignore[union-attr]
+    compared(turn, (turn.snapshot, new), (first, old))
+    found = is_better(list(turn.comparings.select_related("snapshot")), newest=turn.snapshot)
+    assert found[0] is better and said in found[1].replace(served.project.slug, "desk")
+    advance_turns()
+    turn.refresh_from_db()
+    assert turn.stage == (Stage.TRYING if better else Stage.STOPPED)
+    assert better or (said in turn.reason.replace(served.project.slug, "desk") and turn.ended_at is not None)
+
+
+def test_its_trial_decides(served, rose) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+    advance_turns()
+    turn.refresh_from_db()
+    trial = turn.trial
+    assert trial is not None and trial.stage == Trial.Stage.SHADOW and trial.automatic
+    advance_turns()
+    turn.refresh_from_db()
+    assert turn.stage == Stage.TRYING
+    promote(trial=trial, by=None, reason="It held.")
+    advance_turns()
+    turn.refresh_from_db()
+    assert (turn.stage, turn.reason) == (Stage.DONE, "It held.")
+
+
+def test_one_that_is_withdrawn_stops_it(served, rose) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+    advance_turns()
+    turn.refresh_from_db()
+    withdraw(trial=turn.trial, by=None, reason="It likes length.")
+    advance_turns()
+    turn.refresh_from_db()
+    assert (turn.stage, turn.reason) == (Stage.STOPPED, "It was withdrawn from its trial: It likes length.")
+    served.refresh_from_db()
+    assert served.active is not None and served.active.number == 1
+
+
+def test_people_confirm_each_step_where_they_said_so(served, rose) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose), Stage.TRAINING)
+    with pytest.raises(Conflict, match="nothing to confirm"):
+        go_on(turn=turn, by=rose)
+    advance_turns()
+    turn.refresh_from_db()
+    assert (turn.stage, turn.is_ready) == (Stage.TRAINING, True)
+    advance_turns()
+    turn.refresh_from_db()
+    assert turn.stage == Stage.TRAINING
+    states = {step.stage: step.state for step in steps_of(turn)}
+    assert (states[Stage.TRAINING], states[Stage.COMPARING]) == ("ready", "next")
+    go_on(turn=turn, by=rose)
+    turn.refresh_from_db()
+    assert (turn.stage, turn.is_ready) == (Stage.COMPARING, False)
+
+
+def test_what_fails_stops_it_with_the_reason(served, rose) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRAINING)
+    Run.objects.filter(pk=turn.run_id).update(state=JobState.FAILED, error="no room")
+    advance_turns()
+    turn.refresh_from_db()
+    assert (turn.stage, turn.reason) == (Stage.STOPPED, "The training failed: no room")
+
+
+def test_one_at_a_time_and_stopped_by_hand(served, rose) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+    with pytest.raises(Conflict, match="on its way"):
+        begin_turn(endpoint=served, by=rose)
+    advance_turns()
+    stop_turn(turn=turn, by=rose, reason="enough")
+    turn.refresh_from_db()
+    assert turn.trial is not None
+    assert (turn.stage, turn.trial.stage, turn.trial.reason) == (Stage.STOPPED, "withdrawn", "enough")
+    with pytest.raises(Conflict, match="has ended"):
+        stop_turn(turn=turn, by=rose, reason="again")
+    assert begin_turn(endpoint=served, by=rose).pk != turn.pk
+
+
+def test_somebody_else_deployed_meanwhile(served, rose, project) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+    deploy(model=model_row(project, 3), endpoint_name="reward", project=project, by=None)
+    advance_turns()
+    turn.refresh_from_db()
+    assert turn.stage == Stage.STOPPED
+    assert "no longer serves" in turn.reason
+
+
+def test_nothing_to_better(project, rose) -> None:
+    empty = Endpoint.objects.create(project=project, name="empty")
+    with pytest.raises(DomainError, match="train and deploy a model first"):
+        begin_turn(endpoint=empty, by=rose)
+
+
+def test_an_error_of_one_does_not_hold_up_the_others(served, rose, monkeypatch) -> None:
+    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRAINING)
+
+    def broken(turn: Turn) -> bool:
+        raise ValueError("a mistake")
+
+    monkeypatch.setitem(turning._STEPS, Stage.TRAINING, broken)
+    advance_turns()
+    turn.refresh_from_db()
+    assert turn.is_open
+
+
+def test_the_page(served, rose) -> None:
+    client = Client()
+    client.force_login(rose)
+
+    def path(name: str) -> str:
+        return reverse(f"monitoring:{name}", args=[served.project.slug, "reward"])
+
+    Endpoint.objects.update(sample_share=0.5)
+    assert "Turn it once" in client.get(path("monitor-detail")).content.decode()
+    said = client.post(path("turn-begin"), {"count": "5"}, follow=True).content.decode()
+    assert "nothing to compare it with" in said and not Turn.objects.exists()
+    client.post(path("turn-begin"), {"count": "0", "heads_only": "on"}, follow=True)
+    turn = Turn.objects.get()
+    assert (turn.stage, turn.heads_only, turn.tries, turn.automatic) == (Stage.FREEZING, True, False, False)
+    page = client.get(path("turn-state")).content.decode()
+    assert "every 3s" in page and "Feedback is frozen" in page and "People judge" not in page
+    client.post(path("turn-go-on"), {"stop": "1"})
+    page = client.get(path("turn-state")).content.decode()
+    assert "every 3s" not in page and "stopped" in page
+    assert "No turn of reward" in client.post(path("turn-go-on"), follow=True).content.decode()
+    turn.refresh_from_db()
+    assert turn.ended_at is not None and turn.ended_at > timezone.now() - timedelta(minutes=1)
