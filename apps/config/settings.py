@@ -9,7 +9,16 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
 from apps.core import database_url, embedded
-from apps.core.environment import env_bool, env_choice, env_int, env_list, env_pairs, env_path, env_str
+from apps.core.environment import (
+    env_bool,
+    env_choice,
+    env_int,
+    env_list,
+    env_mail,
+    env_pairs,
+    env_path,
+    env_str,
+)
 from apps.core.sign_on import sign_on_providers
 
 BASE_DIR = Path(__file__).resolve().parents[2]
@@ -22,6 +31,15 @@ _SECRET_KEY = env_str("TOUCHSTONE_SECRET_KEY", "")
 SECRET_KEY = _SECRET_KEY or cast(str, SimpleLazyObject(partial(embedded.secret_key, HOME)))
 ALLOWED_HOSTS = env_list("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
+MAIL = env_mail("TOUCHSTONE_EMAIL_URL")  # empty: no mail is sent
+EMAIL_HOST = MAIL.get("EMAIL_HOST", "localhost")
+EMAIL_PORT = MAIL.get("EMAIL_PORT", 25)
+EMAIL_HOST_USER = MAIL.get("EMAIL_HOST_USER", "")
+EMAIL_HOST_PASSWORD = MAIL.get("EMAIL_HOST_PASSWORD", "")
+EMAIL_USE_TLS = MAIL.get("EMAIL_USE_TLS", False)
+EMAIL_USE_SSL = MAIL.get("EMAIL_USE_SSL", False)
+EMAIL_TIMEOUT = 15
+DEFAULT_FROM_EMAIL = env_str("TOUCHSTONE_EMAIL_FROM", "touchstone@localhost")
 PUBLIC_URL = env_str("TOUCHSTONE_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
 
 INSTALLED_APPS = [
@@ -235,6 +253,7 @@ SECURE_PROXY_SSL_HEADER = (
 KNOWN_SECRETS = [
     _SECRET_KEY,
     OIDC_SECRET,
+    EMAIL_HOST_PASSWORD,
     env_str("AWS_SECRET_ACCESS_KEY", ""),
     env_str("AWS_SESSION_TOKEN", ""),
 ]

@@ -2,8 +2,12 @@
 
 import os
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+_MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
 def env_str(name: str, default: str) -> str:
@@ -43,6 +47,31 @@ def env_pairs(name: str) -> dict[str, str]:
     if not all(key and value for key, _, value in pairs):
         raise ImproperlyConfigured(f"{name} must be `name=address`, several separated by commas.")
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def env_mail(name: str) -> dict[str, Any]:
+    """`smtp://USER:PASSWORD@HOST:PORT`, `smtp+tls://` (STARTTLS) or `smtps://`; what Django calls its parts. Empty
+    without. What is wrong is not repeated: it may hold a password."""
+    raw = os.environ.get(name, "")
+    if not raw:
+        return {}
+    try:
+        parts = urlsplit(raw)
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    if parts.scheme not in _MAIL_PORTS or not parts.hostname:
+        raise ImproperlyConfigured(
+            f"{name} must be smtp://HOST:PORT, smtp+tls://USER:PASSWORD@HOST:PORT or smtps://USER:PASSWORD@HOST."
+        )
+    return {
+        "EMAIL_HOST": parts.hostname,
+        "EMAIL_PORT": port or _MAIL_PORTS[parts.scheme],
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+    }
 
 
 def env_path(name: str, default: Path) -> Path:

@@ -32,7 +32,8 @@ SOURCE = "api"
 
 
 @dataclass(frozen=True, slots=True)
-class _Scored:
+class Scored:
+    pk: int
     reward: float
     trajectory: Trajectory
 
@@ -128,10 +129,8 @@ def _first(pairs: Iterable[list[Stored]], count: int) -> list[list[Stored]]:
 
 def _pairs(endpoint: Endpoint, samples: Sequence[ScoreSample]) -> Iterator[list[Stored]]:
     """Each with the partner whose reward differs most; those that have none are left out."""
-    groups: dict[str, list[_Scored]] = {}
     project = endpoint.project
-    for one in _scored(project, endpoint.samples.order_by("-at", "-pk")[:LOOKED_AT]):
-        groups.setdefault(one.trajectory.task.id, []).append(one)
+    groups = by_prompt(project, endpoint.samples.order_by("-at", "-pk")[:LOOKED_AT])
     for suspect in _scored(project, samples):
         task = suspect.trajectory.task
         others = [one for one in groups.get(task.id, ()) if one.trajectory.steps != suspect.trajectory.steps]
@@ -142,14 +141,22 @@ def _pairs(endpoint: Endpoint, samples: Sequence[ScoreSample]) -> Iterator[list[
             yield [row, partner]
 
 
-def _scored(project: Project, samples: Iterable[ScoreSample]) -> list[_Scored]:
+def by_prompt(project: Project, samples: Iterable[ScoreSample]) -> dict[str, list[Scored]]:
+    """Answers to the same prompt, or runs of the same task, by the name of the task; each answer once."""
+    groups: dict[str, dict[str, Scored]] = {}
+    for one in _scored(project, samples):
+        groups.setdefault(one.trajectory.task.id, {}).setdefault(one.trajectory.content_hash, one)
+    return {name: list(group.values()) for name, group in groups.items()}
+
+
+def _scored(project: Project, samples: Iterable[ScoreSample]) -> list[Scored]:
     """Those that people can look at and that answer a prompt, each of a task: its own where the project knows it, else
     that of its prompt."""
     found = []
     for sample in samples:
         trajectory = trajectory_of(sample)
         if trajectory is not None and prompt_of(trajectory) is not None:
-            found.append(_Scored(sample.reward, trajectory))
+            found.append(Scored(sample.pk, sample.reward, trajectory))
     named = {one.trajectory.task.id for one in found}
     known = set(
         StoredTask.objects.filter(project=project, external_id__in=named).values_list(
@@ -159,10 +166,10 @@ def _scored(project: Project, samples: Iterable[ScoreSample]) -> list[_Scored]:
     return [one if one.trajectory.task.id in known else _of_its_prompt(one) for one in found]
 
 
-def _of_its_prompt(one: _Scored) -> _Scored:
+def _of_its_prompt(one: Scored) -> Scored:
     digest = hashlib.sha256(prompt_of(one.trajectory) or b"").hexdigest()
     task = Task(id=f"prompt-{digest[:16]}")
-    return _Scored(one.reward, msgspec.structs.replace(one.trajectory, task=task))
+    return Scored(one.pk, one.reward, msgspec.structs.replace(one.trajectory, task=task))
 
 
 def _stored(project: Project, trajectory: Trajectory) -> Stored:

@@ -58,9 +58,25 @@ class AskForm(forms.Form):
         fitting.queryset = Campaign.objects.filter(pk__in=keys).order_by("-created_at")
 
 
+_CHECKS = ("verified", "heads_only", "tries", "automatic")
+
+
 class TurnForm(AskForm):
     """Once around. count: 0 goes on from what was judged already."""
 
+    verified = forms.BooleanField(
+        label="Learn from what its verifier said, too: answers it calls right against those it calls wrong",
+        required=False,
+    )
+    online_every = forms.IntegerField(
+        label="And again by itself, after so many verified samples",
+        required=False,
+        min_value=0,
+        max_value=1_000_000,
+        initial=0,
+        widget=forms.NumberInput(attrs=CONTROL),
+        help_text="0: never. From the verifier alone, heads only, tried before it answers.",
+    )
     heads_only = forms.BooleanField(
         label="Train the heads alone, on the model's own trunk: seconds rather than minutes",
         required=False,
@@ -80,11 +96,11 @@ class TurnForm(AskForm):
         count.widget.attrs["min"] = 0
         count.validators = [MinValueValidator(0), MaxValueValidator(MOST)]
         count.help_text = "About what it is unsure of; 0 goes on from what was judged."
-        for name in ("heads_only", "tries", "automatic"):
+        for name in _CHECKS:
             self.fields[name].widget.attrs["class"] = "form-check-input"
 
     def checks(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("heads_only", "tries", "automatic")]
+        return [self[name] for name in _CHECKS]
 
 
 class CloseForm(forms.Form):

@@ -14,12 +14,17 @@ from apps.training.models import RewardModel, Run
 
 
 class Monitor(models.Model):
-    """rules: see `rules.Rule`. last_sample: the newest that was looked at."""
+    """rules: see `rules.Rule`. last_sample: the newest that was looked at. told: who is told of alerts by mail.
+    online_every: verified samples after which a turn begins by itself; 0 never. learnt_to: the newest learnt from.
+    """
 
     endpoint = models.OneToOneField(Endpoint, models.CASCADE, related_name="monitor")
     rules = models.JSONField(default=list)
     last_sample = models.BigIntegerField(default=0)
     looked_at = models.DateTimeField(null=True)
+    told = models.ManyToManyField(User, related_name="monitors")
+    online_every = models.PositiveIntegerField(default=0)
+    learnt_to = models.BigIntegerField(default=0)
 
     def __str__(self) -> str:
         return f"the monitor of {self.endpoint}"
@@ -86,6 +91,24 @@ class Alert(models.Model):
     @property
     def is_open(self) -> bool:
         return self.closed_at is None
+
+
+class Letter(models.Model):
+    """Mail about an alert to one person, until it is sent. next_at: when it is tried; None once it is sent or given
+    up. error: what kept it from being sent the last time."""
+
+    alert = models.ForeignKey(Alert, models.CASCADE, related_name="letters")
+    user = models.ForeignKey(User, models.CASCADE, related_name="letters")
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_at = models.DateTimeField(null=True, default=timezone.now, db_index=True)
+    sent_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["alert", "user"], name="letter_once")]
+
+    def __str__(self) -> str:
+        return f"letter {self.pk}"
 
 
 class FollowUp(models.Model):

@@ -15,6 +15,7 @@ from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict
 from apps.monitoring import measures
+from apps.monitoring.mail import write_letters
 from apps.monitoring.measures import MEASURES, Reference, Row, root_kl
 from apps.monitoring.models import Alert, Monitor, Reading
 from apps.monitoring.rules import Rule, in_words, parse_rules, readings, rules_as_json
@@ -26,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 READINGS_KEPT = timedelta(days=90)
 MOST_RUNS = 100  # of an endpoint, looked at in one pass
-BEHIND = 20  # trajectories that are shown with an alert
+BEHIND = 60  # trajectories that are shown with an alert, the newest look's
 
 
 @transaction.atomic
@@ -44,6 +45,22 @@ def save_rules(*, endpoint: Endpoint, rules: Any, by: User) -> Monitor:
         data={"rules": monitor.rules},
     )
     return monitor
+
+
+@transaction.atomic
+def learn_by_itself(*, endpoint: Endpoint, every: int, by: User) -> None:
+    """Have a turn begin after so many verified samples; 0 never."""
+    monitor, _ = Monitor.objects.get_or_create(endpoint=endpoint)
+    if monitor.online_every != every:
+        monitor.online_every = every
+        monitor.save(update_fields=["online_every"])
+        record_audit(
+            project=endpoint.project,
+            actor=by,
+            verb="monitor.learns",
+            target=endpoint.name,
+            data={"every": every},
+        )
 
 
 @transaction.atomic
@@ -166,12 +183,14 @@ def _raise(
     alert, is_new = Alert.objects.get_or_create(
         endpoint=endpoint, version=version, run=run, rule=rule.name, defaults=said
     )
-    if not is_new:
-        if alert.is_open:
-            Alert.objects.filter(pk=alert.pk).update(**said)
+    if not alert.is_open:
         return None
     behind = sorted(window, key=MEASURES[rule.measure].rows, reverse=True)[:BEHIND]
     alert.samples.set([row.pk for row in behind])
+    if not is_new:
+        Alert.objects.filter(pk=alert.pk).update(**said)
+        return None
+    write_letters(alert)
     webhooks.alert(
         endpoint.project,
         name="reward.suspected",

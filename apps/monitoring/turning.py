@@ -5,6 +5,7 @@ Nothing here takes long: what does is a job of its own, and a turn looks whether
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from django.db import transaction
 from django.utils import timezone
@@ -18,7 +19,8 @@ from apps.core.jobs import Job, JobState
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot
 from apps.monitoring.asking import ask_unsure
-from apps.monitoring.models import Comparing, FollowUp, Turn
+from apps.monitoring.models import Comparing, FollowUp, Monitor, Turn
+from apps.monitoring.online import learn_from_verifier, verified_since
 from apps.rewards import services as rewards
 from apps.rewards.models import Endpoint, Trial
 from apps.rewards.selectors import open_trial, spec_of
@@ -42,12 +44,14 @@ def begin_turn(
     asks: int = 0,
     campaign: Campaign | None = None,
     follow_up: FollowUp | None = None,
+    verified: bool = False,
     heads_only: bool = True,
     tries: bool = True,
     automatic: bool = False,
 ) -> Turn:
     """asks: comparisons about what the endpoint is unsure of; 0 goes on from what was judged. follow_up: people were
-    asked already. Raises DomainError where nothing is served that could be bettered, or a turn is on its way."""
+    asked already. verified: comparisons are made of what the endpoint's verifier said, too. Raises DomainError where
+    nothing is served that could be bettered, or a turn is on its way."""
     endpoint = Endpoint.objects.select_for_update(of=("self",)).select_related("project").get(pk=endpoint.pk)
     against = served_model(endpoint)
     if endpoint.turns.filter(ended_at=None).exists():
@@ -56,6 +60,9 @@ def begin_turn(
         if by is None:
             raise DomainError("A person asks people.", pointer="/asks")
         follow_up = ask_unsure(endpoint=endpoint, campaign=campaign, count=asks, by=by)
+    if verified:
+        Monitor.objects.get_or_create(endpoint=endpoint)
+        learn_from_verifier(endpoint=endpoint, by=by)
     stage = Stage.ASKING if follow_up is not None else Stage.FREEZING
     turn = Turn.objects.create(
         endpoint=endpoint,
@@ -99,6 +106,16 @@ def stop_turn(*, turn: Turn, by: User | None, reason: str) -> Turn:
         rewards.withdraw(trial=turn.trial, by=by, reason=reason)
     _end(turn, Stage.STOPPED, reason)
     return turn
+
+
+def learn_online() -> None:
+    """Begin a turn for every endpoint that learns from its verifier by itself, once there is enough to learn from."""
+    for monitor in Monitor.objects.filter(online_every__gt=0).select_related("endpoint__project"):
+        if monitor.endpoint.turns.filter(ended_at=None).exists():
+            continue
+        if verified_since(monitor) >= monitor.online_every:
+            with suppress(DomainError):  # nothing new after all, or somebody was quicker
+                begin_turn(endpoint=monitor.endpoint, by=None, verified=True, automatic=True)
 
 
 def advance_turns() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.db.models import Count, Q
 from django.forms import Form
@@ -16,6 +17,7 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError, NotFound
 from apps.monitoring import asking, services, turning
 from apps.monitoring.forms import AskForm, CloseForm, RulesForm, TurnForm
+from apps.monitoring.mail import tell_by_mail
 from apps.monitoring.models import FollowUp, Reading
 from apps.monitoring.selectors import alert_in, alerts_of, rules_of, scale_of, window_of
 from apps.monitoring.shown import (
@@ -106,9 +108,10 @@ def turn_begin(request: ProjectRequest, project: Project, name: str) -> HttpResp
         messages.error(request, f"Nothing was begun. {_wrong(form)}")
         return back
     asked = dict(form.cleaned_data)
-    count = asked.pop("count")
+    count, every = asked.pop("count"), asked.pop("online_every")
     try:
         turning.begin_turn(endpoint=endpoint, by=request.user, asks=count, **asked)
+        services.learn_by_itself(endpoint=endpoint, every=every or 0, by=request.user)
     except (DomainError, RewardError) as error:
         messages.error(request, error.message)
     return back
@@ -184,10 +187,27 @@ def monitor_detail(request: ProjectRequest, project: Project, name: str) -> Http
         "project": project,
         "endpoint": endpoint,
         "form": form,
+        "sends_mail": bool(settings.MAIL),
+        "is_told": request.user.monitors.filter(endpoint=endpoint).exists(),
         **_turns(endpoint),
         **_watched(request, endpoint),
     }
     return render(request, "monitoring/monitor_detail.html", context)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def monitor_mail(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
+    """`wanted` has whoever asks told of alerts by mail; without it no longer."""
+    endpoint, wanted = endpoint_of(project, name), "wanted" in request.POST
+    try:
+        tell_by_mail(endpoint=endpoint, user=request.user, wanted=wanted)
+    except DomainError as error:
+        messages.error(request, error.message)
+    else:
+        to = f"Alerts go to {request.user.email}." if wanted else "No more mail of this endpoint."
+        messages.success(request, to)
+    return redirect("monitoring:monitor-detail", project.slug, name)
 
 
 @require_safe

@@ -66,6 +66,7 @@ def forget_old() -> None:
     """Receipts and samples that have had their time."""
     now = timezone.now()
     ScoreReceipt.objects.filter(at__lt=now - RECEIPTS_KEPT).delete()
+    ScoreSample.objects.filter(endpoint__sample_share=0).delete()  # written while it was being switched off
     for endpoint in Endpoint.objects.filter(sample_share__gt=0):
         endpoint.samples.filter(at__lt=now - timedelta(days=endpoint.sample_days)).delete()
         old = endpoint.samples.order_by("-at", "-pk").values_list("pk", flat=True)[endpoint.sample_most :]

@@ -31,8 +31,8 @@ class Endpoint(models.Model):
         return self.name
 
     @property
-    def sample_percent(self) -> float:
-        return round(100 * self.sample_share, 6)
+    def sample_percent(self) -> str:
+        return f"{100 * self.sample_share:g}"
 
 
 class EndpointRevision(models.Model):
@@ -106,8 +106,8 @@ class Trial(models.Model):
         return self.ended_at is None
 
     @property
-    def percent(self) -> float:
-        return round(100 * self.share, 6)
+    def percent(self) -> str:
+        return f"{100 * self.share:g}"
 
 
 class TrialRollup(models.Model):

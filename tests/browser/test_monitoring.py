@@ -113,7 +113,7 @@ def test_an_exploit_is_seen_and_closed(
         page.goto(f"{base}/endpoints/reward/")
         expect(page.get_by_text("open:")).to_be_visible()
         page.get_by_role("link", name="length is rewarded").click()
-        expect(page.get_by_role("row")).to_have_count(21)
+        expect(page.get_by_role("row")).to_have_count(61)
         tools.shoot(page, "alert")
         page.get_by_label("What it was").fill("The policy repeats itself; follow-up campaign begun.")
         page.get_by_role("button", name="Close the alert").click()

@@ -156,6 +156,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/alerts/node/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/alerts/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/alerts/<int:pk>/ask/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/of/<slug:name>/mail/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/alerts/of/<slug:name>/turn/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/alerts/of/<slug:name>/turn/begin/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/alerts/of/<slug:name>/turn/go-on/": ("POST", Role.RESEARCHER),

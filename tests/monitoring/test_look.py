@@ -15,7 +15,7 @@ from apps.accounts.services import create_project, create_user, set_member
 from apps.core.errors import Conflict
 from apps.monitoring.measures import Row
 from apps.monitoring.models import Alert, Monitor, Reading
-from apps.monitoring.services import close_alert, forget_old, look, save_rules
+from apps.monitoring.services import BEHIND, close_alert, forget_old, look, save_rules
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.training.models import RewardModel
 from apps.webhooks.models import Delivery, Webhook
@@ -87,7 +87,7 @@ def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
     alert = Alert.objects.get(rule="length is rewarded")
     assert alert.value > 0.5 and "grpo-1" in alert.detail
     behind = list(alert.samples.order_by("-reward"))
-    assert len(behind) == 20
+    assert len(behind) == BEHIND
     assert behind[0].reward == max(ScoreSample.objects.values_list("reward", flat=True))
     told = Delivery.objects.filter(type="alert.raised", data__rule="length is rewarded").get()
     assert told.data["url"].endswith(f"/p/desk/alerts/{alert.pk}/")

@@ -215,6 +215,13 @@ def test_one_that_cannot_be_loaded_says_so_and_disturbs_nobody(service, project,
     assert described["trial"]["version"] is None
     assert described["trial"]["failure"]["version"] == 2
     assert described["failure"] is None
+    trial = open_trial(Endpoint.objects.get(name=endpoint))
+    Trial.objects.update(automatic=True)
+    ask(http, endpoint, *(messages(f"p{number}") for number in range(30)))
+    assert compared(service, trial, 31).failed == 31
+    follow_trials()
+    trial.refresh_from_db()
+    assert trial.stage == "withdrawn" and "could not be scored is 100.0 %" in trial.reason
 
 
 def test_a_request_sent_again_is_counted_once_however_it_is_split(service, project, http, endpoint) -> None:

@@ -253,6 +253,9 @@ def test_samples_go_when_their_time_has_come(project) -> None:
         sample.save()
     forget_old()
     assert sorted(row.samples.values_list("reward", flat=True)) == [0.0, 1.0]
+    Endpoint.objects.update(sample_share=0.0)
+    forget_old()
+    assert not row.samples.exists()
 
 
 @pytest.mark.parametrize(

@@ -46,12 +46,17 @@ class Shadow:
         self._some = asyncio.Event()
 
     def offer(self, deployment: Deployment, asked: ScoreRequest, answer: Answer, caller: Caller) -> None:
+        policy = asked.tags.policy_version or ""
         if answer.trial is None:
+            trial = deployment.info.trial
+            if trial is not None and deployment.candidate.failure is not None:  # it scores nothing at all
+                for _ in answer.scores:
+                    self._usage.pair(Pair(trial.pk, trial.stage, policy, None))
             return
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
             self.skipped += 1
-        self._waiting.append(_Answered(deployment, answer, caller, asked.tags.policy_version or ""))
+        self._waiting.append(_Answered(deployment, answer, caller, policy))
         self._some.set()
 
     async def run(self) -> None:

@@ -42,6 +42,7 @@ def batch():
             labels=None if labels is None else States(torch.tensor(labels, dtype=torch.float64), counts),
             rewards=aggregate(states, aggregation),
             aggregation=aggregation,
+            ends=states.flat[states.last],
             criteria={name: torch.tensor(one, dtype=torch.float64) for name, one in (criteria or {}).items()},
         )
         rendered = [Numbers(((0.0,),) * count, count + dropped) for count in counts]

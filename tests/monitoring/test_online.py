@@ -1,0 +1,112 @@
+"""What a verifier said becomes comparisons, by itself where that was asked for."""
+
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import AuditEvent, Project, Role, User
+from apps.annotation.feedback.records import feedback_records
+from apps.core.errors import Conflict
+from apps.core.jobs import JobState
+from apps.datasets.models import Snapshot
+from apps.monitoring.models import Monitor, Turn
+from apps.monitoring.online import learn_from_verifier, verified_since
+from apps.monitoring.services import learn_by_itself
+from apps.monitoring.turning import begin_turn, learn_online
+from apps.rewards.models import Endpoint, ScoreSample
+from apps.training.models import RewardModel, Run
+from tests.datasets.feedback import member
+from tests.monitoring.traffic import deployed
+from workers.schema import PreferenceRecord
+
+
+@pytest.fixture
+def rose(project: Project) -> User:
+    return member(project, "rose-online@example.org", Role.RESEARCHER)
+
+
+@pytest.fixture
+def endpoint(project: Project) -> Endpoint:
+    """Whose verifier's number is the component `truth`."""
+    snapshot = Snapshot.objects.create(
+        project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}
+    )
+    run = Run.objects.create(project=project, snapshot=snapshot, recipe_name="own", recipe={}, model_name="m")
+    model = RewardModel.objects.create(
+        project=project, name="politeness", version=1, artifact="a", manifest={}, run=run
+    )
+    endpoint = Endpoint.objects.create(project=project, name="reward", sample_share=1.0)
+    revision = deployed(endpoint, model)
+    revision.spec["components"][0]["model"] = str(model)
+    revision.save()
+    endpoint.refresh_from_db()
+    return endpoint
+
+
+def kept(endpoint: Endpoint, prompt: str, answer: str, truth: float | None) -> None:
+    conversation = [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
+    said: dict[str, Any] = {"main": 0.0} | ({} if truth is None else {"truth": truth})
+    ScoreSample.objects.create(
+        endpoint=endpoint,
+        version=1,
+        caller="tsk_1",
+        item={"messages": conversation},
+        result={"raw": 0.0, "components": said, "flags": []},
+    )
+
+
+def learnt(project: Project) -> list[tuple[str, str]]:
+    return [
+        (one.a.steps[-1].text, one.b.steps[-1].text)
+        for one in feedback_records(project=project)
+        if isinstance(one, PreferenceRecord) and one.choice == "a" and one.origin == "judge"
+    ]
+
+
+def test_right_answers_are_compared_with_wrong_ones(endpoint, project, rose) -> None:
+    for answer, truth in [("4", 1.0), ("four", 1.0), ("5", 0.0), ("?", None), ("4", 1.0)]:
+        kept(endpoint, "2 + 2?", answer, truth)
+    kept(endpoint, "3 + 3?", "6", 1.0)  # nothing wrong to compare it with
+    assert learn_from_verifier(endpoint=endpoint, by=rose) == 2
+    assert sorted(learnt(project)) == [("4", "5"), ("four", "5")]
+    with pytest.raises(Conflict, match="nothing new to learn"):
+        learn_from_verifier(endpoint=endpoint, by=rose)
+    kept(endpoint, "3 + 3?", "7", 0.0)
+    assert learn_from_verifier(endpoint=endpoint, by=rose) == 1
+
+
+def test_a_prompt_is_not_learnt_by_heart(endpoint, rose) -> None:
+    for number in range(20):
+        kept(endpoint, "2 + 2?", f"4, for the {number}th time", 1.0)
+        kept(endpoint, "2 + 2?", f"{number + 5}", 0.0)
+    assert learn_from_verifier(endpoint=endpoint, by=rose) == 4
+
+
+def test_it_begins_by_itself_after_so_many(endpoint, rose) -> None:
+    learn_by_itself(endpoint=endpoint, every=4, by=rose)
+    for number in range(3):
+        kept(endpoint, f"{number}?", "right", 1.0)
+    learn_online()
+    assert not Turn.objects.exists()
+    kept(endpoint, "0?", "wrong", 0.0)
+    assert verified_since(Monitor.objects.get()) == 4
+    learn_online()
+    turn = Turn.objects.get()
+    assert (turn.stage, turn.automatic, turn.heads_only, turn.tries) == ("freezing", True, True, True)
+    learn_online()  # one is on its way
+    assert Turn.objects.count() == 1
+    Turn.objects.all().delete()
+    learn_online()  # nothing was verified since
+    assert verified_since(Monitor.objects.get()) == 0
+    assert not Turn.objects.exists()
+    assert AuditEvent.objects.filter(verb="monitor.learns").count() == 1
+
+
+def test_where_there_is_nothing_to_learn_no_turn_begins(endpoint, rose) -> None:
+    learn_by_itself(endpoint=endpoint, every=1, by=rose)
+    kept(endpoint, "a?", "right", 1.0)
+    learn_online()
+    assert not Turn.objects.exists()
+    with pytest.raises(Conflict):
+        begin_turn(endpoint=endpoint, by=rose, verified=True)
+    assert not Turn.objects.exists()
