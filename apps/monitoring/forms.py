@@ -73,7 +73,6 @@ class TurnForm(AskForm):
         required=False,
         min_value=0,
         max_value=1_000_000,
-        initial=0,
         widget=forms.NumberInput(attrs=CONTROL),
         help_text="0: never. From the verifier alone, heads only, tried before it answers.",
     )
@@ -89,8 +88,10 @@ class TurnForm(AskForm):
     )
     automatic = forms.BooleanField(label="Take every step by itself", required=False, initial=True)
 
-    def __init__(self, project: Project, data: Any = None) -> None:
-        super().__init__(project, data)
+    def __init__(self, endpoint: Endpoint, data: Any = None) -> None:
+        super().__init__(endpoint.project, data)
+        monitor = getattr(endpoint, "monitor", None)
+        self.fields["online_every"].initial = monitor.online_every if monitor is not None else 0
         count: Any = self.fields["count"]
         count.min_value = 0
         count.widget.attrs["min"] = 0

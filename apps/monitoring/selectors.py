@@ -10,7 +10,7 @@ from apps.core.errors import NotFound
 from apps.monitoring.measures import Reference, Row, reference_of, trained_on
 from apps.monitoring.models import Alert
 from apps.monitoring.rules import DEFAULTS as DEFAULT_RULES
-from apps.monitoring.rules import MOST, Rule, parse_rules, rules_as_json
+from apps.monitoring.rules import MOST, Rule, parse_rules
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
 from workers.schema.endpoints import EndpointSpec, RewardModelPart, Verifier, parse_spec
 
@@ -95,10 +95,6 @@ def window_of(endpoint: Endpoint, version: int, run: str) -> Sequence[ScoreSampl
     """The newest samples, oldest first."""
     newest = endpoint.samples.filter(version=version, run=run).order_by("-at", "-pk")[:MOST]
     return list(newest)[::-1]
-
-
-def shown_rules(endpoint: Endpoint) -> list[dict[str, Any]]:
-    return rules_as_json(rules_of(endpoint))
 
 
 def _either(trained: Reference, began: Reference, name: str) -> Any:

@@ -117,11 +117,12 @@ def forget_old() -> None:
 def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
     endpoint = monitor.endpoint
     rules = rules_of(endpoint)
-    rows = scale_of(endpoint, version).rows(window_of(endpoint, version, run))
+    scale = scale_of(endpoint, version)
+    rows = scale.rows(window_of(endpoint, version, run))
     fewest = min(rule.least for rule in rules) if rules else 1
     if len(rows) < fewest:
         return []
-    reference = reference_for(endpoint, version, scale_of(endpoint, version), least=fewest)
+    reference = reference_for(endpoint, version, scale, least=fewest)
     if reference is None:
         return []
     found = readings(rules, rows, reference)

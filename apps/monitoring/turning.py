@@ -5,9 +5,9 @@ Nothing here takes long: what does is a job of its own, and a turn looks whether
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 
 from django.db import transaction
+from django.db.models import Max
 from django.utils import timezone
 
 from apps.accounts.models import User
@@ -114,8 +114,11 @@ def learn_online() -> None:
         if monitor.endpoint.turns.filter(ended_at=None).exists():
             continue
         if verified_since(monitor) >= monitor.online_every:
-            with suppress(DomainError):  # nothing new after all, or somebody was quicker
+            try:
                 begin_turn(endpoint=monitor.endpoint, by=None, verified=True, automatic=True)
+            except DomainError:  # nothing new after all: it waits for as many more
+                newest = monitor.endpoint.samples.aggregate(newest=Max("pk"))["newest"]
+                Monitor.objects.filter(pk=monitor.pk).update(learnt_to=newest)
 
 
 def advance_turns() -> None:

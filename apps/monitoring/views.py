@@ -1,6 +1,5 @@
 """How the endpoints of a project do: alerts, what was measured, and the rules."""
 
-from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
@@ -18,7 +17,7 @@ from apps.core.errors import DomainError, NotFound
 from apps.monitoring import asking, services, turning
 from apps.monitoring.forms import AskForm, CloseForm, RulesForm, TurnForm
 from apps.monitoring.mail import tell_by_mail
-from apps.monitoring.models import FollowUp, Reading
+from apps.monitoring.models import Reading
 from apps.monitoring.selectors import alert_in, alerts_of, rules_of, scale_of, window_of
 from apps.monitoring.shown import (
     drawn_gold,
@@ -83,12 +82,20 @@ def alert_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 @project_view(Role.RESEARCHER)
 def alert_ask(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """What is behind an alert goes to people."""
-    alert = alert_in(project, pk)
-
-    def ask(**asked: Any) -> FollowUp:
-        return asking.ask_about(alert=alert, by=request.user, **asked)
-
-    return _asked(request, project, ask, reverse("monitoring:alert-detail", args=[project.slug, pk]))
+    alert, form = alert_in(project, pk), AskForm(project, request.POST)
+    back = redirect("monitoring:alert-detail", project.slug, pk)
+    if not form.is_valid():
+        messages.error(request, f"People were not asked. {_wrong(form)}")
+        return back
+    try:
+        asked = asking.ask_about(alert=alert, by=request.user, **form.cleaned_data)
+    except (DomainError, RewardError) as error:
+        messages.error(request, error.message)
+    else:
+        count = len(asked.items)
+        waiting = "1 comparison waits" if count == 1 else f"{count} comparisons wait"
+        messages.success(request, f"{waiting} first in {asked.campaign.name}.")
+    return back
 
 
 @require_safe
@@ -102,7 +109,8 @@ def turn_state(request: ProjectRequest, project: Project, name: str) -> HttpResp
 @require_POST
 @project_view(Role.RESEARCHER)
 def turn_begin(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
-    endpoint, form = endpoint_of(project, name), TurnForm(project, request.POST)
+    endpoint = endpoint_of(project, name)
+    form = TurnForm(endpoint, request.POST)
     back = redirect("monitoring:monitor-detail", project.slug, name)
     if not form.is_valid():
         messages.error(request, f"Nothing was begun. {_wrong(form)}")
@@ -110,8 +118,8 @@ def turn_begin(request: ProjectRequest, project: Project, name: str) -> HttpResp
     asked = dict(form.cleaned_data)
     count, every = asked.pop("count"), asked.pop("online_every")
     try:
-        turning.begin_turn(endpoint=endpoint, by=request.user, asks=count, **asked)
         services.learn_by_itself(endpoint=endpoint, every=every or 0, by=request.user)
+        turning.begin_turn(endpoint=endpoint, by=request.user, asks=count, **asked)
     except (DomainError, RewardError) as error:
         messages.error(request, error.message)
     return back
@@ -144,29 +152,13 @@ def _turns(endpoint: Endpoint) -> dict[str, Any]:
         "endpoint": endpoint,
         "turn": current,
         "steps": steps_of(current) if current else [],
-        "turn_form": TurnForm(endpoint.project),
+        "turn_form": TurnForm(endpoint),
         "ended_turns": [(one, seconds_to_served(one)) for one in turns if not one.is_open],
     }
 
 
 def _wrong(form: Form) -> str:
     return "; ".join(f"{name}: {' '.join(map(str, errors))}" for name, errors in form.errors.items())
-
-
-def _asked(
-    request: ProjectRequest, project: Project, ask: Callable[..., FollowUp], back: str
-) -> HttpResponse:
-    form = AskForm(project, request.POST)
-    if not form.is_valid():
-        messages.error(request, f"People were not asked. {_wrong(form)}")
-        return redirect(back)
-    try:
-        asked = ask(**form.cleaned_data)
-    except (DomainError, RewardError) as error:
-        messages.error(request, error.message)
-    else:
-        messages.success(request, f"{len(asked.items)} comparisons wait first in {asked.campaign.name}.")
-    return redirect(back)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -331,24 +331,12 @@ def make_world(slug: str) -> World:
         EndpointRevision.objects.create(endpoint=endpoint, number=n, spec=NOTHING) for n in (1, 2)
     )
     Endpoint.objects.filter(pk=endpoint.pk).update(active=active)
-    Trial.objects.create(
-        endpoint=endpoint, revision=tried, against=active, stage=Trial.Stage.CANARY, share=0.5
-    )
+    Trial.objects.create(endpoint=endpoint, revision=tried, against=active, stage="canary", share=0.5)
     sample = ScoreSample.objects.create(
         endpoint=endpoint, version=1, caller="tsk_1", item={"text": "a"}, result={"reward": 1.0}
     )
-    alert = Alert.objects.create(
-        endpoint=endpoint,
-        version=1,
-        rule="length is rewarded",
-        measure="length_correlation",
-        value=0.9,
-        baseline=0.1,
-        limit=0.3,
-        margin=0.1,
-        count=300,
-        detail="It is.",
-    )
+    numbers = dict.fromkeys(("value", "baseline", "limit", "margin", "count"), 1)
+    alert = Alert.objects.create(endpoint=endpoint, version=1, rule="r", measure="uncertain", **numbers)
     webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
     export = Export.objects.create(
         project=project, format="csv", artifact=f"exports/{slug}.csv", state=JobState.SUCCEEDED

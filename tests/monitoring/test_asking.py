@@ -167,7 +167,7 @@ def test_from_an_alerts_page(endpoint, rose, client) -> None:
     client.force_login(rose)
     path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
     page = client.post(path, {"count": "5", "campaign": ""}, follow=True).content.decode()
-    assert "1 comparisons wait first" in page and "0 of 1 judged" in page
+    assert "1 comparison waits first" in page and "0 of 1 judged" in page
     (campaign,) = campaigns_for(endpoint.project)
     again = client.post(path, {"count": "5", "campaign": str(campaign.pk)}, follow=True).content.decode()
     assert "in Follow-up of reward already" in again

@@ -207,6 +207,16 @@ def test_a_look_at_many_runs_reads_each_once(endpoint, django_assert_max_num_que
     assert Reading.objects.count() == 3
 
 
+def test_another_run_can_be_chosen(endpoint, researcher) -> None:
+    for run in ("grpo a&b", "grpo-2"):
+        keep(endpoint, rows(120), run=run)
+    look()
+    path = reverse("monitoring:monitor-detail", args=["desk", "reward"])
+    assert "?version=1&amp;run=grpo%20a%26b" in researcher.get(path).content.decode()
+    assert researcher.get(path, {"version": "1", "run": "grpo a&b"}).context["chosen"] == (1, "grpo a&b")
+    assert researcher.get(path, {"version": "x", "run": "none"}).context["chosen"][0] == 1
+
+
 def test_closing_twice_is_refused(endpoint, desk) -> None:
     keep(endpoint, exploiting(300))
     look()

@@ -107,6 +107,7 @@ def test_where_there_is_nothing_to_learn_no_turn_begins(endpoint, rose) -> None:
     kept(endpoint, "a?", "right", 1.0)
     learn_online()
     assert not Turn.objects.exists()
+    assert verified_since(Monitor.objects.get()) == 0  # it is not looked at again and again
     with pytest.raises(Conflict):
         begin_turn(endpoint=endpoint, by=rose, verified=True)
     assert not Turn.objects.exists()

@@ -308,7 +308,7 @@ def test_the_page(served, rose) -> None:
     assert "Turn it once" in client.get(path("monitor-detail")).content.decode()
     said = client.post(path("turn-begin"), {"count": "5"}, follow=True).content.decode()
     assert "nothing to compare it with" in said and not Turn.objects.exists()
-    client.post(path("turn-begin"), {"count": "0", "heads_only": "on"}, follow=True)
+    client.post(path("turn-begin"), {"count": "0", "heads_only": "on", "online_every": "70"}, follow=True)
     turn = Turn.objects.get()
     assert (turn.stage, turn.heads_only, turn.tries, turn.automatic) == (Stage.FREEZING, True, False, False)
     page = client.get(path("turn-state")).content.decode()
@@ -316,6 +316,7 @@ def test_the_page(served, rose) -> None:
     client.post(path("turn-go-on"), {"stop": "1"})
     page = client.get(path("turn-state")).content.decode()
     assert "every 3s" not in page and "stopped" in page
+    assert 'value="70"' in page  # what was chosen stands in the form, or the next turn would undo it
     assert "No turn of reward" in client.post(path("turn-go-on"), follow=True).content.decode()
     turn.refresh_from_db()
     assert turn.ended_at is not None and turn.ended_at > timezone.now() - timedelta(minutes=1)
