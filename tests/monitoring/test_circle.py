@@ -155,11 +155,11 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
     service.state.deployments._load = StoredModels()
     import_pairs(project, first_feedback(dice))
     model = trained(project, freeze(project))
+    _, key = create_api_key(project=project, scopes=[Scope.REWARD])  # the service knows it with the endpoint
     endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
     keep_samples(endpoint=endpoint, share=1.0, by=None)
     wait_until(lambda: serves(service, "reward", 1), 60)
     wait_until(lambda: service.state.deployments.by_name["reward"].info.sample_share == 1.0)
-    _, key = create_api_key(project=project, scopes=[Scope.REWARD])
 
     headers = {"Authorization": f"Bearer {key}"}
     with (
