@@ -7,18 +7,20 @@ from apps.training.evaluation import compare_models, of_snapshot
 
 
 def execute(comparing: Comparing) -> None:
-    """To the end. Raises ClaimLost, Interrupted."""
+    """To the end, all splits in one process: what is in both is scored once. Raises ClaimLost, Interrupted."""
+    turn = comparing.turn
+    assert turn.run is not None
     with heart(comparing):
         try:
             found = compare_models(
-                model=comparing.model,
-                other=comparing.turn.against,
-                data=of_snapshot(comparing.snapshot),
+                model=turn.run.model,
+                other=turn.against,
+                data=[of_snapshot(snapshot) for snapshot in comparing.snapshots.order_by("pk")],
                 by=None,
             )
         except DomainError as error:
             finish(comparing, JobState.FAILED, error=error.message)
             return
-    said = found.report["against"]
-    kept = {name: said[name] for name in ("difference", "interval", "n")}
-    finish(comparing, JobState.SUCCEEDED, result=kept | {"evaluation": found.pk})
+    said = [one.report["against"] | {"evaluation": one.pk, "snapshot": one.snapshot_id} for one in found]
+    kept = ("snapshot", "evaluation", "difference", "interval", "n")
+    finish(comparing, JobState.SUCCEEDED, result=[{name: one[name] for name in kept} for one in said])

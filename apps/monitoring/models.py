@@ -184,15 +184,14 @@ class Turn(models.Model):
 
 
 class Comparing(Job):
-    """The new model of a turn against the old one, on the test split of a snapshot. result: the report's `against`."""
+    """The new model of a turn against the old one, on the test splits of snapshots.
 
-    turn = models.ForeignKey(Turn, models.CASCADE, related_name="comparings")
-    model = models.ForeignKey(RewardModel, models.CASCADE, related_name="+")
-    snapshot = models.ForeignKey(Snapshot, models.CASCADE, related_name="+")
-    result = models.JSONField(default=dict)
+    result: of each {snapshot, evaluation, difference, interval, n}, of the report's `against`.
+    """
 
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["turn", "snapshot"], name="comparing_once")]
+    turn = models.OneToOneField(Turn, models.CASCADE, related_name="comparing")
+    snapshots = models.ManyToManyField(Snapshot, related_name="+")
+    result = models.JSONField(default=list)
 
     def __str__(self) -> str:
-        return f"comparison {self.pk} of turn {self.turn_id}"
+        return f"comparison of turn {self.turn_id}"

@@ -4,7 +4,8 @@ Nothing here takes long: what does is a job of its own, and a turn looks whether
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
@@ -156,18 +157,19 @@ def served_model(endpoint: Endpoint) -> RewardModel:
     return next(one for one in endpoint.active.reward_models.all() if str(one) == name)
 
 
-def is_better(comparings: list[Comparing], *, newest: Snapshot) -> tuple[bool, str]:
+def is_better(compared: Sequence[dict[str, Any]], *, newest: Snapshot) -> tuple[bool, str]:
     """On the newest test split it must not be worse; on those before it may be worse by WORSE, but not for sure more.
-    And why."""
-    for one in sorted(comparings, key=lambda each: each.snapshot_id == newest.pk):
-        difference, interval = one.result.get("difference"), one.result.get("interval")
-        where = f"on the test split of {one.snapshot} (n {one.result.get('n', 0)})"
+    And why. compared: see `Comparing.result`."""
+    names = Snapshot.objects.in_bulk([one["snapshot"] for one in compared])
+    for one in sorted(compared, key=lambda each: each["snapshot"] == newest.pk):
+        difference, interval = one["difference"], one["interval"]
+        where = f"on the test split of {names[one['snapshot']]} (n {one['n']})"
         if difference is None:
-            if one.snapshot_id == newest.pk:
+            if one["snapshot"] == newest.pk:
                 return False, f"There is nothing to compare it by {where}."
             continue
         shown = f"Its accuracy differs by {100 * difference:+.1f} points {where}"
-        if one.snapshot_id == newest.pk:
+        if one["snapshot"] == newest.pk:
             return difference >= 0, f"{shown}."
         if interval is not None and interval[1] < -WORSE:
             return False, f"{shown}: worse for sure than the {100 * WORSE:g} that are allowed."
@@ -211,18 +213,17 @@ def _trained(turn: Turn) -> bool:
 
 
 def _compared(turn: Turn) -> bool:
-    assert turn.snapshot is not None and turn.run is not None
-    found = list(turn.comparings.select_related("snapshot"))
-    if not found:
+    assert turn.snapshot is not None
+    comparing = Comparing.objects.filter(turn=turn).first()
+    if comparing is None:
         old = turn.against.run.snapshot if turn.against.run else None
-        splits = [turn.snapshot, *([old] if old and old.splits.get("test") else [])]
-        for snapshot in {one.pk: one for one in splits}.values():
-            Comparing.objects.create(turn=turn, model=turn.run.model, snapshot=snapshot)
+        comparing = Comparing.objects.create(turn=turn)
+        comparing.snapshots.set([turn.snapshot, *([old] if old and old.splits.get("test") else [])])
         jobs.nudge_on_commit(COMPARE)
         return False
-    if not all(_ended(one, "A comparison") for one in found):
+    if not _ended(comparing, "The comparison"):
         return False
-    better, turn.reason = is_better(found, newest=turn.snapshot)
+    better, turn.reason = is_better(comparing.result, newest=turn.snapshot)
     turn.save(update_fields=["reason"])
     if not better:
         raise DomainError(turn.reason)

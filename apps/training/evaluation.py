@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,37 +46,47 @@ def of_file(path: Path, *, format_: str = "jsonl") -> Data:
 
 def evaluate_model(*, model: RewardModel, data: Data, by: services.By) -> Evaluation:
     """Measure the model and keep the report."""
-    report = _measure(model, data)
+    (report,) = _measure(model, [data])
     return services.record_evaluation(
         model=model, snapshot=data.snapshot, source=data.source, report=report, by=by
     )
 
 
-def compare_models(*, model: RewardModel, other: RewardModel, data: Data, by: services.By) -> Evaluation:
-    """Measure the model, and by how much more often it is right than `other`: `against` in the report."""
-    report = _measure(model, data, against=other)
-    report["against"] = {"model": str(other)} | report["against"]
-    source = f"{data.source} against {other}"
-    return services.record_evaluation(
-        model=model, snapshot=data.snapshot, source=source, report=report, by=by
-    )
+def compare_models(
+    *, model: RewardModel, other: RewardModel, data: Sequence[Data], by: services.By
+) -> list[Evaluation]:
+    """Measure the model on each, and by how much more often it is right than `other`: `against` in the reports."""
+    return [
+        services.record_evaluation(
+            model=model,
+            snapshot=one.snapshot,
+            source=f"{one.source} against {other}",
+            report=report | {"against": {"model": str(other)} | report["against"]},
+            by=by,
+        )
+        for one, report in zip(data, _measure(model, data, against=other), strict=True)
+    ]
 
 
-def _measure(model: RewardModel, data: Data, *, against: RewardModel | None = None) -> dict[str, Any]:
+def _measure(
+    model: RewardModel, data: Sequence[Data], *, against: RewardModel | None = None
+) -> list[dict[str, Any]]:
+    """The reports, in order; all data has the format, and validation or none, of the first."""
     with tempfile.TemporaryDirectory(prefix="evaluation-") as scratch:
         folder = Path(scratch)
         arguments = [
             str(stage(model.artifact)),
-            "--data",
-            str(data.records),
-            "--out",
-            str(folder / "report.json"),
+            "--device",
+            settings.TRAINING_DEVICE,
+            "--format",
+            data[0].format,
         ]
-        arguments += ["--device", settings.TRAINING_DEVICE, "--format", data.format]
-        if data.validation is not None:
-            arguments += ["--validation", str(data.validation)]
+        reports = [folder / f"report-{number}.json" for number, _ in enumerate(data)]
+        for one, report in zip(data, reports, strict=True):
+            arguments += ["--data", str(one.records), "--out", str(report)]
+            if one.validation is not None:
+                arguments += ["--validation", str(one.validation)]
         if against is not None:
             arguments += ["--against", str(stage(against.artifact))]
         children.run_to_end("workers.evaluate", arguments, folder=folder, what=f"The evaluation of {model}")
-        report: dict[str, Any] = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-        return report
+        return [json.loads(report.read_text(encoding="utf-8")) for report in reports]

@@ -115,7 +115,7 @@ def test_from_people_to_what_answers(project, endpoint, rose) -> None:
     assert turn.stage == Stage.DONE, turn.reason
     assert turn.run.recipe["heads_only"] is True and turn.run.parent == turn.against
     assert turn.snapshot.version == 2 and turn.snapshot.name == "first"
-    assert {one.snapshot_id for one in turn.comparings.all()} == {
+    assert {one["snapshot"] for one in turn.comparing.result} == {
         turn.snapshot_id,
         turn.against.run.snapshot_id,
     }
@@ -171,9 +171,9 @@ def at(turn: Turn, stage: str) -> Turn:
 
 def compared(turn: Turn, *results: tuple[Snapshot, dict[str, Any]]) -> None:
     advance(turn)
-    for snapshot, result in results:
-        rows = turn.comparings.filter(snapshot=snapshot)
-        assert rows.update(state=JobState.SUCCEEDED, result=result | {"n": 40}) == 1
+    said = [result | {"snapshot": snapshot.pk, "n": 40} for snapshot, result in results]
+    assert set(turn.comparing.snapshots.all()) == {snapshot for snapshot, _ in results}
+    Comparing.objects.filter(turn=turn).update(state=JobState.SUCCEEDED, result=said)
 
 
 BETTER = {"difference": 0.05, "interval": [-0.01, 0.11]}
@@ -196,7 +196,7 @@ def test_what_is_better(served, rose, new, old, better, said) -> None:
     assert turn.snapshot is not None
     first = turn.against.run.snapshot  # type: ignore[union-attr]
     compared(turn, (turn.snapshot, new), (first, old))
-    found = is_better(list(turn.comparings.select_related("snapshot")), newest=turn.snapshot)
+    found = is_better(Comparing.objects.get(turn=turn).result, newest=turn.snapshot)
     assert found[0] is better and said in found[1].replace(served.project.slug, "desk")
     advance_turns()
     turn.refresh_from_db()

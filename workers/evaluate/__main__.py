@@ -1,4 +1,7 @@
-"""`python -m workers.evaluate MODEL_DIR --data FILE.jsonl.zst --out report.json [--validation FILE] [--against DIR]`"""
+"""`python -m workers.evaluate MODEL_DIR --data FILE --out report.json [--validation FILE] [--against DIR]`
+
+Of several files, --data, --out and --validation are given once for each: what is in more than one is scored once.
+"""
 
 import argparse
 import json
@@ -8,12 +11,15 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare
+from workers.evaluate.judged import Judge
 from workers.evaluate.published import evaluate_published
 from workers.evaluate.report import evaluate
 from workers.models import load
 from workers.schema import read_records
 from workers.schema.published import PUBLISHED
 from workers.train.run import choose_device
+
+_CACHE_BYTES = 1024**3
 
 
 def main() -> int:
@@ -22,32 +28,47 @@ def main() -> int:
     )
     parser.add_argument("model", type=Path, help="an artifact folder")
     parser.add_argument(
-        "--data", type=Path, required=True, help="records, as in data/test.jsonl.zst of a run"
+        "--data",
+        type=Path,
+        required=True,
+        action="append",
+        help="records, as in data/test.jsonl.zst of a run",
     )
-    parser.add_argument("--validation", type=Path, help="records to fit the temperature on")
+    parser.add_argument("--validation", type=Path, action="append", help="records to fit the temperature on")
     parser.add_argument(
         "--against", type=Path, help="another artifact folder: adds the paired difference in accuracy"
     )
-    parser.add_argument("--out", type=Path, required=True, help="where the report goes")
+    parser.add_argument("--out", type=Path, required=True, action="append", help="where the report goes")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--format", choices=("jsonl", *PUBLISHED), default="jsonl", help="of DATA")
     arguments = parser.parse_args()
+    if len({len(each) for each in (arguments.data, arguments.out, arguments.validation) if each}) > 1:
+        parser.error("--data, --out and --validation are given equally often")
     try:
-        device = str(choose_device(arguments.device))
-        model = load(arguments.model, device=device)
-        validation = list(read_records(arguments.validation)) if arguments.validation else []
-        if arguments.format != "jsonl":
-            _write(arguments.out, {"published": evaluate_published(model, arguments.format, arguments.data)})
-            return 0
-        records = list(read_records(arguments.data))
-        report = evaluate(model, records, validation=validation)
-        if arguments.against:
-            report["against"] = compare(model, load(arguments.against, device=device), records)
+        _evaluate(arguments)
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2
-    _write(arguments.out, report)
     return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> None:
+    device = str(choose_device(arguments.device))
+    model = load(arguments.model, device=device)
+    if arguments.format != "jsonl":
+        for data, out in zip(arguments.data, arguments.out, strict=True):
+            _write(out, {"published": evaluate_published(model, arguments.format, data)})
+        return
+    cache = model.model.new_cache(_CACHE_BYTES)
+    judge = Judge(model, cache=cache)
+    other = Judge(load(arguments.against, device=device), cache=cache) if arguments.against else None
+    fitted_on = arguments.validation or [None] * len(arguments.data)
+    for data, validation, out in zip(arguments.data, fitted_on, arguments.out, strict=True):
+        records = list(read_records(data))
+        report = evaluate(judge, records, validation=list(read_records(validation)) if validation else [])
+        if other is not None:
+            report["against"] = compare(judge, other, records)
+        _write(out, report)
 
 
 def _write(path: Path, report: dict[str, Any]) -> None:

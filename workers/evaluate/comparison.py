@@ -7,20 +7,19 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.bootstrap import mean_interval
-from workers.evaluate.judged import Judged, judge
+from workers.evaluate.judged import Judge, Judged
 from workers.evaluate.mistakes import told
 from workers.evaluate.preference import Prediction, half, predictions
-from workers.models import LoadedModel
 from workers.schema import FeedbackRecord
 from workers.schema.records import trajectories_of
 
 _SHOWN = 20
 
 
-def compare(model: LoadedModel, other: LoadedModel, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
-    """{difference, interval, n, flips: {won, lost, examples}, distance}: `model` minus `other`, paired, by task."""
-    ours, theirs = judge(model, records), judge(other, records)
-    criterion = model.manifest.get("criterion")
+def compare(judge: Judge, other: Judge, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
+    """{difference, interval, n, flips: {won, lost, examples}, distance}: the first minus `other`, paired, by task."""
+    ours, theirs = judge(records), other(records)
+    criterion = judge.model.manifest.get("criterion")
     compared = compare_predictions(predictions(ours, criterion), predictions(theirs, criterion))
     return compared | {"distance": reward_distance(ours, theirs)}
 

@@ -26,26 +26,42 @@ class Judged:
         return trajectories_of(self.record)[0].task.id
 
 
+class Judge:
+    """A model that scores every distinct trajectory once, however often it is asked about it.
+
+    cache: of `new_cache` of its backbone; models may share one.
+    """
+
+    def __init__(self, model: LoadedModel, *, cache: Any = None) -> None:
+        self.model = model
+        self._cache = cache
+        self._keys: dict[str, bytes] = {}
+        self._scores: dict[bytes, RawScore] = {}
+
+    def __call__(self, records: Iterable[FeedbackRecord]) -> list[Judged]:
+        """In the order of the records."""
+        kept = list(records)
+        rendered: dict[bytes, Any] = {}
+        for trajectory in (one for record in kept for one in trajectories_of(record)):
+            name = trajectory.content_hash
+            if name not in self._keys:
+                one = self.model.render(trajectory)
+                rendered.setdefault(one.key, one)
+                self._keys[name] = one.key
+        new = [one for key, one in rendered.items() if key not in self._scores]
+        names = list(self.model.criteria) if self.model.scores_criteria else []
+        for batch in _by_tokens(new):
+            found = self.model.score(batch, cache=self._cache, criteria=names)
+            self._scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
+        return [Judged(record, tuple(map(self._score, trajectories_of(record)))) for record in kept]
+
+    def _score(self, trajectory: Trajectory) -> RawScore:
+        return self._scores[self._keys[trajectory.content_hash]]
+
+
 def judge(model: LoadedModel, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
     """In the order of the records. Every distinct trajectory is scored once."""
-    kept = list(records)
-    rendered: dict[bytes, Any] = {}
-    keys: dict[str, bytes] = {}
-    for trajectory in (one for record in kept for one in trajectories_of(record)):
-        name = trajectory.content_hash
-        if name not in keys:
-            one = model.render(trajectory)
-            rendered.setdefault(one.key, one)
-            keys[name] = one.key
-    names = list(model.criteria) if model.model.heads.criterion is not None else []
-    scores: dict[bytes, RawScore] = {}
-    for batch in _by_tokens(list(rendered.values())):
-        found = model.score(batch, cache=cache, criteria=names)
-        scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
-    return [
-        Judged(record, tuple(scores[keys[one.content_hash]] for one in trajectories_of(record)))
-        for record in kept
-    ]
+    return Judge(model, cache=cache)(records)
 
 
 def as_pairs(judged: Iterable[Judged]) -> list[Judged]:

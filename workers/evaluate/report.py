@@ -8,7 +8,7 @@ import numpy as np
 
 from workers.evaluate.annotators import leave_one_out
 from workers.evaluate.findings import findings
-from workers.evaluate.judged import Judged, judge, own_length
+from workers.evaluate.judged import Judge, Judged, judge, own_length
 from workers.evaluate.mistakes import worst_mistakes
 from workers.evaluate.outcome import outcome_report
 from workers.evaluate.preference import Prediction, predictions, preference_report
@@ -21,19 +21,11 @@ from workers.schema.records import trajectories_of
 
 
 def evaluate(
-    model: LoadedModel,
-    test: Sequence[FeedbackRecord],
-    *,
-    validation: Sequence[FeedbackRecord] = (),
-    cache: Any = None,
+    judge: Judge, test: Sequence[FeedbackRecord], *, validation: Sequence[FeedbackRecord] = ()
 ) -> dict[str, Any]:
     """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null."""
     started = time.monotonic()
-    report = report_of(
-        judge(model, test, cache=cache),
-        judge(model, validation, cache=cache),
-        criterion=model.manifest.get("criterion"),
-    )
+    report = report_of(judge(test), judge(validation), criterion=judge.model.manifest.get("criterion"))
     return report | {"seconds": time.monotonic() - started}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from workers.errors import RewardError
-from workers.evaluate import evaluate
+from workers.evaluate import Judge, evaluate
 from workers.evaluate.findings import with_leaks
 from workers.evaluate.report import report_of
 from workers.models import Lineage, RewardModel, load, renderer_of, save, write_manifest
@@ -98,7 +98,7 @@ class _Run:
         reward = reward_statistics(found.raw)
         others = measured(model, self._validation(splits).rendered, cache=fit.cache)
         self._save(model, train, reward, found, Familiar.of(found.ends, others.ends))
-        report = self._evaluate(splits, fit.cache)
+        report = self._evaluate(splits)
         if self.recipe.folds:
             report |= {"pooled": self._pooled(list(chain(*splits.values())), model, fit.cache)}
         report["train"] = {
@@ -227,11 +227,11 @@ class _Run:
             training=training_statistics(found, train.rendered, reward),
         )
 
-    def _evaluate(self, splits: Splits, cache: Any) -> dict[str, Any]:
+    def _evaluate(self, splits: Splits) -> dict[str, Any]:
         self._stop_here()
         self.events(message="evaluating on the test split")
         loaded = load(self.folder / "model", device=str(self.device))
-        report = evaluate(loaded, splits["test"], validation=splits["validation"])
+        report = evaluate(Judge(loaded), splits["test"], validation=splits["validation"])
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
         leaks = find_leaks(seen, splits["test"]) | {"unknown": list(self.config.parent.get("unknown", ()))}
         return with_leaks(report, leaks)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from workers.evaluate import compare, evaluate, predict
+from workers.evaluate import Judge, compare, evaluate, predict
 from workers.evaluate.judged import Judged
 from workers.evaluate.report import length_correlation
 from workers.models import Lineage, RawScore, build, load, save
@@ -29,7 +29,7 @@ def artifact(tmp_path, tiny_recipe):
 
 
 def test_every_key_of_a_report(artifact, preferences) -> None:
-    report = evaluate(load(artifact(1)), preferences[:12], validation=preferences[12:])
+    report = evaluate(Judge(load(artifact(1))), preferences[:12], validation=preferences[12:])
     assert set(report) == {
         *("annotators", "preference", "calibration", "outcome", "steps", "scores", "length_correlation"),
         *("truncated", "mistakes", "findings", "seconds"),
@@ -60,8 +60,8 @@ def test_only_comparisons_by_the_models_criterion(artifact, preferences, make_pr
 
 
 def test_a_model_against_itself(artifact, preferences) -> None:
-    model = load(artifact(1))
-    assert compare(model, model, preferences) == {
+    judge = Judge(load(artifact(1)))
+    assert compare(judge, judge, preferences) == {
         "difference": 0.0,
         "interval": [0.0, 0.0],
         "n": 24,
@@ -89,13 +89,40 @@ def test_length_correlation() -> None:
 
 
 def test_the_command(artifact, preferences, tmp_path) -> None:
-    write_records(tmp_path / "test.jsonl.zst", preferences)
-    command = [sys.executable, "-m", "workers.evaluate", str(artifact(1)), "--data"]
-    out = tmp_path / "report.json"
-    more = ["--out", str(out), "--against", str(artifact(2))]
-    subprocess.run([*command, str(tmp_path / "test.jsonl.zst"), *more], check=True, timeout=90)
-    report = json.loads(out.read_text())
-    expected = compare(load(artifact(1)), load(artifact(2)), preferences)
-    assert report["against"]["difference"] == pytest.approx(expected["difference"])
-    assert report["against"]["interval"] == pytest.approx(expected["interval"])
-    assert report["preference"]["n"] == len(preferences)
+    """Of two files: each has its own report, as if it had been measured alone."""
+    parts = {"whole": preferences, "half": preferences[: len(preferences) // 2]}
+    command = [sys.executable, "-m", "workers.evaluate", str(artifact(1)), "--against", str(artifact(2))]
+    for name, records in parts.items():
+        write_records(tmp_path / f"{name}.jsonl.zst", records)
+        command += ["--data", str(tmp_path / f"{name}.jsonl.zst"), "--out", str(tmp_path / f"{name}.json")]
+    subprocess.run(command, check=True, timeout=90)
+    for name, records in parts.items():
+        report = json.loads((tmp_path / f"{name}.json").read_text())
+        expected = compare(Judge(load(artifact(1))), Judge(load(artifact(2))), records)
+        assert report["against"]["difference"] == pytest.approx(expected["difference"])
+        assert report["against"]["interval"] == pytest.approx(expected["interval"])
+        assert report["preference"]["n"] == len(records)
+
+
+def test_files_and_reports_come_in_pairs(tmp_path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "workers.evaluate",
+        str(tmp_path),
+        "--data",
+        "a",
+        "--data",
+        "b",
+        "--out",
+        "c",
+    ]
+    found = subprocess.run(command, check=False, timeout=90, capture_output=True, text=True)
+    assert found.returncode == 2 and "given equally often" in found.stderr
+
+
+def test_nothing_is_scored_twice(artifact, preferences) -> None:
+    judge = Judge(load(artifact(1)))
+    first = judge(preferences)
+    judge.model.score = None  # type: ignore[method-assign, assignment]
+    assert judge(preferences[::-1])[::-1] == first

@@ -26,6 +26,7 @@ class Command(TouchstoneCommand):
         model, other = model_named(options["model"]), model_named(options["other"])
         data = of_snapshot(snapshot_named(options["dataset"]))
         self.say(f"{model} against {other} on {data.source} ...")
-        report = compare_models(model=model, other=other, data=data, by=None).report
+        (found,) = compare_models(model=model, other=other, data=[data], by=None)
+        report = found.report
         self.say(beside(report["against"]))
         return {"model": str(model), "other": str(other), "report": report}
