@@ -19,6 +19,7 @@ ORDER = (
     "datasets",
     "training",
     "rewards",
+    "lineage",
     "acquisition",
     "monitoring",
 )

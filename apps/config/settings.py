@@ -65,6 +65,7 @@ INSTALLED_APPS = [
     "apps.datasets",
     "apps.training",
     "apps.rewards",
+    "apps.lineage",
     "apps.acquisition",
     "apps.monitoring",
     "apps.demo",

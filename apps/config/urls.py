@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/datasets/", include("apps.datasets.urls")),
     path("p/<slug:slug>/training/", include("apps.training.urls")),
     path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),
+    path("p/<slug:slug>/lineage/", include("apps.lineage.urls")),
     path("p/<slug:slug>/acquisition/", include("apps.acquisition.urls")),
     path("p/<slug:slug>/alerts/", include("apps.monitoring.urls")),
 ]

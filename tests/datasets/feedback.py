@@ -2,14 +2,20 @@
 
 import io
 import json
+import tempfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from apps.accounts.models import Membership, Project, User
 from apps.annotation.feedback.services import import_feedback
+from apps.core.artifacts import store_tree
+from apps.core.jobs import JobState
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot
+from apps.datasets.splits import SPLITS
+from workers.schema import write_records
 
 
 def pair(task: str, *, choice: str = "a", annotator: str = "ann", **fields: Any) -> dict[str, Any]:
@@ -35,6 +41,21 @@ def import_pairs(project: Project, pairs: Iterable[dict[str, Any]]) -> None:
 
 def freeze(project: Project, name: str = "first", **options: Any) -> Snapshot:
     return build_snapshot(freeze_snapshot(project=project, name=name, by=None, claimed=True, **options))
+
+
+def frozen_nothing(project: Project) -> Snapshot:
+    """A dataset with its files, and nothing in them."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for split in SPLITS:
+            write_records(Path(scratch) / f"{split}.jsonl.zst", [])
+        store_tree(Path(scratch), f"snapshots/nothing-of-{project.slug}")
+    return Snapshot.objects.create(
+        project=project,
+        name="first",
+        version=1,
+        state=JobState.SUCCEEDED,
+        artifact=f"snapshots/nothing-of-{project.slug}",
+    )
 
 
 def member(project: Project, email: str, role: str) -> User:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
+from safetensors.torch import save_file
+from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models.familiar import Familiar, load_familiar
@@ -21,6 +23,7 @@ from workers.schema.recipe import Recipe
 from workers.text import template_fingerprint
 
 MANIFEST = "touchstone.json"
+OBJECTIVE = "objective.safetensors"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +48,17 @@ def save(
     lineage: Lineage,
     familiar: Familiar | None = None,
     training: dict[str, Any] | None = None,
+    objective: dict[str, Tensor] | None = None,
 ) -> None:
     """Write an artifact. reward: {median, std}. criteria: by name, {text, scale} of those it was trained on.
-    training: what it was trained on in numbers, for drift to be measured against; see `workers.train.rewards`."""
+    training: what it was trained on in numbers, for drift to be measured against; see `workers.train.rewards`.
+    objective: what its losses learnt beside it (thresholds, reliabilities), for `workers.influence`."""
     folder.mkdir(parents=True, exist_ok=True)
     part = kind_module(recipe.backbone).save(model.backbone, model.heads, folder, recipe)
     if familiar is not None:
         familiar.save(folder)
+    if objective:
+        save_file(objective, folder / OBJECTIVE)
     renderer = model.backbone.renderer
     manifest = part | {
         "schema_version": SCHEMA_VERSION,

@@ -19,6 +19,7 @@ from workers.errors import InvalidRecord
 from workers.schema.decode import convert, parse_json, require_object
 from workers.schema.records import KIND_OF, RECORD_TYPES, FeedbackRecord, RankingRecord, Trajectory
 
+_TRAJECTORY = '{"kind": "trajectory",'
 _SINGLE = ("a", "b", "trajectory")
 
 
@@ -90,6 +91,19 @@ def read_records(path: Path) -> Iterator[FeedbackRecord]:
                     continue
                 record = _record(kind, line, trajectories)
             yield record
+
+
+def read_said(path: Path, *, about: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Records as their lines hold them, trajectories by content hash, each with its place among the records of a file
+    that `write_records` made. about: only those whose `item` it is; the others are not decoded."""
+    wanted = None if about is None else f'"item": {json.dumps(about, ensure_ascii=False)}'
+    with closing(read_lines(path)) as lines:
+        records = (line for line in lines if not line.startswith(_TRAJECTORY))
+        for place, line in enumerate(records):
+            if wanted is None or wanted in line:
+                said = require_object(parse_json(line))
+                if about is None or said.get("item") == about:
+                    yield place, said
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """A model with the losses it learns from: what an optimiser step computes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -92,18 +92,31 @@ class Learner(nn.Module):
     def forward(self, chosen: Sequence[int], whole: int, cache: Any = None) -> Tensor:
         """The part that these examples have in the mean loss over `whole` examples and the heads."""
         loss: Tensor | float = 0.0
-        batches = self._batches([self.examples.items[place] for place in chosen], self.examples, cache)
-        places = {id(self.examples.items[place]): place for place in chosen}
-        for name, batch in batches.items():
-            given = torch.tensor([[one.weight * self.weights[name]] for one in batch.examples])
-            drawn = self.bootstrap[[places[id(one)] for one in batch.examples]] * given
-            losses = self.objective(name)(batch)
-            losses = losses * drawn.to(losses)
-            if not bool(losses.isfinite().all()):
-                raise _not_finite(batch, losses)
+        for _, losses in self._weighted(chosen, cache):
             loss = loss + losses.sum() / (whole * losses.shape[1])
         assert isinstance(loss, Tensor)
         return loss
+
+    def losses(self, chosen: Sequence[int], cache: Any = None) -> Tensor:
+        """[chosen], in their order: what each example adds to the loss, the mean over the heads."""
+        place = {one: index for index, one in enumerate(chosen)}
+        found = [(places, losses.mean(1)) for places, losses in self._weighted(chosen, cache)]
+        order = torch.tensor([place[one] for places, _ in found for one in places])
+        whole = torch.cat([losses for _, losses in found])
+        return torch.empty_like(whole).index_put((order.to(whole.device),), whole)
+
+    def _weighted(self, chosen: Sequence[int], cache: Any) -> Iterator[tuple[list[int], Tensor]]:
+        """By objective, the places of its examples and their losses [n, heads] as they count."""
+        batches = self._batches([self.examples.items[place] for place in chosen], self.examples, cache)
+        places = {id(self.examples.items[place]): place for place in chosen}
+        for name, batch in batches.items():
+            some = [places[id(one)] for one in batch.examples]
+            given = torch.tensor([[one.weight * self.weights[name]] for one in batch.examples])
+            losses = self.objective(name)(batch)
+            losses = losses * (self.bootstrap[some] * given).to(losses)
+            if not bool(losses.isfinite().all()):
+                raise _not_finite(batch, losses)
+            yield some, losses
 
     @torch.no_grad()
     def measure(

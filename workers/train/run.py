@@ -97,7 +97,7 @@ class _Run:
         found = measured(model, train.rendered, cache=fit.cache)
         reward = reward_statistics(found.raw)
         others = measured(model, self._validation(splits).rendered, cache=fit.cache)
-        self._save(model, train, reward, found, Familiar.of(found.ends, others.ends))
+        self._save(fit.learner, model, train, reward, found, Familiar.of(found.ends, others.ends))
         report = self._evaluate(splits)
         if self.recipe.folds:
             report |= {"pooled": self._pooled(list(chain(*splits.values())), model, fit.cache)}
@@ -206,6 +206,7 @@ class _Run:
 
     def _save(
         self,
+        learner: Learner,
         model: RewardModel,
         train: Examples,
         reward: dict[str, float],
@@ -225,6 +226,7 @@ class _Run:
             ),
             familiar=familiar,
             training=training_statistics(found, train.rendered, reward),
+            objective={name: one.cpu() for name, one in learner.parts.state_dict().items()},
         )
 
     def _evaluate(self, splits: Splits) -> dict[str, Any]:

@@ -1,0 +1,13 @@
+"""What workers do for lineage."""
+
+from celery import shared_task
+
+from apps.core import jobs
+from apps.lineage.models import Tracing
+from apps.lineage.tracing import execute
+
+
+@shared_task
+def advance_tracings() -> None:
+    """Find the judgements that moved the rewards somebody asked about."""
+    jobs.work_off(Tracing, execute)

@@ -1,0 +1,78 @@
+"""Which judgements moved a served reward: a child process of the core on the model and what it was trained on."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from apps.core import jobs
+from apps.core.artifacts import stage
+from apps.core.errors import DomainError
+from apps.core.jobs import Cancelled, JobState, finish, heart
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import data_folder
+from apps.lineage.models import Tracing
+from apps.rewards.models import ScoreSample
+from apps.training import children
+from apps.training.models import RewardModel, Run
+
+TRACE = "apps.lineage.tasks.advance_tracings"
+CHILD = "workers.influence"
+
+
+@transaction.atomic
+def trace(*, sample: ScoreSample, model: RewardModel) -> Tracing:
+    """Have it found out; what was found before is kept, what failed is tried again. Raises DomainError."""
+    require_traceable(model)
+    Tracing.objects.filter(
+        sample=sample, model=model, state__in=[JobState.FAILED, JobState.CANCELLED]
+    ).delete()
+    tracing, is_new = Tracing.objects.get_or_create(sample=sample, model=model)
+    if is_new:
+        jobs.nudge_on_commit(TRACE)
+    return tracing
+
+
+def require_traceable(model: RewardModel) -> tuple[Run, Snapshot]:
+    """Raises DomainError, with why its judgements cannot be told."""
+    if model.run is None:
+        raise DomainError(f"{model} was trained elsewhere; what it learnt from is not here.")
+    if model.deleted_at is not None:
+        raise DomainError(f"{model} has been deleted.")
+    snapshot = model.run.snapshot
+    if snapshot.withdrawn_at is not None:
+        raise DomainError(
+            f"{snapshot}, which {model} was trained on, was withdrawn: {snapshot.withdrawn_because}."
+        )
+    return model.run, snapshot
+
+
+def execute(tracing: Tracing) -> None:
+    """To the end. Raises ClaimLost, Interrupted."""
+    with heart(tracing) as pulse, tempfile.TemporaryDirectory(prefix="influence-") as scratch:
+        folder = Path(scratch)
+        try:
+            _prepare(folder, tracing)
+            what = f"The tracing of sample {tracing.sample_id}"
+            children.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=pulse.check)
+        except DomainError as error:
+            finish(tracing, JobState.FAILED, error=error.message)
+            return
+        except Cancelled:
+            finish(tracing, JobState.CANCELLED)
+            return
+        result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    finish(tracing, JobState.SUCCEEDED, result=result)
+
+
+def _prepare(folder: Path, tracing: Tracing) -> None:
+    run, snapshot = require_traceable(tracing.model)
+    (folder / "parent").mkdir()
+    (folder / "parent" / "model").symlink_to(stage(tracing.model.artifact))
+    (folder / "data").mkdir()
+    (folder / "data" / "train.jsonl.zst").symlink_to(data_folder(snapshot) / "train.jsonl.zst")
+    config = {"recipe": run.recipe, "seed": run.seed, "device": settings.TRAINING_DEVICE}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "item.json").write_text(json.dumps(tracing.sample.item))

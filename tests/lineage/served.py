@@ -1,0 +1,42 @@
+"""A served reward with all that is behind it, for tests of pages and of a browser."""
+
+from apps.accounts.models import Project
+from apps.core import jobs
+from apps.core.jobs import JobState
+from apps.rewards.models import Endpoint, ScoreSample
+from apps.rewards.services import deploy
+from apps.training import runner
+from apps.training.models import Run
+from apps.training.services import start_run
+from tests.datasets.feedback import freeze, import_pairs, pair
+
+ANSWER = [
+    {"role": "user", "content": "Please help me with task-3."},
+    {"role": "assistant", "content": "Gladly: task-3 is done, and I checked it."},
+]
+
+
+def really_served(project: Project) -> ScoreSample:
+    """What a model answered that learnt from ann, and from bea, who said the opposite of one task."""
+    said = [pair(f"task-{n}", annotator="ann") for n in range(20)]
+    import_pairs(project, [*said, pair("task-3", annotator="bea", choice="b")])
+    recipe = {"epochs": 3, "ensemble": 1}
+    run = start_run(project=project, snapshot=freeze(project), recipe=recipe, by=None, name="desk")
+    claimed = jobs.claim_next(Run)
+    assert claimed is not None
+    runner.execute(claimed)
+    run.refresh_from_db()
+    assert run.state == JobState.SUCCEEDED, run.error
+    return scored(deploy(model=run.model, endpoint_name="reward", project=project, by=None).endpoint)
+
+
+def scored(endpoint: Endpoint, version: int = 1) -> ScoreSample:
+    result = {"reward": 0.5, "raw": 0.5, "baseline": 0.0, "components": {"desk": 0.5}, "flags": []}
+    return ScoreSample.objects.create(
+        endpoint=endpoint,
+        version=version,
+        caller="tsk_1",
+        item={"messages": ANSWER},
+        result=result,
+        reward=0.5,
+    )

@@ -1,0 +1,204 @@
+"""From a served reward to the judgements behind it and back; what was made of what has been deleted."""
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, Role, User
+from apps.annotation.models import Annotator, Item
+from apps.core import jobs
+from apps.core.errors import DomainError
+from apps.core.jobs import JobState
+from apps.datasets.erasure import erase_judgements
+from apps.datasets.models import Snapshot
+from apps.lineage.models import Tracing
+from apps.lineage.selectors import behind, labels_of, snapshots_with, snapshots_with_item
+from apps.lineage.tracing import execute, trace
+from apps.lineage.words import in_words
+from apps.rewards.models import ScoreSample
+from apps.rewards.services import deploy
+from apps.training.models import RewardModel, Run
+from tests.datasets.feedback import freeze, import_pairs, member, pair
+from tests.lineage.served import really_served, scored
+
+
+@pytest.fixture(autouse=True)
+def home(own_home: None) -> None:
+    """Run directories and models are named after rows, whose numbers come again."""
+
+
+@pytest.fixture
+def rose(project: Project) -> User:
+    return member(project, "rose-lineage@example.org", Role.RESEARCHER)
+
+
+@pytest.fixture
+def client(rose: User) -> Client:
+    client = Client()
+    client.force_login(rose)
+    return client
+
+
+@pytest.fixture
+def sample(project: Project) -> ScoreSample:
+    return really_served(project)
+
+
+def page(client: Client, name: str, *args: Any, project: Project, **query: str) -> str:
+    answer = client.get(reverse(f"lineage:{name}", args=[project.slug, *args]), query)
+    assert answer.status_code == 200, answer.content
+    return answer.content.decode()
+
+
+def links(text: str) -> set[str]:
+    return set(re.findall(r'href="([^"]+)"', text))
+
+
+@pytest.mark.slow
+def test_to_its_judgements_and_back(project: Project, sample: ScoreSample, client: Client) -> None:
+    (one,) = behind(sample)
+    assert str(one.model).endswith("/desk@1") and one.value == 0.5 and one.snapshot is not None
+    there = reverse("lineage:sample-lineage", args=[project.slug, sample.pk])
+    text = page(client, "sample-lineage", sample.pk, project=project)
+    assert reverse("training:model-detail", args=[project.slug, one.model.pk]) in links(text)
+    assert reverse("lineage:dataset-labels", args=[project.slug, one.snapshot.pk]) in links(text)
+    bea = Annotator.objects.get(name="bea")
+    assert reverse("lineage:annotator-lineage", args=[project.slug, bea.pk]) in links(text)
+
+    assert client.post(there, {"model": str(one.model.pk)}).status_code == 302
+    assert "looking" in page(client, "sample-lineage", sample.pk, project=project)
+    tracing = jobs.claim_next(Tracing)
+    assert tracing is not None
+    execute(tracing)
+    tracing.refresh_from_db()
+    assert tracing.state == JobState.SUCCEEDED, tracing.error
+    text = page(client, "sample-labels", sample.pk, project=project)
+    assert "A is better" in text and "hx-get" not in text
+    moved = {one["record"]: one["by"] for one in tracing.result["moved"]}
+    train, more = labels_of(one.snapshot, split="train", start=0, count=100)
+    assert not more and len(train) == one.snapshot.splits["train"]
+    against = [place for place, label in enumerate(train) if label.annotator == "bea"]
+    if against:  # her task may be in another split, by its name alone; it is the same every time
+        assert moved[against[0]] < 0
+
+    item = Item.objects.filter(pk=train[0].item).get()
+    back = page(client, "item-lineage", item.pk, project=project)
+    assert there in links(back) and "1 in train" in back
+    assert there in links(page(client, "annotator-lineage", bea.pk, project=project))
+    only = page(client, "dataset-labels", one.snapshot.pk, project=project, annotator="nobody")
+    assert "No judgements here" in only
+
+
+def test_what_has_been_deleted_is_named_and_shown_nowhere(
+    project: Project, client: Client, rose: User
+) -> None:
+    import_pairs(project, [pair(f"task-{n}", annotator="ann" if n % 2 else "bea") for n in range(12)])
+    snapshot = freeze(project)
+    run = Run.objects.create(
+        project=project, snapshot=snapshot, recipe_name="own", recipe={}, model_name="desk"
+    )
+    manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
+    first = RewardModel.objects.create(
+        project=project, name="desk", version=1, artifact="models/1", manifest=manifest, run=run
+    )
+    child = RewardModel.objects.create(
+        project=project, name="desk", version=2, artifact="models/2", manifest=manifest, parent=first
+    )
+    endpoint = deploy(model=child, endpoint_name="reward", project=project, by=None).endpoint
+    sample = scored(endpoint)
+    bea = Annotator.objects.get(name="bea")
+    assert [one for one, _ in snapshots_with(bea)] == [snapshot]
+    judged = Item.objects.filter(assignments__annotator=bea).first()
+    assert judged is not None and [one for one, _ in snapshots_with_item(judged)] == [snapshot]
+    assert "Nothing that a dataset holds was deleted" in page(client, "lineage-list", project=project)
+
+    erase_judgements(annotator=bea, by=rose)
+    text = page(client, "lineage-list", project=project)
+    assert "judgements in it were deleted" in text and "bea" not in text
+    assert "desk@1" in text and "from the weights of desk@1" in text
+    assert reverse("lineage:sample-lineage", args=[project.slug, sample.pk]) in links(text)
+    assert "made of what was deleted" in page(client, "model-uses", child.pk, project=project)
+    assert snapshots_with_item(judged) == []
+    with pytest.raises(DomainError, match="withdrawn"):
+        trace(sample=sample, model=RewardModel.objects.get(pk=first.pk))
+    answer = client.get(reverse("lineage:dataset-labels", args=[project.slug, snapshot.pk]))
+    assert answer.status_code == 409 and "withdrawn" in answer.content.decode()
+
+
+def test_a_model_trained_elsewhere_says_so(project: Project, client: Client) -> None:
+    manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
+    model = RewardModel.objects.create(
+        project=project, name="desk", version=1, artifact="models/1", manifest=manifest
+    )
+    endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
+    sample = scored(endpoint)
+    text = page(client, "sample-lineage", sample.pk, project=project)
+    assert "it was trained elsewhere" in text and "what it learnt from is not here" in text
+    there = reverse("lineage:sample-lineage", args=[project.slug, sample.pk])
+    answer = client.post(there, {"model": str(model.pk)}, follow=True)
+    assert "what it learnt from is not here" in answer.content.decode()
+    assert client.post(there, {"model": "7777"}).status_code == 404
+    assert not Tracing.objects.exists()
+    unknown = scored(endpoint, version=9)
+    assert "Its revision is not here" in page(client, "sample-lineage", unknown.pk, project=project)
+
+
+def test_what_failed_is_tried_again(project: Project, client: Client) -> None:
+    import_pairs(project, [pair(f"task-{n}") for n in range(4)])
+    run = Run.objects.create(
+        project=project, snapshot=freeze(project), recipe_name="own", recipe={}, model_name="desk"
+    )
+    manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
+    model = RewardModel.objects.create(
+        project=project, name="desk", version=1, artifact="models/none", manifest=manifest, run=run
+    )
+    sample = scored(deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint)
+    trace(sample=sample, model=model)
+    again = trace(sample=sample, model=model)
+    assert Tracing.objects.count() == 1
+    claimed = jobs.claim_next(Tracing)
+    assert claimed == again
+    execute(claimed)  # its artifact is not there
+    text = page(client, "sample-labels", sample.pk, project=project)
+    again.refresh_from_db()
+    assert again.state == JobState.FAILED and again.error in text.replace("&#x27;", "'")
+    assert "Find out" in text
+    trace(sample=sample, model=model)
+    assert Tracing.objects.get().state == JobState.QUEUED
+
+
+def test_pages_of_a_long_dataset(project: Project, client: Client) -> None:
+    import_pairs(project, [pair(f"task-{n}") for n in range(90)])
+    snapshot = freeze(project)
+    assert Snapshot.objects.get(pk=snapshot.pk).splits["train"] > 50
+    first = page(client, "dataset-labels", snapshot.pk, project=project)
+    second = page(client, "dataset-labels", snapshot.pk, project=project, page="2")
+    assert first.count("A is better") == 50 and 'rel="next"' in first and 'rel="prev"' not in first
+    assert second.count("A is better") == snapshot.splits["train"] - 50 and 'rel="next"' not in second
+    assert "No judgements here" in page(client, "dataset-labels", snapshot.pk, project=project, page="9")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"kind": "pairwise", "choice": "b", "strength": 3}, "B is better, by far"),
+        ({"kind": "pairwise", "choice": "tie", "criterion": "polite"}, "polite: Equally good"),
+        ({"kind": "ranking", "ranks": [2, 1, 1]}, "Ranks 2, 1, 1"),
+        ({"kind": "step", "labels": {"0": "good", "2": "bad"}}, "Steps: 1 good, 1 bad"),
+        (
+            {"kind": "step", "has_first_error": True, "first_error": 2},
+            "Steps: first error at agent step 2",
+        ),
+        ({"kind": "step", "has_first_error": True}, "Steps: no error"),
+        ({"kind": "rubric", "criterion": "true", "value": 3, "scale": [1, 5]}, "true: 3 of 1 to 5"),
+        ({"kind": "comment", "text": "x" * 200}, "“" + "x" * 119 + "…”"),
+        ({"kind": "rating", "rating": 4.0, "scale": [1, 5]}, "Rated 4 of 1 to 5"),
+        ({"kind": "rating", "accept": False}, "Rejected"),
+        ({"kind": "outcome", "success": True, "reward": 0.5}, "Succeeded, reward 0.5"),
+    ],
+)
+def test_judgements_in_words(said: dict[str, Any], words: str) -> None:
+    assert in_words(said) == words

@@ -1,0 +1,133 @@
+"""Which judgements moved a reward, of models trained on the spot."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace as changed
+
+from tests.workers.decoders import save_decoder
+from workers.errors import RewardError
+from workers.influence.run import trace
+from workers.models import load
+from workers.models.artifact import OBJECTIVE
+from workers.schema import StepLabelRecord, parse_item, write_records
+from workers.schema.recipe import Recipe
+from workers.train.run import train
+
+ITEM = {
+    "messages": [
+        {"role": "user", "content": "hello the order"},
+        {"role": "assistant", "content": "good sent"},
+    ]
+}
+
+
+@pytest.fixture
+def traced(run_directory, tmp_path):
+    """make(recipe, splits) -> the folder of an inquiry into a model that was trained by the recipe."""
+
+    def make(recipe: Recipe, splits=None, item=ITEM) -> Path:
+        run = run_directory(recipe, splits)
+        train(run)
+        folder = tmp_path / f"influence-{len(list(tmp_path.iterdir()))}"
+        shutil.copytree(run / "data", folder / "data")
+        shutil.copytree(run / "model", folder / "parent" / "model")
+        shutil.copy(run / "config.json", folder)
+        (folder / "item.json").write_text(json.dumps(item))
+        return folder
+
+    return make
+
+
+def flipped(records, place: int):
+    """One of the comparisons says the opposite."""
+    other = changed(records[place], choice="b" if records[place].choice == "a" else "a")
+    return [*records[:place], other, *records[place + 1 :]]
+
+
+def test_a_mistaken_judgement_is_what_lowers_the_reward_most(traced, tiny_recipe, preferences) -> None:
+    """All but one say that good is better than bad; what is asked about is good."""
+    said = flipped(preferences[:18], 5)
+    folder = traced(
+        replace(tiny_recipe, epochs=8, ensemble=1), {"train": said, "validation": preferences[18:]}
+    )
+    found = trace(folder)
+    assert json.loads((folder / "result.json").read_text()) == found
+    assert found["records"] == 18 and found["generated"] == 0
+    moved = {one["record"]: one["by"] for one in found["moved"]}
+    assert set(moved) == set(range(18))
+    assert min(moved, key=lambda one: moved[one]) == 5 and moved[5] < 0
+    assert sum(by > 0 for by in moved.values()) > 9
+    by = [one["by"] for one in found["moved"]]
+    assert by == sorted(by, reverse=True)
+    model = load(folder / "parent" / "model")
+    (score,) = model.score([model.render(parse_item(ITEM).content)])
+    assert found["reward"] == pytest.approx((score.raw - model.median) / model.std, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["linear", "unfrozen", "decoder", "adapters", "process", "generated"])
+def test_every_kind_of_model(kind, traced, tiny_recipe, preferences, tmp_path_factory) -> None:
+    splits = None
+    if kind == "process":
+        splits = {
+            split: [
+                StepLabelRecord(trajectory=one, labels={0: label}, annotator="ann")
+                for record in some
+                for one, label in (
+                    (record.a, "good" if record.choice == "a" else "bad"),
+                    (record.b, "neutral"),
+                )
+            ]
+            for split, some in (("train", preferences[:12]), ("validation", preferences[12:18]))
+        }
+    decoder = str(save_decoder(tmp_path_factory.mktemp("decoder"))) if kind in ("decoder", "adapters") else ""
+    recipe = {
+        "linear": replace(tiny_recipe, objective="bradley_terry", ensemble=1),
+        "unfrozen": replace(tiny_recipe, unfrozen=True),
+        "decoder": replace(tiny_recipe, backbone="decoder", decoder=decoder, max_tokens=128, lora_rank=0),
+        "adapters": replace(tiny_recipe, backbone="decoder", decoder=decoder, max_tokens=128, lora_rank=4),
+        "process": replace(tiny_recipe, objective="process"),
+        "generated": replace(tiny_recipe, generators=("drop", "repeat")),
+    }[kind]
+    found = trace(traced(recipe, splits))
+    assert found["records"] == (24 if kind == "process" else 12)
+    assert found["moved"] and all(abs(one["by"]) < 100 for one in found["moved"])
+    assert (found["generated"] > 0) == (kind == "generated")
+
+
+def test_what_the_losses_learnt_beside_the_model_is_kept(traced, tiny_recipe, preferences) -> None:
+    folder = traced(replace(tiny_recipe, annotators="learnt"))
+    path = folder / "parent" / "model" / OBJECTIVE
+    assert path.is_file()
+    with_it = trace(folder)["moved"]
+    path.unlink()
+    manifest = json.loads((path.parent / "touchstone.json").read_text())
+    del manifest["files"][OBJECTIVE]
+    (path.parent / "touchstone.json").write_text(json.dumps(manifest))
+    assert trace(folder)["moved"] != with_it  # a model of before: the losses as they began
+
+
+def test_the_command(traced, tiny_recipe, preferences) -> None:
+    folder = traced(tiny_recipe)
+    subprocess.run([sys.executable, "-m", "workers.influence", str(folder)], check=True, timeout=90)
+    assert json.loads((folder / "result.json").read_text())["records"] == 12
+    write_records(folder / "data" / "train.jsonl.zst", [])
+    found = subprocess.run(
+        [sys.executable, "-m", "workers.influence", str(folder)],
+        check=False,
+        timeout=90,
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 2 and "holds nothing that this model learnt from" in found.stderr
+
+
+def test_what_cannot_be_read_is_refused(traced, tiny_recipe) -> None:
+    folder = traced(tiny_recipe, item={"features": [[1.0, 2.0]]})
+    with pytest.raises(RewardError):
+        trace(folder)

@@ -1,0 +1,1 @@
+"""Which judgements moved a reward: influence functions on the head."""

@@ -1,0 +1,117 @@
+"""Which judgements moved a reward, from a folder to its result.
+
+config.json           as in a run directory: the recipe, seed and device of the training
+parent/model/         the model
+data/train.jsonl.zst  what it was trained on
+item.json             the item, as of the reward API
+result.json           written last, see `trace`
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from workers.errors import RewardError
+from workers.influence.effects import Losses, effects
+from workers.models import RewardModel, renderer_of
+from workers.models.artifact import OBJECTIVE
+from workers.objectives import Examples, collect
+from workers.schema import parse_item, parse_json
+from workers.schema.records import trajectories_of
+from workers.train.directory import read_config, read_split, write_json
+from workers.train.generate import generate
+from workers.train.learner import Learner
+from workers.train.parents import read_parent
+from workers.train.run import choose_device
+
+_AT_ONCE = 256
+_MOST_CURVED = 4096  # examples whose curvature stands for that of all
+_SHOWN = 20  # records that raised it most, and as many that lowered it
+_CACHE_BYTES = 2 * 1024**3
+
+
+def trace(folder: Path) -> dict[str, Any]:
+    """{reward, records, generated, moved: [{record, by}]}. Raises RewardError.
+
+    reward: on the reward scale. records: of the training split, what the objective learns from. generated: examples
+    made of them. moved: by how much the reward is higher for the record being there, `record` its place in the split;
+    those that moved it most, to either side.
+    """
+    config, recipe = read_config(folder)
+    device = str(choose_device(config.device))
+    parent = read_parent(folder / "parent", recipe)
+    recipe = replace(parent.recipe(recipe), heads_only=True)  # the trunk is held still, and computed once
+    records = read_split(folder, "train")
+    made = generate(records, recipe, seed=config.seed)
+    first = [one for record in records[:1] for one in trajectories_of(record)]
+    examples = collect([*records, *made], renderer_of(recipe, first), recipe)
+    if not len(examples):
+        raise RewardError(
+            "the training split holds nothing that this model learnt from.", pointer="/snapshot"
+        )
+    learner = Learner(recipe, examples, seed=config.seed, device=device, parent=parent.loaded.model)
+    learner.to(device)
+    if (said := folder / "parent" / "model" / OBJECTIVE).is_file():
+        learner.parts.load_state_dict(load_file(said, device=device))
+    item: Any = parse_item(parse_json((folder / "item.json").read_bytes()))
+    asked = learner.model.backbone.renderer.render(item.content)
+    moved, raw = _moved(learner, examples, asked)
+    scale = parent.loaded.manifest["reward"]
+    by_record: dict[int, float] = defaultdict(float)
+    place = {id(record): index for index, record in enumerate(records)}
+    for example, by in zip(examples.items, moved.tolist(), strict=True):
+        if (index := place.get(id(example.record))) is not None:
+            by_record[index] += by / scale["std"]
+    result = {
+        "reward": (raw - scale["median"]) / scale["std"],
+        "records": len(by_record),
+        "generated": sum(id(one.record) not in place for one in examples.items),
+        "moved": [{"record": index, "by": by} for index, by in _most(by_record)],
+    }
+    write_json(folder / "result.json", result)
+    return result
+
+
+def _moved(learner: Learner, examples: Examples, asked: Any) -> tuple[Tensor, float]:
+    """[examples]: by how much each moved the raw reward of an item; and that reward."""
+    learner.eval()
+    learner.requires_grad_(False)
+    last = last_layer(learner.model).requires_grad_(True)
+    cache = learner.model.new_cache(_CACHE_BYTES)
+    for _ in learner.model.encode_ahead([*examples.rendered, asked], cache):
+        continue
+    reward = learner.model([asked], cache=cache).rewards.mean()
+    every = range(len(examples))
+    some: Sequence[int] = every
+    if len(every) > _MOST_CURVED:
+        some = sorted(random.Random(0).sample(every, _MOST_CURVED))  # noqa: S311 (not for secrets)
+    found = effects(last, reward, _parts(learner, every, cache), bent_by=_parts(learner, some, cache))
+    return found.detach().double().cpu(), float(reward.detach())
+
+
+def last_layer(model: RewardModel) -> torch.nn.Parameter:
+    """Of the heads that the reward is read off: the one it is linear in."""
+    head = model.heads.scalar if model.reward_from == "scalar" else model.heads.label
+    assert head is not None
+    return head.second if head.inner else head.weight
+
+
+def _parts(learner: Learner, places: Sequence[int], cache: Any) -> list[Losses]:
+    chunks = [places[start : start + _AT_ONCE] for start in range(0, len(places), _AT_ONCE)]
+    return [partial(learner.losses, chunk, cache) for chunk in chunks]
+
+
+def _most(by_record: dict[int, float]) -> list[tuple[int, float]]:
+    """From what raised it most to what lowered it most."""
+    ordered = sorted(by_record.items(), key=lambda one: (-one[1], one[0]))
+    up = [one for one in ordered[:_SHOWN] if one[1] > 0]
+    down = [one for one in ordered[-_SHOWN:] if one[1] < 0]
+    return [*up, *(one for one in down if one not in up)]
