@@ -13,6 +13,7 @@ from apps.monitoring.models import Alert, Reading, Turn
 from apps.monitoring.rules import Rule, shown
 
 MOST_POLICIES = 50
+_WORK = (Turn.Stage.FREEZING, Turn.Stage.TRAINING, Turn.Stage.COMPARING, Turn.Stage.TRYING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,27 @@ class Step:
     seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A stage as a bar. begin, width: of the drawing. colour: the number of a token."""
+
+    label: str
+    seconds: float
+    begin: str
+    width: str
+    colour: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """seconds: from the last judgement to the served reward, None where nobody judged. work: of the stages drawn."""
+
+    turn: Turn
+    seconds: float | None
+    work: float
+    spans: list[Span]
+
+
 def steps_of(turn: Turn) -> list[Step]:
     """As they follow each other. Of a stopped one as far as it came."""
     stages = [stage for stage in Turn.Stage if stage != Turn.Stage.STOPPED]
@@ -86,6 +108,27 @@ def seconds_to_served(turn: Turn) -> float | None:
     )
     last = said.order_by("-created_at").values_list("created_at", flat=True).first()
     return None if last is None else (turn.ended_at - last).total_seconds()
+
+
+def times_of(turns: Sequence[Turn]) -> list[Timed]:
+    """Of turns that ended well, in their order; the longest fills the width."""
+    found = [
+        (turn, [step for step in steps_of(turn) if step.seconds is not None and step.stage in _WORK])
+        for turn in turns
+    ]
+    longest = max((sum(step.seconds or 0 for step in steps) for _, steps in found), default=0) or 1.0
+    return [_timed(turn, steps, longest) for turn, steps in found]
+
+
+def _timed(turn: Turn, steps: Sequence[Step], longest: float) -> Timed:
+    spans, begin = [], 0.0
+    for step in steps:
+        width = 100 * (step.seconds or 0) / longest
+        spans.append(
+            Span(step.label, step.seconds or 0, f"{begin:.2f}%", f"{width:.2f}%", _WORK.index(step.stage) + 1)
+        )
+        begin += width
+    return Timed(turn, seconds_to_served(turn), sum(one.seconds for one in spans), spans)
 
 
 def policies_of(rows: Sequence[Row]) -> list[Policy]:

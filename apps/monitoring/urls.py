@@ -6,6 +6,7 @@ app_name = "monitoring"
 urlpatterns = [
     path("", views.alert_list, name="alert-list"),
     path("node/", views.project_node, name="project-node"),
+    path("times/", views.turn_times, name="turn-times"),
     path("<int:pk>/", views.alert_detail, name="alert-detail"),
     path("<int:pk>/ask/", views.alert_ask, name="alert-ask"),
     path("of/<slug:name>/mail/", views.monitor_mail, name="monitor-mail"),

@@ -17,7 +17,7 @@ from apps.core.errors import DomainError, NotFound
 from apps.monitoring import asking, services, turning
 from apps.monitoring.forms import AskForm, CloseForm, RulesForm, TurnForm
 from apps.monitoring.mail import tell_by_mail
-from apps.monitoring.models import Reading
+from apps.monitoring.models import Reading, Turn
 from apps.monitoring.selectors import alert_in, alerts_of, rules_of, scale_of, window_of
 from apps.monitoring.shown import (
     drawn_gold,
@@ -26,12 +26,13 @@ from apps.monitoring.shown import (
     policies_of,
     seconds_to_served,
     steps_of,
+    times_of,
 )
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of
 from workers.errors import RewardError
 
-SHOWN, SHOWN_TURNS = 50, 10
+SHOWN, SHOWN_TURNS, SHOWN_TIMES = 50, 10, 5
 READINGS_DRAWN = 500
 
 
@@ -228,6 +229,17 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     if Role(request.membership.role).includes(Role.RESEARCHER):
         context |= {"url": reverse("monitoring:alert-list", args=[project.slug]), "label": "See them"}
     return render(request, "components/_node.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def turn_times(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Under the circle of the project home: how long it took from a judgement to a served reward, and what is on its
+    way."""
+    turns = Turn.objects.filter(endpoint__project=project).select_related("endpoint")
+    done = turns.filter(stage=Turn.Stage.DONE).order_by("-ended_at")[:SHOWN_TIMES]
+    context = {"project": project, "times": times_of(list(done)), "open": turns.filter(ended_at=None)}
+    return render(request, "monitoring/_turn_times.html", context)
 
 
 def _watched(request: ProjectRequest, endpoint: Endpoint) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from apps.accounts.models import User
 from apps.annotation.models import Campaign
 from apps.monitoring.measures import reference_of
+from apps.monitoring.models import Turn
 from apps.monitoring.services import look
 from apps.rewards.models import Endpoint, ScoreSample, TrialRollup
 from apps.rewards.selectors import open_trial
@@ -119,6 +120,41 @@ def test_an_exploit_is_seen_and_closed(
         page.get_by_role("button", name="Close the alert").click()
         expect(page.get_by_text("follow-up campaign begun")).to_be_visible()
         tools.shoot(page, "alert-closed")
+
+
+def test_the_circle_says_how_long_it_took(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User
+) -> None:
+    project = campaign.project
+    manifest = {"aggregation": "value", "heads": {"ensemble": 5}}
+    model = RewardModel.objects.create(
+        project=project, name="m", version=1, artifact="models/1", manifest=manifest
+    )
+    endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
+    tools.login(page, live_server, rose)
+    page.goto(f"{live_server.url}/p/desk/")
+    expect(page.get_by_text("1 endpoint", exact=True)).to_be_visible()
+    expect(page.get_by_text("From a judgement to a served reward")).to_have_count(0)
+    for days, seconds in ((9, (5, 21, 36, 2)), (2, (4, 18, 17, 2)), (0, (5, 16, 17, 900))):
+        at, entered = timezone.now() - timedelta(days=days, hours=1), {}
+        for stage, took in zip(("freezing", "training", "comparing", "trying"), seconds, strict=True):
+            entered[stage] = at.isoformat()
+            at += timedelta(seconds=took)
+        entered["done"] = at.isoformat()
+        Turn.objects.create(
+            endpoint=endpoint,
+            against=model,
+            stage=Turn.Stage.DONE,
+            entered=entered,
+            started_at=at,
+            ended_at=at,
+        )
+    Turn.objects.create(endpoint=endpoint, against=model, stage=Turn.Stage.TRAINING)
+    # By itself: the circle is looked at while it turns.
+    expect(page.get_by_text("From a judgement to a served reward")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("status")).to_contain_text("reward: a model is trained")
+    expect(page.get_by_role("img", name="It is on trial: 900.0 s")).to_be_visible()
+    tools.shoot(page, "circle")
 
 
 def test_a_trial(

@@ -159,6 +159,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/endpoints/<slug:name>/try/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/rollback/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/switch/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/alerts/times/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/alerts/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/alerts/node/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/alerts/<int:pk>/": ("GET", Role.RESEARCHER),

@@ -19,7 +19,7 @@ from apps.datasets.models import Snapshot
 from apps.monitoring import turning
 from apps.monitoring.comparing import execute as compare
 from apps.monitoring.models import Comparing, Turn
-from apps.monitoring.shown import seconds_to_served, steps_of
+from apps.monitoring.shown import seconds_to_served, steps_of, times_of
 from apps.monitoring.turning import advance, advance_turns, begin_turn, go_on, is_better, stop_turn
 from apps.rewards.models import Endpoint, ScoreSample, Trial
 from apps.rewards.services import deploy, promote, withdraw
@@ -128,6 +128,21 @@ def test_from_people_to_what_answers(project, endpoint, rose) -> None:
     assert [(step.stage, step.state) for step in steps_of(turn)] == [
         (stage, "done") for stage in ("asking", "freezing", "training", "comparing", "trying", "done")
     ]
+    (timed,) = times_of([turn])
+    assert timed.seconds == seconds and 0 < timed.work < seconds
+    assert [span.label for span in timed.spans] == [
+        "Feedback is frozen",
+        "A model is trained",
+        "It is compared",
+        "It is on trial",
+    ]
+    assert timed.spans[0].begin == "0.00%"
+    widths = [float(span.width.removesuffix("%")) for span in timed.spans]
+    assert sum(widths) == pytest.approx(100, abs=0.1)
+    client = Client()
+    client.force_login(rose)
+    text = client.get(reverse("monitoring:turn-times", args=[project.slug])).content.decode()
+    assert f"{seconds:.0f} s" in text and "turning" not in text
     verbs = AuditEvent.objects.filter(verb__startswith="turn.").order_by("pk").values_list("verb", flat=True)
     assert list(verbs) == ["turn.begun", "turn.done"]
 

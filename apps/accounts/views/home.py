@@ -77,6 +77,7 @@ def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
     context: dict[str, Any] = {"project": project}
     if Role(request.membership.role).includes(Role.RESEARCHER):
         context["nodes"] = [_drawn(project, node) for node in CIRCLE]
+        context["times_url"] = _url("monitoring:turn-times", project)
         return render(request, "accounts/project_home.html", context)
     context["work_url"] = _url("annotation:my-work", project)
     return render(request, "accounts/project_work.html", context)
