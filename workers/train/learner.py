@@ -121,8 +121,9 @@ class Learner(nn.Module):
     @torch.no_grad()
     def measure(
         self, examples: Examples, parts: Sequence[Sequence[int]], cache: Any = None
-    ) -> dict[str, float]:
-        """Means on validation: `loss` (over objectives by their weights), and by objective what it measures."""
+    ) -> tuple[dict[str, float], Tensor]:
+        """Means on validation: `loss` (over objectives by their weights), and by objective what it measures; and what
+        each judgement adds to the loss, [n], always in the same order: their mean is it."""
         self.eval()
         found: dict[tuple[str, str], list[Tensor]] = {}
         for part in parts:
@@ -131,16 +132,21 @@ class Learner(nn.Module):
             ).items():
                 for metric, values in self.objective(name).measure(batch).items():
                     found.setdefault((name, metric), []).append(values.detach().double().cpu())
-        means = {
-            key: float(torch.cat(values).mean()) for key, values in found.items() if torch.cat(values).numel()
-        }
+        whole = {key: torch.cat(values) for key, values in found.items()}
+        means = {key: float(values.mean()) for key, values in whole.items() if values.numel()}
         weights = {name: self.weights[name] for name, metric in means if metric == "loss"}
         if not weights:
-            return {}
-        loss = sum(weight * means[name, "loss"] for name, weight in weights.items()) / sum(weights.values())
+            return {}, torch.empty(0)
+        total, count = sum(weights.values()), sum(len(whole[name, "loss"]) for name in weights)
+        losses = torch.cat(
+            [
+                whole[name, "loss"] * (weight / total * count / len(whole[name, "loss"]))
+                for name, weight in weights.items()
+            ]
+        )
         one = len(weights) == 1
         named = {metric if one else f"{name} {metric}": mean for (name, metric), mean in means.items()}
-        return named | {"loss": loss}
+        return named | {"loss": float(losses.mean())}, losses
 
     def _batches(self, chosen: Sequence[Example], examples: Examples, cache: Any) -> dict[str, Batch]:
         """By objective, all from one pass through the model."""

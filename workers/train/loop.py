@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models import RewardModel
@@ -20,6 +21,7 @@ from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bflo
 from workers.train.team import Team
 
 _LOG_SECONDS = 1.0
+_TOLERANCE = 0.5  # standard errors
 
 
 class Stopped(Exception):
@@ -49,7 +51,7 @@ class Fit:
     team: Team = field(default_factory=Team)
     losses: list[float] = field(default_factory=list)
     step: int = 0
-    bad: int = 0  # measurements since the best one
+    bad: int = 0  # measurements since the lowest that were worse
     best: dict[str, Any] | None = None
     elapsed: float = 0.0
     micro_tokens: int = 0  # what goes through the model at once; less after memory ran out
@@ -183,16 +185,21 @@ class Fit:
         return split(mine, self.train, self.model.backbone, self.micro_tokens)
 
     def _measure(self) -> dict[str, float]:
-        """Validation; keeps the weights if they are the best so far."""
-        measured: dict[str, float] = self.team.same(
+        """Validation; keeps the weights if they are the best so far, or not known to be worse than those."""
+        measured: dict[str, float]
+        measured, losses = self.team.same(
             self.learner.measure(self.validation, self._validation_parts(), self.cache)
         )
         if not measured:
             return {}
         if self.best is None or measured["loss"] < self.best["loss"]:
-            weights = self.team.weights(self.model)
-            self.best = {"loss": measured["loss"], "step": self.step, "weights": weights}
+            kept = {"step": self.step, "weights": self.team.weights(self.model)}
+            self.best = {"loss": measured["loss"], "losses": losses} | kept
             self.bad = 0
+        elif "losses" in self.best and is_as_good(
+            losses, self.best["losses"]
+        ):  # checkpoints of before have none
+            self.best |= {"step": self.step, "weights": self.team.weights(self.model)}
         else:
             self.bad += 1
         return measured
@@ -248,6 +255,19 @@ class Fit:
         for name in ("losses", "step", "bad", "best", "elapsed", "micro_tokens"):
             setattr(self, name, state[name])
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
+
+
+def is_as_good(losses: Tensor, lowest: Tensor) -> bool:
+    """Whether what was measured last may be as good as the lowest: paired, within half a standard error.
+
+    [n] each, of the same judgements. A few judgements of validation tell little, and whoever stops at the least of
+    them often stops before anything was learnt. The one-standard-error rule of Breiman et al. (1984), section 3.4.3,
+    for the number of steps; half of one, since later is not simpler.
+    """
+    worse = losses - lowest
+    if len(worse) < 2:
+        return False
+    return bool(worse.mean() <= _TOLERANCE * worse.std() / len(worse) ** 0.5)
 
 
 def _size(batch: Batch) -> int:

@@ -12,7 +12,7 @@ from workers.models import renderer_of, step_encoder
 from workers.objectives import Examples, collect
 from workers.schema import Task
 from workers.train.learner import Learner
-from workers.train.loop import Fit, Limits, Stopped
+from workers.train.loop import Fit, Limits, Stopped, is_as_good
 from workers.train.optimiser import set_learning_rate
 
 
@@ -138,6 +138,42 @@ def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences) -> None:
     kept = one.model.state_dict()
     assert one.best["weights"]
     assert all(torch.equal(kept[name], tensor) for name, tensor in one.best["weights"].items())
+
+
+@pytest.mark.parametrize(
+    ("worse", "expected"),
+    [
+        ([0.0] * 40, True),  # the same
+        ([0.1] * 40, False),  # every judgement a little
+        ([0.5, -0.49] * 20, True),  # who knows
+        ([0.5, -0.4] * 20, False),  # one can know it of forty judgements,
+        ([0.5, -0.4], True),  # not of two
+        ([0.1], False),  # nothing is known of one's spread
+    ],
+)
+def test_what_is_not_known_to_be_worse_is_as_good(worse: list[float], *, expected: bool) -> None:
+    lowest = torch.rand(len(worse), dtype=torch.double)
+    assert is_as_good(lowest + torch.tensor(worse, dtype=torch.double), lowest) is expected
+
+
+def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
+    """Losses as they were told: the third is worse by chance, the fourth for sure."""
+    one, _ = fit(replace(tiny_recipe, epochs=4), records=preferences[:12], validation=preferences[12:])
+    told = iter(
+        torch.tensor(each, dtype=torch.double)
+        for each in ([1.0, 1.0, 1.0], [0.5, 0.6, 0.7], [0.9, 0.1, 0.9], [0.8, 0.9, 1.0])
+    )
+    steps = []
+
+    def measure(*given: object) -> tuple[dict[str, float], torch.Tensor]:
+        losses = next(told)
+        steps.append(one.step)
+        return {"loss": float(losses.mean())}, losses
+
+    monkeypatch.setattr(one.learner, "measure", measure)
+    one.run()
+    assert one.best is not None and one.best["loss"] == pytest.approx(0.6)
+    assert len(steps) == 4 and one.best["step"] == steps[2] and one.bad == 1
 
 
 def test_a_budget_of_time(fit, tiny_recipe) -> None:
