@@ -6,7 +6,16 @@ import sys
 
 NAMES = (
     *("import_scaling", "queue_scaling", "feedback_export", "keyboard", "packing", "train_vs_trl"),
-    *("serving", "invariance", "results", "sample_world", "label_efficiency", "monitors", "faults"),
+    *(
+        "serving",
+        "invariance",
+        "results",
+        "sample_world",
+        "label_efficiency",
+        "monitors",
+        "policies",
+        "faults",
+    ),
 )
 
 

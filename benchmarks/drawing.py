@@ -63,20 +63,73 @@ def shares(
         f'<text x="{place(x, low)[0]:.1f}" y="{HEIGHT - 16}" text-anchor="middle">{x:g}</text>'
         for x in sorted({row[0] for row in rows})
     ]
-    _, y = place(10**left, mark[1])
-    out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-dasharray="4 4"/>')
-    out.append(f'<text x="{WIDTH - RIGHT}" y="{y - 4:.1f}" text-anchor="end">{escape(mark[0])}</text>')
-    for place_of, (name, found) in enumerate(series.items()):
-        colour = COLOURS[place_of % len(COLOURS)]
-        points = [place(x, y) for x, y, _, _ in found]
-        outline = [place(x, top) for x, _, _, top in found]
-        outline += [place(x, bottom) for x, _, bottom, _ in reversed(found)]
+    out += _mark(mark[0], place(10**left, mark[1])[1])
+    placed = {
+        name: [(place(x, y), place(x, bottom), place(x, top)) for x, y, bottom, top in found]
+        for name, found in series.items()
+    }
+    return "\n".join([*out, *_banded(placed), "</svg>"]) + "\n"
+
+
+def levels(
+    title: str,
+    series: Mapping[str, Sequence[tuple[float, float, float, float]]],
+    across: str,
+    mark: tuple[str, float] | None = None,
+) -> str:
+    """Numbers from 0 to 1, each with its interval, over what is named by `across`. Both axes are linear."""
+    rows = [row for one in series.values() for row in one]
+    left, right = min(row[0] for row in rows), max(row[0] for row in rows)
+    high = math.ceil(10 * max(row[3] for row in rows)) / 10
+
+    def place(x: float, y: float) -> tuple[float, float]:
+        along = (x - left) / (right - left or 1)
+        return LEFT + along * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y / high * (HEIGHT - TOP - BOTTOM)
+
+    out = _opened(title)
+    for step in range(round(10 * high) + 1):
+        _, y = place(left, step / 10)
+        out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-opacity=".3"/>')
+        out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{step / 10:.1f}</text>')
+    for part in range(5):
+        x = left + part / 4 * (right - left)
+        out.append(
+            f'<text x="{place(x, 0)[0]:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{round(x):,}</text>'
+        )
+    out.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(across)}</text>')
+    if mark is not None:
+        out += _mark(mark[0], place(left, mark[1])[1])
+    placed = {
+        name: [(place(x, y), place(x, bottom), place(x, top)) for x, y, bottom, top in found]
+        for name, found in series.items()
+    }
+    return "\n".join([*out, *_banded(placed), "</svg>"]) + "\n"
+
+
+_Point = tuple[float, float]
+
+
+def _mark(name: str, y: float) -> list[str]:
+    """A level drawn across, with its name."""
+    return [
+        f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-dasharray="4 4"/>',
+        f'<text x="{WIDTH - RIGHT}" y="{y - 4:.1f}" text-anchor="end">{escape(name)}</text>',
+    ]
+
+
+def _banded(placed: Mapping[str, Sequence[tuple[_Point, _Point, _Point]]]) -> list[str]:
+    """Lines in their bands, with their names. placed: by name, (point, bottom, top)."""
+    out = []
+    for number, (name, found) in enumerate(placed.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        outline = [*(top for _, _, top in found), *(bottom for _, bottom, _ in reversed(found))]
+        points = _joined([point for point, _, _ in found])
         out.append(f'<polygon points="{_joined(outline)}" fill="{colour}" fill-opacity=".12"/>')
-        out.append(f'<polyline points="{_joined(points)}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        x = LEFT + 12 + place_of % 3 * 180
-        y = HEIGHT - BOTTOM - 12 - 16 * (place_of // 3)
+        out.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        x = LEFT + 12 + number % 3 * 180
+        y = HEIGHT - BOTTOM - 12 - 16 * (number // 3)
         out.append(f'<text x="{x}" y="{y}" fill="{colour}">{escape(name)}</text>')
-    return "\n".join([*out, "</svg>"]) + "\n"
+    return out
 
 
 def _joined(points: Sequence[tuple[float, float]]) -> str:

@@ -81,11 +81,11 @@ def converse(task: Task, agent: str, name: str) -> Conversation:
             else None
         )
         observation, _ = world.step(action.text)
-        messages += _spoken(action, observation, thought, len(messages))
+        messages += spoken(action, observation, thought, len(messages))
     return Conversation(name, task, agent, messages, world)
 
 
-def _spoken(action: Action, observation: str, thought: str | None, place: int) -> list[dict[str, Any]]:
+def spoken(action: Action, observation: str, thought: str | None, place: int) -> list[dict[str, Any]]:
     if action.name in SPEAKING:
         said = {"role": "assistant", "content": action.arguments["text"]}
         return [said, {"role": "user", "content": observation}] if action.name == "ask" else [said]

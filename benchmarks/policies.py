@@ -1,0 +1,244 @@
+"""Policies trained on a running Touchstone: `python -m benchmarks.policies [--json] [--quick] [--draw] [--seeds 5]`.
+
+A demo of its own is started. For every seed an endpoint learns from comparisons of what a fresh policy does, and then
+the examples of docs/examples are trained on it: GRPO on that reward as it is, GRPO with people asked after every round,
+a loop with step rewards (GiGPO) beside one with trajectory rewards on the reward of the last round, best-of-n and
+refinement. What is reported is the hidden reward, which nobody learnt from.
+"""
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from touchstone_client import RewardClient
+
+from benchmarks.drawing import levels
+from benchmarks.serving import free_port
+from docs.examples import best_of_n, gigpo, grpo
+from docs.examples.desk import Learnt
+from docs.examples.people import Circle, first_tries
+
+ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
+SEEDS = 5
+SMOOTH = 10  # optimiser steps in a point
+REACHED = 0.5  # of hidden reward: how many roll-outs it takes to there
+
+
+@dataclass(frozen=True)
+class Demo:
+    """web, rewards: addresses. key: for everything."""
+
+    web: str
+    rewards: str
+    key: str
+
+
+@contextmanager
+def demo() -> Iterator[Demo]:
+    """A demo in a home of its own, on ports that are free."""
+    with tempfile.TemporaryDirectory(prefix="policies-") as home:
+        environment = os.environ | {"TOUCHSTONE_HOME": home, "PYTHONUNBUFFERED": "1"}
+        manage = [sys.executable, str(ROOT / "manage.py")]
+        port, rewards_port = free_port(), free_port()
+        process = subprocess.Popen(
+            [*manage, "demo", f"--port={port}", f"--rewards-port={rewards_port}"],
+            env=environment,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert process.stdout is not None
+            web = ""
+            for line in process.stdout:
+                if found := re.search(r"Touchstone is up at (\S+)", line):
+                    web = found[1]
+                    break
+            if not web:
+                raise RuntimeError("the demo did not come up")
+            made = subprocess.run(
+                [
+                    *manage,
+                    "create_api_key",
+                    "sample",
+                    "--scopes",
+                    "reward,feedback:write,train,admin",
+                    "--json",
+                ],
+                env=environment,
+                cwd=ROOT,
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            yield Demo(web, f"http://127.0.0.1:{rewards_port}", json.loads(made.stdout)["key"])
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def one_seed(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
+    rounds, steps = (2, 4) if quick else (grpo.ROUNDS, grpo.STEPS)
+    circle = Circle(of.web, "sample", f"desk-{seed}", of.key)
+    circle.ask(first_tries(seed), occasion=f"first of {seed}")
+    circle.turn()
+    found: dict[str, Any] = {}
+    with RewardClient(of.rewards, circle.endpoint, of.key, run=f"policies-{seed}") as client:
+        _served(client)
+        for name, around in (("as it was", None), ("people asked", circle)):
+            began = time.monotonic()
+            learnt = grpo.train(client, seed=seed, circle=around, rounds=rounds, steps=steps)
+            found[f"grpo, {name}"] = _told(seed, f"grpo, {name}", learnt, began)
+        for by in ("steps", "trajectories"):
+            began = time.monotonic()
+            learnt = gigpo.train(client, seed=seed, by=by, steps=8 if quick else gigpo.STEPS)  # type: ignore[arg-type]
+            found[f"loop, {by}"] = _told(seed, f"loop, {by}", learnt, began)
+        tries = best_of_n.TRIES[:3] if quick else best_of_n.TRIES
+        found["best of n"] = best_of_n.best_of_n(client, seed=seed, tries=tries)
+        found["refined"] = best_of_n.refined(client, seed=seed, tries=tries)
+    return found
+
+
+def _told(seed: int, name: str, learnt: Learnt, began: float) -> dict[str, Any]:
+    said = {"before": learnt.before, "after": learnt.after, "true": learnt.true, "given": learnt.given}
+    shown = {"seed": seed, "policy": name, "before": round(learnt.before, 3), "after": round(learnt.after, 3)}
+    shown |= {"last": round(statistics.mean(learnt.true[-SMOOTH:]), 3)}
+    sys.stderr.write(json.dumps(shown | {"seconds": round(time.monotonic() - began)}) + "\n")
+    return said
+
+
+def _served(client: RewardClient) -> None:
+    """Until a replica has loaded it."""
+    client.score([{"text": "Good morning."}], steps=False, uncertainty=False)
+
+
+def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """By policy, mean and standard deviation over seeds: of the last steps, of what it most likely does; roll-outs to
+    REACHED, None where a seed never came there."""
+    out: dict[str, Any] = {"seeds": len(by_seed)}
+    for name in (one for one in by_seed[0] if one not in ("best of n", "refined")):
+        runs = [one[name] for one in by_seed]
+        out[name] = {
+            "tried": _spread([statistics.mean(run["true"][-SMOOTH:]) for run in runs]),
+            "highest": _spread([max(_smoothed(run["true"])) for run in runs]),
+            "after": _spread([run["after"] for run in runs]),
+            "reached": [_reached(run["true"]) for run in runs],
+        }
+    for name in ("best of n", "refined"):
+        columns = zip(*(one[name] for one in by_seed), strict=True)
+        out[name] = {
+            str(n): _spread(list(column)) for n, column in zip(best_of_n.TRIES, columns, strict=False)
+        }
+    return out
+
+
+def _spread(values: Sequence[float]) -> dict[str, Any]:
+    return {
+        "mean": statistics.mean(values),
+        "std": statistics.stdev(values) if len(values) > 1 else None,
+        "seeds": list(values),
+    }
+
+
+def _smoothed(values: Sequence[float]) -> list[float]:
+    return [statistics.mean(values[at : at + SMOOTH]) for at in range(0, len(values), SMOOTH)]
+
+
+def _reached(values: Sequence[float]) -> int | None:
+    """Roll-outs until the mean of SMOOTH steps is REACHED."""
+    for at in range(len(values) - SMOOTH + 1):
+        if statistics.mean(values[at : at + SMOOTH]) >= REACHED:
+            return (at + SMOOTH) * grpo.AT_ONCE
+    return None
+
+
+def draw(by_seed: Sequence[dict[str, Any]]) -> None:
+    """Means over seeds, with one standard deviation to either side."""
+    for file, title, names in (
+        (
+            "policies-grpo",
+            "GRPO on the support desk: the true reward",
+            ("grpo, as it was", "grpo, people asked"),
+        ),
+        (
+            "policies-steps",
+            "Step rewards and trajectory rewards: the true reward",
+            ("loop, steps", "loop, trajectories"),
+        ),
+    ):
+        series = {}
+        for name in names:
+            rows = zip(*(_smoothed(one[name]["true"]) for one in by_seed), strict=True)
+            points = [(grpo.AT_ONCE * SMOOTH * (at + 1), *_band(row)) for at, row in enumerate(rows)]
+            series[name.partition(", ")[2]] = points
+        drawn = levels(f"{title}, {len(by_seed)} seeds", series, "roll-outs scored")
+        (IMAGES / f"{file}.svg").write_text(drawn, encoding="utf-8")
+
+
+def _band(values: Sequence[float]) -> tuple[float, float, float]:
+    mean, std = statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+    return mean, max(0.0, mean - std), min(1.0, mean + std)
+
+
+def _lines(found: dict[str, Any]) -> Iterator[str]:
+    yield f"hidden reward, mean (standard deviation) over {found['seeds']} seeds"
+    for name, one in found.items():
+        if name == "seeds":
+            continue
+        if "tried" not in one:
+            yield f"    {name}: " + ", ".join(f"{n}: {each['mean']:.3f}" for n, each in one.items())
+            continue
+        shown = ", ".join(
+            f"{what} {one[what]['mean']:.3f} ({one[what]['std'] or 0:.3f})"
+            for what in ("highest", "tried", "after")
+        )
+        yield f"    {name}: {shown}; roll-outs to {REACHED}: {one['reached']}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.policies", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--quick", action="store_true", help="one seed, few steps: does it run?")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--draw", action="store_true", help="write docs/images/policies-*.svg")
+    parser.add_argument(
+        "--out", type=Path, help="every seed's figures, written as they come; what is there is kept"
+    )
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)  # the policies are too small for more
+    done: dict[str, Any] = {}
+    if arguments.out and arguments.out.is_file():
+        done = json.loads(arguments.out.read_text())
+    seeds = range(arguments.first_seed, arguments.first_seed + (1 if arguments.quick else arguments.seeds))
+    if any(str(seed) not in done for seed in seeds):
+        with demo() as of:
+            for seed in seeds:
+                if str(seed) in done:
+                    continue
+                done[str(seed)] = one_seed(of, seed, quick=arguments.quick)
+                if arguments.out:
+                    arguments.out.write_text(json.dumps(done) + "\n")
+    by_seed = [done[str(seed)] for seed in seeds]
+    if arguments.draw:
+        draw(by_seed)
+    found = summary(by_seed)
+    print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""TRL's GRPOTrainer on the support desk, a Touchstone endpoint its only reward; and, round after round, the circle.
+
+python -m docs.examples.grpo --url http://127.0.0.1:8001 --endpoint desk --key tsk_... [--web http://127.0.0.1:8000]
+
+With --web, people are asked about what the policy does after every round, and the reward learns from it: see people.py.
+Without, the reward stays as it is, and the policy finds out sooner or later what it pays for by mistake.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from touchstone_client import RewardClient
+from touchstone_client.trl import policy_of
+from trl import GRPOConfig, GRPOTrainer
+
+from apps.demo.world import TASKS
+from docs.examples.asking import asking
+from docs.examples.desk import MOST_MOVES, Learnt, new_policy, play, sampled, tokenizer, true_reward, words
+from docs.examples.people import ANSWERS, Circle
+
+ROUNDS = 6
+STEPS = 40  # of a round
+GROUP = 8  # answers to a request
+AT_ONCE = 64  # answers to a step
+NEAR = 0.05  # TRL's beta: how much moving away from the round's first policy costs, by nat
+
+
+def train(
+    client: RewardClient, *, seed: int, circle: Circle | None = None, rounds: int = ROUNDS, steps: int = STEPS
+) -> Learnt:
+    """Raises RewardServiceError where the endpoint gives no rewards."""
+    reads = tokenizer()
+    policy: Any = new_policy(reads, seed=seed)
+    learnt = Learnt(before=true_reward(policy, reads))
+    for number in range(rounds):
+        if number and circle is not None:
+            circle.ask(sampled(policy, reads, ANSWERS), occasion=f"round {number} of {seed}")
+            circle.turn()
+        with tempfile.TemporaryDirectory() as scratch:
+            policy.save_pretrained(scratch)
+            reads.save_pretrained(scratch)
+            policy = _round(Path(scratch), reads, client, learnt, steps=steps, seed=seed + 1000 * number)
+    learnt.after = true_reward(policy, reads)
+    return learnt
+
+
+def _round(folder: Path, reads: Any, client: RewardClient, learnt: Learnt, *, steps: int, seed: int) -> Any:
+    """Some steps of a stock GRPOTrainer on the policy in a folder; the policy after them."""
+
+    def desk(
+        prompts: Sequence[str], completions: Sequence[str], task: Sequence[str], **more: Any
+    ) -> list[float]:
+        """What TRL asks for rewards. The hidden reward is written down beside it, and not passed on."""
+        played = [play(TASKS[one], text.split()) for one, text in zip(task, completions, strict=True)]
+        version = f"{policy_of(more.get('trainer_state'))} of {seed}"
+        rewards = client.score(
+            [{"messages": one.messages} for one in played],
+            steps=False,
+            uncertainty=False,
+            policy_version=version,
+        ).rewards
+        learnt.note(played, rewards)
+        return rewards
+
+    config = GRPOConfig(
+        output_dir=str(folder / "out"),
+        seed=seed,
+        max_steps=steps,
+        per_device_train_batch_size=AT_ONCE,
+        num_generations=GROUP,
+        max_completion_length=MOST_MOVES,
+        learning_rate=3e-4,
+        beta=NEAR,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        disable_tqdm=True,
+        logging_steps=steps,
+        dataloader_pin_memory=False,
+    )
+    data = Dataset.from_list([{"prompt": words(task), "task": task.id} for task in TASKS.values()])
+    trainer = GRPOTrainer(
+        model=str(folder), reward_funcs=[desk], args=config, train_dataset=data, processing_class=reads
+    )
+    trainer.train()
+    return trainer.model.eval()
+
+
+def main() -> None:
+    parser = asking(__doc__, seed=0)
+    parser.add_argument("--web", help="of the pages; people are asked after every round")
+    parser.add_argument("--project", default="sample")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--steps", type=int, default=STEPS, help="of a round")
+    options = parser.parse_args()
+    torch.set_num_threads(1)  # it is too small for more
+    circle = Circle(options.web, options.project, options.endpoint, options.key) if options.web else None
+    with RewardClient(options.url, options.endpoint, options.key, run=f"grpo-{options.seed}") as client:
+        print(train(client, seed=options.seed, circle=circle, rounds=options.rounds, steps=options.steps))
+
+
+if __name__ == "__main__":
+    main()

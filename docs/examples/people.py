@@ -1,0 +1,123 @@
+"""The rest of the circle from a trainer's side, over the JSON API: scripted people compare what a policy did, their
+comparisons are frozen with what was said before, a model is trained on it, and answers.
+
+python -m docs.examples.people --url http://127.0.0.1:8000 --project sample --endpoint desk --key tsk_...
+
+Real people do the same in the browser: see docs/circle.md. The key needs the scopes feedback:write, train and admin.
+"""
+
+import json
+import random
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import httpx
+
+from apps.demo import annotators
+from apps.demo.agents import Conversation
+from apps.demo.world import TASKS, Dice, Task
+from docs.examples.asking import asking
+from docs.examples.desk import Played, play, thoughtless
+
+PAIRS = 4  # comparisons of a request at a time
+ANSWERS = 8  # answers to a request that pairs are drawn from
+
+
+class Refused(Exception):
+    """What the server said."""
+
+
+@dataclass(frozen=True)
+class Circle:
+    """web: of the pages and the JSON API. campaign: where what is said goes; besides it, `own` is learnt from.
+
+    recipe: what is trained by.
+    """
+
+    web: str
+    project: str
+    endpoint: str
+    key: str
+    own: tuple[str, ...] = ("Sample comparisons",)
+    recipe: str = "bradley-terry"
+    patience: float = 600.0
+
+    @property
+    def campaign(self) -> str:
+        return f"Desk: {self.endpoint}"
+
+    def ask(self, played: Sequence[tuple[Task, Played]], *, occasion: str) -> int:
+        """Have people compare answers to the same request; how many comparisons there were."""
+        said = list(comparisons(played, occasion))
+        body = "".join(json.dumps(one | {"campaign": self.campaign}) + "\n" for one in said)
+        self._call("POST", f"projects/{self.project}/feedback", content=body.encode())
+        return len(said)
+
+    def turn(self) -> str:
+        """Freeze, train, deploy; the model that answers now. Raises Refused where any of it failed."""
+        wanted = {"name": self.endpoint, "kinds": ["pairwise"], "campaigns": [*self.own, self.campaign]}
+        dataset = self._call("POST", f"projects/{self.project}/datasets", json=wanted)["name"]
+        self._ended(f"projects/{self.project}/datasets/{dataset.rpartition('/')[2]}")
+        wanted = {"dataset": dataset, "recipe": self.recipe, "name": self.endpoint}
+        run = self._call("POST", f"projects/{self.project}/runs", json=wanted)["run"]
+        model: str = self._ended(f"runs/{run}")["model"]
+        spec = {
+            "components": [{"name": "main", "type": "reward_model", "model": model, "weight": 1.0}],
+            "transforms": [{"type": "normalise"}],
+        }
+        self._call("PUT", f"projects/{self.project}/endpoints/{self.endpoint}", json=spec)
+        return model
+
+    def _ended(self, path: str) -> dict[str, Any]:
+        until = time.monotonic() + self.patience
+        while (found := self._call("GET", path))["state"] in ("queued", "running"):
+            if time.monotonic() > until:
+                raise Refused(f"{path} has not ended after {self.patience:g} s")
+            time.sleep(0.5)
+        if found["state"] != "succeeded":
+            raise Refused(f"{path} {found['state']}: {found['error']}")
+        return found
+
+    def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        answer = httpx.request(method, f"{self.web}/api/v1/{path}", headers=headers, timeout=60, **more)
+        if answer.is_error:
+            raise Refused(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+def comparisons(played: Sequence[tuple[Task, Played]], occasion: str) -> Iterable[dict[str, Any]]:
+    """What the sample project's annotators say of PAIRS pairs of each request: noisily, each with a bias of her own."""
+    dice, by_task = Dice(f"desk {occasion}"), dict[str, list[Conversation]]()
+    for number, (task, one) in enumerate(played):
+        told = Conversation(f"{occasion}-{number}", task, "policy", one.messages, one)  # type: ignore[arg-type]
+        by_task.setdefault(task.id, []).append(told)
+    for group in by_task.values():
+        pairs = [(a, b) for a, b in combinations(group, 2) if a.messages != b.messages]
+        for a, b in dice.shuffled(pairs)[:PAIRS]:
+            said = annotators.preference(annotators.someone(dice), a, b)
+            yield said | {"a": {"messages": a.messages}, "b": {"messages": b.messages}}
+
+
+def first_tries(seed: int) -> list[tuple[Task, Played]]:
+    """What a policy does that has learnt nothing yet."""
+    plans = thoughtless(random.Random(seed))
+    return [(task, play(task, next(plans)[1].split())) for task in TASKS.values() for _ in range(ANSWERS)]
+
+
+def main() -> None:
+    parser = asking(__doc__, of="the pages")
+    parser.add_argument("--project", default="sample")
+    options = parser.parse_args()
+    circle = Circle(options.url, options.project, options.endpoint, options.key)
+    count = circle.ask(first_tries(0), occasion="first")
+    print(f"{count} comparisons; training ...")
+    print(f"{circle.turn()} answers as {options.endpoint}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""The support desk that example policies act in."""
+
+import random
+
+import pytest
+
+from apps.demo.world import TASKS
+from docs.examples.desk import (
+    MOST_MOVES,
+    MOVES,
+    new_policy,
+    play,
+    sampled,
+    thoughtless,
+    tokenizer,
+    true_reward,
+    words,
+)
+
+
+@pytest.mark.parametrize(
+    ("case", "moves"),
+    [
+        ("damaged.refund", "look refund_item reply"),
+        ("late.coupon", "look coupon reply"),
+        ("tracking.eta", "track reply"),
+        ("cancel.done", "look cancel reply"),
+        ("address.done", "ask verify move reply"),
+        ("billing.duplicate", "charges refund_all reply"),
+        ("wrong.replace", "look replace reply"),
+        ("damaged.escalate", "look escalate reply"),
+    ],
+)
+def test_the_right_moves_are_worth_most(case: str, moves: str) -> None:
+    task = next(one for one in TASKS.values() if one.case == case and not one.values["hidden"])
+    right = play(task, moves.split())
+    assert right.reward > 0.9
+    assert right.reward > play(task, ["reply"]).reward > play(task, ["reply_rude"]).reward
+    assert (
+        len(right.states) == len(moves.split()) == sum(one["role"] == "assistant" for one in right.messages)
+    )
+
+
+def test_whatever_is_written_can_be_played() -> None:
+    task = next(iter(TASKS.values()))
+    nothing = play(task, [])
+    assert nothing.messages[-1] == {"role": "assistant", "content": "..."} and len(nothing.states) == 1
+    words_only = play(task, ["hello", "order", "<unknown>"])
+    assert all(one["content"].startswith("error") for one in words_only.messages if one["role"] == "tool")
+    assert len(play(task, ["look"] * 50).states) == MOST_MOVES
+    assert len(play(task, ["reply", "refund_all"]).states) == 1  # it is over
+    again = play(task, ["look", "rules", "look"]).states
+    other = play(task, ["rules", "look", "track"]).states
+    assert again[2] == other[2] and again[1] != other[1]  # in whatever order it was looked at
+
+
+def test_a_new_policy_writes_moves_at_random() -> None:
+    reads = tokenizer()
+    policy = new_policy(reads, seed=0)
+    assert sum(one.numel() for one in policy.parameters()) < 200_000
+    tried = sampled(policy, reads, 2)
+    assert len(tried) == 2 * len(TASKS) and len({str(one.messages) for _, one in tried}) > 60
+    assert 0.1 < true_reward(policy, reads) < 0.6
+    plans = thoughtless(random.Random(0))
+    request, plan = next(plans)
+    assert request in {words(task) for task in TASKS.values()} and set(plan.split()) <= set(MOVES)

@@ -1,0 +1,79 @@
+"""The circle from a trainer's side: comparisons in, a dataset, a run, a revision; over HTTP."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from apps.accounts.models import Project, Scope
+from apps.accounts.services import create_api_key, create_project
+from apps.annotation.models import Preference
+from apps.core import jobs
+from apps.core.errors import DomainError
+from apps.datasets.freezing import build_snapshot
+from apps.datasets.models import Snapshot
+from apps.rewards.models import Endpoint
+from apps.training import runner
+from apps.training.models import Run
+from docs.examples.people import PAIRS, Circle, Refused, comparisons, first_tries
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_home")]
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What workers do, in a thread; a training is over at once."""
+    monkeypatch.setattr(runner, "CHILD", "tests.training.fake_child")
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.05):
+            for model, execute in ((Snapshot, build_snapshot), (Run, runner.execute)):
+                if (job := jobs.claim_next(model)) is not None:
+                    with suppress(DomainError):
+                        execute(job)
+        connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    yield
+    stop.set()
+    thread.join(20)
+
+
+def circle(live_server: Any, scopes: list[Scope], **more: Any) -> Circle:
+    project: Project = create_project(slug="desk")
+    key = create_api_key(project=project, scopes=scopes)[1]
+    return Circle(live_server.url, "desk", "desk", key, **more)
+
+
+def test_once_around(live_server: Any, workers: None) -> None:
+    turned = circle(live_server, [Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.ADMIN], own=())
+    some = [one for one in first_tries(0) if one[0].id in ("desk-000", "desk-001", "desk-002", "desk-003")]
+    assert turned.ask(some, occasion="first") == Preference.objects.count() == 4 * PAIRS
+    assert turned.ask(some, occasion="first") == 4 * PAIRS == Preference.objects.count()  # said already
+    assert turned.turn() == "desk/desk@1"
+    assert turned.turn() == "desk/desk@2"
+    endpoint = Endpoint.objects.get()
+    assert endpoint.active is not None and endpoint.active.spec["components"][0]["model"] == "desk/desk@2"
+    snapshot = Snapshot.objects.order_by("version").first()
+    assert snapshot is not None and snapshot.records == {"pairwise": 4 * PAIRS}
+    assert all(name.startswith("sim-") for name in snapshot.annotators)
+
+
+def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
+    turned = circle(live_server, [Scope.TRAIN])
+    with pytest.raises(Refused, match="403"):
+        turned.ask(first_tries(0)[:16], occasion="first")
+    with pytest.raises(Refused, match="failed: There is no feedback that matches"):
+        turned.turn()
+
+
+def test_people_are_of_many_minds() -> None:
+    said = list(comparisons(first_tries(1), "a"))
+    assert len({one["annotator"] for one in said}) > 2
+    assert {one["choice"] for one in said} >= {"a", "b"}
+    assert said == list(comparisons(first_tries(1), "a")) != list(comparisons(first_tries(1), "b"))

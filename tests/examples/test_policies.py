@@ -1,0 +1,71 @@
+"""Short versions of the policies of docs/examples, on a real reward service: it pays for letters."""
+
+import statistics
+from collections.abc import Iterator
+
+import pytest
+import torch
+from touchstone_client import RewardClient
+
+from apps.accounts.models import Project, Scope
+from apps.accounts.services import create_api_key, create_project
+from apps.rewards.models import ScoreRollup
+from apps.rewards.services import deploy
+from docs.examples import best_of_n, gigpo, grpo
+from tests.rewards.conftest import make_model, running_service, serves, wait_until
+from tests.workers.engine.fakes import FakeModel
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """The policies are too small for more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def client() -> Iterator[RewardClient]:
+    project: Project = create_project(slug="desk")
+    key = create_api_key(project=project, scopes=[Scope.REWARD])[1]
+    with running_service() as service:
+        deploy(
+            model=make_model(project, service, FakeModel(factor=0.1)),
+            endpoint_name="desk",
+            project=project,
+            by=None,
+        )
+        wait_until(lambda: serves(service, "desk", 1))
+        with RewardClient(service.url, "desk", key, run="example") as client:
+            yield client
+
+
+@pytest.mark.parametrize("by", ["steps", "trajectories"])
+def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
+    learnt = gigpo.train(client, seed=0, by=by, steps=25)
+    assert len(learnt.given) == len(learnt.true) == 25
+    first, last = statistics.mean(learnt.given[:5]), statistics.mean(learnt.given[-5:])
+    assert last > first + 0.1, (first, last)
+
+
+@pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
+def test_trl_learns_what_is_paid(client: RewardClient) -> None:
+    learnt = grpo.train(client, seed=0, rounds=2, steps=12)
+    assert len(learnt.given) == 24
+    first, last = statistics.mean(learnt.given[:4]), statistics.mean(learnt.given[-4:])
+    assert last > first + 0.05, (first, last)
+    wait_until(lambda: ScoreRollup.objects.filter(run="example").exists())
+    said = set(ScoreRollup.objects.values_list("policy_version", flat=True))
+    assert "step-3 of 0" in said and "step-3 of 1000" in said
+
+
+def test_the_best_of_more_is_paid_better(client: RewardClient) -> None:
+    tries = (1, 4, 8)
+    plain = best_of_n.best_of_n(client, seed=0, tries=tries)
+    mended = best_of_n.refined(client, seed=0, tries=tries)
+    assert len(plain) == len(mended) == 3
+    # What is paid is letters: long replies, which are no ruder than short ones, and better than none.
+    assert plain[-1] > plain[0] and mended[-1] > mended[0]
