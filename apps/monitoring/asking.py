@@ -39,8 +39,8 @@ class Scored:
 
 
 @transaction.atomic
-def ask_about(*, alert: Alert, campaign: Campaign | None, count: int, by: User) -> FollowUp:
-    """Put what is behind an alert before people. campaign: None makes one. Raises DomainError."""
+def ask_about(*, alert: Alert, campaign: Campaign | None, count: int, by: User | None) -> FollowUp:
+    """Put what is behind an alert before people. campaign: None makes one. by: None for a rule. Raises DomainError."""
     samples = list(alert.samples.order_by("-reward"))
     return _ask(alert.endpoint, samples, campaign, count, by, alert)
 
@@ -65,12 +65,12 @@ def _ask(
     samples: Sequence[ScoreSample],
     campaign: Campaign | None,
     count: int,
-    by: User,
+    by: User | None,
     alert: Alert | None,
 ) -> FollowUp:
     if not 1 <= count <= MOST:
         raise DomainError(f"Ask for 1 to {MOST} comparisons.", pointer="/count")
-    pairs = _first(_pairs(endpoint, samples), count)
+    pairs, scored = _first(_pairs(endpoint, samples), count)
     if not pairs:
         raise Conflict(
             "There is nothing to compare it with: keep more samples, so that there are several answers to a prompt, "
@@ -85,7 +85,12 @@ def _ask(
     if not added.created:
         raise Conflict(f"All of it is in {campaign.name} already; ask when more was sampled.")
     asked = FollowUp.objects.create(
-        endpoint=endpoint, alert=alert, campaign=campaign, items=list(added.items), asked_by=by
+        endpoint=endpoint,
+        alert=alert,
+        campaign=campaign,
+        items=list(added.items),
+        samples=scored,
+        asked_by=by,
     )
     record_audit(
         project=endpoint.project,
@@ -97,7 +102,7 @@ def _ask(
     return asked
 
 
-def _campaign(endpoint: Endpoint, by: User) -> Campaign:
+def _campaign(endpoint: Endpoint, by: User | None) -> Campaign:
     """The endpoint's own, made as the newest campaign of comparisons is, where there is one."""
     name = f"Follow-up of {endpoint.name}"
     own = Campaign.objects.filter(project=endpoint.project, name=name).first()
@@ -118,16 +123,22 @@ def _campaign(endpoint: Endpoint, by: User) -> Campaign:
     )
 
 
-def _first(pairs: Iterable[list[Stored]], count: int) -> list[list[Stored]]:
+def _first(pairs: Iterable["_Pair"], count: int) -> tuple[list[list[Stored]], dict[int, int]]:
+    """So many of them, each once; and which sample each run is of, by their keys."""
     found: dict[frozenset[int], list[Stored]] = {}
-    for runs in pairs:
+    scored: dict[int, int] = {}
+    for runs, samples in pairs:
         found.setdefault(frozenset(one.pk for one in runs), runs)
+        scored |= samples
         if len(found) == count:
             break
-    return list(found.values())
+    return list(found.values()), scored
 
 
-def _pairs(endpoint: Endpoint, samples: Sequence[ScoreSample]) -> Iterator[list[Stored]]:
+_Pair = tuple[list[Stored], dict[int, int]]
+
+
+def _pairs(endpoint: Endpoint, samples: Sequence[ScoreSample]) -> Iterator[_Pair]:
     """Each with the partner whose reward differs most; those that have none are left out."""
     project = endpoint.project
     groups = by_prompt(project, endpoint.samples.order_by("-at", "-pk")[:LOOKED_AT])
@@ -138,7 +149,8 @@ def _pairs(endpoint: Endpoint, samples: Sequence[ScoreSample]) -> Iterator[list[
         row = _stored(project, suspect.trajectory)
         partner = _stored(project, others[0].trajectory) if others else _run_of(project, row)
         if partner is not None and partner.pk != row.pk:
-            yield [row, partner]
+            known = {row.pk: suspect.pk} | ({partner.pk: others[0].pk} if others else {})
+            yield [row, partner], known
 
 
 def by_prompt(project: Project, samples: Iterable[ScoreSample]) -> dict[str, list[Scored]]:

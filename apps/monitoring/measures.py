@@ -21,7 +21,8 @@ _SMOOTH = 0.5  # of a count, so that an empty bin is not infinitely telling
 @dataclass(frozen=True, slots=True)
 class Row:
     """A scored trajectory. reward: normalised, before transforms. kl: log pi - log ref, in nats, over the response.
-    gold: what a verifier or people said of it, on a scale of its own."""
+    gold: what a verifier said of it, on a scale of its own. judged: fresh comparisons of people that it is in, each
+    counted with the newer of its two trajectories; wrong: those in which people preferred the one with less reward."""
 
     pk: int
     policy_version: str
@@ -33,12 +34,15 @@ class Row:
     outside: bool = False
     kl: float | None = None
     gold: float | None = None
+    judged: int = 0
+    wrong: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
     """What rows are compared with. of: in words. reward, tokens, steps: quantiles from least to largest, evenly
-    spaced. trajectories: how many they are of. uncertain, outside: shares. repetition: mean."""
+    spaced. trajectories: how many they are of. uncertain, outside: shares. repetition: mean. error: the share of
+    held-out comparisons that the reward gets wrong."""
 
     of: str
     trajectories: int
@@ -50,6 +54,7 @@ class Reference:
     uncertain: float | None = None
     outside: float | None = None
     repetition: float | None = None
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ Measure = Callable[[Sequence[Row], Reference], Reading | None]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """label: as in a sentence. unit: `%`, or empty. measure: None where it cannot be told."""
+    """label: as in a sentence. unit: `%`, or empty. measure: None where it cannot be told. of: what is counted."""
 
     label: str
     measure: Measure
@@ -80,6 +85,7 @@ class Kind:
     rows: Callable[[Row], float] = field(
         default=lambda row: row.reward
     )  # the rows behind it are those with the most
+    of: str = "scored trajectories"
 
 
 def psi(values: Sequence[float], quantiles: Sequence[float]) -> float:
@@ -198,6 +204,17 @@ def _gold(rows: Sequence[Row], reference: Reference) -> Reading | None:
     return Reading(proxy - gold if proxy > 0 else 0.0, 0.0, margin, len(known))
 
 
+def _disagreement(rows: Sequence[Row], reference: Reference) -> Reading | None:
+    """The share of fresh comparisons in which people preferred what has less reward."""
+    count = sum(row.judged for row in rows)
+    if reference.error is None or count < _FEWEST_JUDGED:
+        return None
+    wrong = sum(row.wrong for row in rows)
+    smooth = (wrong + 2) / (count + 4)
+    margin = SURE * math.sqrt(smooth * (1 - smooth) / (count + 4))
+    return Reading(wrong / count, reference.error, margin, count)
+
+
 def _rise(values: Sequence[float], half: int) -> float:
     early, late = values[:half], values[half:]
     spread = math.sqrt((statistics.pvariance(early) + statistics.pvariance(late)) / 2)
@@ -205,6 +222,7 @@ def _rise(values: Sequence[float], half: int) -> float:
 
 
 _FEWEST_GOLD = 10  # in each half
+_FEWEST_JUDGED = 20
 
 MEASURES: dict[str, Kind] = {
     "reward_psi": Kind("the drift of rewards (PSI)", _reward_psi, help="Against the training rewards."),
@@ -236,8 +254,15 @@ MEASURES: dict[str, Kind] = {
     "gold": Kind(
         "how much further the reward rose than the gold",
         _gold,
-        help="From the first half of the window to the second, in standard deviations; gold is what a verifier or "
-        "people said.",
+        help="From the first half of the window to the second, in standard deviations; gold is what a verifier said.",
+    ),
+    "disagreement": Kind(
+        "the share of fresh comparisons in which people preferred what has less reward",
+        _disagreement,
+        "%",
+        help="Of what people were asked about this endpoint; against the model's errors on held-out tasks.",
+        rows=lambda row: row.wrong,
+        of="comparisons",
     ),
 }
 
@@ -265,8 +290,8 @@ def reference_of(rows: Sequence[Row], of: str) -> Reference:
     )
 
 
-def trained_on(training: dict[str, Any], of: str) -> Reference:
-    """What a manifest says of its training."""
+def trained_on(training: dict[str, Any], of: str, *, error: float | None = None) -> Reference:
+    """What a manifest says of its training. error: on held-out comparisons."""
     return Reference(
         of,
         training["trajectories"],
@@ -278,6 +303,7 @@ def trained_on(training: dict[str, Any], of: str) -> Reference:
         uncertain=training.get("uncertain"),
         outside=training.get("outside"),
         repetition=training.get("repetition"),
+        error=error,
     )
 
 

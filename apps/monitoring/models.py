@@ -112,12 +112,16 @@ class Letter(models.Model):
 
 
 class FollowUp(models.Model):
-    """Sampled trajectories that were put before people. items: keys of the campaign's items. alert: what for."""
+    """Sampled trajectories that were put before people. items: keys of the campaign's items. alert: what for.
+
+    samples: {trajectory: sample}, by key, of those that were scored.
+    """
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="follow_ups")
     alert = models.ForeignKey(Alert, models.SET_NULL, null=True, related_name="follow_ups")
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="follow_ups")
     items = ArrayField(models.BigIntegerField())
+    samples = models.JSONField(default=dict)
     asked_by = models.ForeignKey(User, models.SET_NULL, null=True)
     asked_at = models.DateTimeField(default=timezone.now)
 

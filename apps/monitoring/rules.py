@@ -15,13 +15,19 @@ MOST_RULES = 50
 
 class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An alert where `measure` passes its baseline by more than `above`, for sure, over the newest `window` scored
-    trajectories of a run, once there are `least`. name: of the rule; one alert of it for a version and a run."""
+    trajectories of a run, once there are `least`. name: of the rule; one alert of it for a version and a run.
+
+    asks: comparisons of what is behind the alert that are put before people at once. turns: once they are judged, a new
+    model is trained, compared, tried and promoted by itself.
+    """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
     measure: str
     above: Annotated[float, msgspec.Meta(ge=0, le=1000)]
     window: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)] = 300
     least: Annotated[int, msgspec.Meta(ge=FEWEST, le=MOST)] = 100
+    asks: Annotated[int, msgspec.Meta(ge=0, le=500)] = 0
+    turns: bool = False
 
 
 DEFAULTS = (
@@ -33,6 +39,7 @@ DEFAULTS = (
     Rule("steps are rewarded", "steps_correlation", 0.25),
     Rule("repetition", "repetition", 0.1),
     Rule("reward without gold", "gold", 0.5),
+    Rule("people disagree", "disagreement", 0.1),
 )
 
 
@@ -50,6 +57,10 @@ def parse_rules(value: Any) -> tuple[Rule, ...]:
             )
         if rule.least > rule.window:
             raise InvalidRecord("is more than the window holds.", pointer=f"/rules/{index}/least")
+        if rule.turns and not rule.asks:
+            raise InvalidRecord(
+                "a turn begins with people: say how many comparisons it asks.", pointer=f"/rules/{index}/asks"
+            )
         if rule.name in names:
             raise InvalidRecord(f"there are two rules {rule.name!r}.", pointer=f"/rules/{index}/name")
         names.add(rule.name)
@@ -83,7 +94,7 @@ def in_words(rule: Rule, reading: Reading, *, of: str, run: str, policy_version:
     against = f", {shown(reading.baseline, kind.unit)} {of}" if reading.baseline else ""
     label = f"{kind.label[0].upper()}{kind.label[1:]}"
     return (
-        f"{label} is {shown(reading.value, kind.unit)} over the newest {reading.count} scored trajectories of "
+        f"{label} is {shown(reading.value, kind.unit)} over the newest {reading.count} {kind.of} of "
         f"{where}{against}; up to {shown(rule.above, kind.unit)} more is allowed."
     )
 

@@ -1,11 +1,15 @@
 """Reads of what is watched."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
+from apps.annotation.feedback.records import current_submissions
+from apps.annotation.models import ItemTrajectory, Preference
 from apps.core.errors import NotFound
 from apps.monitoring.measures import Reference, Row, reference_of, trained_on
 from apps.monitoring.models import Alert
@@ -45,8 +49,10 @@ class Scale:
 
     def training(self) -> Reference | None:
         """What it was trained on; None where its manifest does not say, or several components make the reward."""
-        said = self._manifest.get("training")
-        return trained_on(said, "in training") if said else None
+        said, measured = self._manifest.get("training"), self._manifest.get("evaluation") or {}
+        accuracy = measured.get("accuracy")
+        error = None if accuracy is None else 1.0 - accuracy
+        return trained_on(said, "in training", error=error) if said else None
 
     def row(self, sample: ScoreSample) -> Row:
         item, result = sample.item, sample.result
@@ -95,6 +101,41 @@ def window_of(endpoint: Endpoint, version: int, run: str) -> Sequence[ScoreSampl
     """The newest samples, oldest first."""
     newest = endpoint.samples.filter(version=version, run=run).order_by("-at", "-pk")[:MOST]
     return list(newest)[::-1]
+
+
+def with_judgements(endpoint: Endpoint, rows: Sequence[Row]) -> list[Row]:
+    """The rows with what people said of them since they were asked; a tie says nothing."""
+    reward, place = {row.pk: row.reward for row in rows}, {row.pk: index for index, row in enumerate(rows)}
+    judged, wrong = Counter[int](), Counter[int]()
+    for asked in endpoint.follow_ups.exclude(samples={}):
+        sample_of = {int(run): sample for run, sample in asked.samples.items() if sample in reward}
+        if not sample_of:
+            continue
+        sides = _sides(asked.items)
+        for item, choice in _preferred(endpoint.project, asked.items):
+            a, b = (sample_of.get(run) for run in sides[item])
+            if a is None or b is None or reward[a] == reward[b]:
+                continue
+            newer = max(a, b, key=lambda one: place[one])
+            judged[newer] += 1
+            wrong[newer] += (reward[a] > reward[b]) != (choice == "a")
+    return [replace(row, judged=judged[row.pk], wrong=wrong[row.pk]) for row in rows]
+
+
+def _sides(items: Sequence[int]) -> dict[int, list[int]]:
+    """The runs of items, in their order."""
+    found: dict[int, list[int]] = {}
+    rows = ItemTrajectory.objects.filter(item__in=items).order_by("item", "position")
+    for item, run in rows.values_list("item_id", "trajectory_id"):
+        found.setdefault(item, []).append(run)
+    return found
+
+
+def _preferred(project: Project, items: Sequence[int]) -> Iterable[tuple[int, str]]:
+    """Of what counts: items of pairs, and which side was better overall."""
+    said = current_submissions(project, {}).filter(assignment__item__in=items).order_by()
+    strict = Preference.objects.filter(submission__in=said, criterion=None, choice__in=["a", "b"])
+    return strict.values_list("submission__assignment__item_id", "choice")
 
 
 def _either(trained: Reference, began: Reference, name: str) -> Any:

@@ -13,13 +13,15 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
-from apps.core.errors import Conflict
+from apps.core.errors import Conflict, DomainError
 from apps.monitoring import measures
+from apps.monitoring.asking import ask_about
 from apps.monitoring.mail import write_letters
 from apps.monitoring.measures import MEASURES, Reference, Row, root_kl
 from apps.monitoring.models import Alert, Monitor, Reading
 from apps.monitoring.rules import Rule, in_words, parse_rules, readings, rules_as_json
-from apps.monitoring.selectors import reference_for, rules_of, scale_of, window_of
+from apps.monitoring.selectors import reference_for, rules_of, scale_of, window_of, with_judgements
+from apps.monitoring.turning import begin_turn
 from apps.rewards.models import Endpoint
 from apps.webhooks import services as webhooks
 
@@ -118,7 +120,7 @@ def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
     endpoint = monitor.endpoint
     rules = rules_of(endpoint)
     scale = scale_of(endpoint, version)
-    rows = scale.rows(window_of(endpoint, version, run))
+    rows = with_judgements(endpoint, scale.rows(window_of(endpoint, version, run)))
     fewest = min(rule.least for rule in rules) if rules else 1
     if len(rows) < fewest:
         return []
@@ -207,4 +209,16 @@ def _raise(
         baseline=reading.baseline,
         limit=rule.above,
     )
+    if rule.asks:
+        _act(alert, rule)
     return alert
+
+
+def _act(alert: Alert, rule: Rule) -> None:
+    """What a rule does by itself. Where it cannot, the alert is there all the same, and a person may."""
+    try:
+        follow_up = ask_about(alert=alert, campaign=None, count=rule.asks, by=None)
+        if rule.turns:
+            begin_turn(endpoint=alert.endpoint, by=None, follow_up=follow_up, automatic=True)
+    except DomainError as error:
+        logger.warning("the rule %r of %s: %s", rule.name, alert.endpoint, error.message)

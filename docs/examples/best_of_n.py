@@ -1,6 +1,6 @@
 """Better answers without training anybody: the best of n, and plans mended where the endpoint pays least.
 
-python -m docs.examples.best_of_n --url http://127.0.0.1:8001 --endpoint desk --key tsk_...
+python -m docs.examples.best_of_n --url http://127.0.0.1:8000 --endpoint desk --key tsk_...
 
 A scripted agent plans without thinking (see desk.py). Best of n takes the plan with the highest reward. Refinement
 spends three tries of four on the best plan so far: it writes the move anew that the endpoint gave least for, leaves it

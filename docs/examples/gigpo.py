@@ -1,6 +1,6 @@
 """A minimal loop with step rewards: GiGPO on the support desk. Stock TRL takes a number a completion; this a step.
 
-python -m docs.examples.gigpo --url http://127.0.0.1:8001 --endpoint desk --key tsk_... [--by steps|trajectories]
+python -m docs.examples.gigpo --url http://127.0.0.1:8000 --endpoint desk --key tsk_... [--by steps|trajectories]
 """
 
 import random

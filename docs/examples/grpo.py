@@ -1,6 +1,6 @@
 """TRL's GRPOTrainer on the support desk, a Touchstone endpoint its only reward; and, round after round, the circle.
 
-python -m docs.examples.grpo --url http://127.0.0.1:8001 --endpoint desk --key tsk_... [--web http://127.0.0.1:8000]
+python -m docs.examples.grpo --url http://127.0.0.1:8000 --endpoint desk --key tsk_... [--web http://127.0.0.1:8000]
 
 With --web, people are asked about what the policy does after every round, and the reward learns from it: see people.py.
 Without, the reward stays as it is, and the policy finds out sooner or later what it pays for by mistake.

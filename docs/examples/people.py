@@ -42,16 +42,19 @@ class Circle:
     endpoint: str
     key: str
     own: tuple[str, ...] = ("Sample comparisons",)
-    recipe: str = "bradley-terry"
+    recipe: str | dict[str, Any] = "bradley-terry"
     patience: float = 600.0
 
     @property
     def campaign(self) -> str:
-        return f"Desk: {self.endpoint}"
+        return f"Asked for {self.endpoint}"
 
     def ask(self, played: Sequence[tuple[Task, Played]], *, occasion: str) -> int:
         """Have people compare answers to the same request; how many comparisons there were."""
-        said = list(comparisons(played, occasion))
+        return self.tell(list(comparisons(played, occasion)))
+
+    def tell(self, said: Sequence[dict[str, Any]]) -> int:
+        """Comparisons as `POST /feedback` takes them; how many."""
         body = "".join(json.dumps(one | {"campaign": self.campaign}) + "\n" for one in said)
         self._call("POST", f"projects/{self.project}/feedback", content=body.encode())
         return len(said)

@@ -12,7 +12,9 @@ from apps.annotation.services import add_items, annotator_for, create_campaign, 
 from apps.annotation.services.items import ItemSpec
 from apps.core.errors import Conflict, DomainError
 from apps.monitoring.asking import ask_about, ask_unsure, campaigns_for
+from apps.monitoring.measures import Row
 from apps.monitoring.models import Alert, FollowUp
+from apps.monitoring.selectors import with_judgements
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories
@@ -116,6 +118,34 @@ def test_they_come_first_and_are_counted(endpoint, desk, rose) -> None:
     assert asked.judged == 0
     submit(held, ann, "b")
     assert asked.judged == 1
+
+
+def test_what_people_said_stands_beside_the_reward(endpoint, desk, rose) -> None:
+    """Of three pairs people prefer what has less reward in some; each counts once, with the newer trajectory."""
+    suspects = []
+    for number, (high, low) in enumerate([(2.0, 0.0), (3.0, 1.0), (4.0, 2.5)]):
+        kept(endpoint, f"new {number}?", "a short one", low)
+        suspects.append(kept(endpoint, f"new {number}?", "a long one", high))
+    asked = ask_about(alert=alert_about(endpoint, *suspects), campaign=None, count=5, by=rose)
+    assert len(asked.items) == 3 and len(asked.samples) == 6
+    ann, _ = create_user(email="ann@example.org", password="long enough for all")
+    set_member(project=desk, user=ann, role=Role.ANNOTATOR, by=None)
+    people, said = annotator_for(project=desk, user=ann), []
+    while held := lease_next(campaign=asked.campaign, annotator=people):
+        said.append("b" if said else "a")  # what is long has more reward, and stands first
+        submit(held, ann, said[-1])
+    samples = list(endpoint.samples.order_by("pk"))
+    rows = [row_of(one) for one in samples]
+    found = {row.pk: (row.judged, row.wrong) for row in with_judgements(endpoint, rows)}
+    assert said == ["a", "b", "b"]
+    assert sum(n for n, _ in found.values()) == 3 and sum(w for _, w in found.values()) == 2
+    assert all(found[one.pk] in ((1, 0), (1, 1)) for one in suspects)  # the newer of the two
+    some = [row for row in rows if row.pk != suspects[0].pk]
+    assert sum(row.judged for row in with_judgements(endpoint, some)) == 2  # one side is out of the window
+
+
+def row_of(sample: ScoreSample) -> Row:
+    return Row(pk=sample.pk, policy_version="", reward=sample.reward, tokens=9, steps=1)
 
 
 def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk, rose) -> None:

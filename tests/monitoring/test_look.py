@@ -14,7 +14,7 @@ from apps.accounts.models import Project, Role
 from apps.accounts.services import create_project, create_user, set_member
 from apps.core.errors import Conflict
 from apps.monitoring.measures import Row
-from apps.monitoring.models import Alert, Monitor, Reading
+from apps.monitoring.models import Alert, Monitor, Reading, Turn
 from apps.monitoring.services import BEHIND, close_alert, forget_old, look, save_rules
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.training.models import RewardModel
@@ -106,6 +106,44 @@ def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
     assert Alert.objects.filter(rule="length is rewarded").count() == 2
 
 
+def as_messages(endpoint: Endpoint) -> None:
+    """Two answers to each prompt, so that there is something to compare."""
+    for place, one in enumerate(endpoint.samples.order_by("pk")):
+        prompt, answer = f"Where is order {place // 2}?", f"I said {place}."
+        one.item = {
+            "messages": [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]
+        }
+        one.save(update_fields=["item"])
+
+
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_rule_asks_people_by_itself(endpoint, turns: bool) -> None:
+    rule = {"name": "long", "measure": "length_correlation", "above": 0.25, "asks": 7, "turns": turns}
+    Monitor.objects.create(endpoint=endpoint, rules=[rule])
+    keep(endpoint, exploiting(120))
+    as_messages(endpoint)
+    look()
+    alert = Alert.objects.get()
+    follow_up = alert.follow_ups.get()
+    assert len(follow_up.items) == 7 and follow_up.asked_by is None
+    assert follow_up.campaign.name == "Follow-up of reward"
+    assert [one.follow_up for one in Turn.objects.all()] == [follow_up] * turns
+    assert all(one.automatic and one.stage == Turn.Stage.ASKING for one in Turn.objects.all())
+    keep(endpoint, exploiting(20, seed=4))
+    as_messages(endpoint)
+    look()  # the alert is there, and was acted on
+    assert alert.follow_ups.count() == 1
+
+
+def test_a_rule_that_cannot_ask_raises_its_alert_all_the_same(endpoint, caplog) -> None:
+    rule = {"name": "long", "measure": "length_correlation", "above": 0.25, "asks": 7}
+    Monitor.objects.create(endpoint=endpoint, rules=[rule])
+    keep(endpoint, exploiting(120))  # bare texts, which nobody can compare
+    look()
+    assert Alert.objects.get().follow_ups.count() == 0
+    assert "There is nothing to compare it with" in caplog.text
+
+
 def test_what_was_closed_is_not_told_again(endpoint, researcher, desk) -> None:
     keep(endpoint, exploiting(300))
     look()
@@ -138,7 +176,7 @@ def test_rules_that_a_project_wrote(endpoint, researcher) -> None:
     path = reverse("monitoring:monitor-detail", args=["desk", "reward"])
     rule = {"name": "long", "measure": "tokens_psi", "above": 0.1, "window": 200, "least": 50}
     assert researcher.post(path, {"rules": json.dumps([rule])}).status_code == 302
-    assert Monitor.objects.get().rules == [rule]
+    assert Monitor.objects.get().rules == [rule | {"asks": 0, "turns": False}]
     for wrong, said in [("{", "JSON"), ('[{"name": "a"}]', "/rules/0"), ("[1]", "/rules/0")]:
         page = researcher.post(path, {"rules": wrong}).content.decode()
         assert said in page and "is-invalid" in page

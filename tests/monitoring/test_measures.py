@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -128,6 +129,31 @@ def test_reward_without_gold() -> None:
     assert MEASURES["gold"].measure(rows(300), trained()) is None  # nothing was said of them
 
 
+def test_people_disagree() -> None:
+    """Ten, then forty comparisons; people contradict the reward no more often than held-out ones, or nearly always."""
+
+    def window(judged: int, wrong: int) -> list[Row]:
+        said = [(1, int(number < wrong)) for number in range(judged)] + [(0, 0)] * (300 - judged)
+        return [replace(one, judged=n, wrong=w) for one, (n, w) in zip(rows(300), said, strict=True)]
+
+    def passes(judged: int, wrong: int) -> bool | None:
+        reading = MEASURES["disagreement"].measure(window(judged, wrong), replace(trained(), error=0.25))
+        return None if reading is None else reading.passes(0.1)
+
+    assert passes(19, 19) is None
+    assert passes(40, 10) is False and passes(40, 24) is False
+    assert passes(40, 38) is True
+    assert MEASURES["disagreement"].measure(window(40, 38), trained()) is None  # nothing to hold it against
+    reading = MEASURES["disagreement"].measure(window(40, 38), replace(trained(), error=0.25))
+    assert reading is not None and (reading.value, reading.baseline, reading.count) == (0.95, 0.25, 40)
+    rule = next(one for one in DEFAULTS if one.measure == "disagreement")
+    said = in_words(rule, reading, of="in training", run="grpo-1", policy_version="")
+    assert said.startswith(
+        "The share of fresh comparisons in which people preferred what has less reward is 95.0 %"
+    )
+    assert "over the newest 40 comparisons of run grpo-1, 25.0 % in training" in said
+
+
 def test_few_are_not_judged() -> None:
     assert readings(DEFAULTS, exploiting(99), trained()) == {}
 
@@ -158,6 +184,8 @@ def test_rules_are_data() -> None:
         ([{"name": "a", "measure": "uncertain", "above": -1}], "/rules/0/above"),
         ([{"name": "a", "measure": "uncertain", "above": 1, "least": 400}], "/rules/0/least"),
         ([{"name": "a", "measure": "uncertain", "above": 1}] * 2, "/rules/1/name"),
+        ([{"name": "a", "measure": "uncertain", "above": 1, "turns": True}], "/rules/0/asks"),
+        ([{"name": "a", "measure": "uncertain", "above": 1, "asks": -1}], "/rules/0/asks"),
         ({"a": 1}, "/rules"),
     ]:
         with pytest.raises(InvalidRecord) as raised:

@@ -166,11 +166,14 @@ class Version:
         said = {one.name: numbers for one, numbers in zip(verifiers, verified, strict=True)}
         return [self._combine(prepared, by_model, said, index) for index in range(len(prepared.items))]
 
-    def warm_up(self, content: Content) -> None:
-        """Score one item by every model before the first caller does. Blocks; raises what scoring raises."""
+    def warm_up(self, content: Content | None = None) -> None:
+        """Score one item by every model before the first caller does. Blocks; raises what scoring raises.
+
+        content: what each model can read, without.
+        """
         cautious = any(isinstance(one, Pessimism) for one in self.spec.transforms)
         for name, served in self.models.items():
-            rendered = [served.model.render(content)]
+            rendered = [served.model.render(served.model.greeting if content is None else content)]
             (score,) = self._batcher_of(served).submit(served, rendered, self.spec.criteria(name)).result()
             if cautious and score.std is None:
                 raise RewardError(

@@ -12,7 +12,7 @@ from workers.errors import RewardError
 from workers.models.familiar import Familiar
 from workers.models.reward_model import Outputs, RewardModel, label_probabilities
 from workers.models.states import Aggregation, aggregate, join, step_rewards
-from workers.schema import Text
+from workers.schema import Features, Text
 from workers.text import Content, Rendered, Session, Tokens
 
 
@@ -80,6 +80,12 @@ class Described:
         if session is not None and isinstance(rendered, Tokens):
             return replace(rendered, session=session)
         return rendered
+
+    @property
+    def greeting(self) -> Content:
+        """Something it can read: to be scored before the first caller asks."""
+        features = getattr(self.renderer, "features", None)
+        return Text("Hello.") if features is None else Features(((0.0,) * features,))
 
     def count(self, text: str) -> int:
         """The tokens of a text, nothing added. Raises RewardError for a model that reads numbers."""

@@ -17,13 +17,11 @@ from apps.rewards.serving.directory import EndpointInfo, RevisionInfo, TrialInfo
 from workers.engine import Batcher, RewardModel, ServedModel, Verify, Version
 from workers.engine.versions import no_verifier
 from workers.errors import RewardError
-from workers.schema import Text
 from workers.schema.endpoints import parse_spec
 
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
-WARM_UP = Text("Hello.")
 AT_ONCE = 4  # requests to a server that computes a model
 # An artifact's name and its project's to the model and its cache.
 Load = Callable[[str, str], tuple[RewardModel, Any]]
@@ -221,7 +219,7 @@ class Deployments:
         spec = parse_spec(revision.spec)
         models = {name: self._served(name, spec.servers.get(name), revision, project) for name in spec.models}
         version = Version(revision.number, spec, models, self._batcher, self._release, self._verify)
-        version.warm_up(WARM_UP)
+        version.warm_up()
         return version
 
     def _served(self, name: str, server: str | None, revision: RevisionInfo, project: str) -> ServedModel:

@@ -70,6 +70,10 @@ class FakeModel:
     def scores_criteria(self) -> bool:
         return bool(self.criteria)
 
+    @property
+    def greeting(self) -> Content:
+        return Text("Hello.")
+
     def count(self, text: str) -> int:
         return len(text)
 

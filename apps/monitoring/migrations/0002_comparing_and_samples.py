@@ -1,4 +1,5 @@
-"""One comparison a turn, of all its splits. What turns compared before is in evaluations; their reasons stay."""
+"""One comparison a turn, of all its splits (what turns compared before is in evaluations; their reasons stay), and
+which samples people were asked about."""
 
 import django.db.models.deletion
 from django.db import migrations, models
@@ -33,5 +34,8 @@ class Migration(migrations.Migration):
         ),
         migrations.AlterField(
             model_name="comparing", name="result", field=models.JSONField(default=list)
+        ),
+        migrations.AddField(
+            model_name="followup", name="samples", field=models.JSONField(default=dict)
         ),
     ]

@@ -1,0 +1,160 @@
+"""A control task whose reward nobody wrote down: learnt from comparisons of clips, and solved by a stock agent.
+
+python -m docs.examples.control --url http://127.0.0.1:8000 --endpoint pendulum --key tsk_...
+
+Christiano et al. (2017), "Deep Reinforcement Learning from Human Preferences": somebody is shown two clips of a
+pendulum and says which is better; a model of the numbers alone learns what each step is worth, so that its sums explain
+what was said. A stock SAC of stable-baselines3 then swings the pendulum up for that reward. The environment's own
+reward decides what the scripted annotator says, is measured by, and goes nowhere else.
+"""
+
+import math
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from stable_baselines3 import SAC
+from stable_baselines3.common.callbacks import BaseCallback
+from touchstone_client import RewardClient
+from touchstone_client.gym import RewardWrapper, flat_row
+
+from docs.examples.asking import asking
+from docs.examples.people import Circle
+
+ENVIRONMENT = "Pendulum-v1"
+CLIP = 15  # steps
+COMPARISONS = 600
+STEPS = 6000
+EVERY = 1000  # steps between measurements
+EPISODES = 10  # of a measurement
+RECIPE = {
+    "objective": "bradley_terry",
+    "backbone": "features",
+    "layers": 0,  # a step is worth what it is, whatever went before
+    "aggregation": "sum",
+    "width": 64,
+    "ensemble": 3,
+    "dropout": 0.0,
+}
+_TASKS = 30  # names that comparisons are divided among, so that some can be held out
+_SOFT = 5.0  # of true reward: how far apart clips are that one in four is judged wrongly
+
+
+@dataclass
+class Clip:
+    """rows: observation and action of each step, as the model reads them. reward: the true one, summed."""
+
+    rows: list[list[float]]
+    reward: float
+
+
+@dataclass
+class Solved:
+    """returns: by steps, the mean true return of an episode; steps 0 is before it learnt anything."""
+
+    returns: dict[int, float] = field(default_factory=dict)
+
+
+def clips(seed: int) -> Iterator[Clip]:
+    """Of a pendulum that is pushed to and fro by chance, from wherever that has brought it."""
+    env, dice = gymnasium.make(ENVIRONMENT), random.Random(seed)
+    push = np.zeros(1, dtype=np.float32)
+    for number in range(1_000_000):
+        observation, _ = env.reset(seed=1_000_000 * seed + number)
+        rows, total, lead = [], 0.0, dice.randrange(60)
+        for step in range(lead + CLIP):
+            if step % 5 == 0:
+                push = np.array([dice.uniform(-2.0, 2.0)], dtype=np.float32)
+            row = flat_row(env, observation, push)
+            observation, reward, *_ = env.step(push)
+            if step >= lead:
+                rows.append(row)
+                total += float(reward)
+        yield Clip(rows, total)
+
+
+def comparisons(seed: int, count: int = COMPARISONS) -> Iterator[dict[str, Any]]:
+    """Which of two clips is better; the closer they are, the more often by mistake."""
+    found, dice = clips(seed), random.Random(seed)
+    for number in range(count):
+        a, b = next(found), next(found)
+        is_a = dice.random() < 1 / (1 + math.exp((b.reward - a.reward) / _SOFT))
+        task = {"id": f"{ENVIRONMENT} {seed} {number % _TASKS}"}
+        yield {
+            "task": task,
+            "a": {"trajectory": _trajectory(a)},
+            "b": {"trajectory": _trajectory(b)},
+            "choice": "a" if is_a else "b",
+            "annotator": "sim-watcher",
+            "origin": "simulated",
+        }
+
+
+def _trajectory(clip: Clip) -> dict[str, Any]:
+    """ATIF, whose steps hold numbers under `extra`."""
+    steps = [
+        {"step_id": number, "source": "agent", "message": "", "extra": {"features": row}}
+        for number, row in enumerate(clip.rows, 1)
+    ]
+    return {"schema_version": "ATIF-v1.7", "agent": {"name": "chance", "version": "1"}, "steps": steps}
+
+
+def solve(client: RewardClient, *, seed: int, steps: int = STEPS) -> Solved:
+    """A stock SAC, the endpoint its only reward. Raises RewardServiceError where it gives none."""
+    torch.manual_seed(seed)
+    # An endpoint's rewards have the spread 1 over whole clips; SAC is at home where that of a step is about 1.
+    env = gymnasium.wrappers.TransformReward(
+        RewardWrapper(gymnasium.make(ENVIRONMENT), client), lambda reward: CLIP * float(reward)
+    )
+    agent = SAC("MlpPolicy", env, seed=seed, device="cpu", learning_rate=1e-3)
+    solved = Solved({0: true_return(agent)})
+    agent.learn(steps, callback=_Measured(solved))
+    return solved
+
+
+def true_return(agent: SAC) -> float:
+    """Over EPISODES episodes, by the environment's own reward; about -150 is solved, -1200 is chance."""
+    env, total = gymnasium.make(ENVIRONMENT), 0.0
+    for episode in range(EPISODES):
+        observation, _ = env.reset(seed=10_000 + episode)
+        ended = False
+        while not ended:
+            action, _ = agent.predict(observation, deterministic=True)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total += float(reward)
+            ended = terminated or truncated
+    return total / EPISODES
+
+
+class _Measured(BaseCallback):
+    def __init__(self, solved: Solved) -> None:
+        super().__init__()
+        self._solved = solved
+
+    def _on_step(self) -> bool:
+        if self.num_timesteps % EVERY == 0:
+            assert isinstance(self.model, SAC)
+            self._solved.returns[self.num_timesteps] = true_return(self.model)
+        return True
+
+
+def main() -> None:
+    parser = asking(__doc__, seed=0)
+    parser.add_argument("--project", default="sample")
+    parser.add_argument("--steps", type=int, default=STEPS)
+    options = parser.parse_args()
+    torch.set_num_threads(1)  # it is too small for more
+    circle = Circle(options.url, options.project, options.endpoint, options.key, own=(), recipe=RECIPE)
+    print(f"{circle.tell(list(comparisons(options.seed)))} comparisons of clips; training ...")
+    print(f"{circle.turn()} answers as {options.endpoint}")
+    with RewardClient(options.url, options.endpoint, options.key, run=f"control-{options.seed}") as client:
+        for steps, mean in solve(client, seed=options.seed, steps=options.steps).returns.items():
+            print(f"{steps:6} steps: true return {mean:8.1f}")
+
+
+if __name__ == "__main__":
+    main()

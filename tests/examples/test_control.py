@@ -1,0 +1,77 @@
+"""A reward learnt from comparisons of clips, and a stock agent that trains on it over HTTP."""
+
+from itertools import islice
+
+import pytest
+import torch
+from touchstone_client import RewardClient
+
+from apps.accounts.models import Scope
+from apps.accounts.services import create_api_key, create_project
+from apps.rewards.services import deploy
+from docs.examples import control
+from tests.rewards.conftest import make_model, running_service, serves, wait_until
+from workers.models import LoadedModel
+from workers.schema import Features, PreferenceRecord, Task
+from workers.schema.atif import from_atif
+from workers.schema.recipe import parse_recipe
+from workers.train.folds import Folds
+from workers.train.run import choose_device
+
+
+@pytest.fixture(scope="module")
+def learnt() -> LoadedModel:
+    """From a quarter of what the example asks."""
+    said = []
+    for one in control.comparisons(0, 150):
+        task = Task(id=one["task"]["id"])
+        a, b = (from_atif(one[side]["trajectory"], task=task) for side in ("a", "b"))
+        said.append(PreferenceRecord(a=a, b=b, choice=one["choice"], annotator=one["annotator"]))
+    recipe = parse_recipe(control.RECIPE)
+    _, model = Folds(recipe, 0, choose_device("cpu"), lambda **event: None).train(said)
+    model.manifest |= {"aggregation": recipe.aggregation}  # which an artifact says
+    return model
+
+
+def test_the_reward_tells_better_clips(learnt: LoadedModel) -> None:
+    """Of clips nobody compared, more than nine of ten pairs, where the annotator himself errs now and then."""
+    clips = list(islice(control.clips(77), 200))
+    scores = learnt.score([learnt.render(Features(tuple(map(tuple, one.rows)))) for one in clips])
+    pairs = [(place, place + 1) for place in range(0, len(clips), 2)]
+    right = [(scores[a].raw > scores[b].raw) == (clips[a].reward > clips[b].reward) for a, b in pairs]
+    assert sum(right) / len(right) > 0.85
+    assert len(clips[0].rows) == control.CLIP and len({one.reward for one in clips}) == 200
+
+
+def test_the_annotator_errs_where_clips_are_close() -> None:
+    said, found = list(control.comparisons(3, 200)), control.clips(3)
+    right = {True: [0, 0], False: [0, 0]}
+    for one in said:
+        a, b = next(found), next(found)
+        counts = right[abs(a.reward - b.reward) > 15]
+        counts[(one["choice"] == "a") == (a.reward > b.reward)] += 1
+    assert right[True][1] > 0.9 * sum(right[True])
+    assert 0.5 < right[False][1] / sum(right[False]) < 0.95
+    assert len({one["task"]["id"] for one in said}) == 30
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.filterwarnings("ignore")  # stable-baselines3, about others
+def test_a_stock_agent_asks_for_each_step(learnt: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "EVERY", 60)
+    monkeypatch.setattr(control, "EPISODES", 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    project = create_project(slug="desk")
+    key = create_api_key(project=project, scopes=[Scope.REWARD])[1]
+    with running_service() as service:
+        model = make_model(project, service, learnt)
+        deploy(model=model, endpoint_name="pendulum", project=project, by=None)
+        wait_until(lambda: serves(service, "pendulum", 1))
+        with RewardClient(service.url, "pendulum", key) as client:
+            solved = control.solve(client, seed=0, steps=120)
+    torch.set_num_threads(before)
+    assert list(solved.returns) == [0, 60, 120]
+    assert all(-2000 < value < 0 for value in solved.returns.values())
+    assert solved.returns[120] != solved.returns[0]  # it has learnt something, if not yet what is good
