@@ -67,9 +67,12 @@ class Rated:
 class RewardModel(Protocol):
     """render and count may be called from any thread; score only from the model thread.
 
-    rewrites: whether its template changes what earlier steps look like when the next one comes.
+    rewrites: whether its template changes what earlier steps look like when the next one comes. greeting: something it
+    can read.
     """
 
+    @property
+    def greeting(self) -> Content: ...
     @property
     def manifest(self) -> Mapping[str, Any]: ...
     @property
