@@ -14,7 +14,8 @@ from apps.acquisition.models import Plan, Selection
 from apps.acquisition.selectors import KEYS, Basis, basis_of, newest, open_items
 from apps.acquisition.services import keep_selection
 from apps.annotation.feedback.records import feedback_records
-from apps.annotation.models import Item, ItemTrajectory
+from apps.annotation.models import Item
+from apps.annotation.selectors import runs_of_items
 from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, finish, heart
@@ -53,7 +54,7 @@ def _prepare(folder: Path, plan: Plan, basis: Basis, pulse: Heart) -> None:
     items = list(open_items(plan.campaign).order_by("random_key").values_list("pk", flat=True)[:MOST_ITEMS])
     asked = list(Item.objects.filter(campaign=plan.campaign, done__gt=0).values_list("pk", flat=True))
     pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(items)} items"}
-    sides = _sides([*items, *asked])
+    sides = runs_of_items([*items, *asked])
     for name, wanted in (("items", items), ("asked", asked)):
         _write(
             folder / f"{name}.jsonl", ({"id": pk, "sides": [str(one) for one in sides[pk]]} for pk in wanted)
@@ -91,15 +92,6 @@ def _link_known(folder: Path, plan: Plan, basis: Basis) -> set[str]:
     except NotFound:  # removed by hand, or lost with its store: it is made again
         return set()
     return set(json.loads((folder / KEYS).read_text()))
-
-
-def _sides(items: list[int]) -> dict[int, list[int]]:
-    """The runs of items, in their order."""
-    found: dict[int, list[int]] = {pk: [] for pk in items}
-    places = ItemTrajectory.objects.filter(item__in=items).order_by("item", "position")
-    for item, trajectory in places.values_list("item_id", "trajectory_id").iterator():
-        found[item].append(trajectory)
-    return found
 
 
 def _loaded(runs: Iterable[int], pulse: Heart) -> Iterator[schema.Trajectory]:

@@ -10,7 +10,15 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 from apps.accounts.models import Project
 from apps.annotation.alignment import Alignment, align
 from apps.annotation.kinds import KINDS, Shown
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, Participation, Submission
+from apps.annotation.models import (
+    Annotator,
+    Assignment,
+    Campaign,
+    Item,
+    ItemTrajectory,
+    Participation,
+    Submission,
+)
 from apps.core.errors import NotFound
 from apps.rubrics.models import Criterion, RubricCriterion
 from apps.trajectories.selectors import load_trajectories
@@ -227,6 +235,15 @@ def stored(item: Item) -> Shown:
     trajectories = [place.trajectory for place in places]
     campaign = item.campaign
     return Shown(trajectories, range(len(trajectories)), criteria_of(campaign), campaign.options)
+
+
+def runs_of_items(items: Sequence[int]) -> dict[int, list[int]]:
+    """By item, the keys of its trajectories in their order."""
+    found: dict[int, list[int]] = {pk: [] for pk in items}
+    places = ItemTrajectory.objects.filter(item__in=items).order_by("item", "position")
+    for item, trajectory in places.values_list("item_id", "trajectory_id").iterator():
+        found[item].append(trajectory)
+    return found
 
 
 def said_of(item: Item, shown: Shown) -> list[tuple[Submission, list[tuple[str, str]]]]:

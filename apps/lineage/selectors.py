@@ -69,9 +69,7 @@ class Label:
     still there. runs: keys of its trajectories, in order, None for what was deleted."""
 
     said: str
-    kind: str
     annotator: str
-    split: str
     by: float | None
     item: int | None
     task: str
@@ -168,18 +166,16 @@ def labels_of(
     for _, said in read_said(_file(snapshot, split)):
         if not annotator or said.get("annotator") == annotator:
             if len(kept) == start + count:
-                return _labels(snapshot.project, [(one, split, None) for one in kept[start:]]), True
+                return _labels(snapshot.project, [(one, None) for one in kept[start:]]), True
             kept.append(said)
-    return _labels(snapshot.project, [(one, split, None) for one in kept[start:]]), False
+    return _labels(snapshot.project, [(one, None) for one in kept[start:]]), False
 
 
 def labels_that_moved(snapshot: Snapshot, moved: Sequence[dict[str, float]]) -> list[Label]:
     """moved: [{record, by}] of `workers.influence`, in the order they are to be shown."""
     by = {int(one["record"]): one["by"] for one in moved}
     said = {place: one for place, one in read_said(_file(snapshot, "train")) if place in by}
-    return _labels(
-        snapshot.project, [(said[place], "train", value) for place, value in by.items() if place in said]
-    )
+    return _labels(snapshot.project, [(said[place], value) for place, value in by.items() if place in said])
 
 
 def name_of(item: Item) -> str:
@@ -220,25 +216,23 @@ def _uses(snapshot: Snapshot) -> list[Used]:
     return found
 
 
-def _labels(project: Project, rows: Sequence[tuple[dict[str, Any], str, float | None]]) -> list[Label]:
-    hashes = [sides_of(said) for said, _, _ in rows]
+def _labels(project: Project, rows: Sequence[tuple[dict[str, Any], float | None]]) -> list[Label]:
+    hashes = [sides_of(said) for said, _ in rows]
     runs = by_content(project, {one for some in hashes for one in some})
     tasks = dict(
         Trajectory.objects.filter(pk__in=runs.values()).values_list("content_hash", "task__external_id")
     )
-    items = _items(project, {said["item"] for said, _, _ in rows if said.get("item")})
+    items = _items(project, {said["item"] for said, _ in rows if said.get("item")})
     return [
         Label(
             said=in_words(said),
-            kind=said["kind"],
             annotator=said.get("annotator", ""),
-            split=split,
             by=by,
             item=items.get(said.get("item", "")),
             task=next((tasks[one] for one in sides if one in tasks), ""),
             runs=tuple(runs.get(one) for one in sides),
         )
-        for (said, split, by), sides in zip(rows, hashes, strict=True)
+        for (said, by), sides in zip(rows, hashes, strict=True)
     ]
 
 

@@ -9,7 +9,8 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import current_submissions
-from apps.annotation.models import ItemTrajectory, Preference
+from apps.annotation.models import Preference
+from apps.annotation.selectors import runs_of_items
 from apps.core.errors import NotFound
 from apps.monitoring.measures import Reference, Row, reference_of, trained_on
 from apps.monitoring.models import Alert
@@ -111,7 +112,7 @@ def with_judgements(endpoint: Endpoint, rows: Sequence[Row]) -> list[Row]:
         sample_of = {int(run): sample for run, sample in asked.samples.items() if sample in reward}
         if not sample_of:
             continue
-        sides = _sides(asked.items)
+        sides = runs_of_items(asked.items)
         for item, choice in _preferred(endpoint.project, asked.items):
             a, b = (sample_of.get(run) for run in sides[item])
             if a is None or b is None or reward[a] == reward[b]:
@@ -120,15 +121,6 @@ def with_judgements(endpoint: Endpoint, rows: Sequence[Row]) -> list[Row]:
             judged[newer] += 1
             wrong[newer] += (reward[a] > reward[b]) != (choice == "a")
     return [replace(row, judged=judged[row.pk], wrong=wrong[row.pk]) for row in rows]
-
-
-def _sides(items: Sequence[int]) -> dict[int, list[int]]:
-    """The runs of items, in their order."""
-    found: dict[int, list[int]] = {}
-    rows = ItemTrajectory.objects.filter(item__in=items).order_by("item", "position")
-    for item, run in rows.values_list("item_id", "trajectory_id"):
-        found.setdefault(item, []).append(run)
-    return found
 
 
 def _preferred(project: Project, items: Sequence[int]) -> Iterable[tuple[int, str]]:

@@ -179,6 +179,10 @@ def test_pages_of_a_long_dataset(project: Project, client: Client) -> None:
     assert first.count("A is better") == 50 and 'rel="next"' in first and 'rel="prev"' not in first
     assert second.count("A is better") == snapshot.splits["train"] - 50 and 'rel="next"' not in second
     assert "No judgements here" in page(client, "dataset-labels", snapshot.pk, project=project, page="9")
+    for odd in ("0", "-1", "x", "²", "9" * 5000):  # the first page
+        assert (
+            page(client, "dataset-labels", snapshot.pk, project=project, page=odd).count("A is better") == 50
+        )
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from workers.schema import (
 )
 from workers.schema.messages import build_trajectory
 from workers.schema.records import trajectories_of
-from workers.schema.storage import read_lines
+from workers.schema.storage import read_lines, read_said
 
 A, B = (build_trajectory(from_prompt_response("Hi", text), Task(id="t")) for text in ("Hello", "Go away"))
 RECORDS = [
@@ -83,3 +83,15 @@ def test_trajectories_alone(tmp_path):
     broken.write_text('{"kind": "trajectory", "key": "k", "steps": 7}\n')
     with pytest.raises(InvalidRecord, match=r"broken\.jsonl, line 1"):
         list(read_trajectories(broken))
+
+
+def test_lines_about_an_item(tmp_path) -> None:
+    """By its whole name, whatever is in it; each with its place among all records, trajectories by content hash."""
+    names = ["a:1", 'a:"quoted" näme', "a:1", "a:11", None]
+    records = [PreferenceRecord(a=A, b=B, choice="a", annotator="ann", item=name) for name in names]
+    write_records(tmp_path / "r.jsonl.zst", records)
+    said = list(read_said(tmp_path / "r.jsonl.zst"))
+    assert [place for place, _ in said] == [0, 1, 2, 3, 4] and [one.get("item") for _, one in said] == names
+    assert said[0][1]["a"] == records[0].a.content_hash
+    for name, places in (("a:1", [0, 2]), ('a:"quoted" näme', [1]), ("a:", [])):
+        assert [place for place, _ in read_said(tmp_path / "r.jsonl.zst", about=name)] == places
