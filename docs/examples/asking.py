@@ -13,7 +13,8 @@ def asking(
     )
     parser.add_argument("--url", required=True, help=f"of {of}")
     parser.add_argument("--endpoint", default="desk")
-    parser.add_argument("--key", default=os.environ.get("TOUCHSTONE_KEY"), help="TOUCHSTONE_KEY without")
+    known = os.environ.get("TOUCHSTONE_KEY")
+    parser.add_argument("--key", default=known, required=not known, help="TOUCHSTONE_KEY without")
     if seed is not None:
         parser.add_argument("--seed", type=int, default=seed)
     return parser

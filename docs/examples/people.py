@@ -86,7 +86,10 @@ class Circle:
 
     def _call(self, method: str, path: str, **more: Any) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self.key}"}
-        answer = httpx.request(method, f"{self.web}/api/v1/{path}", headers=headers, timeout=60, **more)
+        try:
+            answer = httpx.request(method, f"{self.web}/api/v1/{path}", headers=headers, timeout=60, **more)
+        except httpx.HTTPError as error:
+            raise Refused(f"{method} {path}: nobody answers at {self.web} ({error}); is it up?") from error
         if answer.is_error:
             raise Refused(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         found: dict[str, Any] = answer.json()

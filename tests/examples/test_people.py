@@ -18,6 +18,7 @@ from apps.datasets.models import Snapshot
 from apps.rewards.models import Endpoint
 from apps.training import runner
 from apps.training.models import Run
+from docs.examples.asking import asking
 from docs.examples.people import PAIRS, Circle, Refused, comparisons, first_tries
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_home")]
@@ -70,6 +71,21 @@ def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
         turned.ask(first_tries(0)[:16], occasion="first")
     with pytest.raises(Refused, match="failed: There is no feedback that matches"):
         turned.turn()
+
+
+def test_nobody_there_is_said() -> None:
+    nobody = Circle("http://127.0.0.1:9", "desk", "desk", "tsk_1")
+    with pytest.raises(Refused, match="nobody answers at http"):
+        nobody.turn()
+
+
+def test_a_key_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.delenv("TOUCHSTONE_KEY", raising=False)
+    with pytest.raises(SystemExit):
+        asking("Said.").parse_args(["--url", "http://x"])
+    assert "--key" in capsys.readouterr().err
+    monkeypatch.setenv("TOUCHSTONE_KEY", "tsk_1")
+    assert asking("Said.", seed=3).parse_args(["--url", "http://x"]).key == "tsk_1"
 
 
 def test_people_are_of_many_minds() -> None:

@@ -1,0 +1,21 @@
+"""The command of a part of the core that works on a folder: `python -m workers.PART DIR`."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from workers.errors import RewardError
+
+
+def command(part: str, said: str, work: Callable[[Path], object]) -> int:
+    """The status: 0, done; 2, refused, with a sentence on standard error."""
+    parser = argparse.ArgumentParser(prog=f"python -m workers.{part}", description=said)
+    parser.add_argument("folder", type=Path)
+    arguments = parser.parse_args()
+    try:
+        work(arguments.folder)
+    except RewardError as error:
+        sys.stderr.write(f"{error.message}\n")
+        return 2
+    return 0
