@@ -77,24 +77,27 @@ def levels(
     across: str,
     mark: tuple[str, float] | None = None,
 ) -> str:
-    """Numbers from 0 to 1, each with its interval, over what is named by `across`. Both axes are linear."""
+    """Numbers, each with its interval, over what is named by `across`. Both axes are linear, the upright one from 0."""
     rows = [row for one in series.values() for row in one]
     left, right = min(row[0] for row in rows), max(row[0] for row in rows)
-    high = math.ceil(10 * max(row[3] for row in rows)) / 10
+    low, high = min(0.0, *(row[2] for row in rows)), max(0.0, *(row[3] for row in rows))
+    step = round_step((high - low) / 4)
+    low, high = math.floor(low / step) * step, math.ceil(high / step) * step
 
     def place(x: float, y: float) -> tuple[float, float]:
-        along = (x - left) / (right - left or 1)
-        return LEFT + along * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y / high * (HEIGHT - TOP - BOTTOM)
+        along, up = (x - left) / (right - left or 1), (y - low) / (high - low or 1)
+        return LEFT + along * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
 
     out = _opened(title)
-    for step in range(round(10 * high) + 1):
-        _, y = place(left, step / 10)
+    for number in range(round((high - low) / step) + 1):
+        value = low + number * step
+        _, y = place(left, value)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="{_GREY}" stroke-opacity=".3"/>')
-        out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{step / 10:.1f}</text>')
+        out.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{round(value, 6):g}</text>')
     for part in range(5):
         x = left + part / 4 * (right - left)
         out.append(
-            f'<text x="{place(x, 0)[0]:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{round(x):,}</text>'
+            f'<text x="{place(x, low)[0]:.1f}" y="{HEIGHT - 22}" text-anchor="middle">{round(x):,}</text>'
         )
     out.append(f'<text x="{WIDTH / 2}" y="{HEIGHT - 6}" text-anchor="middle">{escape(across)}</text>')
     if mark is not None:
@@ -107,6 +110,12 @@ def levels(
 
 
 _Point = tuple[float, float]
+
+
+def round_step(about: float) -> float:
+    """1, 2 or 5 times a power of ten, the largest that is no more than `about`."""
+    power = 10.0 ** math.floor(math.log10(about or 1.0))
+    return next(power * one for one in (5, 2, 1) if power * one <= about * 1.000001 or one == 1)
 
 
 def _mark(name: str, y: float) -> list[str]:

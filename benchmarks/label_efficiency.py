@@ -26,6 +26,7 @@ import torch
 from apps.demo import annotators
 from apps.demo.world import Dice
 from benchmarks.drawing import shares
+from benchmarks.kept import Kept
 from benchmarks.public_data import data_folder, fine_grained
 from benchmarks.sample_world import pairwise_record, sample
 from workers.acquire.features import plain_features, trunk_features
@@ -43,8 +44,9 @@ from workers.train.run import choose_device
 
 SEEDS = 5
 BATCH = 25
-BUDGETS = (25, 50, 75, 100, 150, 200, 250, 300, 400, 500, 600, 800)
+BUDGETS = (25, 50, 100, 150, 200, 300, 400, 600)
 WANTED = 0.95
+ACTIVE: Strategy = "mix"  # what a campaign's plan begins with
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PER_TASK = 10
 REPEATS = 3  # trainings on the same labels: what one reaches depends on which few tasks it is validated on
@@ -127,37 +129,30 @@ class Bench:
         self.cache = self.like.backbone.new_cache(_CACHE_BYTES)
         self.budgets = (10, 20) if quick else BUDGETS
         self.batch = 10 if quick else BATCH
+        self._made: tuple[tuple[str, int], _Work] | None = None
 
-    def seed(self, data: str, seed: int, strategies: Sequence[Strategy]) -> dict[str, Any]:
-        """{full, strategies: {name: [accuracy at each budget]}}"""
-        world = WORLDS[data](seed, quick=self.quick)
-        recipe = Recipe(epochs=2) if self.quick else Recipe()
-        rendered = [self.like.backbone.renderer.render(one) for one in world.trajectories]
-        for _ in self.like.backbone.encode_ahead(rendered, self.cache):
-            continue
-        work = _Work(self, world, recipe, rendered, seed)
+    def find(self, part: str, seed: int) -> dict[str, Any]:
+        """part: DATA/full, {full, pool}; DATA/STRATEGY, {accuracy: one at each budget}."""
+        data, _, name = part.partition("/")
+        work = self._work(data, seed)
         started = time.monotonic()
-        full, _ = work.accuracy(list(range(len(world.pairs))))
-        self.say(
-            data=data,
-            seed=seed,
-            pool=len(world.pairs),
-            test=len(world.test),
-            full=full,
-            seconds=time.monotonic() - started,
-        )
-        found = {}
-        for strategy in strategies:
-            started = time.monotonic()
-            found[strategy] = work.run(strategy)
-            self.say(
-                data=data,
-                seed=seed,
-                strategy=strategy,
-                accuracy=[round(one, 4) for one in found[strategy]],
-                seconds=round(time.monotonic() - started, 1),
-            )
-        return {"full": full, "pool": len(world.pairs), "strategies": found}
+        if name == "full":
+            everything = list(range(len(work.world.pairs)))
+            found: dict[str, Any] = {"full": work.accuracy(everything)[0], "pool": len(everything)}
+        else:
+            found = {"accuracy": [round(one, 4) for one in work.run(name)]}  # type: ignore[arg-type]
+        self.say(part=part, seed=seed, **found, seconds=round(time.monotonic() - started, 1))
+        return found
+
+    def _work(self, data: str, seed: int) -> "_Work":
+        if self._made is None or self._made[0] != (data, seed):
+            world = WORLDS[data](seed, quick=self.quick)
+            recipe = Recipe(epochs=2) if self.quick else Recipe()
+            rendered = [self.like.backbone.renderer.render(one) for one in world.trajectories]
+            for _ in self.like.backbone.encode_ahead(rendered, self.cache):
+                continue
+            self._made = (data, seed), _Work(self, world, recipe, rendered, seed)
+        return self._made[1]
 
 
 class _Work:
@@ -237,7 +232,11 @@ def crossing(budgets: Sequence[int], accuracy: Sequence[float], wanted: float) -
 
 
 def summary(budgets: Sequence[int], by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """By strategy, labels needed by the mean accuracy over seeds, with an interval by drawing seeds."""
+    """By strategy, labels needed by the mean accuracy over seeds, with an interval by drawing seeds.
+
+    random, active, ratio: at random, in the order campaigns choose by unless told otherwise, and the second over the
+    first; None where it was never reached, or not asked for.
+    """
     dice = np.random.default_rng(0)
     names = list(by_seed[0]["strategies"])
     values = {name: np.array([one["strategies"][name] for one in by_seed]) for name in names}
@@ -263,7 +262,11 @@ def summary(budgets: Sequence[int], by_seed: Sequence[dict[str, Any]]) -> dict[s
             "accuracy": values[name].mean(0).tolist(),
             "spread": values[name].std(0, ddof=1).tolist() if len(by_seed) > 1 else None,
         }
-    return {"full": float(full.mean()), "budgets": list(budgets), "seeds": len(by_seed), "strategies": out}
+    labels_of = {name: one["labels"] for name, one in out.items()}
+    found = {"random": labels_of.get("random"), "active": labels_of.get(ACTIVE)}
+    found["ratio"] = out[ACTIVE]["ratio"] if ACTIVE in out else None
+    about = {"full": float(full.mean()), "budgets": list(budgets), "seeds": len(by_seed)}
+    return found | about | {"strategies": out}
 
 
 def draw(data: str, found: dict[str, Any]) -> None:
@@ -310,19 +313,25 @@ def main() -> int:
         "--trunk", action="store_true", help="look through the newest model, not the encoder alone"
     )
     parser.add_argument("--draw", action="store_true", help="write docs/images/label-efficiency-*.svg")
-    parser.add_argument("--out", type=Path, help="also write the JSON object here")
+    parser.add_argument(
+        "--out", type=Path, help="every seed's figures, written as they come; what is there is kept"
+    )
     arguments = parser.parse_args()
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     try:
         bench = Bench(quick=arguments.quick, say=_say, trunk=arguments.trunk)
-        seeds = range(
-            arguments.first_seed, arguments.first_seed + (1 if arguments.quick else arguments.seeds)
-        )
+        kept = Kept(arguments.out)
+        count = 1 if arguments.quick else arguments.seeds
+        seeds = range(arguments.first_seed, arguments.first_seed + count)
+        strategies = arguments.strategy or STRATEGIES
+
+        def of_seed(data: str, seed: int) -> dict[str, Any]:
+            curves = {name: kept.get(f"{data}/{name}", seed, bench.find)["accuracy"] for name in strategies}
+            return kept.get(f"{data}/full", seed, bench.find) | {"strategies": curves}
+
         found = {
-            data: summary(
-                bench.budgets, [bench.seed(data, seed, arguments.strategy or STRATEGIES) for seed in seeds]
-            )
+            data: summary(bench.budgets, [of_seed(data, seed) for seed in seeds])
             for data in arguments.data or WORLDS
         }
     except RewardError as error:
@@ -331,8 +340,6 @@ def main() -> int:
     if arguments.draw:
         for data, one in found.items():
             draw(data, one)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
     print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))
     return 0
 

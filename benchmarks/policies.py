@@ -3,11 +3,14 @@
 A demo of its own is started. For every seed an endpoint learns from comparisons of what a fresh policy does, and then
 the examples of docs/examples are trained on it: GRPO on that reward as it is, GRPO with people asked after every round,
 a loop with step rewards (GiGPO) beside one with trajectory rewards on the reward of the last round, best-of-n and
-refinement. What is reported is the hidden reward, which nobody learnt from.
+refinement. A second part, `control`, learns the reward of a pendulum from comparisons of clips and solves it by that,
+step by step and with one number an episode, beside the pendulum's own reward. What is reported is the hidden reward,
+which nobody learnt from.
 """
 
 import argparse
 import json
+import math
 import os
 import re
 import statistics
@@ -15,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +29,9 @@ import torch
 from touchstone_client import RewardClient
 
 from benchmarks.drawing import levels
+from benchmarks.kept import Kept
 from benchmarks.serving import free_port
-from docs.examples import best_of_n, gigpo, grpo
+from docs.examples import best_of_n, control, gigpo, grpo
 from docs.examples.desk import Learnt
 from docs.examples.people import Circle, first_tries
 
@@ -35,6 +40,7 @@ IMAGES = ROOT / "docs" / "images"
 SEEDS = 5
 SMOOTH = 10  # optimiser steps in a point
 REACHED = 0.5  # of hidden reward: how many roll-outs it takes to there
+SOLVED = -250.0  # of true return: how many steps it takes to there
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,7 @@ def demo() -> Iterator[Demo]:
             process.wait(60)
 
 
-def one_seed(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
+def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     rounds, steps = (2, 4) if quick else (grpo.ROUNDS, grpo.STEPS)
     circle = Circle(of.web, "sample", f"desk-{seed}", of.key)
     circle.ask(first_tries(seed), occasion=f"first of {seed}")
@@ -112,6 +118,30 @@ def one_seed(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     return found
 
 
+def pendulum(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
+    """{name: {steps: true return of an episode}}"""
+    circle = Circle(of.web, "sample", f"pendulum-{seed}", of.key, own=(), recipe=control.RECIPE)
+    circle.tell(list(control.comparisons(seed)))
+    circle.turn()
+    found: dict[str, Any] = {}
+    with RewardClient(of.rewards, circle.endpoint, of.key, run=f"policies-{seed}") as client:
+        client.score([{"features": next(control.clips(0)).rows}], steps=False, uncertainty=False)
+        for name, asked, by in (
+            ("learnt, steps", client, "steps"),
+            ("learnt, trajectories", client, "trajectories"),
+            ("its own", None, "steps"),
+        ):
+            began = time.monotonic()
+            solved = control.solve(asked, seed=seed, steps=control.EVERY if quick else control.STEPS, by=by)  # type: ignore[arg-type]
+            found[name] = {str(steps): value for steps, value in solved.returns.items()}
+            shown = {"seed": seed, "policy": f"control, {name}", "returns": list(found[name].values())}
+            sys.stderr.write(json.dumps(shown | {"seconds": round(time.monotonic() - began)}) + "\n")
+    return found
+
+
+PARTS: dict[str, Callable[..., dict[str, Any]]] = {"desk": desk, "control": pendulum}
+
+
 def _told(seed: int, name: str, learnt: Learnt, began: float) -> dict[str, Any]:
     said = {"before": learnt.before, "after": learnt.after, "true": learnt.true, "given": learnt.given}
     shown = {"seed": seed, "policy": name, "before": round(learnt.before, 3), "after": round(learnt.after, 3)}
@@ -123,6 +153,22 @@ def _told(seed: int, name: str, learnt: Learnt, began: float) -> dict[str, Any]:
 def _served(client: RewardClient) -> None:
     """Until a replica has loaded it."""
     client.score([{"text": "Good morning."}], steps=False, uncertainty=False)
+
+
+def summary_of_control(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """By reward, mean and standard deviation over seeds of the true return, before and at the end; steps to SOLVED,
+    None where a seed never came there."""
+    out: dict[str, Any] = {"seeds": len(by_seed)}
+    for name in by_seed[0]:
+        runs = [one[name] for one in by_seed]
+        out[name] = {
+            "before": _spread([next(iter(run.values())) for run in runs]),
+            "after": _spread([list(run.values())[-1] for run in runs]),
+            "reached": [
+                next((int(steps) for steps, value in run.items() if value >= SOLVED), None) for run in runs
+            ],
+        }
+    return out
 
 
 def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -182,36 +228,55 @@ def draw(by_seed: Sequence[dict[str, Any]]) -> None:
         series = {}
         for name in names:
             rows = zip(*(_smoothed(one[name]["true"]) for one in by_seed), strict=True)
-            points = [(grpo.AT_ONCE * SMOOTH * (at + 1), *_band(row)) for at, row in enumerate(rows)]
+            points = [
+                (grpo.AT_ONCE * SMOOTH * (at + 1), *_band(row, 0.0, 1.0)) for at, row in enumerate(rows)
+            ]
             series[name.partition(", ")[2]] = points
         drawn = levels(f"{title}, {len(by_seed)} seeds", series, "roll-outs scored")
         (IMAGES / f"{file}.svg").write_text(drawn, encoding="utf-8")
 
 
-def _band(values: Sequence[float]) -> tuple[float, float, float]:
+def draw_control(by_seed: Sequence[dict[str, Any]]) -> None:
+    """Means over seeds, with one standard deviation to either side."""
+    series = {}
+    for name in by_seed[0]:
+        rows = zip(*(one[name].values() for one in by_seed), strict=True)
+        series[name] = [
+            (float(steps), *_band(row, -math.inf, 0.0))
+            for steps, row in zip(by_seed[0][name], rows, strict=True)
+        ]
+    title = f"A pendulum, reward learnt from clips: the true return, {len(by_seed)} seeds"
+    drawn = levels(title, series, "steps in the environment", ("solved", SOLVED))
+    (IMAGES / "policies-control.svg").write_text(drawn, encoding="utf-8")
+
+
+def _band(values: Sequence[float], low: float, high: float) -> tuple[float, float, float]:
     mean, std = statistics.mean(values), statistics.stdev(values) if len(values) > 1 else 0.0
-    return mean, max(0.0, mean - std), min(1.0, mean + std)
+    return mean, max(low, mean - std), min(high, mean + std)
 
 
 def _lines(found: dict[str, Any]) -> Iterator[str]:
-    yield f"hidden reward, mean (standard deviation) over {found['seeds']} seeds"
-    for name, one in found.items():
-        if name == "seeds":
-            continue
-        if "tried" not in one:
-            yield f"    {name}: " + ", ".join(f"{n}: {each['mean']:.3f}" for n, each in one.items())
-            continue
-        shown = ", ".join(
-            f"{what} {one[what]['mean']:.3f} ({one[what]['std'] or 0:.3f})"
-            for what in ("highest", "tried", "after")
-        )
-        yield f"    {name}: {shown}; roll-outs to {REACHED}: {one['reached']}"
+    for part, of_part in found.items():
+        yield f"{part}: hidden reward, mean (standard deviation) over {of_part['seeds']} seeds"
+        for name, one in of_part.items():
+            if name == "seeds":
+                continue
+            if "reached" not in one:
+                yield f"    {name}: " + ", ".join(f"{n}: {each['mean']:.3f}" for n, each in one.items())
+                continue
+            shown = ", ".join(
+                f"{what} {each['mean']:.3f} ({each['std'] or 0:.3f})"
+                for what, each in one.items()
+                if what != "reached"
+            )
+            yield f"    {name}: {shown}; reached after {one['reached']}"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.policies", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     parser.add_argument("--quick", action="store_true", help="one seed, few steps: does it run?")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only these (all without)")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--draw", action="store_true", help="write docs/images/policies-*.svg")
@@ -220,22 +285,23 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # the policies are too small for more
-    done: dict[str, Any] = {}
-    if arguments.out and arguments.out.is_file():
-        done = json.loads(arguments.out.read_text())
-    seeds = range(arguments.first_seed, arguments.first_seed + (1 if arguments.quick else arguments.seeds))
-    if any(str(seed) not in done for seed in seeds):
-        with demo() as of:
-            for seed in seeds:
-                if str(seed) in done:
-                    continue
-                done[str(seed)] = one_seed(of, seed, quick=arguments.quick)
-                if arguments.out:
-                    arguments.out.write_text(json.dumps(done) + "\n")
-    by_seed = [done[str(seed)] for seed in seeds]
-    if arguments.draw:
-        draw(by_seed)
-    found = summary(by_seed)
+    kept = Kept(arguments.out)
+    count = 1 if arguments.quick else arguments.seeds
+    seeds = range(arguments.first_seed, arguments.first_seed + count)
+    parts = arguments.part or list(PARTS)
+    with ExitStack() as stack:
+        running = cache(lambda: stack.enter_context(demo()))
+
+        def find(part: str, seed: int) -> dict[str, Any]:
+            return PARTS[part](running(), seed, quick=arguments.quick)
+
+        by_part = {part: [kept.get(part, seed, find) for seed in seeds] for part in parts}
+    found = {}
+    for part, summarise, drawn in (("desk", summary, draw), ("control", summary_of_control, draw_control)):
+        if part in by_part:
+            found[part] = summarise(by_part[part])
+            if arguments.draw:
+                drawn(by_part[part])
     print(json.dumps(found) if arguments.json else "\n".join(_lines(found)))
     return 0
 

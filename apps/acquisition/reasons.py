@@ -7,12 +7,14 @@ from apps.acquisition.models import Reason, Strategy
 
 REMARKABLE = 0.75  # the share of the others an item must be at least as good as, for a measure to be named
 WORDS = {
+    "predictive_gain": "an answer tells much about what is really asked",
     "information_gain": "an answer is expected to teach much",
     "uncertainty": "the model is unsure which is better",
     "diversity": "it is unlike what was judged so far",
     "representativeness": "it is like what is really asked",
 }
 MEASURES = {
+    "predictive_gain": "Tells",
     "information_gain": "Teaches",
     "uncertainty": "Unsure",
     "diversity": "New",

@@ -9,7 +9,8 @@ import zstandard
 from django.conf import settings
 
 from apps.trajectories import formats, writer
-from apps.trajectories.formats.stream import Record, read_records
+from apps.trajectories.formats.record import Record, encoded
+from apps.trajectories.formats.stream import read_records
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 from workers.schema.decode import escape
@@ -34,12 +35,27 @@ class Reader:
         except RecursionError:
             raise InvalidRecord("nested too deeply to be read.", pointer=record.pointer) from None
 
+    def parts(self, record: Record) -> Iterator[Record]:
+        """A record for each trajectory of a record: itself, where its format holds one a document."""
+        try:
+            split = None if record.error is not None else self._format_of(record).split
+            if split is None:
+                yield record
+                return
+            for pointer, document in split(record.document):
+                yield Record(record.line, encoded(document), document, record.pointer + pointer)
+        except InvalidRecord as error:
+            yield Record(record.line, record.raw, pointer=record.pointer, error=error)
+
     def read(self, record: Record) -> Trajectory:
         if record.error is not None:
             raise record.error
+        return self._format_of(record).read(record.document)
+
+    def _format_of(self, record: Record) -> formats.Format:
         if self.format is None:
             self.format, self.detected = formats.detect(record.document), True
-        return self.format.read(record.document)
+        return self.format
 
 
 def records_of(stream: BinaryIO, *, first_line: int = 1) -> Iterator[Record]:

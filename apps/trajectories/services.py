@@ -14,7 +14,7 @@ from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
 from apps.trajectories import formats, writer
 from apps.trajectories.ahead import ahead
-from apps.trajectories.formats.stream import Record
+from apps.trajectories.formats.record import Record
 from apps.trajectories.reading import Reader, records_of
 from workers import schema
 from workers.errors import InvalidRecord
@@ -96,10 +96,11 @@ def _chunks(reader: Reader, records: Iterable[Record]) -> Iterator[_Chunk]:
     for record in records:
         chunk.read += 1
         chunk.size += len(record.raw)
-        try:
-            chunk.good.append(reader.prepare(record))
-        except InvalidRecord as error:
-            chunk.bad.append((record.line, error))
+        for part in reader.parts(record):
+            try:
+                chunk.good.append(reader.prepare(part))
+            except InvalidRecord as error:
+                chunk.bad.append((record.line, error))
         if chunk.read >= _CHUNK or chunk.size >= _CHUNK_BYTES:
             yield chunk
             chunk = _Chunk()

@@ -18,6 +18,7 @@ from apps.core import jobs
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
 from apps.trajectories import formats, services
+from apps.trajectories.formats.record import Record
 from apps.trajectories.models import Import
 from apps.trajectories.reading import Reader, records_of
 from workers import schema
@@ -42,24 +43,28 @@ class Preview:
     errors: list[dict[str, Any]] = field(default_factory=list)
     first: list[schema.Trajectory] = field(default_factory=list)
 
+    def add(self, record: Record, reader: Reader) -> None:
+        self.count += 1
+        try:
+            reader.prepare(record)
+        except InvalidRecord as error:
+            self.error_count += 1
+            if len(self.errors) < _ERRORS:
+                self.errors.append({"line": record.line, "pointer": error.pointer, "message": error.message})
+            return
+        if len(self.first) < _SHOWN:
+            self.first.append(reader.read(record))
+
 
 def preview(stream: BinaryIO, *, format: str) -> Preview:
     """What an import of `stream` would do, as far as its first records tell."""
     reader, found = Reader(formats.by_name(format)), Preview()
     for record in records_of(stream):
-        if found.count == LOOKED_AT:
+        if found.count >= LOOKED_AT:
             found.is_all = False
             break
-        found.count += 1
-        try:
-            reader.prepare(record)
-        except InvalidRecord as error:
-            found.error_count += 1
-            if len(found.errors) < _ERRORS:
-                found.errors.append({"line": record.line, "pointer": error.pointer, "message": error.message})
-            continue
-        if len(found.first) < _SHOWN:
-            found.first.append(reader.read(record))
+        for part in reader.parts(record):
+            found.add(part, reader)
     found.format, found.detected = reader.format, reader.detected
     return found
 

@@ -1,6 +1,6 @@
 """A control task whose reward nobody wrote down: learnt from comparisons of clips, and solved by a stock agent.
 
-python -m docs.examples.control --url http://127.0.0.1:8000 --endpoint pendulum --key tsk_...
+python -m docs.examples.control --url http://127.0.0.1:8000 --endpoint pendulum --key tsk_... [--by steps|trajectories]
 
 Christiano et al. (2017), "Deep Reinforcement Learning from Human Preferences": somebody is shown two clips of a
 pendulum and says which is better; a model of the numbers alone learns what each step is worth, so that its sums explain
@@ -12,7 +12,7 @@ import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -40,6 +40,7 @@ RECIPE = {
     "ensemble": 3,
     "dropout": 0.0,
 }
+By = Literal["steps", "trajectories"]
 _TASKS = 30  # names that comparisons are divided among, so that some can be held out
 _SOFT = 5.0  # of true reward: how far apart clips are that one in four is judged wrongly
 
@@ -103,13 +104,34 @@ def _trajectory(clip: Clip) -> dict[str, Any]:
     return {"schema_version": "ATIF-v1.7", "agent": {"name": "chance", "version": "1"}, "steps": steps}
 
 
-def solve(client: RewardClient, *, seed: int, steps: int = STEPS) -> Solved:
-    """A stock SAC, the endpoint its only reward. Raises RewardServiceError where it gives none."""
+class AtTheEnd(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """One reward an episode, when it is over: the sum of what its steps are worth."""
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        self._sum = 0.0
+        return self.env.reset(**options)
+
+    def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._sum += float(reward)
+        over = terminated or truncated
+        return observation, self._sum if over else 0.0, terminated, truncated, info
+
+
+def solve(client: RewardClient | None, *, seed: int, steps: int = STEPS, by: By = "steps") -> Solved:
+    """A stock SAC, the endpoint its only reward; without one, the environment's own, to be held against.
+
+    by: a reward for each step, or their sum at the end. Raises RewardServiceError where the endpoint gives none.
+    """
     torch.manual_seed(seed)
-    # An endpoint's rewards have the spread 1 over whole clips; SAC is at home where that of a step is about 1.
-    env = gymnasium.wrappers.TransformReward(
-        RewardWrapper(gymnasium.make(ENVIRONMENT), client), lambda reward: CLIP * float(reward)
-    )
+    env: gymnasium.Env[Any, Any] = gymnasium.make(ENVIRONMENT)
+    if client is not None:
+        # An endpoint's rewards have the spread 1 over whole clips; SAC is at home where that of a step is about 1.
+        env = gymnasium.wrappers.TransformReward(
+            RewardWrapper(env, client), lambda reward: CLIP * float(reward)
+        )
+    if by == "trajectories":
+        env = AtTheEnd(env)
     agent = SAC("MlpPolicy", env, seed=seed, device="cpu", learning_rate=1e-3)
     solved = Solved({0: true_return(agent)})
     agent.learn(steps, callback=_Measured(solved))
@@ -145,6 +167,7 @@ class _Measured(BaseCallback):
 def main() -> None:
     parser = asking(__doc__, seed=0)
     parser.add_argument("--project", default="sample")
+    parser.add_argument("--by", choices=("steps", "trajectories"), default="steps")
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
     torch.set_num_threads(1)  # it is too small for more
@@ -152,7 +175,8 @@ def main() -> None:
     print(f"{circle.tell(list(comparisons(options.seed)))} comparisons of clips; training ...")
     print(f"{circle.turn()} answers as {options.endpoint}")
     with RewardClient(options.url, options.endpoint, options.key, run=f"control-{options.seed}") as client:
-        for steps, mean in solve(client, seed=options.seed, steps=options.steps).returns.items():
+        solved = solve(client, seed=options.seed, steps=options.steps, by=options.by)
+        for steps, mean in solved.returns.items():
             print(f"{steps:6} steps: true return {mean:8.1f}")
 
 

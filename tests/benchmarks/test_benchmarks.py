@@ -11,9 +11,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from benchmarks import label_efficiency
+from apps.acquisition.models import Plan
+from benchmarks import label_efficiency, policies
 from benchmarks.bag_of_bigrams import bag_of_bigrams
+from benchmarks.drawing import round_step
 from benchmarks.faults import broken, seeds_of
+from benchmarks.kept import Kept
 from benchmarks.label_efficiency import crossing
 from benchmarks.results import _MARKS, write_tables
 from workers.errors import RewardError
@@ -199,6 +202,8 @@ def test_curves_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     found = label_efficiency.summary([10, 20], by_seed)
     assert found["strategies"]["mix"]["labels"] == pytest.approx(18.46, abs=0.01)  # to 0.76
     assert found["strategies"]["random"]["labels"] is None
+    assert found["random"] is None and found["active"] == found["strategies"]["mix"]["labels"]
+    assert Plan._meta.get_field("strategy").default == label_efficiency.ACTIVE
     label_efficiency.draw("sample", found)
     drawn = ElementTree.parse(tmp_path / "label-efficiency-sample.svg").getroot()
     assert len(drawn.findall("{http://www.w3.org/2000/svg}polyline")) == 2
@@ -211,3 +216,37 @@ def test_monitors_see_and_do_not_cry_wolf() -> None:
     assert found["quiet"]["alerts_per_week"] == 0
     assert found["exploit"]["noticed"] == found["exploit"]["seeds"] == 2
     assert found["exploit"]["median_share"] < 0.5
+
+
+def test_returns_of_a_pendulum_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policies, "IMAGES", tmp_path)
+    by_seed = [
+        {"learnt, steps": {"0": -1300.0, "1000": -200.0 - 100 * seed, "2000": -100.0}} for seed in (0, 1)
+    ]
+    found = policies.summary_of_control(by_seed)["learnt, steps"]
+    assert found["before"]["mean"] == -1300 and found["after"]["mean"] == -100
+    assert found["reached"] == [1000, 2000]
+    policies.draw_control(by_seed)
+    drawn = ElementTree.parse(tmp_path / "policies-control.svg").getroot()
+    said = {one.text for one in drawn.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"0", "-1400", "solved", "learnt, steps", "2,000"} <= said
+
+
+@pytest.mark.parametrize(("about", "step"), [(0.25, 0.2), (25, 20), (350, 200), (1, 1), (0, 1), (6, 5)])
+def test_ticks_are_round(about: float, step: float) -> None:
+    assert round_step(about) == pytest.approx(step)
+
+
+def test_what_was_found_is_not_looked_for_again(tmp_path: Path) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def find(part: str, seed: int) -> dict[str, Any]:
+        asked.append((part, seed))
+        return {"value": seed}
+
+    for _ in range(2):  # as after a stop
+        kept = Kept(tmp_path / "found.json")
+        assert [kept.get("sample", seed, find) for seed in (3, 4)] == [{"value": 3}, {"value": 4}]
+    assert kept.get("other", 3, find) == {"value": 3}
+    assert asked == [("sample", 3), ("sample", 4), ("other", 3)]
+    assert Kept(None).get("sample", 1, find) == {"value": 1}

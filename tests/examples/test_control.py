@@ -21,9 +21,9 @@ from workers.train.run import choose_device
 
 @pytest.fixture(scope="module")
 def learnt() -> LoadedModel:
-    """From a quarter of what the example asks."""
+    """From half of what the example asks."""
     said = []
-    for one in control.comparisons(0, 150):
+    for one in control.comparisons(0, 300):
         task = Task(id=one["task"]["id"])
         a, b = (from_atif(one[side]["trajectory"], task=task) for side in ("a", "b"))
         said.append(PreferenceRecord(a=a, b=b, choice=one["choice"], annotator=one["annotator"]))
@@ -39,7 +39,7 @@ def test_the_reward_tells_better_clips(learnt: LoadedModel) -> None:
     scores = learnt.score([learnt.render(Features(tuple(map(tuple, one.rows)))) for one in clips])
     pairs = [(place, place + 1) for place in range(0, len(clips), 2)]
     right = [(scores[a].raw > scores[b].raw) == (clips[a].reward > clips[b].reward) for a, b in pairs]
-    assert sum(right) / len(right) > 0.85
+    assert sum(right) / len(right) > 0.9
     assert len(clips[0].rows) == control.CLIP and len({one.reward for one in clips}) == 200
 
 

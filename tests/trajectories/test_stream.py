@@ -6,7 +6,8 @@ import tracemalloc
 import pytest
 import zstandard
 
-from apps.trajectories.formats.stream import Record, read_records
+from apps.trajectories.formats.record import Record
+from apps.trajectories.formats.stream import read_records
 from tests.trajectories.conftest import lines, record
 
 LIMIT = 2**20
@@ -124,3 +125,14 @@ def test_memory_does_not_grow_with_the_file(data: bytes) -> None:
     tracemalloc.stop()
     assert count == 150 * 1000
     assert peak < 12 * 2**20
+
+
+def test_arrays_one_after_another_are_all_read() -> None:
+    found = list(read_records(io.BytesIO(b'[{"a": 1}, {"a": 2}]\n[]\n[{"a": 3}]'), limit=100))
+    assert [(one.line, one.pointer, one.document) for one in found] == [
+        (1, "/0", {"a": 1}),
+        (1, "/1", {"a": 2}),
+        (3, "/0", {"a": 3}),
+    ]
+    (_, wrong) = list(read_records(io.BytesIO(b'[{"a": 1}] and more'), limit=100))
+    assert "expected [" in str(wrong.error)

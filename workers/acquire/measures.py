@@ -1,5 +1,6 @@
 """What can be said for asking about an item: a pure function each, of a pool of items. Higher: ask sooner."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,6 +13,8 @@ from workers.acquire.posterior import Numbers, Posterior, sigmoid
 Places = NDArray[np.int64]
 _NEAR = 10  # neighbours whose distance says how wide a kernel is
 _MOST_TRAFFIC = 2000
+_MOST_TARGETS = 2000
+_LEAST, _FAR = 1e-12, 6.0  # of a variance; standard deviations beyond which a sign is settled
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
@@ -74,6 +77,33 @@ def bald(margin: Numbers, spread: Numbers) -> Numbers:
     """
     heads = sigmoid(margin[:, None] + spread[:, None] * _NODES)
     return np.maximum(entropy(heads @ _NODE_WEIGHTS) - entropy(heads) @ _NODE_WEIGHTS, 0.0)
+
+
+def predictive_gain(
+    differences: Numbers, margin: Numbers, variance: Numbers, covariance: Numbers, weights: Numbers
+) -> Numbers:
+    """[n], nats: what an answer to each comparison is expected to tell of which side is better in all of them.
+
+    Expected predictive information gain (EPIG; Bickford Smith et al., arXiv 2304.08151, eq. 5) about the sign of a
+    target's margin, without the noise of an answer to it, to the second order in their correlation: half its square.
+    BALD asks what is told of the head, also in directions that nothing scored lies in. weights: [n], how much each
+    counts as a target.
+    """
+    if not len(differences) or not weights.sum() > 0:
+        return np.zeros(len(differences))
+    spread = np.sqrt(np.maximum(variance, _LEAST))
+    scale = 1 / (1 + np.pi / 8 * variance)  # of the slope of a mean answer, MacKay (1992)
+    chance = sigmoid(margin * np.sqrt(scale))
+    step = max(1, len(differences) // _MOST_TARGETS)
+    # Slope of the chance that a target's margin is positive, over the deviation of its being so.
+    z = np.clip(margin[::step] / spread[::step], -_FAR, _FAR)
+    above = np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in z])
+    told = np.exp(-(z**2)) / (2 * np.pi * np.maximum(variance[::step], _LEAST) * above * (1 - above))
+    told *= weights[::step] / weights[::step].sum()
+    targets = differences[::step]
+    through = covariance @ ((targets.T * told) @ targets) @ covariance
+    squares = np.einsum("nd,nd->n", differences @ through, differences)
+    return 0.5 * scale * chance * (1 - chance) * np.maximum(squares, 0.0)
 
 
 def entropy(chance: Numbers) -> Numbers:

@@ -16,6 +16,7 @@ from workers.acquire.measures import (
     Pool,
     bald,
     novelty,
+    predictive_gain,
     representativeness,
 )
 from workers.acquire.posterior import Numbers, Posterior, sigmoid
@@ -29,9 +30,10 @@ STRATEGIES: tuple[Strategy, ...] = (
     "representativeness",
     "mix",
 )
-# How much each measure counts in `mix`: exponents of a product, so that an item has to be good at all of them.
-MIX: Mapping[str, float] = {"information_gain": 1.0, "diversity": 0.5, "representativeness": 0.25}
-_LEAST = 1e-12
+# What a strategy goes by, where it is not the measure of its name. `mix` wants in one number what the others want one
+# by one: what teaches, about what is really scored, and what those chosen before it do not teach.
+_GOES_BY: Mapping[Strategy, str] = {"mix": "predictive_gain"}
+_NEED_HEADS = ("uncertainty", "information_gain", "predictive_gain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,46 +66,32 @@ def choose(
 ) -> Chosen:
     """All items in order: the first `count` one by one, the others by what they are worth after those.
 
-    Without a posterior, what needs one counts for nothing; where that leaves nothing, items are taken at random.
+    Without a posterior, strategies that need one take items at random.
     """
     draws = np.random.default_rng(seed).random(len(pool.items))
     state = _State(pool, known)
     measures = state.measures()
-    weights = _weights(strategy, known)
+    name = _GOES_BY.get(strategy, strategy)
     order: list[int] = []
-    if not weights:
+    if name == "random" or (name in _NEED_HEADS and known.posterior is None):
         return Chosen([int(place) for place in np.argsort(-draws, kind="stable")], measures)
     free = np.ones(len(pool.items), dtype=bool)
     for _ in range(min(count, len(pool.items))):
-        worth = np.where(free, _worth(state, weights, draws), -np.inf)
+        worth = np.where(free, _worth(state, name, draws), -np.inf)
         best = int(worth.argmax())
         order.append(best)
         free[best] = False
         state.choose(best)
-    worth = np.where(free, _worth(state, weights, draws), -np.inf)
+    worth = np.where(free, _worth(state, name, draws), -np.inf)
     rest = np.argsort(-worth, kind="stable")[: len(pool.items) - len(order)]
     return Chosen([*order, *(int(place) for place in rest)], measures)
 
 
-def _weights(strategy: Strategy, known: Known) -> dict[str, float]:
-    wanted: dict[str, float] = dict(MIX) if strategy == "mix" else {strategy: 1.0}
-    wanted.pop("random", None)
-    if known.posterior is None:
-        wanted = {
-            name: one for name, one in wanted.items() if name not in ("uncertainty", "information_gain")
-        }
-    return wanted
-
-
-def _worth(state: "_State", weights: Mapping[str, float], draws: Numbers) -> Numbers:
-    """[items]: a weighted product of measures, each over its largest; what is equal is told apart by chance."""
-    total = np.zeros(len(draws))
-    for name, weight in weights.items():
-        values = state.measure(name)
-        largest = float(values[np.isfinite(values)].max(initial=0.0))
-        shares = np.where(np.isfinite(values), values / largest if largest > 0 else 1.0, 1.0)
-        total += weight * np.log(np.maximum(shares, _LEAST))
-    return total + 1e-9 * draws
+def _worth(state: "_State", name: str, draws: Numbers) -> Numbers:
+    """[items]: a measure over its largest; what is equal is told apart by chance."""
+    values = state.measure(name)
+    largest = float(values[np.isfinite(values)].max(initial=0.0))
+    return np.where(np.isfinite(values), values / largest if largest > 0 else 1.0, 1.0) + 1e-9 * draws
 
 
 class _State:
@@ -125,16 +113,24 @@ class _State:
 
     def measures(self) -> dict[str, Numbers]:
         names = ["diversity", "representativeness"]
-        return {
-            name: self.measure(name)
-            for name in (["uncertainty", "information_gain"] if self.has_posterior else []) + names
-        }
+        return {name: self.measure(name) for name in ([*_NEED_HEADS] if self.has_posterior else []) + names}
 
     def measure(self, name: str) -> Numbers:
         if name == "uncertainty":
             return self.pool.of_items(np.sqrt(np.maximum(self.variance, 0.0)))
         if name == "information_gain":
             return self.pool.of_items(bald(self.margin, np.sqrt(np.maximum(self.variance, 0.0))))
+        if name == "predictive_gain":
+            assert self.covariance is not None
+            return self.pool.of_items(
+                predictive_gain(
+                    self.pool.differences,
+                    self.margin,
+                    self.variance,
+                    self.covariance,
+                    self.density[self.pool.owner],
+                )
+            )
         return self.distance if name == "diversity" else self.density
 
     def choose(self, item: int) -> None:

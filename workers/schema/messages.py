@@ -231,7 +231,7 @@ def _part(part: Any, at: str) -> Part:
             raise InvalidRecord("a text part needs its text as a string.", pointer=f"{at}/text")
         extra = {key: value for key, value in part.items() if key not in ("type", "text")}
         return Part(text=text, extra=extra | ({} if kind == "text" else {"type": kind}))
-    if kind not in _MEDIA:
+    if not isinstance(kind, str) or kind not in _MEDIA:
         known = ", ".join(["text", *_MEDIA])
         raise InvalidRecord(f"unknown content part {kind!r}; known are {known}.", pointer=f"{at}/type")
     body = part.get(kind)

@@ -115,7 +115,8 @@ PURPOSES: dict[str, str] = {
     "micro_tokens": "of those, what goes through the model at once; the gradients of a batch's parts are added up",
     "precision": "of the encoder in training: 'auto' is bfloat16 where the machine computes in it; scoring is float32",
     "evaluations_per_epoch": "how often validation is measured",
-    "patience": "stop after so many measurements without a better one; 0 never stops early",
+    "patience": "stop after so many measurements without a better one (validation of less than 50 judgements tells too "
+    "little for that: after eight epochs, or two fifths, once it does not fall); 0 never stops early",
     "checkpoint_seconds": "a checkpoint at least this often",
     "folds": "also measure by k-fold over all tasks (0: only on the test split); costs k more trainings",
     "generators": f"make more comparisons where people are scarce: any of {', '.join(GENERATORS)}; marked as generated",
@@ -161,7 +162,7 @@ REASONS: dict[str, str] = {
     "micro_tokens": "fits into 8 GB with the small models; it is halved where memory runs out",
     "precision": "as exact as the machine does at full speed",
     "evaluations_per_epoch": "once is enough where an epoch takes seconds; four times for decoders",
-    "patience": "validation of few tasks is noisy; five worse ones in a row are no noise",
+    "patience": "validation is noisy; five worse ones in a row are no noise",
     "checkpoint_seconds": "what a killed worker loses at most",
     "folds": "costs as many trainings more; worth it below some hundred held-out comparisons",
     "generators": "what people said is enough, until it is not",

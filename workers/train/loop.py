@@ -22,6 +22,11 @@ from workers.train.team import Team
 
 _LOG_SECONDS = 1.0
 _TOLERANCE = 0.5  # standard errors
+_TELLING = 50  # judgements of validation: fewer do not tell when to stop
+_UNTOLD, _FEWEST = (
+    0.4,
+    8,
+)  # of the recipe's epochs are trained then, but these at least, before anything ends it
 
 
 class Stopped(Exception):
@@ -39,7 +44,13 @@ class Limits:
 
 @dataclass
 class Fit:
-    """One training of one model. `losses` has one number for every step done, over all attempts."""
+    """One training of one model. `losses` has one number for every step done, over all attempts.
+
+    Validation tells when to stop, and which weights are kept. Where it holds too few judgements for that, so many
+    epochs are trained, and more for as long as each measurement is the lowest yet; the last weights are kept. Of models
+    of the sample world, 50 to 100 comparisons, early stopping by 1 to 18 judgements made the mean accuracy 2 to 4
+    points lower, and the worst 10 to 17.
+    """
 
     learner: Learner
     recipe: Recipe
@@ -53,6 +64,8 @@ class Fit:
     step: int = 0
     bad: int = 0  # measurements since the lowest that were worse
     best: dict[str, Any] | None = None
+    lowest: float | None = None  # where validation does not tell: of all measurements
+    falls: bool = False  # and whether the last of them was it
     elapsed: float = 0.0
     micro_tokens: int = 0  # what goes through the model at once; less after memory ran out
 
@@ -67,7 +80,11 @@ class Fit:
         groups = make_groups(self.train, self.model.backbone, self.recipe)
         self.batches: list[Batch] = []
         self.measure_after: set[int] = set()  # steps done when validation is measured
+        self.is_told = not self.recipe.patience or len(self.validation) >= _TELLING
+        self.may_end = 0  # steps done by when it may end unless validation tells; 0: not before all are
         for epoch in range(self.recipe.epochs):
+            if not self.is_told and epoch == max(_FEWEST, round(_UNTOLD * self.recipe.epochs)):
+                self.may_end = len(self.batches)
             batches = epoch_batches(groups, self.recipe, seed=self.seed, epoch=epoch)
             start, parts = len(self.batches), self.recipe.evaluations_per_epoch
             self.measure_after |= {start + round(len(batches) * part / parts) for part in range(1, parts + 1)}
@@ -129,6 +146,12 @@ class Fit:
     def _is_enough(self) -> bool:
         if self.recipe.patience and self.bad >= self.recipe.patience:
             self.report(message=f"stopped early: validation has not improved {self.bad} times")
+            return True
+        if 0 < self.may_end <= self.step and not self.falls:
+            self.report(
+                message=f"stopped after {self.step} of {len(self.batches)} steps: {len(self.validation)} judgements of "
+                f"validation do not tell more closely when to stop ({_TELLING} do)"
+            )
             return True
         if self.limits.seconds is not None and self.elapsed >= self.limits.seconds:
             self.report(message=f"stopped at the budget of {self.limits.seconds:g} seconds")
@@ -192,6 +215,10 @@ class Fit:
         )
         if not measured:
             return {}
+        if not self.is_told:
+            self.falls = self.lowest is None or measured["loss"] <= self.lowest
+            self.lowest = measured["loss"] if self.falls else self.lowest
+            return measured
         if self.best is None or measured["loss"] < self.best["loss"]:
             kept = {"step": self.step, "weights": self.team.weights(self.model)}
             self.best = {"loss": measured["loss"], "losses": losses} | kept
@@ -230,6 +257,8 @@ class Fit:
             "step": self.step,
             "bad": self.bad,
             "best": self.best,
+            "lowest": self.lowest,
+            "falls": self.falls,
             "elapsed": self.elapsed,
             "micro_tokens": self.micro_tokens,
             "examples": len(self.train),
@@ -254,6 +283,10 @@ class Fit:
             torch.cuda.set_rng_state(state["cuda_random"], self.device)
         for name in ("losses", "step", "bad", "best", "elapsed", "micro_tokens"):
             setattr(self, name, state[name])
+        self.lowest, self.falls = (
+            state.get("lowest"),
+            state.get("falls", False),
+        )  # not in checkpoints of before
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
 
 

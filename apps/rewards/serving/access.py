@@ -15,6 +15,14 @@ from workers.engine import Version
 INTERNAL = "internal"
 
 
+class UnknownKey(Problem):
+    """A key was sent that is not live, as far as is known."""
+
+
+class UnknownEndpoint(Problem):
+    """An endpoint was named that the caller has not, as far as is known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     name: str  # a key's prefix, or INTERNAL
@@ -22,7 +30,7 @@ class Caller:
 
 
 def caller_of(request: Request, directory: Directory, *, query_key: bool = False) -> Caller:
-    """The caller, who may ask for rewards. query_key: `?key=` counts too. Raises Problem 401, 403."""
+    """The caller, who may ask for rewards. query_key: `?key=` counts too. Raises UnknownKey, Problem 401, 403."""
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     secret = secret.strip() if scheme.lower() == "bearer" else ""
     if not secret and query_key:
@@ -36,9 +44,8 @@ def caller_of(request: Request, directory: Directory, *, query_key: bool = False
     if key is None or not key.is_live:
         sent = "This key is not valid: unknown, revoked or expired." if secret else "No key was sent."
         where = " or as `?key=KEY`" if query_key else ""
-        raise _unauthenticated(
-            f"{sent} Send a live API key of the project as `Authorization: Bearer KEY`{where}."
-        )
+        detail = f"{sent} Send a live API key of the project as `Authorization: Bearer KEY`{where}."
+        raise _unauthenticated(detail, UnknownKey if secret else Problem)
     if Scope.REWARD not in key.scopes:
         raise Problem(
             f"This key has the scopes {', '.join(sorted(key.scopes))}; the call needs {Scope.REWARD.value}. "
@@ -49,10 +56,10 @@ def caller_of(request: Request, directory: Directory, *, query_key: bool = False
 
 
 def deployment_for(caller: Caller, name: str, deployments: Deployments) -> Deployment:
-    """The endpoint, if it is of the caller's project. Raises Problem 404: a stranger learns nothing."""
+    """The endpoint, if it is of the caller's project. Raises UnknownEndpoint, 404: a stranger learns nothing."""
     deployment = deployments.by_name.get(name)
     if deployment is None or deployment.info.project != caller.project:
-        raise Problem(f"There is no endpoint {name!r} for this key.", status=404)
+        raise UnknownEndpoint(f"There is no endpoint {name!r} for this key.", status=404)
     return deployment
 
 
@@ -77,5 +84,5 @@ def serving_version(deployment: Deployment) -> Version:
     raise Problem(f"{info.name} is being loaded.", status=503, headers={"Retry-After": "2"})
 
 
-def _unauthenticated(detail: str) -> Problem:
-    return Problem(detail, status=401, headers={"WWW-Authenticate": 'Bearer realm="touchstone"'})
+def _unauthenticated(detail: str, kind: type[Problem] = Problem) -> Problem:
+    return kind(detail, status=401, headers={"WWW-Authenticate": 'Bearer realm="touchstone"'})

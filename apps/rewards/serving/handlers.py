@@ -12,11 +12,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.access import Caller, caller_of, deployment_for, serving_version
+from apps.rewards.serving.access import (
+    Caller,
+    UnknownEndpoint,
+    UnknownKey,
+    caller_of,
+    deployment_for,
+    serving_version,
+)
 from apps.rewards.serving.advantages import parse_advantages, reply_advantages
 from apps.rewards.serving.answering import answer
 from apps.rewards.serving.body import read_body
 from apps.rewards.serving.calls import Call
+from apps.rewards.serving.deployments import Deployment
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
 from apps.rewards.serving.problems import Problem, status_of
@@ -59,7 +67,7 @@ async def advantages(request: Request) -> Response:
 
 async def try_spec(request: Request) -> Response:
     state = _state(request)
-    scored = await dry_run(request, state, _caller(request, state))
+    scored = await dry_run(request, state, await _caller(request, state))
     return _json({"results": scored.results()})
 
 
@@ -79,10 +87,8 @@ def wired(wire: Wire) -> Handler:
 
 async def describe(request: Request) -> Response:
     state = _state(request)
-    caller = _caller(request, state)
-    return _json(
-        describe_deployment(deployment_for(caller, request.path_params["endpoint"], state.deployments))
-    )
+    caller = await _caller(request, state)
+    return _json(describe_deployment(await _deployment(caller, request.path_params["endpoint"], state)))
 
 
 def _state(request: Request) -> State:
@@ -90,18 +96,30 @@ def _state(request: Request) -> State:
     return state
 
 
-def _caller(request: Request, state: State, *, query_key: bool = False) -> Caller:
+async def _caller(request: Request, state: State, *, query_key: bool = False) -> Caller:
     if state.directory is None:
         raise Problem(
             "The reward service has not read the database yet.", status=503, headers={"Retry-After": "2"}
         )
-    return caller_of(request, state.directory, query_key=query_key)
+    try:
+        return caller_of(request, state.directory, query_key=query_key)
+    except UnknownKey:
+        await state.watcher.catch_up()
+        return caller_of(request, state.directory, query_key=query_key)
+
+
+async def _deployment(caller: Caller, name: str, state: State) -> Deployment:
+    try:
+        return deployment_for(caller, name, state.deployments)
+    except UnknownEndpoint:
+        await state.watcher.catch_up()
+        return deployment_for(caller, name, state.deployments)
 
 
 async def _scored(request: Request, parse: Parse, *, query_key: bool = False) -> Scored:
     """The answer, or an error that says why there is none; counted either way, once the endpoint is known."""
     call = Call(request, time.perf_counter(), _state(request))
-    call.caller = caller = _caller(request, call.state, query_key=query_key)
+    call.caller = caller = await _caller(request, call.state, query_key=query_key)
     try:
         return await _answered(request, parse, call, caller)
     except (DomainError, RewardError) as error:
@@ -116,11 +134,11 @@ async def _answered(request: Request, parse: Parse, call: Call, caller: Caller) 
     state = call.state
     named = request.path_params.get("endpoint")
     if named is not None:  # refused before the body is read
-        call.deployment = deployment_for(caller, named, state.deployments)
+        call.deployment = await _deployment(caller, named, state)
         serving_version(call.deployment)
     body = await read_body(request)
     asked = call.asked = await state.in_reader(parse, body, request.headers)
-    deployment = call.deployment = deployment_for(caller, named or asked.endpoint or "", state.deployments)
+    deployment = call.deployment = await _deployment(caller, named or asked.endpoint or "", state)
     answered = await answer(deployment, asked, caller, state.in_reader)
     scored = Scored(
         deployment.info.name,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+from django.db import Error as DatabaseError
 from django.db import OperationalError, connection
 
 from apps.rewards.serving.directory import Directory, read_directory
@@ -18,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 CHANNELS = ("touchstone_keys", "touchstone_endpoints")
 EVERY_SECONDS = 4.0  # an off switch is followed within five, however it is heard of
+SPACING_SECONDS = 0.25  # between readings that somebody waits for
 RECONNECT_SECONDS = 1.0
 # Of the parameters Django connects with, those that are about its cursors rather than about the server.
 _DJANGOS = ("cursor_factory", "context", "connect_timeout")
@@ -29,6 +31,8 @@ class Watcher:
     def __init__(self, on_change: Callable[[Directory], None]) -> None:
         self._on_change = on_change
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="touchstone-directory")
+        self._began = -SPACING_SECONDS
+        self._waiting = asyncio.Lock()
         self.unreachable_since: float | None = None
         self.reads = 0
 
@@ -45,7 +49,24 @@ class Watcher:
     def close(self) -> None:
         self._reader.shutdown(wait=True)
 
+    async def catch_up(self) -> None:
+        """Return when all is known that was written before the call, or the database is out of reach.
+
+        For who names what is not known: it may have been made a moment ago. All who wait share a reading, and there
+        are at most four a second.
+        """
+        asked = time.monotonic()
+        async with self._waiting:
+            if self._began > asked or self.unreachable_since is not None:
+                return
+            await asyncio.sleep(self._began + SPACING_SECONDS - asked)
+            try:
+                await self.refresh()
+            except DatabaseError as error:
+                logger.warning("the database is out of reach; answering from what is known: %s", error)
+
     async def refresh(self) -> None:
+        self._began = time.monotonic()
         directory = await asyncio.get_running_loop().run_in_executor(self._reader, read_directory)
         self.reads += 1
         if self.unreachable_since is not None:

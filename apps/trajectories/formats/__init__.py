@@ -1,40 +1,67 @@
 """Trajectory formats: one module each, and the table they are found by."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from apps.core.errors import DomainError
-from apps.trajectories.formats import atif, openai, prompt_response, tau_bench
+from apps.trajectories.formats import (
+    agent_reward_bench,
+    agentrx,
+    atif,
+    gymnasium,
+    inspect,
+    mini_swe_agent,
+    mint,
+    openai,
+    otel,
+    prompt_response,
+    swe_agent,
+    tau2,
+    tau_bench,
+    who_and_when,
+)
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """sign: what `sniff` goes by, in words. read: one decoded document to a Trajectory, raising InvalidRecord."""
+    """sign: what `sniff` goes by, in words. read: one decoded document to a Trajectory, raising InvalidRecord.
+
+    split: of formats whose documents hold several trajectories: the document of each, with its pointer.
+    """
 
     name: str
     title: str
     sign: str
     sniff: Callable[[Any], bool]
     read: Callable[[Any], Trajectory]
+    split: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
+
+
+def _format(name: str, title: str, module: Any) -> Format:
+    return Format(name, title, module.SIGN, module.sniff, module.read, getattr(module, "split", None))
 
 
 # In the order they are tried: the most particular first.
 FORMATS = {
     one.name: one
     for one in (
-        Format("atif", "ATIF 1.4 to 1.8", atif.SIGN, atif.sniff, atif.read),
-        Format("tau-bench", "tau-bench results", tau_bench.SIGN, tau_bench.sniff, tau_bench.read),
-        Format("openai", "OpenAI chat messages", openai.SIGN, openai.sniff, openai.read),
-        Format(
-            "prompt-response",
-            "prompt and response",
-            prompt_response.SIGN,
-            prompt_response.sniff,
-            prompt_response.read,
-        ),
+        _format("atif", "ATIF 1.4 to 1.8", atif),
+        _format("agentrx", "AgentRx's tau-bench runs", agentrx),
+        _format("tau-bench", "tau-bench results", tau_bench),
+        _format("otel", "OpenTelemetry GenAI spans (OTLP JSON)", otel),
+        _format("tau2", "tau2-bench results", tau2),
+        _format("swe-agent", "SWE-agent .traj", swe_agent),
+        _format("mini-swe-agent", "mini-swe-agent .traj.json", mini_swe_agent),
+        _format("inspect", "Inspect logs", inspect),
+        _format("mint", "MINT", mint),
+        _format("who-and-when", "Who&When failure logs", who_and_when),
+        _format("gymnasium", "Gymnasium and Minari episodes", gymnasium),
+        _format("agent-reward-bench", "AgentRewardBench", agent_reward_bench),
+        _format("openai", "OpenAI chat messages", openai),
+        _format("prompt-response", "prompt and response", prompt_response),
     )
 }
 AUTO = "auto"

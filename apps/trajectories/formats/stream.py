@@ -1,7 +1,8 @@
 """Cutting a stream of JSON into records, with constant memory and every record's own bytes.
 
-Read are JSON lines, one JSON array of records, and one or more JSON documents one after another; gzip and zstd are
-unpacked. What cannot be cut further (a broken array has no next record to be found) ends the stream with its error.
+Read are JSON lines, JSON arrays of records or JSON documents, one or several one after another, and zip archives of
+such; gzip and zstd are unpacked. What cannot be cut further (a broken array has no next record to be found) ends the
+stream with its error.
 """
 
 import gzip
@@ -10,29 +11,20 @@ import json
 import re
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, BinaryIO, cast
 
 import msgspec
 import zstandard
 
+from apps.trajectories.formats.archive import MAGIC, PICKLED, read_archive
+from apps.trajectories.formats.record import Record, too_large
 from apps.trajectories.formats.text import Malformed, Text
 from workers.errors import InvalidRecord
 
 _HEAD = 2**20
 _decode = msgspec.json.Decoder().decode
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _FIRST_KEY = re.compile(r'\[\s*\{\s*"role"\s*:')
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`."""
-
-    line: int
-    raw: bytes = b""
-    document: Any = None
-    pointer: str = ""
-    error: InvalidRecord | None = None
 
 
 def read_records(stream: BinaryIO, *, limit: int, first_line: int = 1) -> Iterator[Record]:
@@ -48,9 +40,17 @@ def read_records(stream: BinaryIO, *, limit: int, first_line: int = 1) -> Iterat
 
 def _cut(stream: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
     head, whole = _look(_unpacked(stream))
+    if head.startswith(MAGIC):
+        return read_archive(whole, limit, lambda entry: _cut_text(*_look(entry), limit, 1))
+    return _cut_text(head, whole, limit, first_line)
+
+
+def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
+    if _PICKLE.match(head):
+        return iter([Record(first_line, error=InvalidRecord(PICKLED))])
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if text.startswith("[") and not _is_messages(text):
-        return _array(Text(whole, limit))
+        return _arrays(Text(whole, limit))
     if _is_lines(text):
         return _lines(whole, limit, first_line)
     return _documents(Text(whole, limit))
@@ -85,18 +85,23 @@ def _line(raw: bytes, number: int) -> Record:
     return Record(number, raw, error=InvalidRecord(problem))
 
 
-def _array(text: Text) -> Iterator[Record]:
+def _arrays(text: Text) -> Iterator[Record]:
+    """An array, and those that stand after it."""
     index, line = 0, 1
     try:
-        text.take("[")
-        after = "]" if text.peek() == "]" else ","
-        while after == ",":
-            text.peek()
-            line = text.line
-            raw, document = text.value()
-            yield Record(line, raw, document, pointer=f"/{index}")
-            line, after = text.line, text.take(",]")
-            index += 1
+        while text.peek():
+            index = 0
+            text.take("[")
+            after = "]" if text.peek() == "]" else ","
+            if after == "]":
+                text.take("]")
+            while after == ",":
+                text.peek()
+                line = text.line
+                raw, document = text.value()
+                yield Record(line, raw, document, pointer=f"/{index}")
+                line, after = text.line, text.take(",]")
+                index += 1
     except Malformed as error:
         yield Record(error.line or line, pointer=f"/{index}", error=InvalidRecord(f"{error} {_REST}"))
 
@@ -113,12 +118,6 @@ def _documents(text: Text) -> Iterator[Record]:
             yield Record(line, raw, document)
     except Malformed as error:
         yield Record(error.line or line, error=InvalidRecord(str(error)))
-
-
-def too_large(limit: int) -> InvalidRecord:
-    return InvalidRecord(
-        f"the record has more than {limit // 2**20} MB; split it, or raise TOUCHSTONE_MAX_RECORD_MB."
-    )
 
 
 def _is_lines(text: str) -> bool:

@@ -226,3 +226,77 @@ def test_real_files_are_read_whole(project, shared_data: Path, format, name, cre
         one.choice == "tie" for one in feedback_records(project=project, filters={"kinds": ["pairwise"]})
     )  # type: ignore[union-attr]
     assert ties == (0 if format == "hh" else 2100 - 1840)
+
+
+def test_who_and_when_marks_the_turn_that_decided_it(project, shared_data: Path):
+    paths = sorted(shared_data.glob("who_and_when/*/*.json"))
+    stream = BytesIO(b"\n".join(path.read_bytes() for path in paths))
+    result = import_feedback(project=project, stream=stream, format="who-and-when", by=None)
+    assert (result.created, result.rejected) == (2 * 126, [])
+    agents = dict[str, int]()
+    documents = {
+        document["question_ID"]: document for document in map(json.loads, (p.read_bytes() for p in paths))
+    }
+    for marked in feedback_records(project=project, filters={"kinds": ["step"]}):
+        assert isinstance(marked, schema.StepLabelRecord) and marked.first_error is not None
+        run = marked.trajectory
+        step = run.steps[run.agent_steps[marked.first_error]]
+        document = documents[run.task.id]
+        wanted = int(document["mistake_step"])  # counted from 0
+        of_agent = document["history"][wanted]["name"] in document["system_prompt"] and wanted > 0
+        agents["as said" if of_agent else "beside it"] = (
+            agents.get("as said" if of_agent else "beside it", 0) + 1
+        )
+        if of_agent:
+            assert step.extra["source_index"] == wanted
+    assert sum(agents.values()) == 126 and agents["as said"] > 100
+    assert {one.success for one in Trajectory.objects.all()} == {False}
+
+
+def test_agentrx_marks_messages_counted_from_one(project, shared_data: Path):
+    folder = shared_data / "agentrx_tau"
+    both = (folder / "tau_dataset_full.json").read_bytes() + (folder / "tau_ground_truth.json").read_bytes()
+    refused = import_feedback(project=project, stream=BytesIO(both), format="agentrx", by=None)
+    assert refused.created == 0 and len(refused.rejected) == 2
+    assert "names the run 104, which does not stand before it" in refused.rejected[0]["message"]
+
+    result = import_feedback(project=project, stream=BytesIO(both), format="agentrx", by=None, keep_good=True)
+    truth = [
+        one
+        for one in json.loads((folder / "tau_ground_truth.json").read_bytes())
+        if one["trajectory_id"] < 100
+    ]
+    runs = {
+        one["task_id"]: one["traj"] for one in json.loads((folder / "tau_dataset_full.json").read_bytes())
+    }
+    failures = [(one["trajectory_id"], each["step_number"] - 1) for one in truth for each in one["failures"]]
+    of_agent = {(run, at) for run, at in failures if runs[run][at]["role"] == "assistant"}
+    marked = [
+        (
+            int(one.trajectory.task.id),
+            one.trajectory.steps[one.trajectory.agent_steps[place]].extra["source_index"],
+        )
+        for one in feedback_records(project=project, filters={"kinds": ["step"]})
+        for place, label in one.labels.items()  # type: ignore[union-attr]
+        if label == "bad"
+    ]
+    assert set(marked) == of_agent and len(marked) == len(of_agent)
+    comments = Comment.objects.filter(submission__assignment__item__campaign__project=project)
+    assert comments.count() == len(failures) + len(truth)
+    assert result.created == len({run for run, _ in of_agent}) + comments.count()
+
+
+def test_agentrx_says_what_is_no_message_of_a_run(project, shared_data: Path):
+    run = {
+        "task_id": 1,
+        "traj": [
+            {"role": "user", "content": "Hi", "index": 1},
+            {"role": "assistant", "content": "Hello", "index": 2},
+        ],
+    }
+    failure = {"step_number": 3, "step_reason": "why", "failure_category": "what"}
+    for number in (0, 3, "2", True, None):
+        said = {"trajectory_id": 1, "failures": [failure | {"step_number": number}]}
+        result = load(project, run, said, format="agentrx")
+        (refused,) = result.rejected
+        assert refused["pointer"] == "/failures/0/step_number" and "which has 2" in refused["message"]

@@ -9,6 +9,7 @@ from workers.acquire.measures import (
     information_gain,
     make_pool,
     novelty,
+    predictive_gain,
     representativeness,
     uncertainty,
 )
@@ -75,3 +76,38 @@ def test_what_lies_amid_the_traffic_is_representative() -> None:
     inside, outside = representativeness(pool, traffic)
     assert inside > 0.1 > 0.001 > outside >= 0
     assert representativeness(pool, np.zeros((0, 3))).tolist() == [1, 1]
+
+
+def test_predictive_gain_is_the_information_about_signs() -> None:
+    """Against what many heads say; where an answer and a sign hardly hang together, as the second order wants it."""
+    dice = np.random.default_rng(0)
+    root = 0.25 * dice.normal(size=(3, 3))
+    posterior = Posterior(0.2 * dice.normal(size=3), root @ root.T, 1.0, 0.0)
+    features = dice.normal(size=(8, 3))
+    pool = make_pool([(2 * place, 2 * place + 1) for place in range(4)], features)
+    weights = np.array([1.0, 0.0, 2.0, 1.0])
+    margin, variance = posterior.margin(pool.differences), posterior.spread(pool.differences) ** 2
+    found = predictive_gain(pool.differences, margin, variance, posterior.covariance, weights)
+
+    heads = dice.multivariate_normal(posterior.mean, posterior.covariance, size=400_000)
+    margins = heads @ pool.differences.T
+    answers = 1 / (1 + np.exp(-margins))
+    expected = np.zeros(4)
+    for asked in range(4):
+        for target in range(4):
+            above = margins[:, target] > 0
+            joint = np.array([[(answers[:, asked] * side).mean() for side in (above, ~above)],
+                              [((1 - answers[:, asked]) * side).mean() for side in (above, ~above)]])  # fmt: skip
+            apart = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)
+            expected[asked] += weights[target] / weights.sum() * float((joint * np.log(joint / apart)).sum())
+    assert found == pytest.approx(expected, rel=0.1)
+    assert expected.min() > 1e-3  # more than chance
+
+
+def test_predictive_gain_of_nothing() -> None:
+    nothing = np.zeros(0)
+    assert len(predictive_gain(np.zeros((0, 2)), nothing, nothing, np.eye(2), nothing)) == 0
+    one = np.ones((1, 2))
+    assert predictive_gain(one, np.zeros(1), np.full(1, 2.0), np.eye(2), np.zeros(1)).tolist() == [0.0]
+    sure = predictive_gain(one, np.full(1, 500.0), np.zeros(1), np.zeros((2, 2)), np.ones(1))
+    assert sure.tolist() == [0.0]

@@ -75,14 +75,23 @@ def test_k_center_by_hand() -> None:
     assert choose(pool, known, "diversity", count=3, seed=0).order[:2] == [4, 2]  # at 10, then at 5
 
 
-def test_a_mix_wants_all_of_it() -> None:
-    """What teaches most but was just asked about gives way to what teaches nearly as much and is new."""
-    features = np.array([[0.0, 0.0], [2.0, 0.0], [10.0, 10.0], [11.9, 10.0]])
+def test_a_mix_asks_about_what_is_scored() -> None:
+    """Both pairs teach as much of the head; one of them where the traffic is."""
+    features = np.array([[0.0, 0.0], [2.0, 0.0], [10.0, 10.0], [10.0, 12.0]])
     pool = make_pool([(0, 1), (2, 3)], features)
     wide = Posterior(np.zeros(2), np.eye(2) * 5, 5.0, 0.0)
-    asked = _known(pool, wide, pool.looks[:1])
-    assert choose(pool, asked, "information_gain", count=1, seed=0).order[0] == 0
-    assert choose(pool, asked, "mix", count=1, seed=0).order[0] == 1
+    for near, wanted in ((0, 0), (2, 1)):
+        dice = np.random.default_rng(0)
+        known = Known(wide, np.zeros((0, 4)), features[near] + dice.normal(size=(50, 2)))
+        assert choose(pool, known, "mix", count=1, seed=0).order[0] == wanted
+
+
+def test_without_heads_a_mix_is_at_random() -> None:
+    pool, _ = _some(40)
+    mixed, drawn = (
+        choose(pool, _known(pool, None), name, count=9, seed=3).order for name in ("mix", "random")
+    )
+    assert mixed == drawn
 
 
 def test_scores_fall_with_the_order() -> None:

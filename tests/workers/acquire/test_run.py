@@ -56,6 +56,7 @@ def test_from_the_folder_to_the_result(tmp_path: Path) -> None:
     assert chosen[0]["measures"].keys() == {
         "uncertainty",
         "information_gain",
+        "predictive_gain",
         "diversity",
         "representativeness",
     }

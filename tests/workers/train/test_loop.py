@@ -11,6 +11,7 @@ from workers.errors import RewardError
 from workers.models import renderer_of, step_encoder
 from workers.objectives import Examples, collect
 from workers.schema import Task
+from workers.train import loop
 from workers.train.learner import Learner
 from workers.train.loop import Fit, Limits, Stopped, is_as_good
 from workers.train.optimiser import set_learning_rate
@@ -124,7 +125,8 @@ def test_a_loss_that_is_no_number_stops_and_names_the_pairs(fit, tiny_recipe, ma
         one.run()
 
 
-def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences) -> None:
+def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
+    monkeypatch.setattr(loop, "_TELLING", 6)
     one, said = fit(
         replace(tiny_recipe, epochs=30, patience=2, learning_rate=0.05),
         records=preferences[:12],
@@ -158,6 +160,7 @@ def test_what_is_not_known_to_be_worse_is_as_good(worse: list[float], *, expecte
 
 def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
     """Losses as they were told: the third is worse by chance, the fourth for sure."""
+    monkeypatch.setattr(loop, "_TELLING", 6)
     one, _ = fit(replace(tiny_recipe, epochs=4), records=preferences[:12], validation=preferences[12:])
     told = iter(
         torch.tensor(each, dtype=torch.double)
@@ -176,6 +179,44 @@ def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferenc
     assert len(steps) == 4 and one.best["step"] == steps[2] and one.bad == 1
 
 
+@pytest.mark.parametrize(
+    ("epochs", "patience", "falls_until", "trained"),
+    [
+        (20, 5, 1, 8),
+        (20, 5, 8, 9),  # measured once more: it falls no longer
+        (20, 5, 12, 13),
+        (20, 5, 99, 20),
+        (100, 5, 1, 40),
+        (3, 5, 1, 3),
+        (20, 0, 1, 20),
+    ],
+)
+def test_few_judgements_do_not_tell_when_to_stop(
+    fit, tiny_recipe, preferences, monkeypatch, epochs: int, patience: int, falls_until: int, trained: int
+) -> None:
+    recipe = replace(tiny_recipe, epochs=epochs, patience=patience)
+    one, said = fit(recipe, records=preferences[:12], validation=preferences[12:])
+    measured = []
+
+    def measure(*given: object) -> tuple[dict[str, float], torch.Tensor]:
+        measured.append(one.step)
+        loss = 1 - 0.01 * min(len(measured), falls_until) + 0.02 * max(0, len(measured) - falls_until)
+        return {"loss": loss}, torch.full((6,), loss, dtype=torch.double)
+
+    monkeypatch.setattr(one.learner, "measure", measure)
+    one.run()
+    assert len(measured) == trained and one.step == measured[-1]
+    told = [event["message"] for event in said if "judgements of validation" in event.get("message", "")]
+    assert len(told) == (trained < epochs)
+    assert (one.best is None) is bool(patience)
+
+
+def test_without_validation_it_ends_by_itself(fit, tiny_recipe, preferences) -> None:
+    one, _ = fit(replace(tiny_recipe, epochs=20, patience=5), records=preferences[:12], validation=[])
+    one.run()
+    assert one.step == one.may_end == 8 * len(one.batches) // 20
+
+
 def test_a_budget_of_time(fit, tiny_recipe) -> None:
     one, said = fit(replace(tiny_recipe, epochs=500), limits=Limits(seconds=0.0))
     one.run()
@@ -186,8 +227,9 @@ def test_a_budget_of_time(fit, tiny_recipe) -> None:
 @pytest.mark.parametrize("unfrozen", [False, True])
 @pytest.mark.parametrize("after", [1, 7, 18])
 def test_stopped_and_taken_up_again_it_is_the_same(
-    fit, tiny_recipe, preferences, tmp_path: Path, unfrozen: bool, after: int
+    fit, tiny_recipe, preferences, tmp_path: Path, monkeypatch, unfrozen: bool, after: int
 ) -> None:
+    monkeypatch.setattr(loop, "_TELLING", 6)
     recipe = replace(tiny_recipe, unfrozen=unfrozen, patience=3)
     data = {"records": preferences[:18], "validation": preferences[18:]}
     whole, _ = fit(recipe, **data)

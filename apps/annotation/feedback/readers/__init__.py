@@ -4,7 +4,15 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers import fine_grained_rlhf, hh, judgements, outcomes, pandalm
+from apps.annotation.feedback.readers import (
+    agentrx,
+    fine_grained_rlhf,
+    hh,
+    judgements,
+    outcomes,
+    pandalm,
+    who_and_when,
+)
 from workers.errors import InvalidRecord
 
 Reader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
@@ -15,4 +23,6 @@ READERS: dict[str, Reader] = {
     "hh": hh.read,
     "fine-grained-rlhf": fine_grained_rlhf.read,
     "pandalm": pandalm.read,
+    "who-and-when": who_and_when.read,
+    "agentrx": agentrx.read,
 }

@@ -28,7 +28,10 @@ class Command(TouchstoneCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
         parser.add_argument(
-            "files", nargs="+", metavar="FILE", help="a file, plain or .gz or .zst; - is standard input"
+            "files",
+            nargs="+",
+            metavar="FILE",
+            help="a file, plain or .gz, .zst, .zip or .eval; - is standard input",
         )
         parser.add_argument(
             "--format", default=formats.AUTO, help=f"auto (default), {', '.join(formats.FORMATS)}"

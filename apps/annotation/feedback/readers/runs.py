@@ -1,0 +1,33 @@
+"""Labels that come with whole runs: read as trajectories are, with the labels beside them."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, BinaryIO
+
+from apps.annotation.feedback.incoming import Incoming
+from apps.trajectories.reading import records_of
+from workers.errors import InvalidRecord
+from workers.schema import Trajectory, clean
+from workers.schema.decode import require_object
+
+Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
+
+
+def read_runs(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    """Records of anything that trajectories are read from: documents, arrays, JSON lines, archives of such."""
+    for record in records_of(stream):
+        try:
+            if record.error is not None:
+                raise record.error
+            document, _ = clean(require_object(record.document))
+            for incoming in parse(document):
+                yield record.line, incoming
+        except InvalidRecord as error:
+            yield record.line, error.at(record.pointer)
+
+
+def step_of(trajectory: Trajectory, message: int) -> int:
+    """The step that the source's message, counted from 0, is in: results of a call are in the step that made it."""
+    return max(
+        (index for index, step in enumerate(trajectory.steps) if step.extra["source_index"] <= message),
+        default=0,
+    )

@@ -1,0 +1,42 @@
+"""`who-and-when`: failed runs of several agents, with the turn that decided it and why.
+
+`mistake_step` counts the turns of `history` from 0, as text. Where it names a turn that no agent took (the task as it
+was handed out, what a terminal answered), the first error is the agent's turn before it, or the first there is.
+"""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from apps.annotation.feedback.incoming import Incoming
+from apps.annotation.feedback.readers.runs import read_runs, step_of
+from apps.annotation.kinds.comment import CommentValue
+from apps.annotation.kinds.step import StepValue
+from apps.trajectories.formats import who_and_when
+from workers.errors import InvalidRecord
+from workers.schema import Anchor
+from workers.schema.decode import optional_str
+
+_ANNOTATOR = "who-and-when"
+
+
+def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    return read_runs(stream, parse)
+
+
+def parse(document: dict[str, Any]) -> Iterator[Incoming]:
+    run = who_and_when.read(document)
+    said = str(document.get("mistake_step"))
+    if not said.isdecimal() or int(said) >= len(run.steps):
+        raise InvalidRecord(
+            f"{said} is no turn of the history, which has {len(run.steps)}, counted from 0.",
+            pointer="/mistake_step",
+        )
+    step = step_of(run, int(said))
+    before = [number for number, place in enumerate(run.agent_steps) if place <= step]
+    first = before[-1] if before else 0
+    common: dict[str, Any] = {"task": run.task, "places": (run,), "annotator": _ANNOTATOR}
+    marked = StepValue(labels={}, corrections={}, has_first_error=True, first_error=first)
+    yield Incoming(kind="step", value=marked, **common)
+    if reason := optional_str(document.get("mistake_reason"), pointer="/mistake_reason"):
+        value = CommentValue(text=reason, sign=-1, anchor=Anchor(steps=(step, step)))
+        yield Incoming(kind="comment", value=value, **common)

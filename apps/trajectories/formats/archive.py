@@ -1,0 +1,141 @@
+"""Zip archives: an Inspect `.eval` log, or files of trajectories put together. Nothing is ever written to a folder.
+
+What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and of all
+together no more than a thousand times the archive. Entries packed by zstd, as Inspect does, are read too.
+"""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, BinaryIO
+
+import zstandard
+
+from apps.trajectories.formats.record import Record, encoded, too_large
+from workers.errors import InvalidRecord
+from workers.schema import parse_json
+from workers.schema.decode import escape
+
+MAGIC = b"PK\x03\x04"
+_IN_MEMORY = 64 * 2**20
+_MOST_ENTRIES = 100_000
+_MOST_TIMES, _ALWAYS = 1000, 2**30  # what all entries may hold: so many times the archive, or so many bytes
+_ZSTD = 93
+_LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
+_HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
+_READ = (".json", ".jsonl", ".ndjson", ".traj")
+_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+PICKLED = "is a pickle, which can run code when it is read, and is never loaded; send JSON."
+Cut = Callable[[BinaryIO], Iterator[Record]]
+
+
+def read_archive(stream: BinaryIO, limit: int, cut: Cut) -> Iterator[Record]:
+    """limit: bytes an entry may have. cut: reads an entry, which is no archive again: one that holds itself never
+    ends. The pointer of a record begins with the entry's name."""
+    with SpooledTemporaryFile(_IN_MEMORY) as kept:
+        size = _copied(stream, kept)
+        try:
+            with zipfile.ZipFile(kept) as archive:
+                yield from _Archive(archive, limit, max(_ALWAYS, _MOST_TIMES * size)).records(cut)
+        except (zipfile.BadZipFile, NotImplementedError, struct.error) as error:
+            yield Record(1, error=InvalidRecord(f"the archive is damaged: {error}."))
+
+
+def _copied(stream: BinaryIO, kept: Any) -> int:
+    size = 0
+    while piece := stream.read(2**20):
+        size += len(piece)
+        kept.write(piece)
+    kept.seek(0)
+    return size
+
+
+class _Archive:
+    def __init__(self, archive: zipfile.ZipFile, limit: int, left: int) -> None:
+        self._archive, self._limit, self._left = archive, limit, left
+        self._names = {one.filename for one in archive.infolist()}
+
+    def records(self, cut: Cut) -> Iterator[Record]:
+        entries = [one for one in self._archive.infolist() if not one.is_dir()]
+        if len(entries) > _MOST_ENTRIES:
+            raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {_MOST_ENTRIES} are read")
+        header = next((name for name in _HEADERS if name in self._names), None)
+        found = self._inspect(entries, header) if header else self._files(entries, cut)
+        read = False
+        for record in found:
+            read = True
+            yield record
+        if not read:
+            yield Record(1, error=InvalidRecord(f"the archive has no file of {', '.join(_READ)} in it."))
+
+    def _inspect(self, entries: list[zipfile.ZipInfo], header: str) -> Iterator[Record]:
+        try:
+            about = parse_json(self._bytes(self._archive.getinfo(header)))
+            evaluation = about.get("eval") if isinstance(about, dict) else None
+        except InvalidRecord as error:
+            yield Record(1, pointer=f"/{escape(header)}", error=error)
+            return
+        samples = [one for one in entries if one.filename.startswith("samples/")]
+        for number, entry in enumerate(samples, 1):
+            at = f"/{escape(entry.filename)}"
+            try:
+                document = {"eval": evaluation, "sample": parse_json(self._bytes(entry))}
+            except InvalidRecord as error:
+                yield Record(number, pointer=at, error=error)
+            else:
+                yield Record(number, encoded(document), document, at)
+        if not samples:
+            yield Record(1, error=InvalidRecord("the log has no samples; there is nothing to judge."))
+
+    def _files(self, entries: list[zipfile.ZipInfo], cut: Cut) -> Iterator[Record]:
+        for number, entry in enumerate(entries, 1):
+            at = f"/{escape(entry.filename)}"
+            name = entry.filename.lower()
+            if name.endswith(_PICKLES):
+                yield Record(number, pointer=at, error=InvalidRecord(PICKLED))
+            if not name.endswith(_READ):
+                continue
+            try:
+                content = self._bytes(entry)
+            except InvalidRecord as error:
+                yield Record(number, pointer=at, error=error)
+                continue
+            for record in cut(io.BytesIO(content)):
+                yield Record(number, record.raw, record.document, at + record.pointer, record.error)
+
+    def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
+        """What is in an entry. Raises InvalidRecord for what is not read."""
+        parts = entry.filename.replace("\\", "/").split("/")
+        if ".." in parts or entry.filename.startswith(("/", "\\")) or ":" in parts[0]:
+            raise InvalidRecord(f"the archive names {entry.filename!r}, which is outside of it.")
+        if entry.flag_bits & 1:
+            raise InvalidRecord("the entry is encrypted; send it without a password.")
+        try:
+            with self._open(entry) as file:
+                content = file.read(self._limit + 1)
+        except (zipfile.BadZipFile, zlib.error, zstandard.ZstdError, EOFError, struct.error) as error:
+            raise InvalidRecord(f"the entry is damaged: {error}.") from None
+        except (NotImplementedError, RuntimeError):
+            raise InvalidRecord(
+                "the entry is packed in a way that is not read; use deflate or zstd."
+            ) from None
+        if len(content) > self._limit:
+            raise too_large(self._limit)
+        self._left -= len(content)
+        if self._left < 0:
+            raise zipfile.BadZipFile("it unpacks to over a thousand times its size")
+        return content
+
+    def _open(self, entry: zipfile.ZipInfo) -> IO[bytes]:
+        if entry.compress_type != _ZSTD:
+            return self._archive.open(entry)
+        file = self._archive.fp
+        assert file is not None
+        file.seek(entry.header_offset)
+        name, extra = _LOCAL.unpack(file.read(_LOCAL.size))
+        file.seek(name + extra, 1)
+        packed = file.read(entry.compress_size)
+        return zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True)

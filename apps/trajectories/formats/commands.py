@@ -1,0 +1,23 @@
+"""Agents that write a command into a block of their message."""
+
+import re
+
+from workers.schema import ToolCall
+
+_BLOCK = re.compile(r"```(?:mswea_bash_command|bash|sh)?[ \t]*\r?\n(.*?)\n?```", re.DOTALL)
+
+
+def parted(text: str) -> tuple[str, ToolCall | None]:
+    """What is said beside the one command that a message holds, and the call; all of it where there is not one."""
+    found = list(_BLOCK.finditer(text))
+    if len(found) != 1:
+        return text, None
+    (block,) = found
+    beside = "\n\n".join(
+        part for part in (text[: block.start()].strip(), text[block.end() :].strip()) if part
+    )
+    return beside, shell(block[1])
+
+
+def shell(command: str) -> ToolCall:
+    return ToolCall(name="bash", arguments={"command": command})

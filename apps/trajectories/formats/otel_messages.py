@@ -1,0 +1,235 @@
+"""What was said in a GenAI span, by every generation of the conventions, as OpenAI messages.
+
+Now: the attributes `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.system_instructions`, JSON of
+[{"role", "parts": [{"type": "text" | "tool_call" | "tool_call_response" | "reasoning" | ...}]}]. Until 1.36: events of
+the span, `gen_ai.user.message` and its like, and `gen_ai.choice`. Before and beside: `gen_ai.prompt.0.content`,
+`gen_ai.completion.0.content`, or the events `gen_ai.content.prompt` and `gen_ai.content.completion`.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from workers.schema.decode import clean
+
+Message = dict[str, Any]
+_INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,4})\.(.+)")
+_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+_ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
+_OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
+_DEEPEST = 32
+
+
+def plain(attributes: Any, depth: int = 0) -> dict[str, Any]:
+    """OTLP's [{"key", "value": {"stringValue": ...}}] as an object; an object stays one."""
+    if isinstance(attributes, dict):
+        return attributes
+    found = {}
+    for one in attributes if isinstance(attributes, list) else []:
+        if isinstance(one, dict) and isinstance(one.get("key"), str):
+            found[one["key"]] = _value(one.get("value"), depth)
+    return found
+
+
+def asked_of(span: dict[str, Any]) -> list[Message]:
+    """What a model was asked with."""
+    given = span["attributes"]
+    system = _texts(_json(given.get("gen_ai.system_instructions")))
+    before: list[Message] = [{"role": "system", "content": system}] if system else []
+    if (messages := _json(given.get("gen_ai.input.messages"))) is not None:
+        return before + _of_parts(messages)
+    told = [
+        _of_event(kind[1], event["attributes"])
+        for event in span["events"]
+        if (kind := _EVENT.fullmatch(event["name"]))
+    ]
+    return before + (told or _indexed(given, "prompt") or _content(span, "prompt"))
+
+
+def answered(span: dict[str, Any]) -> list[Message]:
+    """What it answered: its first choice; nothing where no content was recorded, or the span is no call of a model."""
+    given = span["attributes"]
+    if given.get("gen_ai.operation.name") in ("invoke_agent", "create_agent", "execute_tool", "embeddings"):
+        return []
+    if (messages := _json(given.get("gen_ai.output.messages"))) is not None:
+        return [one for one in _of_parts(messages)[:1] if one["role"] == "assistant"]
+    choices = [event["attributes"] for event in span["events"] if event["name"] == "gen_ai.choice"]
+    if choices:
+        told = _json(choices[0].get("message")) or choices[0]
+        return [_of_event("assistant", told)] if isinstance(told, dict) else []
+    found = _indexed(given, "completion") or _content(span, "completion")
+    return [one | {"role": "assistant"} for one in found[:1]]
+
+
+def result_of(span: dict[str, Any]) -> Message | None:
+    """What a tool gave back, where the span is the running of one."""
+    given = span["attributes"]
+    if given.get("gen_ai.operation.name") != "execute_tool":
+        return None
+    result = given.get("gen_ai.tool.call.result", given.get("gen_ai.tool.result"))
+    identity = given.get("gen_ai.tool.call.id")
+    if identity is None:
+        return None
+    return {
+        "role": "tool",
+        "tool_call_id": str(identity),
+        "content": None if result is None else _as_text(result),
+    }
+
+
+def _of_parts(messages: Any) -> list[Message]:
+    found: list[Message] = []
+    for message in messages if isinstance(messages, list) else []:
+        if not isinstance(message, dict):
+            continue
+        parts = [one for one in message.get("parts") or [] if isinstance(one, dict)]
+        if not parts and message.get("content") is not None:
+            parts = [{"type": "text", "content": _as_text(message["content"])}]
+        found += [
+            {
+                "role": "tool",
+                "tool_call_id": str(part.get("id")),
+                "content": _as_text(part.get("response", part.get("result"))),
+            }
+            for part in parts
+            if part.get("type") == "tool_call_response"
+        ]
+        rest = [part for part in parts if part.get("type") != "tool_call_response"]
+        if not rest:
+            continue
+        said: Message = {"role": _role(message.get("role")), "content": _texts(rest) or None}
+        thought = "\n".join(
+            _as_text(one.get("content")) for one in rest if one.get("type") in ("reasoning", "thinking")
+        )
+        calls = [
+            _call(one.get("id"), one.get("name"), one.get("arguments"))
+            for one in rest
+            if one.get("type") == "tool_call"
+        ]
+        if thought:
+            said["reasoning_content"] = thought
+        found.append(said | ({"tool_calls": calls} if calls else {}))
+    return found
+
+
+def _texts(parts: Any) -> str:
+    if isinstance(parts, str):
+        return parts
+    return "\n".join(
+        _as_text(one.get("content", one.get("text")))
+        for one in (parts if isinstance(parts, list) else [])
+        if isinstance(one, dict) and one.get("type", "text") == "text"
+    )
+
+
+def _of_event(role: str, given: dict[str, Any]) -> Message:
+    body = _json(given.get("body")) or given
+    content = body.get("content")
+    said: Message = {
+        "role": _role(body.get("role") or role),
+        "content": None if content is None else _as_text(content),
+    }
+    if said["role"] == "tool":
+        return said | {"tool_call_id": str(body.get("id"))}
+    calls = [
+        _call(
+            one.get("id"),
+            (one.get("function") or one).get("name"),
+            (one.get("function") or one).get("arguments"),
+        )
+        for one in _json(body.get("tool_calls")) or []
+        if isinstance(one, dict)
+    ]
+    return said | ({"tool_calls": calls} if calls else {})
+
+
+def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
+    """Of attributes with numbers in their names."""
+    by_place: dict[int, dict[str, Any]] = {}
+    for key, value in given.items():
+        if (match := _INDEXED.fullmatch(key)) and match[1] == kind:
+            by_place.setdefault(int(match[2]), {})[match[3]] = value
+    found = []
+    for _, fields in sorted(by_place.items()):
+        calls: dict[str, dict[str, Any]] = {}
+        for key, value in fields.items():
+            if match := re.fullmatch(r"tool_calls\.(\d{1,4})\.(\w+)", key):
+                calls.setdefault(match[1].zfill(4), {})[match[2]] = value
+        content = fields.get("content")
+        said: Message = {
+            "role": _role(fields.get("role")),
+            "content": None if content is None else _as_text(content),
+        }
+        if said["role"] == "tool":
+            said["tool_call_id"] = str(fields.get("tool_call_id"))
+        if calls:
+            said["tool_calls"] = [
+                _call(one.get("id"), one.get("name"), one.get("arguments"))
+                for _, one in sorted(calls.items())
+            ]
+        found.append(said)
+    return found
+
+
+def _content(span: dict[str, Any], kind: str) -> list[Message]:
+    """Of one event that holds all of it, as JSON or as text."""
+    event = next((one for one in span["events"] if one["name"] == f"gen_ai.content.{kind}"), None)
+    if event is None:
+        return []
+    given = event["attributes"].get(f"gen_ai.{kind}")
+    decoded = _json(given)
+    if isinstance(decoded, list):
+        return [_of_event("user", one) for one in decoded if isinstance(one, dict)]
+    return [{"role": "user", "content": _as_text(given)}] if given is not None else []
+
+
+def _call(identity: Any, name: Any, arguments: Any) -> dict[str, Any]:
+    text = (
+        arguments
+        if isinstance(arguments, str | dict)
+        else json.dumps(arguments if arguments is not None else {})
+    )
+    return {
+        "id": str(identity) if identity is not None else None,
+        "type": "function",
+        "function": {"name": str(name), "arguments": text},
+    }
+
+
+def _role(role: Any) -> str:
+    name = str(role or "user").lower()
+    return _ROLES.get(name) or _OTHER_ROLES.get(name) or "user"
+
+
+def _json(value: Any) -> Any:
+    """What JSON text says; what is decoded already; None for anything else."""
+    if not isinstance(value, str):
+        return value if isinstance(value, list | dict) else None
+    try:
+        return clean(json.loads(value))[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _value(value: Any, depth: int) -> Any:
+    if not isinstance(value, dict) or depth > _DEEPEST:
+        return None
+    for key, one in value.items():
+        if key in ("intValue", "int_value"):
+            return int(one) if str(one).lstrip("-").isdecimal() else None
+        if key in ("arrayValue", "array_value"):
+            return [_value(each, depth + 1) for each in _values(one)]
+        if key in ("kvlistValue", "kvlist_value"):
+            return plain(_values(one), depth + 1)
+        return one
+    return None
+
+
+def _values(holder: Any) -> Iterable[Any]:
+    values = holder.get("values") if isinstance(holder, dict) else None
+    return values if isinstance(values, list) else []

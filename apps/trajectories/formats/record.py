@@ -1,0 +1,29 @@
+"""What a file of trajectories is cut into."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from workers.errors import InvalidRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`."""
+
+    line: int
+    raw: bytes = b""
+    document: Any = None
+    pointer: str = ""
+    error: InvalidRecord | None = None
+
+
+def encoded(document: Any) -> bytes:
+    """A decoded document as its own bytes; lone surrogates too, which are replaced only in what is made of it."""
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def too_large(limit: int) -> InvalidRecord:
+    return InvalidRecord(
+        f"the record has more than {limit // 2**20} MB; split it, or raise TOUCHSTONE_MAX_RECORD_MB."
+    )

@@ -1,0 +1,171 @@
+"""SWE-agent's .traj: {"trajectory": [{action, observation, response, thought, state}], "history": [...], "info"}.
+
+`history` is what the model saw and said; its demonstrations (`is_demo`) are no steps of this run. What it does not
+hold (the last observation, and how the run was ended) is in `trajectory`. Without it, the prompt is what the first
+step of `trajectory` was asked with: its `query`, before SWE-agent 1.1 its `messages`.
+"""
+
+import hashlib
+import re
+from typing import Any
+
+from msgspec.structs import replace
+
+from apps.trajectories.formats.commands import shell
+from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory, clean
+from workers.schema.decode import optional_str, require_list, require_object
+from workers.schema.messages import build_trajectory, decode_arguments, parts_of
+from workers.schema.records import Source
+
+SIGN = "an object with `trajectory` and `history`, or a `history` whose messages have a `message_type`"
+_ISSUE = re.compile(r"\n(?:ISSUE|TICKET):\n(.*?)\n\nINSTRUCTIONS:", re.DOTALL)
+_ROLES: dict[str, Source] = {"system": "system", "user": "user"}
+_MESSAGE = ("role", "content", "thought", "action", "tool_calls", "tool_call_ids")
+_STEP = ("action", "observation", "response", "thought", "query", "messages")
+
+
+def sniff(document: Any) -> bool:
+    if not isinstance(document, dict):
+        return False
+    if isinstance(document.get("trajectory"), list) and ("history" in document or "info" in document):
+        first: Any = next(iter(document["trajectory"]), {})
+        return isinstance(first, dict) and (not first or "action" in first)
+    history = document.get("history")
+    return isinstance(history, list) and any(
+        isinstance(one, dict) and "message_type" in one for one in history
+    )
+
+
+def read(document: Any) -> Trajectory:
+    document, _ = clean(require_object(document))
+    made = require_list(document.get("trajectory") or [], pointer="/trajectory")
+    history = document.get("history") or _asked_with(made)
+    steps = _History(made).read(require_list(history, pointer="/history"))
+    around = {key: value for key, value in document.items() if key not in ("trajectory", "history")}
+    config = around.get("replay_config")
+    agent = config.get("agent") if isinstance(config, dict) else None
+    return build_trajectory(
+        tuple(steps),
+        _task(steps, agent.get("name") if isinstance(agent, dict) else None),
+        pointer="/history",
+        agent="SWE-agent",
+        metadata=around,
+    )
+
+
+def _asked_with(made: list[Any]) -> list[Any]:
+    first = require_object(made[0], pointer="/trajectory/0") if made else {}
+    key = "query" if "query" in first else "messages"
+    asked = require_list(first.get(key) or [], pointer=f"/trajectory/0/{key}")
+    return [one for one in asked if not isinstance(one, dict) or one.get("role") != "assistant"]
+
+
+def _task(steps: list[Step], instance: Any) -> Task:
+    """By the instance, else by the issue's text, which prompts of many configurations have in common."""
+    asked = next(
+        (step.text for step in steps if step.source == "user" and "demonstration" not in step.extra), ""
+    )
+    found = _ISSUE.search(asked)
+    issue = found[1].strip() if found else asked
+    if isinstance(instance, str) and instance not in ("", "main"):
+        return Task(id=instance, instruction=issue)
+    identity = f"issue-{hashlib.sha256(issue.encode()).hexdigest()[:20]}" if found else ""
+    return Task(id=identity, instruction=issue)
+
+
+class _History:
+    """Steps of messages, beside what `trajectory` says of the same."""
+
+    def __init__(self, made: list[Any]) -> None:
+        self._made = [require_object(one, pointer=f"/trajectory/{index}") for index, one in enumerate(made)]
+        self._steps: list[Step] = []
+        self._agent: list[int] = []  # places of agent steps
+
+    def read(self, messages: list[Any]) -> list[Step]:
+        for index, message in enumerate(messages):
+            self._add(require_object(message, pointer=f"/history/{index}"), index)
+        for number, one in enumerate(self._made):
+            if number >= len(self._agent):
+                self._append(_of_trajectory(one, number))
+            elif not self._steps[self._agent[number]].observation:
+                self._observe(
+                    self._agent[number], one.get("observation"), f"/trajectory/{number}/observation"
+                )
+        return self._steps
+
+    def _add(self, message: dict[str, Any], index: int) -> None:
+        at = f"/history/{index}"
+        role = message.get("role")
+        extra = {"source_index": index} | {
+            key: value for key, value in message.items() if key not in _MESSAGE
+        }
+        if message.get("is_demo"):
+            extra |= {"demonstration": True, "role": role}
+            content = parts_of(message.get("content"), pointer=f"{at}/content")
+            self._steps.append(Step(source="system", message=content, extra=extra))
+        elif role == "assistant":
+            thought = optional_str(message.get("thought"), pointer=f"{at}/thought")
+            action = optional_str(message.get("action"), pointer=f"{at}/action")
+            calls = _calls(message.get("tool_calls"), f"{at}/tool_calls")
+            if not calls and action and action.strip():
+                calls = (shell(action),)
+            said = parts_of(message.get("content"), pointer=f"{at}/content")
+            if thought is not None and calls:
+                said = (Part(text=thought),) if thought.strip() else ()
+            self._append(Step(source="agent", message=said, tool_calls=calls, extra=extra))
+        elif self._agent and role in ("user", "tool"):
+            tied = message.get("tool_call_ids") or [message.get("tool_call_id")]
+            self._observe(self._agent[-1], message.get("content"), f"{at}/content", tied[0], extra)
+        else:
+            source = _ROLES.get(str(role), "user")
+            content = parts_of(message.get("content"), pointer=f"{at}/content")
+            self._steps.append(Step(source=source, message=content, extra=extra))
+
+    def _append(self, step: Step) -> None:
+        self._agent.append(len(self._steps))
+        self._steps.append(step)
+
+    def _observe(
+        self, place: int, content: Any, at: str, call: Any = None, extra: dict[str, Any] | None = None
+    ) -> None:
+        if content is None:
+            return
+        step = self._steps[place]
+        result = ObservationResult(
+            content=parts_of(content, pointer=at),
+            call_id=call if isinstance(call, str) else None,
+            extra=extra or {},
+        )
+        self._steps[place] = replace(step, observation=(*step.observation, result))
+
+
+def _of_trajectory(made: dict[str, Any], number: int) -> Step:
+    """A step that the history does not hold: how the run was ended, or all of them where there is no history."""
+    at = f"/trajectory/{number}"
+    thought, response, action = (
+        optional_str(made.get(key), pointer=f"{at}/{key}") or "" for key in ("thought", "response", "action")
+    )
+    text = thought if thought.strip() and action.strip() else response or thought
+    seen = made.get("observation")
+    return Step(
+        source="agent",
+        message=(Part(text=text),) if text else (),
+        tool_calls=(shell(action),) if action.strip() else (),
+        observation=()
+        if seen is None
+        else (ObservationResult(content=parts_of(seen, pointer=f"{at}/observation")),),
+        extra={"source_index": number} | {key: value for key, value in made.items() if key not in _STEP},
+    )
+
+
+def _calls(given: Any, pointer: str) -> tuple[ToolCall, ...]:
+    found = []
+    for index, call in enumerate(require_list(given or [], pointer=pointer)):
+        at = f"{pointer}/{index}"
+        call = require_object(call, pointer=at)
+        function = require_object(call.get("function"), pointer=f"{at}/function")
+        arguments, raw = decode_arguments(function.get("arguments", ""), pointer=f"{at}/function/arguments")
+        name = optional_str(function.get("name"), pointer=f"{at}/function/name") or ""
+        identity = optional_str(call.get("id"), pointer=f"{at}/id")
+        found.append(ToolCall(id=identity, name=name, arguments=arguments, raw=raw))
+    return tuple(found)

@@ -1,0 +1,126 @@
+"""tau2-bench results: {"info", "tasks": [...], "simulations": [...]}: one trajectory a simulation.
+
+The user has tools of her own there: what she calls is her step's, its results are observed by that step, and neither is
+the agent's. The policy, which a file says once, is the first step. `reward_info`, `termination_reason` and reviews give
+the label away: outcome and metadata take them; what a right run would do is the task's metadata.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from workers.errors import InvalidRecord
+from workers.schema import Part, Step, Task, Trajectory, clean, from_messages
+from workers.schema.decode import finite, optional_str, require_list, require_object
+from workers.schema.messages import build_trajectory
+
+SIGN = "an object with `simulations` and `tasks`"
+_SAID = ("messages", "ticks")
+
+
+def sniff(document: Any) -> bool:
+    if not isinstance(document, dict):
+        return False
+    return (isinstance(document.get("simulations"), list) and "tasks" in document) or "simulation" in document
+
+
+def split(document: Any) -> Iterator[tuple[str, Any]]:
+    """A simulation with its task and what the file says of all of them. Raises InvalidRecord where there is none."""
+    document = require_object(document)
+    if "simulation" in document:
+        yield "", document
+        return
+    simulations = require_list(document.get("simulations"), pointer="/simulations")
+    if not simulations:
+        raise InvalidRecord(
+            "has no simulations; of results kept as a folder, send the simulations' own files.",
+            pointer="/simulations",
+        )
+    tasks = {
+        str(one.get("id")): one
+        for one in require_list(document.get("tasks"), pointer="/tasks")
+        if isinstance(one, dict)
+    }
+    for index, one in enumerate(simulations):
+        name = str(one.get("task_id")) if isinstance(one, dict) else ""
+        yield (
+            f"/simulations/{index}",
+            {"simulation": one, "task": tasks.get(name) or {}, "info": document.get("info") or {}},
+        )
+
+
+def read(document: Any) -> Trajectory:
+    document, _ = clean(require_object(document))
+    run = require_object(document.get("simulation"), pointer="/simulation")
+    info = require_object(document.get("info") or {}, pointer="/info")
+    environment = require_object(info.get("environment_info") or {}, pointer="/info/environment_info")
+    agent = require_object(info.get("agent_info") or {}, pointer="/info/agent_info")
+    if run.get("messages") is None:
+        raise InvalidRecord(
+            f"has no messages (mode {run.get('mode')!r}); of spoken simulations only the text can be read.",
+            pointer="/simulation/messages",
+        )
+    steps = from_messages(_chat(run["messages"]), pointer="/simulation/messages")
+    policy = optional_str(
+        run.get("policy") or environment.get("policy"), pointer="/info/environment_info/policy"
+    )
+    if policy and not any(step.source == "system" for step in steps):
+        steps = (Step(source="system", message=(Part(text=policy),), extra={"policy": True}), *steps)
+    checked = require_object(run.get("reward_info") or {}, pointer="/simulation/reward_info")
+    reward = finite(checked.get("reward"), pointer="/simulation/reward_info/reward")
+    return build_trajectory(
+        steps,
+        _task(run, require_object(document.get("task") or {}, pointer="/task"), environment),
+        pointer="/simulation/messages",
+        id=optional_str(run.get("id"), pointer="/simulation/id"),
+        agent=str(agent.get("llm") or agent.get("implementation") or ""),
+        reward=reward,
+        success=None if reward is None else reward >= 1,
+        metadata={"simulation": {key: value for key, value in run.items() if key not in _SAID}},
+    )
+
+
+def _task(run: dict[str, Any], task: dict[str, Any], environment: dict[str, Any]) -> Task:
+    """Tasks count from 0 in every domain."""
+    domain, number = environment.get("domain_name"), run.get("task_id")
+    scenario = task.get("user_scenario")
+    told = scenario.get("instructions") if isinstance(scenario, dict) else None
+    if isinstance(told, dict):
+        told = "\n".join(f"{key.replace('_', ' ')}: {value}" for key, value in told.items() if value)
+    instruction = told or task.get("ticket") or ""
+    return Task(
+        id=f"{domain}/{number}" if domain else str(number),
+        instruction=instruction if isinstance(instruction, str) else "",
+        metadata={key: value for key, value in task.items() if key != "id"},
+    )
+
+
+def _chat(messages: Any) -> list[Any]:
+    found: list[Any] = []
+    for message in require_list(messages, pointer="/simulation/messages"):
+        several = message.get("tool_messages") if isinstance(message, dict) else None
+        found += [_one(each) for each in several] if isinstance(several, list) else [_one(message)]
+    return found
+
+
+def _one(message: Any) -> Any:
+    """As an OpenAI message: calls nested, and a result by the call's id."""
+    if not isinstance(message, dict):
+        return message
+    rest = {
+        key: value
+        for key, value in message.items()
+        if value is not None and key not in ("tool_calls", "raw_data")
+    }
+    if message.get("role") == "tool":
+        return {key: value for key, value in rest.items() if key != "id"} | {
+            "tool_call_id": message.get("id")
+        }
+    calls = [_call(one) for one in require_list(message.get("tool_calls") or [], pointer="/tool_calls")]
+    return {"content": None} | rest | ({"tool_calls": calls} if calls else {})
+
+
+def _call(call: Any) -> Any:
+    call = require_object(call, pointer="/tool_calls")
+    function = {"name": call.get("name"), "arguments": call.get("arguments", {})}
+    rest = {key: value for key, value in call.items() if key not in ("id", "name", "arguments")}
+    return {"id": call.get("id"), "type": "function", "function": function} | rest
