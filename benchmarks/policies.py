@@ -30,10 +30,10 @@ from touchstone_client import RewardClient
 
 from benchmarks.drawing import levels
 from benchmarks.kept import Kept
-from benchmarks.serving import free_port
 from docs.examples import best_of_n, control, gigpo, grpo
 from docs.examples.desk import Learnt
 from docs.examples.people import Circle, first_tries
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

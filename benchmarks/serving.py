@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -28,6 +27,7 @@ from benchmarks.import_scaling import own_database, server
 from benchmarks.load import Load, ask, joined
 from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_small_decoder
+from tests.ports import free_port
 from workers.schema import PreferenceRecord, Trajectory, to_messages
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
@@ -96,12 +96,6 @@ def artifact(kind: str, folder: Path) -> Path:
     reward = {"median": 0.0, "std": 1.0}
     save(build(recipe), folder / "model", recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
     return folder / "model"
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from apps.core import schema
 from apps.core.errors import DomainError
 from tests.core.homes import open_home, small_disk
-from tests.faults.stack import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
 

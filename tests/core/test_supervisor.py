@@ -23,6 +23,7 @@ from django.db import OperationalError
 
 from apps.core import supervisor
 from tests.core.homes import open_home
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
@@ -36,7 +37,7 @@ def home() -> Iterator[Path]:
 
 class Up:
     def __init__(self, home: Path) -> None:
-        self.port, self.rewards_port = _free_port(), _free_port()
+        self.port, self.rewards_port = free_port(), free_port()
         self.popen = _manage(home, "up", f"--port={self.port}", f"--rewards-port={self.rewards_port}")
         self.lines: list[str] = []
         self.up = threading.Event()
@@ -116,13 +117,6 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.1)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def test_up_serves_and_a_killed_supervisor_leaves_nothing_behind(home: Path) -> None:
     with _up(home) as up:
         assert up.get("/healthz").text == "ok"
@@ -134,7 +128,7 @@ def test_up_serves_and_a_killed_supervisor_leaves_nothing_behind(home: Path) -> 
         assert proxied.status_code == 401
         assert up.get("/static/css/touchstone.css").headers["content-type"].startswith("text/css")
 
-        second = _manage(home, "up", f"--port={_free_port()}", f"--rewards-port={_free_port()}")
+        second = _manage(home, "up", f"--port={free_port()}", f"--rewards-port={free_port()}")
         said, _ = second.communicate(timeout=120)
         assert second.returncode == 1
         assert re.search(rf"Error: Touchstone is already running on .*process {up.popen.pid}", said)
@@ -209,7 +203,7 @@ def test_a_taken_port_is_refused_in_words(home: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        process = _manage(home, "up", f"--port={port}", f"--rewards-port={_free_port()}")
+        process = _manage(home, "up", f"--port={port}", f"--rewards-port={free_port()}")
         said, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert f"Error: 127.0.0.1:{port} is taken" in said
@@ -222,7 +216,7 @@ def test_it_runs_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -
         who = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
         python, path = _python_for_all(programs) if os.geteuid() == 0 else (sys.executable, "")
         os.chown(home, who.pw_uid, who.pw_gid)
-        port = _free_port()
+        port = free_port()
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "PYTHONPATH": path}
         environment["LD_LIBRARY_PATH"] = str(programs / "lib")
         process = subprocess.Popen(
@@ -231,7 +225,7 @@ def test_it_runs_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -
                 "manage.py",
                 "up",
                 f"--port={port}",
-                f"--rewards-port={_free_port()}",
+                f"--rewards-port={free_port()}",
                 "--home",
                 str(home),
             ],

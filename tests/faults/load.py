@@ -18,7 +18,8 @@ from tests.faults.ledger import Ledger
 from tests.faults.models import ITEMS
 from tests.faults.prepare import ENDPOINT, PROJECT
 from tests.faults.scenario import Installation, versions_of
-from tests.faults.stack import free_port, until
+from tests.faults.stack import until
+from tests.ports import free_port
 
 RETRYABLE = frozenset({429, 502, 503, 504})
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import psutil
 import psycopg
 
 from tests.faults.outside import Wire
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SILENCE = 3  # seconds until a silent worker's job is taken up by another one; 30 in real life
@@ -30,13 +30,6 @@ _OURS = (
 SUPERVISED = ("web", "rewards", "default", "gpu", "beat")
 INSIDE = ("postgres", "backend", "auxiliary", "training")
 _NAMES = {("worker", "default"): "default", ("worker", "gpu"): "gpu", ("up",): "supervisor"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def until(true: Callable[[], object], seconds: float, what: str) -> None:

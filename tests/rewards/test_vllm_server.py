@@ -5,7 +5,6 @@ With TOUCHSTONE_VLLM naming the command `vllm` of an environment that runs here,
 
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from apps.rewards.services import put_spec
 from apps.rewards.serving.state import StoredModels
 from apps.training.models import RewardModel
 from tests.core.servers import serving
+from tests.ports import free_port
 from tests.rewards.conftest import Service, serves, wait_until
 from tests.rewards.vllm import LONGEST, vllm_of
 from tests.workers.decoders import save_decoder
@@ -117,9 +117,7 @@ def real_server(folder: Path, tmp_path: Path) -> Iterator[str]:
     command = os.environ.get("TOUCHSTONE_VLLM")
     if not command:
         pytest.skip("TOUCHSTONE_VLLM names no command of vLLM")
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_port()
     options = ["--runner=pooling", "--pooler-config.task=token_classify", "--dtype=float32"]
     options += [f"--max-model-len={LONGEST}", f"--port={port}"]
     environment = os.environ | {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1"}
