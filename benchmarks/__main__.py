@@ -5,7 +5,15 @@ import subprocess
 import sys
 
 NAMES = (
-    *("import_scaling", "queue_scaling", "feedback_export", "keyboard", "packing", "train_vs_trl"),
+    *(
+        "import_scaling",
+        "queue_scaling",
+        "feedback_export",
+        "keyboard",
+        "alignment",
+        "packing",
+        "train_vs_trl",
+    ),
     *(
         "serving",
         "invariance",

@@ -8,7 +8,6 @@ from random import Random
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
 from apps.accounts.models import Project
-from apps.annotation.alignment import Alignment, align
 from apps.annotation.kinds import KINDS, Shown
 from apps.annotation.models import (
     Annotator,
@@ -21,6 +20,7 @@ from apps.annotation.models import (
 )
 from apps.core.errors import NotFound
 from apps.rubrics.models import Criterion, RubricCriterion
+from apps.trajectories.alignment import Alignment, align
 from apps.trajectories.selectors import load_trajectories
 
 State = Assignment.State

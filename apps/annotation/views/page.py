@@ -9,12 +9,12 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 
 from apps.annotation import selectors
-from apps.annotation.alignment import Alignment, Row
 from apps.annotation.kinds import KINDS, SIDES, Feedback, Shown
 from apps.annotation.kinds.base import LETTERS, Fields
 from apps.annotation.kinds.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.core.errors import DomainError
+from apps.trajectories.alignment import Alignment, Row
 from apps.trajectories.cards import StepCard
 from apps.trajectories.selectors import step_cards
 

@@ -1,11 +1,13 @@
 """Alignment: the common beginning, equal steps found again, similar ones beside each other, nothing lost."""
 
 from itertools import pairwise
+from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.annotation.alignment import Alignment, Row, align
+from apps.trajectories.alignment import Alignment, Row, align
+from tests.trajectories.edits import edited
 from workers.schema import ObservationResult, Part, Step, ToolCall
 
 
@@ -53,7 +55,11 @@ def test_equal_steps_after_an_extra_one_are_found_again() -> None:
 def test_similar_steps_stand_beside_each_other() -> None:
     left = [call("find", "x"), call("book", "1"), say("done")]
     right = [call("book", "2"), say("finished")]
-    assert align(left, right).rows == (Row((0, None), True), Row((1, 0), True), Row((2, 1), True))
+    assert align(left, right).rows == (
+        Row((0, None), True),
+        Row((1, 0), True, changed=True),
+        Row((2, 1), True),
+    )
 
 
 def test_one_longer_than_the_other() -> None:
@@ -65,6 +71,40 @@ def test_very_long_runs_go_in_order() -> None:
     left, right = [say(f"l{n}") for n in range(2100)], [say(f"r{n}") for n in range(2000)]
     rows = align(left, right).rows
     assert (rows[0], rows[-1], len(rows)) == (Row((0, 0), True), Row((2099, None), True), 2100)
+
+
+def test_long_runs_are_cut_where_steps_occur_once_in_both() -> None:
+    left = [say(f"l{n}") for n in range(3100)]
+    left[1500] = say("the same")
+    right = [say(f"r{n}") for n in range(3000)]
+    right[1000] = say("the same")
+    rows = align(left, right).rows
+    assert Row((1500, 1000), False) in rows
+
+
+def test_steps_inserted_removed_and_changed_are_found() -> None:
+    """Of made-up runs; of real ones by `benchmarks.alignment`."""
+    random = Random(1)
+    words = [f"word{number}" for number in range(400)]
+
+    def step() -> Step:
+        said, seen = (" ".join(random.choices(words, k=20)) for _ in range(2))
+        return call(random.choice(["search", "book", "write"]), said, result=seen)
+
+    right = of = 0
+    for _ in range(20):
+        steps = [say("do it", "user"), *(step() for _ in range(30))]
+        one = edited(steps, [step() for _ in range(30)], 0.1, random)
+        counts = one.right(align(steps, one.steps))
+        right, of = right + counts[0], of + counts[1]
+    assert of > 600
+    assert right / of > 0.95
+
+
+def test_of_equal_steps_the_one_with_the_same_neighbours_is_meant() -> None:
+    left = [say("a"), call("wait", "1"), say("b"), say("a"), call("wait", "1"), say("c"), say("y")]
+    right = [say("x"), call("wait", "1"), say("c"), say("z")]
+    assert Row((4, 1), False) in align(left, right).rows
 
 
 texts = st.lists(st.sampled_from("abcd").map(say), max_size=12)
