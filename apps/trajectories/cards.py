@@ -1,15 +1,20 @@
 """What one step's card shows. Long texts are cut here, so that a page never carries what nobody asked to see."""
 
-import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import Any, TypeVar
 
+from django.utils.safestring import SafeString
+
+from apps.trajectories import rendering
 from apps.trajectories.attachments import PREFIX, RASTER
-from workers.schema import Part, Step, ToolCall, Trajectory
+from apps.trajectories.rendering import Argument
+from workers.schema import Part, Step, Trajectory
 
 MOST = 4000  # characters of one text on a card
 FOLDED = (6, 600)  # lines and characters of an observation beyond which it is folded
+Shown = TypeVar("Shown", "Text", Argument)
 _SPEAKERS = {"system": "System", "user": "User", "agent": "Agent", "environment": "Environment"}
 
 
@@ -18,6 +23,7 @@ class Text:
     """A text as shown; hidden: how many characters of it are not."""
 
     text: str
+    html: SafeString
     hidden: int = 0
     is_long: bool = False
 
@@ -40,7 +46,7 @@ class Media:
 class Call:
     name: str
     id: str | None
-    arguments: Text
+    arguments: list[Argument]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +76,22 @@ class StepCard:
 
     @property
     def hidden(self) -> int:
-        texts = [
-            *self.texts,
-            *(call.arguments for call in self.calls),
-            *([self.reasoning] if self.reasoning else []),
+        shown: list[Text | Argument] = [*self.texts, *([self.reasoning] if self.reasoning else [])]
+        shown += [argument for call in self.calls for argument in call.arguments]
+        shown += [text for result in self.results for text in result.texts]
+        return sum(one.hidden for one in shown)
+
+    def beside(self, other: "StepCard") -> "StepCard":
+        """The card with those words marked of what the agent did and said that `other`, a version of it, lacks."""
+        theirs = {(call.name, argument.name): argument for call in other.calls for argument in call.arguments}
+        calls = [
+            replace(
+                call, arguments=[_marked(one, theirs.get((call.name, one.name))) for one in call.arguments]
+            )
+            for call in self.calls
         ]
-        texts += [text for result in self.results for text in result.texts]
-        return sum(text.hidden for text in texts)
+        texts = [_marked(*pair) for pair in zip_longest(self.texts, other.texts[: len(self.texts)])]
+        return replace(self, calls=calls, texts=texts if self.agent_step is not None else self.texts)
 
 
 def card_of(step: Step, index: int, agent_step: int | None, *, full: bool = False) -> StepCard:
@@ -86,12 +101,17 @@ def card_of(step: Step, index: int, agent_step: int | None, *, full: bool = Fals
         agent_step=agent_step,
         source=step.source,
         speaker=_SPEAKERS[step.source],
-        texts=_texts(step.message, most),
+        texts=_texts(step.message, most, rendering.message_html),
         media=_media(step.message),
-        reasoning=_text(step.reasoning, most) if step.reasoning else None,
-        calls=[Call(call.name, call.id, _text(_pretty(call), most)) for call in step.tool_calls],
+        reasoning=_text(step.reasoning, most, rendering.message_html) if step.reasoning else None,
+        calls=[
+            Call(call.name, call.id, rendering.arguments_of(call.name, call.arguments, most))
+            for call in step.tool_calls
+        ],
         results=[
-            Result(result.call_id, _texts(result.content, most), _media(result.content))
+            Result(
+                result.call_id, _texts(result.content, most, rendering.output_html), _media(result.content)
+            )
             for result in step.observation
         ],
         features=", ".join(f"{number:.6g}" for number in step.features or ()),
@@ -107,22 +127,21 @@ def cards_of(trajectory: Trajectory, stop: int) -> list[StepCard]:
     return [card_of(step, index, places.get(index)) for index, step in enumerate(trajectory.steps[:stop])]
 
 
-def _texts(parts: Iterable[Part], most: int | None) -> list[Text]:
-    return [_text(part.text, most) for part in parts if part.text]
+def _texts(parts: Iterable[Part], most: int | None, html: Callable[[str], SafeString]) -> list[Text]:
+    return [_text(part.text, most, html) for part in parts if part.text]
 
 
-def _text(text: str, most: int | None) -> Text:
+def _text(text: str, most: int | None, html: Callable[[str], SafeString]) -> Text:
     lines, characters = FOLDED
     is_long = len(text) > characters or text.count("\n") >= lines
-    if most is None or len(text) <= most:
-        return Text(text, is_long=is_long)
-    return Text(text[:most], hidden=len(text) - most, is_long=is_long)
+    shown = text if most is None else text[:most]
+    return Text(shown, html(shown), hidden=len(text) - len(shown), is_long=is_long)
 
 
-def _pretty(call: ToolCall) -> str:
-    if isinstance(call.arguments, str):
-        return call.arguments
-    return json.dumps(call.arguments, ensure_ascii=False, indent=2) if call.arguments else ""
+def _marked(one: Shown, other: Shown | None) -> Shown:
+    if other is None or one.text == other.text:
+        return one
+    return replace(one, html=rendering.marked(one.text, other.text))
 
 
 def _media(parts: Iterable[Part]) -> list[Media]:

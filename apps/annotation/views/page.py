@@ -143,8 +143,8 @@ def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fie
             "number": start + place,
             "differs": row.differs and len(cards) > 1,
             "cells": [
-                _side(shown, side) | _cell(by_index.get(at), SIDES[side], shown, fields)
-                for side, (by_index, at) in enumerate(zip(cards, row.cells, strict=True))
+                _side(shown, side) | _cell(card, SIDES[side], shown, fields)
+                for side, card in enumerate(_beside(row, cards))
             ],
         }
         for place, row in enumerate(wanted)
@@ -167,6 +167,14 @@ def _cards(shown: Shown, side: int, rows: tuple[Row, ...]) -> dict[int | None, S
         return {}
     found = step_cards(shown.on_side(side).pk, min(indices), max(indices) + 1)
     return {card.index: card for card in found}
+
+
+def _beside(row: Row, cards: Sequence[dict[int | None, StepCard]]) -> list[StepCard | None]:
+    """The cards of a row; of two versions of a step, with the words marked that the other lacks."""
+    found = [by_index.get(at) for by_index, at in zip(cards, row.cells, strict=True)]
+    if row.changed and len(found) == 2 and found[0] and found[1]:
+        return [found[0].beside(found[1]), found[1].beside(found[0])]
+    return found
 
 
 def _prefix(shown: Shown, alignment: Alignment, fields: Fields) -> list[dict[str, Any]]:

@@ -150,12 +150,12 @@ def test_rows_come_in_portions_and_all_at_once_without_a_script(
     services.add_items(campaign=campaign, items=[services.ItemSpec(trajectories=runs)])
     assignment = rows.leased(campaign, ann)
     page = hers.get(url("work", campaign.pk)).content.decode()
-    assert "fox says 19." in page and "fox says 20." not in page
+    assert "<mark>fox </mark>says 19." in page and "says 20." not in page
     more = hers.get(url("assignment-rows", assignment.pk) + "?start=20", headers=HTMX).content.decode()
-    assert "owl says 20." in more and "owl says 29." in more and "hx-trigger" not in more
+    assert "<mark>owl </mark>says 20." in more and "says 29." in more and "hx-trigger" not in more
     prefix = hers.get(url("assignment-rows", assignment.pk) + "?start=prefix", headers=HTMX).content.decode()
     assert prefix.count("<article") == 1
-    assert "owl says 29." in hers.get(url("work", campaign.pk) + "?all=1").content.decode()
+    assert "says 29." in hers.get(url("work", campaign.pk) + "?all=1").content.decode()
     assert hers.get(url("assignment-rows", assignment.pk) + "?start=x").status_code == 400
 
 

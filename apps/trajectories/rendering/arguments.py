@@ -1,0 +1,67 @@
+"""Arguments of a tool call, each as what it is: code in its language, a diff, JSON."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.safestring import SafeString
+
+from apps.trajectories.rendering.code import code_html, language_of
+from apps.trajectories.rendering.safe import escape
+from apps.trajectories.rendering.text import output_html
+from apps.trajectories.rendering.trees import json_html, pretty
+
+_LONG = 100  # characters of a string beyond which it stands below its name
+_LANGUAGES = {
+    "bash": re.compile(r"(^|_)(bash|shell|cmd|command|keystrokes)$"),
+    "python": re.compile(r"(^|_)(python|ipython|py|code|cell)$"),
+    "diff": re.compile(r"(^|_)(patch|diff)$"),
+    "sql": re.compile(r"(^|_)sql$"),
+}
+_PATHS = ("path", "file_path", "file", "filename", "file_name")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """name: empty where the arguments are one text. hidden: characters that are not shown. is_block: it stands below
+    its name."""
+
+    name: str
+    text: str
+    html: SafeString
+    hidden: int = 0
+    is_block: bool = False
+
+
+def arguments_of(tool: str, arguments: Any, most: int | None) -> list[Argument]:
+    """tool: its name, which tells what a text without a name is (`bash`, `python`). most: characters of each that are
+    shown; all without."""
+    if isinstance(arguments, Mapping):
+        return [_argument(tool, name, value, arguments, most) for name, value in arguments.items()]
+    return [_argument(tool, "", arguments, {}, most)] if arguments else []
+
+
+def _argument(tool: str, name: str, value: Any, beside: Mapping[str, Any], most: int | None) -> Argument:
+    whole = value if isinstance(value, str) else pretty(value)
+    text = whole if most is None else whole[:most]
+    hidden = len(whole) - len(text)
+    is_block = not name or "\n" in text or len(text) > _LONG
+    if isinstance(value, str):
+        html = _string(tool, name, text, beside)
+    elif isinstance(value, dict | list) and value and not hidden:
+        html = json_html(value)
+    else:
+        html = code_html(text, "json")
+    return Argument(name, text, html, hidden, is_block)
+
+
+def _string(tool: str, name: str, value: str, beside: Mapping[str, Any]) -> SafeString:
+    for hint in (name.lower(), tool.lower()):
+        for language, pattern in _LANGUAGES.items():
+            if pattern.search(hint):
+                return code_html(value, language)
+    path = next((beside[key] for key in _PATHS if isinstance(beside.get(key), str)), "")
+    if path and name not in _PATHS and "\n" in value and (language := language_of(path)):
+        return code_html(value, language)
+    return output_html(value) if "\n" in value else escape(value)
