@@ -9,14 +9,16 @@ from rapidfuzz.distance import LCSseq
 from apps.trajectories.rendering.safe import escape
 
 _TOKENS = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-_MOST = 6000  # words up to which they are compared; longer texts are compared line by line
+_MOST = 6000  # words that are compared; of longer texts it is lines, and of texts of more lines nothing
 _LEAST = 0.3  # share of words in common below which marking them would mark everything
 
 
 def marked(text: str, other: str) -> SafeString:
     """`text` with what `other` does not have in `<mark>`. Nothing is marked where they have little in common."""
-    split = _TOKENS.findall if max(len(text), len(other)) <= 4 * _MOST else _lines
+    split = _TOKENS.findall if max(len(text), len(other)) <= 2 * _MOST else _lines
     ours, theirs = split(text), split(other)
+    if max(len(ours), len(theirs)) > _MOST:
+        return escape(text)
     opcodes = LCSseq.opcodes(ours, theirs)
     same = sum(code.src_end - code.src_start for code in opcodes if code.tag == "equal")
     if same < _LEAST * min(len(ours), len(theirs)):
