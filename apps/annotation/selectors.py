@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from random import Random
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
@@ -20,8 +19,8 @@ from apps.annotation.models import (
 )
 from apps.core.errors import NotFound
 from apps.rubrics.models import Criterion, RubricCriterion
-from apps.trajectories.alignment import Alignment, align
-from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.alignment import Alignment
+from apps.trajectories.beside import aligned
 
 State = Assignment.State
 COUNTED = 1000  # how far what is left is counted for an annotator: enough to plan a day
@@ -327,10 +326,4 @@ def said_in(submission: Submission, campaign: Campaign, shown: Shown) -> dict[st
 
 def alignment_of(shown: Shown) -> Alignment:
     """How the shown sides stand beside each other; one trajectory alone has no prefix."""
-    return _alignment(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))
-
-
-@lru_cache(maxsize=256)  # stored trajectories never change, and an alignment is a few numbers
-def _alignment(keys: Sequence[int]) -> Alignment:
-    found = load_trajectories(keys)
-    return align(*(found[key].steps for key in keys))
+    return aligned(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))

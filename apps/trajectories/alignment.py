@@ -180,7 +180,7 @@ def _likeness(
     near = np.zeros_like(alike)
     near[1:, 1:] += alike[:-1, :-1]
     near[:-1, :-1] += alike[1:, 1:]
-    return np.maximum(alike + _CONTEXT * near - _LEAST, 0) * speakers
+    return np.where(alike > _LEAST, alike - _LEAST + _CONTEXT * near, 0).astype(np.float32)
 
 
 def _equal(ours: Sequence[Any], theirs: Sequence[Any]) -> npt.NDArray[np.bool_]:

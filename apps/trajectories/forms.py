@@ -6,28 +6,72 @@ from django import forms
 
 from apps.accounts.models import Project
 from apps.trajectories import formats
+from apps.trajectories.patterns import PATTERNS
+from apps.trajectories.selectors import agents_of
 
 _CONTROL, _SELECT, _CHECK = ({"class": name} for name in ("form-control", "form-select", "form-check-input"))
 
 
+def _number(step: int | str) -> forms.NumberInput:
+    return forms.NumberInput(attrs=_CONTROL | {"step": step})
+
+
 class FilterForm(forms.Form):
+    """The explorer's filters; its fields are the arguments of selectors.filter_trajectories."""
+
+    text = forms.CharField(
+        required=False,
+        max_length=400,
+        label="Words in any step",
+        widget=forms.TextInput(
+            attrs=_CONTROL
+            | {"type": "search", "placeholder": 'refund "too late" -weather'}
+            | {"data-key": "/", "data-key-label": "Search"}
+        ),
+    )
     task = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs=_CONTROL))
     agent = forms.ChoiceField(required=False, widget=forms.Select(attrs=_SELECT))
+    version = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs=_CONTROL))
     success = forms.TypedChoiceField(
         required=False,
+        label="Outcome",
         choices=[("", "Any outcome"), ("yes", "Success"), ("no", "Failure")],
         coerce=lambda value: value == "yes",
         empty_value=None,
         widget=forms.Select(attrs=_SELECT),
     )
+    pattern = forms.ChoiceField(
+        required=False,
+        label="What went wrong",
+        choices=[("", "Anything or nothing"), *PATTERNS.items()],
+        widget=forms.Select(attrs=_SELECT),
+    )
+    tag = forms.CharField(required=False, max_length=60, widget=forms.TextInput(attrs=_CONTROL))
+    format = forms.ChoiceField(
+        required=False,
+        choices=[("", "Any format"), *((one.name, one.name) for one in formats.FORMATS.values())],
+        widget=forms.Select(attrs=_SELECT),
+    )
+    steps_from = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1, widget=_number(1))
+    steps_to = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1, widget=_number(1))
+    reward_from = forms.FloatField(required=False, widget=_number("any"))
+    reward_to = forms.FloatField(required=False, widget=_number("any"))
+    metadata = forms.CharField(
+        required=False, max_length=400, widget=forms.TextInput(attrs=_CONTROL | {"placeholder": "key=value"})
+    )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        names = project.trajectories.exclude(agent_name="").order_by("agent_name")
-        found = names.values_list("agent_name", flat=True).distinct()
+        names = dict.fromkeys(name for name, _ in agents_of(project) if name)
         field = self.fields["agent"]
         assert isinstance(field, forms.ChoiceField)
-        field.choices = [("", "Any agent"), *((name, name) for name in found[:200])]
+        field.choices = [("", "Any agent"), *((name, name) for name in names)]
+
+    def clean_metadata(self) -> str:
+        said = str(self.cleaned_data["metadata"]).strip()
+        if said and not all(part.strip() for part in said.partition("=")):
+            raise forms.ValidationError("Write key=value, such as model=large.")
+        return said
 
 
 class UploadForm(forms.Form):
@@ -49,3 +93,17 @@ class ConfirmForm(forms.Form):
 
     token = forms.CharField(widget=forms.HiddenInput)
     keep_good = forms.BooleanField(required=False, widget=forms.CheckboxInput(attrs=_CHECK))
+
+
+class SaveFilterForm(forms.Form):
+    name = forms.CharField(max_length=60, widget=forms.TextInput(attrs=_CONTROL))
+    query = forms.CharField(max_length=2000, widget=forms.HiddenInput)
+
+
+class TagForm(forms.Form):
+    """chosen: keys of trajectories; every: all that `query`, of the explorer's address, finds."""
+
+    tag = forms.CharField(max_length=60, widget=forms.TextInput(attrs=_CONTROL))
+    query = forms.CharField(required=False, max_length=2000, widget=forms.HiddenInput)
+    every = forms.BooleanField(required=False, widget=forms.CheckboxInput(attrs=_CHECK))
+    remove = forms.BooleanField(required=False)

@@ -1,5 +1,8 @@
 """Tasks, what agents did on them step by step, and the documents they came from."""
 
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 from django.utils import timezone
 
@@ -38,6 +41,9 @@ class Trajectory(models.Model):
     outcome_reward = models.FloatField(null=True)
     success = models.BooleanField(null=True)
     metadata = models.JSONField(default=dict)
+    # Names of patterns.PATTERNS; null where nobody has looked.
+    patterns = ArrayField(models.CharField(max_length=30), null=True)
+    tags = ArrayField(models.CharField(max_length=60), default=list, db_default=[])
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
@@ -49,6 +55,13 @@ class Trajectory(models.Model):
         indexes = [
             models.Index(fields=["project", "-created_at", "-id"], name="trajectory_newest"),
             models.Index(fields=["project", "external_id"], name="trajectory_external"),
+            models.Index(
+                fields=["project", "agent_name", "agent_version", "-created_at", "-id"],
+                name="trajectory_agent",
+            ),
+            GinIndex(fields=["patterns"], name="trajectory_patterns"),
+            GinIndex(fields=["tags"], name="trajectory_tags"),
+            GinIndex(fields=["metadata"], name="trajectory_metadata", opclasses=["jsonb_path_ops"]),
         ]
 
     def __str__(self) -> str:
@@ -97,6 +110,37 @@ class Document(models.Model):
 
     def __str__(self) -> str:
         return f"document of {self.trajectory_id}"
+
+
+class SearchText(models.Model):
+    """The words of a trajectory: what its task, agent and steps say (of very long ones, their beginnings)."""
+
+    trajectory = models.OneToOneField(
+        Trajectory, models.CASCADE, primary_key=True, related_name="search_text"
+    )
+    words = SearchVectorField()
+
+    class Meta:
+        indexes = [GinIndex(fields=["words"], name="search_text_words")]
+
+    def __str__(self) -> str:
+        return f"words of {self.trajectory_id}"
+
+
+class SavedFilter(models.Model):
+    """query: of the explorer's address, as its form writes it."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="saved_filters")
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=2000)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="saved_filter_once")]
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Attachment(models.Model):

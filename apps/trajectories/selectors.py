@@ -1,19 +1,24 @@
 """Reads that several callers share."""
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from django.db.models import QuerySet
+from django.db import connection
+from django.db.models import Q, QuerySet
 
 from apps.accounts.models import Project
-from apps.core.errors import NotFound
+from apps.core.errors import DomainError, NotFound
 from apps.trajectories.cards import StepCard, card_of
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rows import to_schema, to_step
+from apps.trajectories.texts import query_of
 from workers import schema
 
 __all__ = [
+    "agents_of",
     "by_external_ids",
+    "count_up_to",
     "filter_trajectories",
     "iterate_trajectories",
     "load_trajectories",
@@ -22,6 +27,22 @@ __all__ = [
     "trajectory_in",
 ]
 PAGE = 20  # steps brought at a time
+_AGENTS = """
+    WITH RECURSIVE agents AS (
+        (
+            SELECT agent_name, agent_version FROM trajectories_trajectory
+            WHERE project_id = %(project)s ORDER BY agent_name, agent_version LIMIT 1
+        )
+        UNION ALL
+        SELECT next.* FROM agents, LATERAL (
+            SELECT agent_name, agent_version FROM trajectories_trajectory
+            WHERE project_id = %(project)s
+                AND (agent_name, agent_version) > (agents.agent_name, agents.agent_version)
+            ORDER BY agent_name, agent_version LIMIT 1
+        ) AS next
+    )
+    SELECT agent_name, agent_version FROM agents LIMIT %(most)s
+"""
 
 
 def load_trajectories(ids: Iterable[int]) -> dict[int, schema.Trajectory]:
@@ -68,25 +89,82 @@ def trajectory_in(project: Project, pk: int) -> Trajectory:
     return row
 
 
+def others_of(trajectory: Trajectory, most: int = 50) -> list[Trajectory]:
+    """Other runs of its task, newest first."""
+    rows = Trajectory.objects.filter(task=trajectory.task_id).exclude(pk=trajectory.pk)
+    return list(rows.order_by("-created_at", "-pk")[:most])
+
+
 def filter_trajectories(
     project: Project,
     *,
+    text: str = "",
     task: str = "",
     agent: str = "",
+    version: str = "",
     success: bool | None = None,
     since: datetime | None = None,
+    pattern: str = "",
+    tag: str = "",
+    format: str = "",
+    steps_from: int | None = None,
+    steps_to: int | None = None,
+    reward_from: float | None = None,
+    reward_to: float | None = None,
+    metadata: str = "",
 ) -> QuerySet[Trajectory]:
-    """task: a task's id. agent: a name. success: the outcome. since: when it was imported."""
-    rows = Trajectory.objects.filter(project=project)
-    if task:
-        rows = rows.filter(task__external_id=task)
-    if agent:
-        rows = rows.filter(agent_name=agent)
-    if success is not None:
-        rows = rows.filter(success=success)
-    if since is not None:
-        rows = rows.filter(created_at__gte=since)
-    return rows
+    """text: words in any step (texts.query_of). task: a task's id. agent, version: names. success: the outcome.
+    since: when it was imported. pattern: a name of patterns.PATTERNS. steps, reward: from and up to, inclusive.
+    metadata: `key=value`. Raises DomainError."""
+    equal = {
+        "task__external_id": task,
+        "agent_name": agent,
+        "agent_version": version,
+        "source_format": format,
+        "step_count__gte": steps_from,
+        "step_count__lte": steps_to,
+        "outcome_reward__gte": reward_from,
+        "outcome_reward__lte": reward_to,
+        "success": success,
+        "created_at__gte": since,
+        "patterns__contains": [pattern] if pattern else "",
+        "tags__contains": [tag] if tag else "",
+        "search_text__words": query_of(text) if text.strip() else "",
+    }
+    rows = Trajectory.objects.filter(
+        project=project, **{name: value for name, value in equal.items() if value not in ("", None)}
+    )
+    if text.strip() and equal["search_text__words"] is None:
+        return rows.none()  # signs alone: no word is like them
+    return rows.filter(_metadata(metadata)) if metadata.strip() else rows
+
+
+def _metadata(said: str) -> Q:
+    key, sign, value = (part.strip() for part in said.partition("="))
+    if not (key and sign):
+        raise DomainError(f"metadata is {said!r}; it must be key=value, such as model=large.")
+    found = Q(metadata__contains={key: value})
+    try:
+        return found | Q(metadata__contains={key: json.loads(value)})
+    except (ValueError, RecursionError):
+        return found
+
+
+def unindexed(project: Project) -> QuerySet[Trajectory]:
+    """Imported before words and patterns were looked for."""
+    return Trajectory.objects.filter(Q(search_text__isnull=True) | Q(patterns__isnull=True), project=project)
+
+
+def count_up_to(rows: QuerySet[Trajectory], most: int) -> int:
+    """How many there are; `most` + 1 where there are more, at the cost of so many."""
+    return rows.order_by()[: most + 1].count()
+
+
+def agents_of(project: Project, most: int = 200) -> list[tuple[str, str]]:
+    """(name, version) of every agent, each found by one look into the index, however many trajectories it has."""
+    with connection.cursor() as cursor:
+        cursor.execute(_AGENTS, {"project": project.pk, "most": most})
+        return [(name, version) for name, version in cursor.fetchall()]
 
 
 def step_cards(

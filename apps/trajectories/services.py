@@ -1,4 +1,4 @@
-"""The one writer of trajectories."""
+"""Everything that writes trajectories and what is kept about them."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -8,14 +8,17 @@ from typing import Any, BinaryIO
 
 import zstandard
 from django.db import transaction
+from django.db.models import CharField, F, Func, QuerySet, Value
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
-from apps.core.errors import DomainError
-from apps.trajectories import formats, writer
+from apps.core.errors import DomainError, NotFound
+from apps.trajectories import formats, patterns, texts, writer
 from apps.trajectories.ahead import ahead
 from apps.trajectories.formats.record import Record
+from apps.trajectories.models import SavedFilter, Trajectory
 from apps.trajectories.reading import Reader, records_of
+from apps.trajectories.selectors import iterate_trajectories, load_trajectories, unindexed
 from workers import schema
 from workers.errors import InvalidRecord
 
@@ -136,6 +139,58 @@ def store_trajectories(
         ]
         keys += writer.write(project, source_format, chunk)[0]
     return keys
+
+
+@transaction.atomic
+def tag_trajectories(
+    *, project: Project, rows: QuerySet[Trajectory], tag: str, remove: bool = False, by: User | None
+) -> int:
+    """Give `rows` of the project the tag, or take it away; how many were changed."""
+    if remove:
+        changed = rows.filter(tags__contains=[tag]).update(tags=_tags("array_remove", tag))
+    else:
+        changed = rows.exclude(tags__contains=[tag]).update(tags=_tags("array_append", tag))
+    if changed:
+        verb = "trajectories.untagged" if remove else "trajectories.tagged"
+        record_audit(project=project, actor=by, verb=verb, target=tag, data={"trajectories": changed})
+    return changed
+
+
+def _tags(function: str, tag: str) -> Func:
+    return Func(F("tags"), Value(tag, output_field=CharField()), function=function)
+
+
+def save_filter(*, project: Project, name: str, query: str, by: User) -> SavedFilter:
+    """Keep a filter under a name; one of this name is replaced. Raises DomainError."""
+    if not query:
+        raise DomainError("There is no filter to save: set one first.")
+    saved, _ = SavedFilter.objects.update_or_create(
+        project=project, name=name, defaults={"query": query, "created_by": by}
+    )
+    return saved
+
+
+def delete_filter(*, project: Project, pk: int) -> SavedFilter:
+    """Raises NotFound."""
+    found = SavedFilter.objects.filter(project=project, pk=pk).first()
+    if found is None:
+        raise NotFound(f"There is no saved filter {pk} in this project.")
+    found.delete()
+    return found
+
+
+def index_trajectories(project: Project, progress: Callable[[int], None] = lambda done: None) -> int:
+    """Look for words and patterns in trajectories imported before that was done at import; how many there were."""
+    done = 0
+    for keys in iterate_trajectories(unindexed(project)):
+        found = load_trajectories(keys)
+        with transaction.atomic():
+            for key, trajectory in found.items():
+                Trajectory.objects.filter(pk=key).update(patterns=patterns.found(trajectory.steps))
+            writer.write_words([(key, texts.words_of(trajectory)) for key, trajectory in found.items()])
+        done += len(keys)
+        progress(len(keys))
+    return done
 
 
 def _document(trajectory: schema.Trajectory) -> bytes:

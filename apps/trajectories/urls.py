@@ -11,7 +11,13 @@ urlpatterns = [
     path("imports/", views.import_start, name="import-start"),
     path("imports/<int:pk>/cancel/", views.import_cancel, name="import-cancel"),
     path("attachments/<str:sha256>/", views.attachment_detail, name="attachment-detail"),
+    path("filters/", views.filter_save, name="filter-save"),
+    path("filters/<int:pk>/delete/", views.filter_delete, name="filter-delete"),
+    path("tags/", views.trajectories_tag, name="trajectories-tag"),
+    path("agents/", views.agents_compare, name="agents-compare"),
     path("<int:pk>/", views.trajectory_detail, name="trajectory-detail"),
+    path("<int:pk>/find/", views.trajectory_find, name="trajectory-find"),
+    path("<int:pk>/beside/<int:other>/", views.trajectories_diff, name="trajectories-diff"),
     path("<int:pk>/steps/", views.trajectory_steps, name="trajectory-steps"),
     path("<int:pk>/steps/<int:index>/", views.step_detail, name="step-detail"),
 ]

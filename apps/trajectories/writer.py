@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.accounts.models import Project
-from apps.trajectories import attachments, rows
+from apps.trajectories import attachments, patterns, rows, texts
 from apps.trajectories.fields import encode_json
 from apps.trajectories.models import Document, Step, Task, Trajectory
 from workers import schema
@@ -22,7 +22,7 @@ from workers import schema
 _LOCK = 0x7472616A  # advisory lock class: writers of a project's trajectories
 _TRAJECTORY = (
     "id, project_id, task_id, source_format, content_hash, created_at, external_id, agent_name, agent_version,"
-    " step_count, agent_step_count, token_count, outcome_reward, success, metadata"
+    " step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns"
 )
 _STEP = (
     "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
@@ -32,13 +32,19 @@ _STEP = (
 _THERE = (
     "SELECT content_hash, id FROM trajectories_trajectory WHERE project_id = %s AND content_hash = ANY(%s)"
 )
+_WORDS = (
+    "INSERT INTO trajectories_searchtext (trajectory_id, words)"
+    " SELECT key, to_tsvector(%s::regconfig, words) FROM unnest(%s::bigint[], %s::text[]) AS new (key, words)"
+    " ON CONFLICT (trajectory_id) DO UPDATE SET words = EXCLUDED.words"
+)
 _DOCUMENT = "trajectory_id, data"
 _TASK = "id, project_id, external_id, instruction, reference, metadata"
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A trajectory ready to be written. fields: of its row after the task's key, up to metadata.
+    """A trajectory ready to be written. fields: of its row after the task's key, up to patterns.
+    words: what full-text search looks in.
 
     Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
     """
@@ -46,6 +52,7 @@ class Prepared:
     task: schema.Task
     fields: tuple[Any, ...]
     content_hash: str
+    words: str
     document: bytes
     steps: list[tuple[Any, ...]]
     blobs: list[attachments.Blob]
@@ -72,8 +79,10 @@ def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandar
             trajectory.reward,
             trajectory.success,
             encode_json(trajectory.metadata),
+            patterns.found(trajectory.steps),
         ),
         content_hash=trajectory.content_hash,
+        words=texts.words_of(trajectory),
         document=compressor.compress(document),
         steps=_step_rows(trajectory.steps),
         blobs=blobs,
@@ -92,6 +101,12 @@ def write(project: Project, source_format: str, chunk: Sequence[Prepared]) -> tu
     return [keys[one.content_hash] for one in chunk], len(new)
 
 
+def write_words(words: Sequence[tuple[int, str]]) -> None:
+    """Of each trajectory by its key what full-text search looks in; what is there is replaced."""
+    with connection.cursor() as cursor:
+        cursor.execute(_WORDS, [texts.CONFIG, [key for key, _ in words], [text for _, text in words]])
+
+
 def _copy(project: Project, source_format: str, chunk: list[Prepared]) -> dict[str, int]:
     tasks = _tasks(project, [one.task for one in chunk])
     attachments.store(project, [blob for one in chunk for blob in one.blobs])
@@ -105,6 +120,7 @@ def _copy(project: Project, source_format: str, chunk: list[Prepared]) -> dict[s
             for key, one in keyed
         ),
     )
+    write_words([(key, one.words) for key, one in keyed])
     _copy_rows(Document, _DOCUMENT, ((key, one.document) for key, one in keyed))
     _copy_rows(Step, _STEP, ((key, *row) for key, one in keyed for row in one.steps))
     return {one.content_hash: key for key, one in keyed}

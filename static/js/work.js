@@ -1,5 +1,6 @@
-// The work page: differences to walk, comments from what is selected. Drafts and active time are modules of their own.
+// The work page: comments from what is selected. Walking, drafts and active time are modules of their own.
 // The page is swapped as a whole after each submission, so everything listens on the document.
+import "./walk.js";
 import { startDrafts, takeOver } from "./work-draft.js";
 import { startQuestions } from "./work-questions.js";
 import { startMarks } from "./work-marks.js";
@@ -13,36 +14,8 @@ const on = (type, selector, handle) =>
     if (element) handle(event, element);
   });
 
-// Differences. n on the last loaded one brings the next rows first.
-let walkOn = false;
-function walk(direction) {
-  const rows = [...work().querySelectorAll(".work-row.is-different")];
-  const current = rows.findIndex((row) => row.classList.contains("is-current"));
-  const next = current < 0 ? (direction > 0 ? 0 : -1) : current + direction;
-  const more = work().querySelector(".steps-more");
-  if (next >= rows.length && more) {
-    walkOn = true;
-    more.scrollIntoView();
-    return;
-  }
-  if (!rows[next]) return;
-  rows[current]?.classList.remove("is-current");
-  rows[next].classList.add("is-current");
-  rows[next].focus({ preventScroll: true });
-  rows[next].scrollIntoView({ block: "start" });
-  const count = work().querySelector(".work-walk-count");
-  count.textContent = `difference ${next + 1} of ${count.dataset.total}`;
-}
-on("click", "[data-walk]", (_, button) => walk(Number(button.dataset.walk)));
 document.addEventListener("htmx:afterSettle", () => {
   if (decision()) takeOver();
-  if (!walkOn) return;
-  walkOn = false;
-  walk(1);
-});
-
-on("click", "[data-fold]", (_, button) => {
-  for (const fold of work().querySelectorAll(".work-prefix, .work-rows details")) fold.open = button.dataset.fold === "1";
 });
 
 // Links that have a page of their own without a script open a sheet here.

@@ -14,7 +14,8 @@ from apps.annotation.kinds.base import LETTERS, Fields
 from apps.annotation.kinds.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.core.errors import DomainError
-from apps.trajectories.alignment import Alignment, Row
+from apps.trajectories.alignment import Alignment
+from apps.trajectories.beside import rows_of
 from apps.trajectories.cards import StepCard
 from apps.trajectories.selectors import step_cards
 
@@ -136,18 +137,17 @@ def seconds(data: QueryDict) -> float | None:
 
 
 def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fields) -> dict[str, Any]:
-    wanted = alignment.rows[start:stop]
-    cards = [_cards(shown, side, wanted) for side in range(len(shown.trajectories))]
+    runs = [shown.on_side(side) for side in range(len(shown.trajectories))]
     rows = [
         {
-            "number": start + place,
-            "differs": row.differs and len(cards) > 1,
+            "number": row.number,
+            "differs": row.differs,
             "cells": [
                 _side(shown, side) | _cell(card, SIDES[side], shown, fields)
-                for side, card in enumerate(_beside(row, cards))
+                for side, card in enumerate(row.cards)
             ],
         }
-        for place, row in enumerate(wanted)
+        for row in rows_of(alignment, [run.pk for run in runs], start, stop)
     ]
     return {
         "rows": rows,
@@ -159,22 +159,6 @@ def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fie
 def _side(shown: Shown, side: int) -> dict[str, Any]:
     """`side` names it in forms, `letter` on the page."""
     return {"side": SIDES[side], "letter": LETTERS[side], "trajectory": shown.on_side(side)}
-
-
-def _cards(shown: Shown, side: int, rows: tuple[Row, ...]) -> dict[int | None, StepCard]:
-    indices = [at for row in rows if (at := row.cells[side]) is not None]
-    if not indices:
-        return {}
-    found = step_cards(shown.on_side(side).pk, min(indices), max(indices) + 1)
-    return {card.index: card for card in found}
-
-
-def _beside(row: Row, cards: Sequence[dict[int | None, StepCard]]) -> list[StepCard | None]:
-    """The cards of a row; of two versions of a step, with the words marked that the other lacks."""
-    found = [by_index.get(at) for by_index, at in zip(cards, row.cells, strict=True)]
-    if row.changed and len(found) == 2 and found[0] and found[1]:
-        return [found[0].beside(found[1]), found[1].beside(found[0])]
-    return found
 
 
 def _prefix(shown: Shown, alignment: Alignment, fields: Fields) -> list[dict[str, Any]]:

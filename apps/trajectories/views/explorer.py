@@ -1,38 +1,107 @@
-"""The explorer: what there is, filtered."""
+"""The explorer: what there is, filtered and searched, tagged in bulk, filters saved."""
 
-from django.http import HttpResponse
-from django.shortcuts import render
+from typing import Any
+
+from django.contrib import messages
+from django.db.models import QuerySet
+from django.http import HttpResponse, QueryDict
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.utils.http import urlencode
+from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.api import paginate
-from apps.trajectories.forms import FilterForm
+from apps.core.errors import DomainError
+from apps.trajectories import services
+from apps.trajectories.forms import FilterForm, SaveFilterForm, TagForm
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import filter_trajectories
+from apps.trajectories.patterns import PATTERNS
+from apps.trajectories.selectors import count_up_to, filter_trajectories, unindexed
+from apps.trajectories.texts import first_term
 
 _PAGE = 50
+_COUNTED = 10_000  # trajectories up to which they are counted
+_SHOWN = ("text", "task", "agent", "success", "pattern")  # filters that are always in view
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
     form = FilterForm(request.GET or None, project=project)
-    filters = form.cleaned_data if form.is_bound and form.is_valid() else {}
+    filters = _said(form)
     rows = filter_trajectories(project, **filters)
     cursor = request.GET.get("cursor")
     page, next_cursor = paginate(rows.select_related("task"), cursor=cursor, limit=_PAGE)
+    count = count_up_to(rows, _COUNTED)
+    query = _query(request.GET)
     context = {
         "project": project,
         "form": form,
-        "trajectories": page,
-        "count": rows.count(),
+        "shown": [form[name] for name in _SHOWN],
+        "more": [field for field in form if field.name not in _SHOWN],
+        "more_open": any(name not in _SHOWN for name in filters) or bool(set(form.errors) - set(_SHOWN)),
+        "trajectories": [
+            (row, [PATTERNS[name] for name in row.patterns or () if name in PATTERNS]) for row in page
+        ],
+        "count": min(count, _COUNTED),
+        "is_more": count > _COUNTED,
         "next_cursor": next_cursor,
         "first": not cursor,
-        "filtered": any(value not in ("", None) for value in filters.values()),
+        "filtered": bool(filters),
+        "query": query,
+        "find": urlencode({"find": first_term(filters["text"])}) if "text" in filters else "",
+        "saved": project.saved_filters.all(),
+        "save_form": SaveFilterForm(initial={"query": query}),
+        "tag_form": TagForm(initial={"query": query}),
+        "unindexed": unindexed(project).exists(),
     }
     return render(request, "trajectories/trajectory_list.html", context)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def filter_save(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = SaveFilterForm(request.POST)
+    if not form.is_valid():
+        raise DomainError("A filter is saved under a name of 1 to 60 characters.")
+    query = _query(QueryDict(form.cleaned_data["query"]))
+    saved = services.save_filter(
+        project=project, name=form.cleaned_data["name"], query=query, by=request.user
+    )
+    messages.success(request, f"The filter is saved as {saved.name}.")
+    return redirect(f"{_explorer(project)}?{saved.query}")
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def filter_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    deleted = services.delete_filter(project=project, pk=pk)
+    messages.success(request, f"The filter {deleted.name} is deleted.")
+    return redirect(_explorer(project))
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def trajectories_tag(request: ProjectRequest, project: Project) -> HttpResponse:
+    """Tag the ticked ones, or everything the filter finds."""
+    form = TagForm(request.POST)
+    if not form.is_valid():
+        raise DomainError("A tag is a word or a few, of 1 to 60 characters.")
+    said = form.cleaned_data
+    tag, remove = " ".join(said["tag"].split()), said["remove"]
+    rows = _chosen(request, project, said)
+    changed = services.tag_trajectories(project=project, rows=rows, tag=tag, remove=remove, by=request.user)
+    done = f"no longer tagged {tag}" if remove else f"tagged {tag}"
+    if changed:
+        messages.success(
+            request, f"{changed:,} {'trajectory is' if changed == 1 else 'trajectories are'} {done}."
+        )
+    else:
+        messages.info(request, "None of them had the tag." if remove else "All of them had the tag already.")
+    query = _query(QueryDict(said["query"]))
+    return redirect(f"{_explorer(project)}?{query}" if query else _explorer(project))
 
 
 @require_safe
@@ -47,3 +116,32 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
         name, label = ("trajectory-list", "Look at them") if count else ("trajectory-upload", "Upload some")
         context |= {"url": reverse(f"trajectories:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
+
+
+def _said(form: FilterForm) -> dict[str, Any]:
+    """What is filtered by. A form with a mistake filters by nothing of it but what is right."""
+    if not form.is_bound:
+        return {}
+    form.is_valid()
+    return {name: value for name, value in form.cleaned_data.items() if value not in ("", None)}
+
+
+def _query(data: QueryDict) -> str:
+    """The filters of an address, and nothing else of it."""
+    return urlencode([(name, str(data[name])) for name in FilterForm.base_fields if data.get(name)])
+
+
+def _chosen(request: ProjectRequest, project: Project, said: dict[str, Any]) -> QuerySet[Trajectory]:
+    if said["every"]:
+        filters = _said(FilterForm(QueryDict(said["query"]), project=project))
+        return filter_trajectories(project, **filters)
+    chosen = request.POST.getlist("chosen")
+    if not chosen:
+        raise DomainError("Nothing is ticked: tick trajectories, or all that the filter finds.")
+    if not all(key.isdecimal() and len(key) < 19 for key in chosen):
+        raise DomainError("chosen must be numbers of trajectories.")
+    return Trajectory.objects.filter(project=project, pk__in=chosen)
+
+
+def _explorer(project: Project) -> str:
+    return reverse("trajectories:trajectory-list", args=[project.slug])

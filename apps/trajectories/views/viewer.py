@@ -9,18 +9,45 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.errors import DomainError, NotFound
-from apps.trajectories import attachments
+from apps.core.errors import NotFound
+from apps.trajectories import attachments, outline
 from apps.trajectories.models import Attachment, Trajectory
-from apps.trajectories.selectors import PAGE, step_cards, trajectory_in
+from apps.trajectories.patterns import PATTERNS
+from apps.trajectories.selectors import PAGE, load_trajectories, others_of, step_cards, trajectory_in
+from apps.trajectories.views.numbers import number_of
+
+_WORDS = 200  # characters of what is looked for
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def trajectory_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """`find`: words to look for in it at once."""
     trajectory = trajectory_in(project, pk)
-    context = _steps(request, project, trajectory)
+    steps = load_trajectories([pk])[pk].steps
+    words = request.GET.get("find", "")[:_WORDS]
+    context = _steps(request, project, trajectory) | {
+        "chunks": [(start, min(start + PAGE, len(steps)) - 1) for start in range(PAGE, len(steps), PAGE)],
+        "marks": outline.marks_of(steps),
+        "rewards": any(step.reward is not None for step in steps),
+        "patterns": [PATTERNS[name] for name in trajectory.patterns or () if name in PATTERNS],
+        "others": others_of(trajectory),
+        "words": words,
+        "found": outline.find(steps, words) if words else [],
+        "most": outline.MOST_FOUND,
+    }
     return render(request, "trajectories/trajectory_detail.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def trajectory_find(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Where words are in it, as a fragment."""
+    trajectory = trajectory_in(project, pk)
+    words = request.GET.get("find", "")[:_WORDS]
+    found = outline.find(load_trajectories([pk])[pk].steps, words)
+    context = {"project": project, "trajectory": trajectory, "words": words, "found": found}
+    return render(request, "trajectories/_found.html", context | {"most": outline.MOST_FOUND})
 
 
 @require_safe
@@ -75,17 +102,14 @@ def attachment_detail(request: ProjectRequest, project: Project, sha256: str) ->
 
 
 def _steps(request: ProjectRequest, project: Project, trajectory: Trajectory) -> dict[str, Any]:
-    raw = request.GET.get("start", "0")
-    if not raw.isdecimal() or len(raw) > 9:
-        raise DomainError(f"start is {raw!r}; it must be the number of a step.")
-    start = int(raw)
+    start = number_of(request.GET.get("start", "0"), "start", "a step")
     stop = start + PAGE
     return {
         "project": project,
         "trajectory": trajectory,
         "cards": step_cards(trajectory.pk, start, stop),
         "start": start,
-        "next_start": stop if stop < trajectory.step_count else None,
+        "next_start": stop if stop < trajectory.step_count and "alone" not in request.GET else None,
         "show_outcome": _may_see_outcome(request),
     }
 

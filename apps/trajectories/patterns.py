@@ -1,0 +1,111 @@
+"""What often goes wrong in a run, told by plain rules: tools that fail, actions repeated, loops, empty answers.
+
+Rules read what is there and nothing else; they find what to look at, and are no judgement of it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from workers.schema import ObservationResult, Step
+
+PATTERNS = {
+    "tool-error": "A tool failed",
+    "error-loop": "Tools failed three times in a row",
+    "repeated-action": "The same action, or the same two or three in turn, three times in a row",
+    "empty-answer": "The agent said and did nothing in a step",
+    "unfinished": "The last thing done was never answered",
+}
+TIMES = 3  # in a row: a loop
+_LONGEST = 3  # actions that are repeated in turn
+_READ = 2_000  # characters of an answer that are looked at, from its beginning and from its end
+_FAILED = re.compile(
+    r"\A\s*(?:<\w+>\s*)?(?:error|exception|fatal|failed|failure|invalid|unknown (?:tool|function|action))\b"
+    r"|^Traceback \(most recent call last\)"
+    r"|^(?:\w+\.)*\w*(?:Error|Exception): "
+    r"|: (?:command not found|No such file or directory|Permission denied)\s*$"
+    r"|<returncode>\s*-?[1-9]"
+    r"|\b(?:exit(?:ed with)? (?:code|status)|returncode|return code)[:=]?\s*-?[1-9]",
+    re.IGNORECASE | re.MULTILINE,
+)
+_WORDS = ("error", "failed", "failure")
+
+
+def failed(result: ObservationResult) -> bool:
+    """Whether a tool's answer says that it failed."""
+    if result.extra.get("is_error") or result.extra.get("error"):
+        return True
+    return any(part.text is not None and _says_failed(part.text) for part in result.content)
+
+
+def failures(step: Step) -> int:
+    return sum(failed(result) for result in step.observation)
+
+
+def found(steps: Sequence[Step]) -> list[str]:
+    """Names of the patterns a run shows, in the order of PATTERNS."""
+    agent = [step for step in steps if step.source == "agent"]
+    broken = [failures(step) > 0 for step in agent]
+    holds = {
+        "tool-error": any(broken) or any(failures(step) for step in steps if step.source != "agent"),
+        "error-loop": _longest(broken) >= TIMES,
+        "repeated-action": _repeats([_action(step) for step in agent]),
+        "empty-answer": any(_is_empty(step) for step in agent),
+        "unfinished": bool(
+            agent and steps[-1] is agent[-1] and agent[-1].tool_calls and not agent[-1].observation
+        ),
+    }
+    return [name for name in PATTERNS if holds[name]]
+
+
+def _says_failed(text: str) -> bool:
+    stripped = text.strip()
+    if stripped[:1] == "{" and stripped[-1:] == "}":
+        return _object_failed(stripped)
+    short = text if len(text) <= 2 * _READ else f"{text[:_READ]}\n{text[-_READ:]}"
+    return _FAILED.search(short) is not None
+
+
+def _object_failed(text: str) -> bool:
+    """An object with an error in it, or a status that is one."""
+    try:
+        value: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return _FAILED.search(text[:_READ]) is not None
+    code = value.get("exit_code", value.get("returncode"))
+    return (
+        bool(value.get("error") or value.get("is_error"))
+        or (isinstance(code, int) and code != 0)
+        or str(value.get("status")).lower() in _WORDS
+    )
+
+
+def _action(step: Step) -> Any:
+    """What the agent did; None where it called nothing, which is no action that repeats."""
+    return tuple((call.name, call.arguments_text) for call in step.tool_calls) or None
+
+
+def _repeats(actions: Sequence[Any]) -> bool:
+    for period in range(1, _LONGEST + 1):
+        same = (
+            one is not None and one == other
+            for one, other in zip(actions[period:], actions[:-period], strict=True)
+        )
+        if _longest(same) >= (TIMES - 1) * period:
+            return True
+    return False
+
+
+def _longest(values: Iterable[bool]) -> int:
+    """The longest stretch of true ones."""
+    longest = now = 0
+    for value in values:
+        now = now + 1 if value else 0
+        longest = max(longest, now)
+    return longest
+
+
+def _is_empty(step: Step) -> bool:
+    says = step.text.strip() or any(part.type != "text" for part in step.message)
+    return not (says or step.tool_calls or step.features or (step.reasoning or "").strip())

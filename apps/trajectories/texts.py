@@ -1,0 +1,60 @@
+"""Words of trajectories as PostgreSQL looks for them: as they are written, without stems, in any language."""
+
+import re
+from collections.abc import Iterator
+
+from django.contrib.postgres.search import SearchQuery
+
+from workers.schema import Trajectory
+
+CONFIG = "simple"
+_STEP, _ALL = (
+    8_000,
+    200_000,
+)  # characters of one text, half of them from its end, and of a trajectory that are indexed
+_BETWEEN_WORDS = re.compile(r"[^\w]+")
+_TERM = re.compile(r'(-?)"([^"]*)"?|(\S+)')
+
+
+def words_of(trajectory: Trajectory) -> str:
+    """What is looked in: a space between words, so that paths and addresses are found by their parts."""
+    pieces, left = [], _ALL
+    for text in _texts(trajectory):
+        short = text if len(text) <= _STEP else f"{text[: _STEP // 2]} {text[-_STEP // 2 :]}"
+        pieces.append(_BETWEEN_WORDS.sub(" ", short[:left]))
+        left -= len(pieces[-1])
+        if left <= 0:
+            break
+    return " ".join(pieces)
+
+
+def query_of(text: str) -> SearchQuery | None:
+    """All words, "in this order", `or`, -without. None where it names no word."""
+    terms = []
+    for minus, quoted, bare in _TERM.findall(text):
+        sign, phrase = (minus, quoted) if quoted else ("-" if bare.startswith("-") else "", bare)
+        words = _BETWEEN_WORDS.sub(" ", phrase).strip()
+        if words:
+            terms.append("or" if bare.lower() == "or" else f'{sign}"{words}"')
+    return SearchQuery(" ".join(terms), config=CONFIG, search_type="websearch") if terms else None
+
+
+def first_term(text: str) -> str:
+    """The first word or phrase a query wants, to show it where it stands."""
+    for minus, quoted, bare in _TERM.findall(text):
+        if not minus and not bare.startswith("-") and bare.lower() != "or" and (quoted or bare):
+            return str(quoted or bare)
+    return ""
+
+
+def _texts(trajectory: Trajectory) -> Iterator[str]:
+    yield trajectory.task.id
+    yield trajectory.task.instruction
+    yield from (trajectory.agent, trajectory.agent_version, trajectory.id or "")
+    for step in trajectory.steps:
+        yield step.text
+        yield step.reasoning or ""
+        for call in step.tool_calls:
+            yield f"{call.name} {call.arguments_text}"
+        for result in step.observation:
+            yield from (part.text for part in result.content if part.text)

@@ -1,0 +1,77 @@
+"""Two trajectories step by step, and two agents task by task."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.models import Project, Role
+from apps.core.errors import DomainError
+from apps.trajectories.agents import compare
+from apps.trajectories.beside import aligned, rows_of
+from apps.trajectories.selectors import agents_of, step_cards, trajectory_in
+from apps.trajectories.views.numbers import number_of
+
+_ROWS = 20  # brought at a time
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def trajectories_diff(request: ProjectRequest, project: Project, pk: int, other: int) -> HttpResponse:
+    """The page; with `start`, the rows from there on, with `start=prefix`, the steps both begin with."""
+    left, right = trajectory_in(project, pk), trajectory_in(project, other)
+    alignment = aligned((left.pk, right.pk))
+    context: dict[str, Any] = {"project": project, "left": left, "right": right, "alignment": alignment}
+    context["show_outcome"] = "show_outcome" in request.GET
+    said = request.GET.get("start", "0")
+    if said == "prefix":
+        context["cards"] = step_cards(left.pk, 0, alignment.prefix)
+        return render(request, "trajectories/_diff_prefix.html", context)
+    start = number_of(said, "start", "a row")
+    stop = start + _ROWS if request.htmx or not start else len(alignment.rows)  # type: ignore[attr-defined]
+    context |= {
+        "rows": rows_of(alignment, (left.pk, right.pk), start, stop),
+        "next_start": stop if stop < len(alignment.rows) else None,
+    }
+    template = "_diff_rows.html" if request.htmx else "trajectories_diff.html"  # type: ignore[attr-defined]
+    return render(request, f"trajectories/{template}", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def agents_compare(request: ProjectRequest, project: Project) -> HttpResponse:
+    agents = agents_of(project)
+    chosen = [_agent(request.GET.get(side, ""), agents) for side in ("a", "b")]
+    a, b = chosen
+    context = {
+        "project": project,
+        "agents": [(_key(one), _name(one)) for one in agents],
+        "a": None if a is None else _key(a),
+        "b": None if b is None else _key(b),
+        "name_a": _name(a) if a else "",
+        "name_b": _name(b) if b else "",
+        "found": compare(project, a, b) if a and b and a != b else None,
+        "same": a is not None and a == b,
+    }
+    return render(request, "trajectories/agents_compare.html", context)
+
+
+def _agent(said: str, agents: list[tuple[str, str]]) -> tuple[str, str] | None:
+    """An agent by `name` or `name@version`, as the page's own list writes it."""
+    if not said:
+        return None
+    for one in agents:
+        if _key(one) == said:
+            return one
+    raise DomainError(f"There is no agent {said!r} in this project.")
+
+
+def _key(agent: tuple[str, str]) -> str:
+    return "@".join(agent)
+
+
+def _name(agent: tuple[str, str]) -> str:
+    name, version = agent
+    return f"{name or 'unnamed'} {version}".strip()

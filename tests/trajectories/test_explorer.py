@@ -1,0 +1,380 @@
+"""Search, filters, tags, patterns; two agents over the same tasks; two trajectories beside each other."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import AuditEvent, Project, User
+from apps.core.errors import DomainError
+from apps.trajectories import outline, patterns, services
+from apps.trajectories.agents import compare
+from apps.trajectories.models import SavedFilter, SearchText, Trajectory
+from apps.trajectories.selectors import agents_of, count_up_to, filter_trajectories
+from apps.trajectories.texts import first_term
+from tests.trajectories.conftest import record
+from tests.trajectories.test_views import bring
+from workers.schema import ObservationResult, Part, Step, ToolCall
+
+LIST = "/p/desk/trajectories/"
+
+
+def says(number: int, text: str, **fields: Any) -> dict[str, Any]:
+    messages = [
+        {"role": "user", "content": f"Task {number}."},
+        {"role": "assistant", "content": text},
+    ]
+    return {"task": {"id": f"task-{number}"}, "messages": messages} | fields
+
+
+def found(project: Project, **filters: Any) -> set[str]:
+    rows = filter_trajectories(project, **filters)
+    return set(rows.values_list("task__external_id", flat=True))
+
+
+@pytest.fixture
+def words(project: Project) -> Project:
+    bring(
+        project,
+        says(1, "The refund came too late."),
+        says(2, "Too early, and late for the refund; see apps/core/x_y.py and user@example.org"),
+        says(3, "Größe und 東京 refund-policy"),
+        says(4, "nothing"),
+    )
+    return project
+
+
+@pytest.mark.parametrize(
+    ("query", "tasks"),
+    [
+        ("refund", {1, 2, 3}),
+        ("REFUND late", {1, 2}),
+        ('"too late"', {1}),
+        ("refund -late", {3}),
+        ('refund -"too late"', {2, 3}),
+        ("nothing or größe", {3, 4}),
+        ("core/x_y.py", {2}),
+        ("example.org", {2}),
+        ("refund-policy", {3}),
+        ("東京", {3}),
+        ("refun", set()),
+        ("task-4", {4}),
+        ('"', set()),
+        ("!!! ((", set()),
+        ("it's 'a' & | ! <-> :* \\", set()),
+    ],
+)
+def test_words_are_found(words: Project, query: str, tasks: set[int]) -> None:
+    assert found(words, text=query) == {f"task-{number}" for number in tasks}
+
+
+def test_words_stand_in_every_part_of_a_step(project: Project) -> None:
+    call = {"id": "1", "function": {"name": "findflights", "arguments": '{"city": "Lissabon"}'}}
+    messages = [
+        {"role": "system", "content": "sysword"},
+        {"role": "user", "content": "userword"},
+        {
+            "role": "assistant",
+            "content": "agentword",
+            "reasoning_content": "thoughtword",
+            "tool_calls": [call],
+        },
+        {"role": "tool", "tool_call_id": "1", "content": "seenword"},
+    ]
+    bring(project, {"task": {"id": "all"}, "messages": messages})
+    for word in ("sysword", "userword", "agentword", "thoughtword", "findflights", "lissabon", "seenword"):
+        assert found(project, text=word) == {"all"}, word
+
+
+def test_a_very_long_trajectory_is_indexed_by_its_beginning(project: Project) -> None:
+    long = " ".join(f"w{number}" for number in range(300_000))
+    bring(project, says(1, f"first {long} last"), says(2, "x" * 3_000_000))
+    assert found(project, text="first") == {"task-1"} == found(project, text="last")
+
+
+@pytest.mark.parametrize(
+    ("filters", "tasks"),
+    [
+        ({"agent": "fox"}, {"1", "2"}),
+        ({"agent": "fox", "version": "2"}, {"2"}),
+        ({"reward_from": 0.5}, {"2"}),
+        ({"reward_to": 0.5, "reward_from": 0}, {"1"}),
+        ({"steps_from": 3}, {"3"}),
+        ({"steps_to": 2, "success": True}, {"2"}),
+        ({"metadata": "model = large"}, {"1"}),
+        ({"metadata": "temperature=0.5"}, {"2"}),
+        ({"metadata": "temperature=0.4"}, set()),
+        ({"format": "openai"}, {"1", "2", "3"}),
+        ({"format": "atif"}, set()),
+        ({"pattern": "empty-answer"}, {"3"}),
+    ],
+)
+def test_filters(project: Project, filters: dict[str, Any], tasks: set[str]) -> None:
+    three = says(3, "", agent="owl")
+    three["messages"] += [{"role": "user", "content": "well?"}]
+    bring(
+        project,
+        says(
+            1,
+            "a",
+            agent={"name": "fox", "version": "1"},
+            reward=0.25,
+            success=False,
+            metadata={"model": "large"},
+        ),
+        says(
+            2,
+            "b",
+            agent={"name": "fox", "version": "2"},
+            reward=1,
+            success=True,
+            metadata={"temperature": 0.5},
+        ),
+        three,
+    )
+    assert found(project, **filters) == {f"task-{task}" for task in tasks}
+
+
+def test_metadata_that_is_no_pair(project: Project) -> None:
+    with pytest.raises(DomainError, match="key=value"):
+        filter_trajectories(project, metadata="large")
+
+
+def test_agents_are_listed_once(project: Project) -> None:
+    rows = [says(n, "a", agent={"name": "fox" if n % 2 else "", "version": str(n % 4)}) for n in range(12)]
+    bring(project, *rows)
+    bring(Project.objects.create(slug="other"), says(1, "a", agent="wolf"))
+    assert agents_of(project) == [("", "0"), ("", "2"), ("fox", "1"), ("fox", "3")]
+    assert agents_of(Project.objects.create(slug="empty")) == []
+
+
+def test_counting_stops(words: Project) -> None:
+    assert count_up_to(Trajectory.objects.all(), 2) == 3
+    assert count_up_to(Trajectory.objects.all(), 10) == 4
+
+
+def test_the_page_searches_and_says_what_went_wrong(words: Project, rose: User, client: Client) -> None:
+    bring(words, says(5, "", agent="fox"))
+    page = client.get(LIST, {"text": '"too late" -x'}).content.decode()
+    assert "1 that match" in page and "?find=too+late" in page
+    page = client.get(LIST, {"pattern": "empty-answer"}).content.decode()
+    assert "said and did nothing" in page and "task-5" in page
+    page = client.get(LIST, {"metadata": "large", "steps_from": "-1", "agent": "nobody"})
+    assert page.status_code == 200 and b"key=value" in page.content
+    assert b"Nothing matches" in client.get(LIST, {"text": "unheard"}).content
+
+
+def test_tagging(words: Project, rose: User, client: Client) -> None:
+    one = Trajectory.objects.get(task__external_id="task-1")
+    other = bring(Project.objects.create(slug="other"), says(1, "a"))
+    body = {"tag": " to  read ", "chosen": [one.pk, other.pk], "query": "text=refund&cursor=x&evil=1"}
+    answer = client.post(f"{LIST}tags/", body)
+    assert answer["Location"] == f"{LIST}?text=refund"
+    assert found(words, tag="to read") == {"task-1"}
+    other.refresh_from_db()
+    assert other.tags == [], "of another project"
+    client.post(f"{LIST}tags/", {"tag": "to read", "every": "on", "query": "text=refund"})
+    assert found(words, tag="to read") == {"task-1", "task-2", "task-3"}
+    one.refresh_from_db()
+    assert one.tags == ["to read"], "once"
+    client.post(f"{LIST}tags/", {"tag": "to read", "every": "on", "remove": "1"})
+    assert found(words, tag="to read") == set()
+    events = AuditEvent.objects.filter(verb__startswith="trajectories.").exclude(verb__endswith="imported")
+    assert [(event.verb, event.data) for event in events.order_by("pk")] == [
+        ("trajectories.tagged", {"trajectories": 1}),
+        ("trajectories.tagged", {"trajectories": 2}),
+        ("trajectories.untagged", {"trajectories": 3}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"tag": " "}, {"tag": "a"}, {"tag": "a", "chosen": ["x"]}, {"tag": "x" * 61}]
+)
+def test_tagging_that_says_nothing(words: Project, rose: User, client: Client, body: dict[str, Any]) -> None:
+    assert client.post(f"{LIST}tags/", body).status_code == 400
+
+
+def test_saved_filters(words: Project, rose: User, client: Client) -> None:
+    save = f"{LIST}filters/"
+    assert (
+        client.post(save, {"name": "Late", "query": "text=late&cursor=1"})["Location"] == f"{LIST}?text=late"
+    )
+    client.post(save, {"name": "Late", "query": "text=too+late&next=//evil.example"})
+    [saved] = SavedFilter.objects.all()
+    assert (saved.name, saved.query, saved.created_by) == ("Late", "text=too+late", rose)
+    assert "?text=too+late" in client.get(LIST).content.decode()
+    assert client.post(save, {"name": "All", "query": ""}).status_code == 400
+    assert client.post(save, {"name": "All", "query": "evil=1"}).status_code == 400
+    assert client.post(f"{save}{saved.pk}/delete/").status_code == 302
+    assert client.post(f"{save}{saved.pk}/delete/").status_code == 404
+
+
+def test_what_an_older_version_imported_is_indexed(words: Project, rose: User, client: Client) -> None:
+    SearchText.objects.all().delete()
+    Trajectory.objects.update(patterns=None)
+    assert b"index_trajectories desk" in client.get(LIST).content
+    assert services.index_trajectories(words) == 4
+    assert found(words, text='"too late"') == {"task-1"}
+    assert not Trajectory.objects.filter(patterns=None).exists()
+    assert services.index_trajectories(words) == 0
+    assert b"index_trajectories" not in client.get(LIST).content
+
+
+def agent(text: str = "", *calls: tuple[str, str], seen: str | None = "ok", **fields: Any) -> Step:
+    made = tuple(ToolCall(name=name, arguments={"q": said}) for name, said in calls)
+    results = (ObservationResult(content=(Part(text=seen),)),) if made and seen is not None else ()
+    message = (Part(text=text),) if text else ()
+    return Step(source="agent", message=message, tool_calls=made, observation=results, **fields)
+
+
+A, B, C = (agent("", ("do", word)) for word in "abc")
+TRACE = agent("", ("do", "y"), seen="Traceback (most recent call last)\n")
+BROKEN = agent("", ("do", "x"), seen="Error: no such user")
+
+
+@pytest.mark.parametrize(
+    ("steps", "names"),
+    [
+        ([agent("Hello.")], []),
+        ([A, B, A, C], []),
+        ([A, A], []),
+        ([A, A, A], ["repeated-action"]),
+        ([A, B, A, B, A, B], ["repeated-action"]),
+        ([A, B, A, B, A], []),
+        ([A, B, C, A, B, C, A, B, C], ["repeated-action"]),
+        ([agent("Hm."), agent("Hm."), agent("Hm.")], []),
+        ([BROKEN, A], ["tool-error"]),
+        (
+            [BROKEN, agent("", ("do", "y"), seen="Traceback (most recent call last)\n"), BROKEN],
+            ["tool-error", "error-loop"],
+        ),
+        ([agent()], ["empty-answer"]),
+        ([agent(features=(1.0,))], []),
+        ([agent("x", ("do", "a"), seen=None)], ["unfinished"]),
+    ],
+)
+def test_patterns(steps: list[Step], names: list[str]) -> None:
+    assert patterns.found(steps) == names
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: user not found",
+        "  error - x",
+        "Traceback (most recent call last):\n  File",
+        "line\nValueError: bad",
+        "requests.exceptions.ConnectionError: x",
+        "bash: foo: command not found",
+        "ls: x: No such file or directory\n",
+        "<returncode>1</returncode>",
+        "Process exited with code 2",
+        '{"error": "x"}',
+        '{"status": "failed"}',
+        '{"exit_code": 1}',
+        "x" * 100_000 + "\nKeyError: 'a'",
+    ],
+)
+def test_an_answer_that_failed(text: str) -> None:
+    assert patterns.failed(ObservationResult(content=(Part(text=text),)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "No errors were found.",
+        "the error rate is 3 %",
+        "<returncode>0</returncode>",
+        "exited with code 0",
+        '{"error": null, "status": "ok", "exit_code": 0}',
+        '{"errors": []}',
+        "raise ValueError(x)",
+    ],
+)
+def test_an_answer_that_did_not(text: str) -> None:
+    assert not patterns.failed(ObservationResult(content=(Part(text=text),)))
+
+
+def test_two_agents_over_the_same_tasks(project: Project, rose: User, client: Client) -> None:
+    rows = [says(n, f"a{n}", agent="fox", success=n < 2) for n in range(6)]
+    rows += [says(n, f"b{n}", agent={"name": "fox", "version": "2"}, success=n > 0) for n in range(1, 8)]
+    bring(project, *rows)
+    one = compare(project, ("fox", ""), ("fox", "2"))
+    assert (one.shared, one.only_a, one.only_b) == (5, 1, 2)
+    measures = {each.name: each for each in one.measures}
+    assert (measures["success"].a, measures["success"].b, measures["success"].n) == (0.2, 1.0, 5)
+    assert measures["success"].is_clear and not measures["steps"].is_clear
+    assert "cost" not in measures and "reward" not in measures
+    assert [each.task for each in one.better] == ["task-2", "task-3", "task-4", "task-5"] and one.worse == []
+    page = client.get(f"{LIST}agents/", {"a": "fox@", "b": "fox@2"}).content.decode()
+    assert "+80 %" in page and f"/beside/{one.better[0].run_b}/" in page
+    assert "choose two" in client.get(f"{LIST}agents/", {"a": "fox@", "b": "fox@"}).content.decode()
+    assert client.get(f"{LIST}agents/", {"a": "wolf@", "b": "fox@"}).status_code == 400
+    assert b"one agent at most" not in client.get(f"{LIST}agents/").content
+
+
+def test_agents_without_a_task_in_common(project: Project, rose: User, client: Client) -> None:
+    assert b"one agent at most" in client.get(f"{LIST}agents/").content
+    bring(project, says(1, "a", agent="fox"), says(2, "a", agent="owl"))
+    page = client.get(f"{LIST}agents/", {"a": "fox@", "b": "owl@"}).content
+    assert b"No task in common" in page
+
+
+def test_two_trajectories_beside_each_other(project: Project, rose: User, client: Client) -> None:
+    bring(project, *(record(n) for n in range(1)))
+
+    def run(words: list[str]) -> Trajectory:
+        messages = [{"role": "user", "content": "Begin."}]
+        messages += [{"role": "assistant", "content": word} for word in words]
+        return bring(project, {"task": {"id": "t"}, "messages": messages})
+
+    left = run([f"the same {n}" for n in range(30)])
+    right = run(["the same 0", "<b>other</b> words", *(f"the same {n}" for n in range(2, 31))])
+    url = f"{LIST}{left.pk}/beside/{right.pk}/"
+    page = client.get(url).content.decode()
+    assert "2 equal steps at the beginning, then 2 differences" in page
+    assert "&lt;b&gt;other" in page and page.count('id="row-') == 20 and "start=20" in page
+    more = client.get(f"{url}?start=20", headers={"HX-Request": "true"}).content.decode()
+    assert "<html" not in more and more.count('id="row-') == 10
+    assert client.get(f"{url}?start=prefix").content.decode().count("<article") == 2
+    assert client.get(f"{url}?start=20").content.decode().count('id="row-') == 10, "without a script"
+    assert client.get(f"{url}?start=x").status_code == 400
+    assert client.get(f"{LIST}{left.pk}/beside/999999999/").status_code == 404
+    assert "They are equal" in client.get(f"{LIST}{left.pk}/beside/{left.pk}/").content.decode()
+
+
+def test_find(project: Project, rose: User, client: Client) -> None:
+    steps = [
+        Step(source="user", message=(Part(text="Find  the\nKEY, please."),)),
+        agent("", ("look", "the key"), seen="<mark>the key</mark> " * 300),
+    ]
+    places = outline.find(steps, "the  key")
+    assert len(places) == outline.MOST_FOUND
+    assert [(one.index, one.where) for one in places[:3]] == [
+        (0, "message"),
+        (1, "arguments"),
+        (1, "observation"),
+    ]
+    assert (places[0].before, places[0].match, places[0].after) == ("Find  ", "the\nKEY", ", please.")
+    assert outline.find(steps, " ") == [] == outline.find(steps, "(.*")
+    row = bring(project, says(1, "<script>hit()</script> here"))
+    page = client.get(f"{LIST}{row.pk}/find/", {"find": "HIT()"}).content.decode()
+    assert "&lt;script&gt;<mark>hit()</mark>&lt;/script&gt;" in page and "1 place<" in page
+    assert "is nowhere in it" in client.get(f"{LIST}{row.pk}/find/", {"find": "<b>"}).content.decode()
+    assert "1 place<" in client.get(f"{LIST}{row.pk}/", {"find": "here"}).content.decode()
+
+
+def test_marks_of_a_very_long_run_are_thinned_out() -> None:
+    steps = [BROKEN if n == 4_321 else A for n in range(9_000)]
+    marks = outline.marks_of(steps)
+    assert len(marks) <= 2_001 and [mark.index for mark in marks if mark.failed] == [4_321]
+    assert len(outline.marks_of(steps[:600])) == 600
+
+
+@pytest.mark.parametrize(
+    ("query", "term"),
+    [('-x "too late" y', "too late"), ("or refund", "refund"), ("-a", ""), ("", ""), ("a b", "a")],
+)
+def test_what_the_viewer_looks_for(query: str, term: str) -> None:
+    assert first_term(query) == term
