@@ -14,6 +14,7 @@ urlpatterns = [
     path("filters/", views.filter_save, name="filter-save"),
     path("filters/<int:pk>/delete/", views.filter_delete, name="filter-delete"),
     path("tags/", views.trajectories_tag, name="trajectories-tag"),
+    path("tasks/<int:pk>/", views.task_tree, name="task-tree"),
     path("agents/", views.agents_compare, name="agents-compare"),
     path("<int:pk>/", views.trajectory_detail, name="trajectory-detail"),
     path("<int:pk>/find/", views.trajectory_find, name="trajectory-find"),

@@ -5,7 +5,7 @@ const viewer = document.querySelector(".viewer");
 const prefix = `t${viewer.dataset.trajectory}-s`;
 const minimap = viewer.querySelector(".minimap");
 let current = null;
-let wanted = null;
+let wanted = null; // the step somebody went to: held in view while what is around it still comes, till she moves on
 
 const card = (index) => document.getElementById(`${prefix}${index}`);
 const chunkOf = (index) =>
@@ -21,7 +21,7 @@ function go(index) {
     htmx.trigger(chunk, "bring");
     return;
   }
-  wanted = null;
+  wanted = index;
   show(index);
   step.scrollIntoView({ block: "start" });
   history.replaceState(null, "", `#${prefix}${index}`);
@@ -70,6 +70,7 @@ document.getElementById("jump").addEventListener("keydown", (event) => {
 document.addEventListener("htmx:afterSettle", () => {
   if (wanted !== null && card(wanted)) go(wanted);
 });
+for (const moved of ["wheel", "touchmove", "pointerdown", "keydown"]) document.addEventListener(moved, () => (wanted = null), { passive: true, capture: true });
 
 viewer.querySelector(".viewer-keys").hidden = false;
 const hash = location.hash.startsWith(`#${prefix}`) ? Number(location.hash.slice(prefix.length + 1)) : NaN;

@@ -49,6 +49,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/trajectories/filters/<int:pk>/delete/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/tags/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/agents/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/tasks/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/<int:pk>/find/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/<int:pk>/beside/<int:other>/": ("GET", Role.RESEARCHER),

@@ -162,6 +162,7 @@ def make_world(slug: str) -> World:
             "annotators": ann.pk,
             "trajectories": first.pk,
             "beside": second.pk,
+            "tasks": first.task_id,
             "filters": SavedFilter.objects.create(project=project, name="a", query="agent=a").pk,
             "campaigns": campaign.pk,
             "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,

@@ -9,6 +9,7 @@ from apps.accounts.models import AuditEvent, Project, User
 from apps.core.errors import DomainError
 from apps.trajectories import outline, patterns, services
 from apps.trajectories.agents import compare
+from apps.trajectories.branching import tree_of
 from apps.trajectories.models import SavedFilter, SearchText, Trajectory
 from apps.trajectories.selectors import agents_of, count_up_to, filter_trajectories
 from apps.trajectories.texts import first_term
@@ -342,6 +343,32 @@ def test_two_trajectories_beside_each_other(project: Project, rose: User, client
     assert client.get(f"{url}?start=x").status_code == 400
     assert client.get(f"{LIST}{left.pk}/beside/999999999/").status_code == 404
     assert "They are equal" in client.get(f"{LIST}{left.pk}/beside/{left.pk}/").content.decode()
+
+
+def test_runs_of_a_task_are_a_tree() -> None:
+    runs = {1: [A, B, C], 2: [A, B], 3: [A, C, BROKEN], 4: [A, B, C], 5: [A, B, A]}
+    tree = tree_of(runs)
+    assert (tree.runs, [mark.index for mark in tree.steps], tree.ended) == ([1, 2, 3, 4, 5], [0], [])
+    most, least = tree.branches
+    assert (most.runs, [mark.index for mark in most.steps], most.ended) == ([1, 2, 4, 5], [1], [2])
+    assert [(one.runs, one.ended) for one in most.branches] == [([1, 4], [1, 4]), ([5], [5])]
+    assert (least.runs, [mark.failed for mark in least.steps], least.ended) == ([3], [False, True], [3])
+    assert tree_of({7: [A] * 3000}).ended == [7]
+
+
+def test_the_tree_on_its_page(project: Project, rose: User, client: Client) -> None:
+    for ending in ("well", "badly", "well enough"):
+        messages = [{"role": "user", "content": "Begin."}]
+        messages += [{"role": "assistant", "content": f"step <b>{n}</b>"} for n in range(12)]
+        row = bring(
+            project, {"task": {"id": "t"}, "messages": [*messages, {"role": "assistant", "content": ending}]}
+        )
+    page = client.get(f"{LIST}tasks/{row.task_id}/").content.decode()
+    assert "3 runs" in page and "5 more" in page and "&lt;b&gt;0" in page and page.count("branch-run") == 3
+    assert "success" not in page
+    assert client.get(f"{LIST}tasks/999999999/").status_code == 404
+    row.task.trajectories.all().delete()
+    assert b"No run of this task" in client.get(f"{LIST}tasks/{row.task_id}/").content
 
 
 def test_find(project: Project, rose: User, client: Client) -> None:

@@ -1,4 +1,4 @@
-from apps.trajectories.views.comparing import agents_compare, trajectories_diff
+from apps.trajectories.views.comparing import agents_compare, task_tree, trajectories_diff
 from apps.trajectories.views.explorer import (
     filter_delete,
     filter_save,
@@ -25,6 +25,7 @@ __all__ = [
     "import_start",
     "project_node",
     "step_detail",
+    "task_tree",
     "trajectories_diff",
     "trajectories_tag",
     "trajectory_detail",

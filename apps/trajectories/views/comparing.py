@@ -8,13 +8,17 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.errors import DomainError
+from apps.core.errors import DomainError, NotFound
 from apps.trajectories.agents import compare
 from apps.trajectories.beside import aligned, rows_of
-from apps.trajectories.selectors import agents_of, step_cards, trajectory_in
+from apps.trajectories.branching import Branch, tree_of
+from apps.trajectories.models import Trajectory
+from apps.trajectories.selectors import agents_of, load_trajectories, step_cards, trajectory_in
 from apps.trajectories.views.numbers import number_of
 
 _ROWS = 20  # brought at a time
+_RUNS = 64  # of a task that are drawn
+_ENDS = 4  # steps at each end of a branch that are drawn
 
 
 @require_safe
@@ -37,6 +41,42 @@ def trajectories_diff(request: ProjectRequest, project: Project, pk: int, other:
     }
     template = "_diff_rows.html" if request.htmx else "trajectories_diff.html"  # type: ignore[attr-defined]
     return render(request, f"trajectories/{template}", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def task_tree(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """The runs of a task as a tree: how roll-outs of a group are read."""
+    task = project.tasks.filter(pk=pk).first()
+    if task is None:
+        raise NotFound(f"There is no task {pk} in this project.")
+    runs = {one.pk: one for one in task.trajectories.order_by("-created_at", "-pk")[:_RUNS]}
+    steps = {key: one.steps for key, one in load_trajectories(runs).items()}
+    context = {
+        "project": project,
+        "task": task,
+        "trajectory": {"task": task},
+        "count": task.trajectories.count(),
+        "shown": _RUNS,
+        "tree": _drawn(tree_of(steps), runs) if steps else None,
+        "show_outcome": "show_outcome" in request.GET,
+    }
+    return render(request, "trajectories/task_tree.html", context)
+
+
+def _drawn(branch: Branch, runs: dict[int, Trajectory]) -> dict[str, Any]:
+    """What a branch shows: its first steps and its last, the runs that end there, its own branches."""
+    steps = branch.steps
+    first, last = (steps, []) if len(steps) <= 2 * _ENDS else (steps[:_ENDS], steps[-_ENDS:])
+    return {
+        "runs": len(branch.runs),
+        "run": branch.runs[0],
+        "first": first,
+        "between": len(steps) - len(first) - len(last),
+        "last": last,
+        "ended": [runs[key] for key in branch.ended],
+        "branches": [_drawn(one, runs) for one in branch.branches],
+    }
 
 
 @require_safe

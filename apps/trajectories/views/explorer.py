@@ -53,8 +53,8 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "query": query,
         "find": urlencode({"find": first_term(filters["text"])}) if "text" in filters else "",
         "saved": project.saved_filters.all(),
-        "save_form": SaveFilterForm(initial={"query": query}),
-        "tag_form": TagForm(initial={"query": query}),
+        "save_form": SaveFilterForm(initial={"query": query}, auto_id="save_%s"),
+        "tag_form": TagForm(initial={"query": query}, auto_id="tag_%s"),
         "unindexed": unindexed(project).exists(),
     }
     return render(request, "trajectories/trajectory_list.html", context)

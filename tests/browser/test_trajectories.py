@@ -1,0 +1,294 @@
+"""The viewer, two runs beside each other, the explorer and the comparison of agents, as they are used."""
+
+import io
+import json
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from apps.accounts.models import Project, User
+from apps.trajectories.models import SavedFilter, Trajectory
+from apps.trajectories.services import import_trajectories
+from tests.trajectories.hostile import HOSTILE
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+PLAN = """I looked at the failing test. **Plan**:
+
+1. Read `refunds.py`
+2. Mend the comparison
+
+```python
+def late(order, today):
+    return today > order.due  # not >=
+```
+
+| case | expected |
+|------|----------|
+| due today | not late |
+| due yesterday | late |
+"""
+FAILED = (
+    "\x1b[31mFAILED\x1b[0m tests/test_refunds.py::test_today\nAssertionError: assert True is False\n1 failed"
+)
+WIDEST = """document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('main *')]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 99))"""
+DIFF = """diff --git a/refunds.py b/refunds.py
+--- a/refunds.py
++++ b/refunds.py
+@@ -1,2 +1,2 @@
+ def late(order, today):
+-    return today >= order.due
++    return today > order.due
+"""
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"id": name, "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+def bring(project: Project, *documents: dict[str, Any]) -> list[Trajectory]:
+    stream = io.BytesIO(b"".join(json.dumps(one).encode() + b"\n" for one in documents))
+    import_trajectories(project=project, stream=stream, by=None)
+    return list(Trajectory.objects.filter(project=project).order_by("pk"))
+
+
+def coder(
+    version: str, *, command: str = "pytest -q tests/test_refunds.py", steps: int = 3, success: bool = True
+) -> dict[str, Any]:
+    """A run with something of everything."""
+    orders = json.dumps(
+        {"orders": [{"id": n, "due": "2030-01-0" + str(n), "total": 12.50} for n in range(1, 9)]}
+    )
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "You mend programs. Use the tools; say when you are done."},
+        {"role": "user", "content": "The refund is refused on the day it is due. Please mend it."},
+        {
+            "role": "assistant",
+            "content": PLAN,
+            "reasoning_content": "The boundary is the likely culprit.\nCheck the sign first.",
+        },
+        {"role": "assistant", "content": "", "tool_calls": [call("bash", command=command)]},
+        {
+            "role": "tool",
+            "tool_call_id": "bash",
+            "content": FAILED,
+        },
+        {"role": "assistant", "content": "", "tool_calls": [call("list_orders", limit=8, late=True)]},
+        {"role": "tool", "tool_call_id": "list_orders", "content": orders},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [
+                call(
+                    "str_replace_editor",
+                    path="refunds.py",
+                    old_str="def late(order, today):\n    return today >= order.due",
+                    new_str="def late(order, today):\n    return today > order.due",
+                )
+            ],
+        },
+        {"role": "tool", "tool_call_id": "str_replace_editor", "content": DIFF},
+    ]
+    for number in range(steps):
+        messages += [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [call("bash", command=f"git log -n {number + 1} --oneline")],
+            },
+            {"role": "tool", "tool_call_id": "bash", "content": f"commit {number}\n" * (number % 9 + 1)},
+        ]
+    messages.append(
+        {"role": "assistant", "content": "Mended: a refund is late from the day **after** it is due."}
+    )
+    agent = {"name": "mender", "version": version}
+    return {
+        "task": {"id": "refund-7", "instruction": "Mend the refund."},
+        "agent": agent,
+        "success": success,
+        "messages": messages,
+    }
+
+
+def rose_at(page: Page, live_server: Any, tools: Any, project: Project, path: str = "") -> str:
+    rose = User.objects.get(email="rose@example.org")
+    tools.login(page, live_server, rose)
+    base = f"{live_server.url}/p/{project.slug}/trajectories/"
+    page.goto(base + path)
+    return base
+
+
+def test_the_viewer(page: Page, live_server: Any, tools: Any, project: Project) -> None:
+    [row] = bring(project, coder("1", steps=40))
+    rose_at(page, live_server, tools, project, f"{row.pk}/")
+    expect(page.locator(".step")).to_have_count(20)
+    expect(page.locator(".mark")).to_have_count(row.step_count)
+    expect(page.locator(".step .markdown table")).to_be_visible()
+    tools.shoot(page, "trajectory")
+    page.keyboard.press("n")
+    failed = page.locator(".step.is-current")
+    expect(failed).to_contain_text("pytest -q")
+    page.keyboard.press("j")
+    expect(page.locator(".step.is-current")).to_contain_text("list_orders")
+    page.keyboard.press("g")
+    page.keyboard.type("44")
+    page.keyboard.press("Enter")
+    expect(page.locator(".step.is-current")).to_have_attribute("data-step", "44")
+    expect(page.locator(".step.is-current")).to_be_in_viewport()
+    assert page.url.endswith(f"#t{row.pk}-s44")
+    page.keyboard.press("/")
+    page.keyboard.type("git log -n 30")
+    expect(page.locator("#found li")).to_have_count(1)
+    page.locator("#found a").click()
+    expect(page.locator(".step.is-current")).to_contain_text("git log -n 30")
+    page.keyboard.press("]")
+    assert page.locator(".steps > .step details:not([open])").count() == 0
+    page.reload()
+    expect(page.locator(".step.is-current")).to_contain_text("git log -n 30")
+
+
+def test_two_runs_beside_each_other(page: Page, live_server: Any, tools: Any, project: Project) -> None:
+    left, _ = bring(
+        project, coder("1"), coder("2", command="pytest -q tests/test_orders.py", steps=5, success=False)
+    )
+    rose_at(page, live_server, tools, project, f"{left.pk}/")
+    page.get_by_text("Compare with another run").click()
+    page.locator(".viewer-others a").click()
+    expect(page.get_by_text("3 equal steps", exact=True)).to_be_visible()
+    assert (
+        page.locator(".work-row mark").all_inner_texts() == ["refunds", "orders"]
+        or page.locator(".work-row mark").count() >= 2
+    )
+    page.keyboard.press("n")
+    expect(page.locator(".work-row.is-current")).to_contain_text("pytest")
+    expect(page.locator(".work-walk-count")).to_have_text(re.compile("difference 1 of"))
+    page.locator(".work-prefix summary").click()
+    expect(page.locator(".work-prefix .step")).to_have_count(3)
+    tools.shoot(page, "trajectories-beside")
+
+
+def test_the_explorer(page: Page, live_server: Any, tools: Any, project: Project) -> None:
+    bring(
+        project,
+        coder("1"),
+        coder("2", steps=6, success=False),
+        *(coder("3", command=f"make test-{n}", steps=n) for n in range(9)),
+    )
+    base = rose_at(page, live_server, tools, project)
+    page.keyboard.press("/")
+    page.keyboard.type('"test_refunds py"')
+    page.keyboard.press("Enter")
+    expect(page.locator(".explorer tbody tr")).to_have_count(11)
+    page.select_option("#id_success", "no")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.locator(".explorer tbody tr")).to_have_count(1)
+    page.get_by_text("Save this filter").click()
+    page.fill("#save_name", "Failed refunds")
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".saved-filter a")).to_have_text("Failed refunds")
+    assert SavedFilter.objects.get().query == "text=%22test_refunds+py%22&success=no"
+    page.locator(".explorer input[type=checkbox]").check()
+    page.fill("#tag_tag", "to read")
+    page.get_by_role("button", name="Tag", exact=True).click()
+    expect(page.locator(".explorer .tag")).to_have_text("to read")
+    page.goto(base)
+    tools.shoot(page, "explorer")
+    page.get_by_role("link", name="Compare agents").click()
+    page.select_option("#agent-a", label="mender 1")
+    page.select_option("#agent-b", label="mender 2")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="On 1 task of both")).to_be_visible()
+    tools.shoot(page, "agents-compared")
+    page.get_by_role("link", name="beside each other").click()
+    expect(page.locator(".outcome.bad")).to_be_visible()
+
+
+def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, project: Project) -> None:
+    runs = [coder("2", command=f"pytest -q -k {n % 2}", steps=n, success=n > 2) for n in range(6)]
+    rows = bring(project, coder("1"), *runs)
+    base = rose_at(page, live_server, tools, project, f"{rows[0].pk}/")
+    page.get_by_role("link", name="All runs of the task as a tree").click()
+    expect(page.get_by_text("7 runs", exact=True)).to_be_visible()
+    expect(page.locator(".branch-run")).to_have_count(7)
+    page.get_by_role("link", name="Show the outcomes").click()
+    tools.shoot(page, "task-tree")
+    page.locator(".branch-step").nth(3).click()
+    page.wait_for_url(re.compile(rf"{base}\d+/#t\d+-s\d+"))
+    expect(page.locator(".step.is-current")).to_be_in_viewport()
+
+
+def hostile(text: str, number: int) -> dict[str, Any]:
+    """The text in every field there is."""
+    made = {
+        "id": text,
+        "function": {
+            "name": text,
+            "arguments": json.dumps({text: text, "path": text, "deep": {text: [text] * 30}}),
+        },
+    }
+    raw = {"id": "raw", "function": {"name": "bash", "arguments": text}}
+    messages = [
+        {"role": "system", "content": text},
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": text}}],
+        },
+        {
+            "role": "assistant",
+            "content": text,
+            "reasoning_content": text,
+            "tool_calls": [made, raw],
+            "name": text,
+        },
+        {"role": "tool", "tool_call_id": text, "content": text},
+        {"role": "tool", "tool_call_id": "raw", "content": text, "name": text},
+        {"role": "assistant", "content": f"{text} {number}"},
+    ]
+    short = text[:150]
+    task = {"id": f"{number} {short}", "instruction": text, "reference": text}
+    agent = {"name": short, "version": short}
+    return {
+        "id": f"{number} {short}",
+        "task": task,
+        "agent": agent,
+        "metadata": {text: text},
+        "messages": messages,
+    }
+
+
+def test_hostile_text_never_runs_and_stays_in_its_place(
+    page: Page, live_server: Any, tools: Any, project: Project
+) -> None:
+    rows = bring(project, *(hostile(text, number) for number, text in enumerate(HOSTILE)))
+    assert len(rows) == len(HOSTILE)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.add_init_script(
+        "window.hits = []; window.hit = (what) => window.hits.push(what); window.alert = window.hit;"
+    )
+    base = rose_at(page, live_server, tools, project)
+    Trajectory.objects.update(tags=["<img src=x onerror=hit('tag')>"])
+    paths = ["", "agents/", "?text=script"]
+    for before, row in zip([rows[-1], *rows], rows, strict=False):
+        paths += [
+            f"{row.pk}/?show_outcome=1",
+            f"{row.pk}/find/?find=hit",
+            f"{row.pk}/beside/{before.pk}/",
+            f"tasks/{row.task_id}/",
+        ]
+    for path in paths:
+        page.goto(base + path)
+        assert page.evaluate("window.hits") == [], path
+        assert page.url == base + path
+        # Nothing that somebody wrote reaches out of the page, or lies over what is ours.
+        assert page.evaluate(WIDEST) == [], path
+        top = page.evaluate("document.elementFromPoint(60, 20)?.closest('header, nav, .bar') !== null")
+        assert top or "find/" in path, path
+    for row in rows[:6]:
+        page.goto(f"{base}{row.pk}/")
+        for link in page.locator(".step a[href]:not(.step-number)").all():
+            assert re.match(r"https?://|mailto:|/p/desk/", link.get_attribute("href") or ""), link
+    strangers = {url for url in asked if not url.startswith((live_server.url, "data:"))}
+    assert not strangers
