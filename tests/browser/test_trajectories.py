@@ -32,8 +32,12 @@ def late(order, today):
 FAILED = (
     "\x1b[31mFAILED\x1b[0m tests/test_refunds.py::test_today\nAssertionError: assert True is False\n1 failed"
 )
-WIDEST = """document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('main *')]
-    .filter((one) => one.getBoundingClientRect().right > innerWidth).map((one) => one.outerHTML.slice(0, 99))"""
+# What reaches beyond the right edge, but for what a scrolled or clipped box holds.
+WIDEST = """document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll('body *')]
+    .filter((one) => one.getBoundingClientRect().right > innerWidth)
+    .filter((one) => { for (let up = one; (up = up.parentElement); ) if (getComputedStyle(up).overflowX !== "visible")
+        return up === document.body; return true; })
+    .map((one) => one.outerHTML.slice(0, 99)).concat(["page"])"""
 DIFF = """diff --git a/refunds.py b/refunds.py
 --- a/refunds.py
 +++ b/refunds.py
@@ -271,21 +275,29 @@ def test_hostile_text_never_runs_and_stays_in_its_place(
     base = rose_at(page, live_server, tools, project)
     Trajectory.objects.update(tags=["<img src=x onerror=hit('tag')>"])
     paths = ["", "agents/", "?text=script"]
-    for before, row in zip([rows[-1], *rows], rows, strict=False):
-        paths += [
-            f"{row.pk}/?show_outcome=1",
-            f"{row.pk}/find/?find=hit",
-            f"{row.pk}/beside/{before.pk}/",
-            f"tasks/{row.task_id}/",
-        ]
+    for number, (before, row) in enumerate(zip([rows[-1], *rows], rows, strict=False)):
+        paths += [f"{row.pk}/?show_outcome=1", f"{row.pk}/beside/{before.pk}/"]
+        paths += [f"{row.pk}/find/?find=hit", f"tasks/{row.task_id}/"] if number % 4 == 0 else []
     for path in paths:
         page.goto(base + path)
         assert page.evaluate("window.hits") == [], path
         assert page.url == base + path
         # Nothing that somebody wrote reaches out of the page, or lies over what is ours.
-        assert page.evaluate(WIDEST) == [], path
+        wide = page.evaluate(WIDEST)
+        assert not wide, f"{path}: {wide}"
         top = page.evaluate("document.elementFromPoint(60, 20)?.closest('header, nav, .bar') !== null")
         assert top or "find/" in path, path
+    page.goto(f"{base}upload/")
+    documents = b"".join(
+        json.dumps(hostile(text, number + 1000)).encode() + b"\n" for number, text in enumerate(HOSTILE)
+    )
+    page.set_input_files(
+        "input[type=file]",
+        {"name": "<img src=x onerror=hit('name')>.jsonl", "mimeType": "text/plain", "buffer": documents},
+    )
+    page.locator("main form button").first.click()
+    expect(page.locator(".preview-one").first).to_be_visible()
+    assert page.evaluate("window.hits") == [] and not page.evaluate(WIDEST)
     for row in rows[:6]:
         page.goto(f"{base}{row.pk}/")
         for link in page.locator(".step a[href]:not(.step-number)").all():
