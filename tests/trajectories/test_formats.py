@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -481,3 +482,7 @@ def test_agent_reward_bench_ties_what_is_seen_to_the_action_before_it() -> None:
     assert "cum_reward" not in json.dumps(schema.to_messages(read))
     back = schema.from_atif(json.loads(json.dumps(schema.to_atif(read))))
     assert back.content_hash == read.content_hash
+
+
+def test_the_documented_table_is_the_one_formats_are_found_by() -> None:
+    assert formats.table() in (Path(__file__).parents[2] / "docs" / "trajectories.md").read_text()

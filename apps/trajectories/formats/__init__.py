@@ -89,3 +89,9 @@ def detect(document: Any) -> Format:
 def _listed(document: dict[str, Any]) -> str:
     keys = [repr(key[:40]) for key in document]
     return ", ".join(keys[:8]) + (", ..." if len(keys) > 8 else "") if keys else "(none)"
+
+
+def table() -> str:
+    """The formats as a Markdown table, in the order they are tried: docs/trajectories.md holds it."""
+    rows = [f"| `{one.name}` | {one.title} | {one.sign} |" for one in FORMATS.values()]
+    return "\n".join(["| name | what | taken for it |", "|---|---|---|", *rows])
