@@ -17,13 +17,13 @@ function go(index) {
     const chunk = chunkOf(index);
     if (!chunk) return;
     wanted = index;
-    chunk.scrollIntoView();
+    chunk.scrollIntoView({ behavior: "instant" }); // smoothly it would bring every chunk in between
     htmx.trigger(chunk, "bring");
     return;
   }
   wanted = index;
   show(index);
-  step.scrollIntoView({ block: "start" });
+  step.scrollIntoView({ block: "start", behavior: "instant" });
   history.replaceState(null, "", `#${prefix}${index}`);
 }
 

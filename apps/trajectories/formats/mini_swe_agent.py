@@ -14,7 +14,9 @@ from workers.schema import Part, Step, Task, Trajectory, clean, from_messages
 from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
-SIGN = "an object with `messages` and a `trajectory_format` of mini-swe-agent, or messages with `<returncode>`"
+SIGN = (
+    "an object with `messages` and a `trajectory_format` of mini-swe-agent, or messages with `<returncode>`"
+)
 _OBSERVED = "<returncode>"
 
 

@@ -1,0 +1,186 @@
+"""How soon a long trajectory can be read, and how smoothly it scrolls, by Chromium's own performance timeline.
+
+`python -m benchmarks.viewer [--json] [--quick]` prints {page: {first_content_ms, longest_task_ms, tasks_over_200_ms,
+frames, steps}} for a trajectory of 600 steps and 5 MB, such a pair beside each other, and one of 50 MB: a whole
+installation on a home of its own, headless Chromium. First content is painted after navigation began, the server's time
+included; tasks are those of the main thread from then until the last step was scrolled to.
+"""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+from random import Random
+from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
+
+from tests.browser.chromium import FLAGS, find_chromium
+from tests.core.homes import open_home
+from tests.faults.stack import ROOT, Stack
+
+PASSWORD = "correct horse battery"  # of an installation that lives for a minute
+EMAIL = "rose@example.org"
+STEPS, QUICK_STEPS = 600, 60
+BYTES, QUICK_BYTES = 5_000_000, 300_000  # of a trajectory; the huge one has ten times as many
+SLOW = 200  # milliseconds a task may take
+OBSERVE = """() => {
+  window.tasks = [];
+  new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((one) => one.duration)))
+    .observe({ type: "longtask", buffered: true });
+}"""
+FIRST = """() => new Promise((done) => new PerformanceObserver((list) => {
+  const paint = list.getEntries().find((one) => one.name === "first-contentful-paint");
+  if (paint) done(paint.startTime);
+}).observe({ type: "paint", buffered: true }))"""
+# A screen at a time, like a reader in a hurry; it ends when nothing more comes.
+SCROLL = """() => new Promise((done) => {
+  let frames = 0, still = 0, last = -1;
+  const step = () => {
+    window.scrollBy({ top: innerHeight * 0.8, behavior: "instant" });
+    frames += 1;
+    still = scrollY === last ? still + 1 : 0;
+    last = scrollY;
+    if (still > 60) done(frames); else setTimeout(() => requestAnimationFrame(step), 30);
+  };
+  step();
+})"""
+
+
+def documents(steps: int, size: int) -> list[dict[str, Any]]:
+    """A run, one that differs from it in every tenth step, and one of ten times its size."""
+    random = Random(0)
+    words = [f"{random.choice('bcdfgklmnprst')}{random.choice('aeiou')}{n}" for n in range(2000)]
+
+    def text(length: int) -> str:
+        return " ".join(random.choices(words, k=max(1, length // 6)))
+
+    def run(name: str, each: int) -> dict[str, Any]:
+        messages = [{"role": "user", "content": f"**Find out** how {text(200)}"}]
+        for number in range(steps // 2):
+            call = {
+                "id": str(number),
+                "function": {"name": "bash", "arguments": json.dumps({"command": text(80)})},
+            }
+            rows = json.dumps({"rows": [{"id": n, "note": text(60)} for n in range(8)]})
+            answer = rows if number % 3 == 0 else "\n".join(text(90) for _ in range(each // 60))
+            messages += [
+                {
+                    "role": "assistant",
+                    "content": f"I look at `{text(20)}` next.\n\n- {text(60)}",
+                    "tool_calls": [call],
+                },
+                {"role": "tool", "tool_call_id": str(number), "content": answer},
+                {"role": "user", "content": text(40)},
+            ]
+        return {
+            "id": name,
+            "task": {"id": "long"},
+            "messages": [*messages, {"role": "assistant", "content": "Done."}],
+        }
+
+    each = size // (steps // 2)
+    left = run("left", each)
+    right = json.loads(json.dumps(left)) | {"id": "right"}
+    for message in right["messages"][1::10]:
+        message["content"] += f" {text(30)}"
+    return [left, right, run("huge", 10 * each)]
+
+
+def prepare(steps: int, size: int) -> dict[str, Any]:
+    """Keys by name, and the sizes of the documents in bytes. In a process whose settings are those of the installation."""
+    import django
+
+    django.setup()
+    from apps.accounts.services import create_project, create_user
+    from apps.trajectories.models import Trajectory
+    from apps.trajectories.services import import_trajectories
+
+    rose, _ = create_user(email=EMAIL, password=PASSWORD)
+    project = create_project(slug="desk", name="Desk", owner=rose)
+    made = [json.dumps(one).encode() + b"\n" for one in documents(steps, size)]
+    import_trajectories(project=project, stream=io.BytesIO(b"".join(made)), by=None)
+    sizes = dict(zip(("left", "right", "huge"), map(len, made), strict=True))
+    return {"keys": dict(Trajectory.objects.values_list("external_id", "pk")), "bytes": sizes}
+
+
+def read(page: Page, url: str) -> dict[str, Any]:
+    page.goto(url, wait_until="commit")
+    first = page.evaluate(FIRST)
+    page.locator(".step").first.wait_for()
+    page.evaluate(OBSERVE)
+    frames = page.evaluate(SCROLL)
+    tasks = page.evaluate("window.tasks")
+    return {
+        "first_content_ms": round(first),
+        "longest_task_ms": round(max(tasks, default=0)),
+        f"tasks_over_{SLOW}_ms": sum(one > SLOW for one in tasks),
+        "frames": frames,
+        "steps": page.locator(".step").count(),
+    }
+
+
+def measure(steps: int, size: int) -> dict[str, Any]:
+    with open_home() as home:
+        stack = Stack(home)
+        try:
+            stack.start()
+            command = [sys.executable, "-m", "benchmarks.viewer", "--prepare", str(steps), str(size)]
+            environment = stack.environment | {"DJANGO_SETTINGS_MODULE": "apps.config.settings"}
+            told = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+            )
+            prepared = json.loads(told.stdout)
+            keys, sizes = prepared["keys"], prepared["bytes"]
+            with sync_playwright() as playwright:
+                browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
+                page = browser.new_page(viewport={"width": 1440, "height": 900})
+                page.set_default_timeout(300_000)
+                page.goto(f"{stack.url}/login")
+                page.fill("#id_username", EMAIL)
+                page.fill("#id_password", PASSWORD)
+                page.click("main button")
+                page.wait_for_url(lambda url: "/login" not in url)
+                base = f"{stack.url}/p/desk/trajectories"
+                paths = {
+                    "one": (f"{keys['left']}/", sizes["left"]),
+                    "a pair": (f"{keys['left']}/beside/{keys['right']}/", sizes["left"] + sizes["right"]),
+                    "huge": (f"{keys['huge']}/", sizes["huge"]),
+                }
+                found = {
+                    name: read(page, f"{base}/{path}") | {"megabytes": round(size / 1e6, 1)}
+                    for name, (path, size) in paths.items()
+                }
+                browser.close()
+                return found
+        finally:
+            stack.destroy()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.viewer", description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="a short trajectory: does it run?")
+    parser.add_argument("--prepare", type=int, nargs=2, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.prepare:
+        print(json.dumps(prepare(*asked.prepare)))
+        return 0
+    found = measure(QUICK_STEPS, QUICK_BYTES) if asked.quick else measure(STEPS, BYTES)
+    if asked.json:
+        print(json.dumps(found))
+    else:
+        print(f"{'':10}{'MB':>6}{'first content':>15}{'longest task':>14}{'tasks > 200 ms':>16}{'steps':>7}")
+        for name, one in found.items():
+            print(
+                f"{name:10}{one['megabytes']:6}{one['first_content_ms']:12} ms{one['longest_task_ms']:11} ms"
+                f"{one['tasks_over_200_ms']:16}{one['steps']:7}"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
+    sys.exit(main())
