@@ -90,7 +90,7 @@ def documents(steps: int, size: int) -> list[dict[str, Any]]:
 
 
 def prepare(steps: int, size: int) -> dict[str, Any]:
-    """Keys by name, and the sizes of the documents in bytes. In a process whose settings are those of the installation."""
+    """Keys by name, sizes in bytes. In a process whose settings are those of the installation."""
     import django
 
     django.setup()

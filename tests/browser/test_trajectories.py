@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from apps.accounts.models import Project, User
 from apps.trajectories.models import SavedFilter, Trajectory
 from apps.trajectories.services import import_trajectories
+from benchmarks.viewer import documents, read
 from tests.trajectories.hostile import HOSTILE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -221,6 +222,17 @@ def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, proj
     page.locator(".branch-step").nth(3).click()
     page.wait_for_url(re.compile(rf"{base}\d+/#t\d+-s\d+"))
     expect(page.locator(".step.is-current")).to_be_in_viewport()
+
+
+def test_a_long_one_is_scrolled_to_its_end(
+    page: Page, live_server: Any, tools: Any, project: Project
+) -> None:
+    """By what `benchmarks.viewer` measures at full size."""
+    left, right, _ = bring(project, *documents(60, 100_000))
+    base = rose_at(page, live_server, tools, project)
+    one, pair = read(page, f"{base}{left.pk}/"), read(page, f"{base}{left.pk}/beside/{right.pk}/")
+    assert one["steps"] == left.step_count and pair["steps"] >= 2 * left.step_count - 4
+    assert one["first_content_ms"] > 0 and pair["frames"] > 0
 
 
 def hostile(text: str, number: int) -> dict[str, Any]:
