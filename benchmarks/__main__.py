@@ -7,6 +7,7 @@ import sys
 NAMES = (
     *(
         "import_scaling",
+        "explorer",
         "queue_scaling",
         "feedback_export",
         "keyboard",

@@ -30,13 +30,14 @@ COLUMNS = {
     "trajectories_task": "id, project_id, external_id, instruction, reference, metadata",
     "trajectories_trajectory": (
         "id, project_id, task_id, external_id, agent_name, agent_version, source_format, content_hash, step_count,"
-        " agent_step_count, token_count, outcome_reward, success, metadata, created_at"
+        " agent_step_count, token_count, outcome_reward, success, metadata, patterns, created_at"
     ),
     "trajectories_document": "trajectory_id, data",
     "trajectories_step": (
         "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
         " metrics, extra"
     ),
+    "trajectories_searchtext": "trajectory_id, words",
 }
 
 

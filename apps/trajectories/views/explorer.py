@@ -21,8 +21,8 @@ from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.selectors import count_up_to, filter_trajectories, unindexed
 from apps.trajectories.texts import first_term
 
-_PAGE = 50
-_COUNTED = 10_000  # trajectories up to which they are counted
+PAGE = 50
+COUNTED = 10_000  # trajectories up to which they are counted
 _SHOWN = ("text", "task", "agent", "success", "pattern")  # filters that are always in view
 
 
@@ -33,8 +33,8 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
     filters = _said(form)
     rows = filter_trajectories(project, **filters)
     cursor = request.GET.get("cursor")
-    page, next_cursor = paginate(rows.select_related("task"), cursor=cursor, limit=_PAGE)
-    count = count_up_to(rows, _COUNTED)
+    page, next_cursor = paginate(rows.select_related("task"), cursor=cursor, limit=PAGE)
+    count = count_up_to(rows, COUNTED)
     query = _query(request.GET)
     context = {
         "project": project,
@@ -45,8 +45,8 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "trajectories": [
             (row, [PATTERNS[name] for name in row.patterns or () if name in PATTERNS]) for row in page
         ],
-        "count": min(count, _COUNTED),
-        "is_more": count > _COUNTED,
+        "count": min(count, COUNTED),
+        "is_more": count > COUNTED,
         "next_cursor": next_cursor,
         "first": not cursor,
         "filtered": bool(filters),
