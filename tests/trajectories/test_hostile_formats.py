@@ -1,0 +1,78 @@
+"""Hostile text in every field of every format: stored as text, shown as text."""
+
+import copy
+import io
+import json
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from apps.accounts.models import Project, User
+from apps.core.errors import DomainError
+from apps.trajectories.models import Trajectory
+from apps.trajectories.services import import_trajectories
+from tests.trajectories.hostile import HOSTILE
+from tests.trajectories.test_mutations import DOCUMENTS
+
+EVIL = " ".join(text for text in HOSTILE if "hit(" in text)[:1500]
+NAME = "<img src=x onerror=hit('name')>"
+
+
+class Page(HTMLParser):
+    """Fails for anything that could run, load or send from elsewhere."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        of = dict(attrs)
+        assert tag not in ("iframe", "object", "embed", "base", "svg:script", "style"), tag
+        assert not any(name.startswith("on") or name == "style" or name == "srcdoc" for name in of), of
+        if tag == "script":
+            assert (of.get("src") or "").startswith("/static/") or of.get("type") == "application/json", of
+        for name in ("src", "action", "hx-get", "hx-post", "formaction"):
+            assert not of.get(name) or str(of[name]).startswith(("/", "?")), of
+        assert (of.get("href") or "/").startswith(("/", "#", "?", "http://", "https://", "mailto:")), of
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where strings stand."""
+    if isinstance(value, str):
+        yield path
+    for key, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from places(inner, (*path, key))
+
+
+def put(document: Any, path: tuple[Any, ...], text: str) -> Any:
+    document = copy.deepcopy(document)
+    inner = document
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = text
+    return document
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_no_field_of_a_format_runs(name: str, project: Project, rose: User, client: Client) -> None:
+    """Fields that tell the format what is what refuse the text; in all others it is shown."""
+    taken = 0
+    for path in places(DOCUMENTS[name]):
+        for text in (EVIL, NAME):
+            stream = io.BytesIO(json.dumps(put(DOCUMENTS[name], path, text)).encode())
+            try:
+                taken += import_trajectories(project=project, stream=stream, format=name, by=None).created
+            except DomainError as error:
+                assert str(error)
+    rows = list(Trajectory.objects.all())
+    assert taken == len(rows) > 0
+    for row in rows:
+        Page(client.get(f"/p/desk/trajectories/{row.pk}/?show_outcome=1").content.decode())
+    for other in ("", f"{rows[0].pk}/beside/{rows[-1].pk}/", f"tasks/{rows[-1].task_id}/", "agents/"):
+        Page(client.get(f"/p/desk/trajectories/{other}").content.decode())
