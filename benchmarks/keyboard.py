@@ -8,19 +8,15 @@ to the second frame painted with the next item; loading, rendering and saving ar
 import argparse
 import json
 import os
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from tests.browser.chromium import FLAGS, find_chromium
-from tests.core.homes import open_home
-from tests.faults.stack import ROOT, Stack
+from benchmarks.browsing import PASSWORD, signed_in
 
-PASSWORD = "correct horse battery"  # of an installation that lives for a minute
 EMAIL = "ann@example.org"
 FULL, QUICK = 30, 3
 ON_ENTER = """() => {
@@ -130,32 +126,13 @@ def judge(page: Page, url: str, session: Session, items: int) -> dict[str, Any]:
 
 
 def measure(items: int) -> dict[str, Any]:
-    with open_home() as home:
-        stack = Stack(home)
-        try:
-            stack.start()
-            command = [sys.executable, "-m", "benchmarks.keyboard", "--prepare", str(items)]
-            environment = stack.environment | {"DJANGO_SETTINGS_MODULE": "apps.config.settings"}
-            told = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    with signed_in(EMAIL, "benchmarks.keyboard", str(items)) as (page, url, campaigns):
+        return {
+            session.name: judge(
+                page, f"{url}/p/desk/campaigns/{campaigns[session.name]}/work/", session, items
             )
-            campaigns = json.loads(told.stdout)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-                page = browser.new_page()
-                page.goto(f"{stack.url}/login")
-                page.fill("#id_username", EMAIL)
-                page.fill("#id_password", PASSWORD)
-                page.click("main button")
-                page.wait_for_url(lambda url: "/login" not in url)
-                found = {}
-                for session in SESSIONS:
-                    url = f"{stack.url}/p/desk/campaigns/{campaigns[session.name]}/work/"
-                    found[session.name] = judge(page, url, session, items)
-                browser.close()
-                return found
-        finally:
-            stack.destroy()
+            for session in SESSIONS
+        }
 
 
 def main() -> int:

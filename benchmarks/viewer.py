@@ -10,18 +10,14 @@ import argparse
 import io
 import json
 import os
-import subprocess
 import sys
 from random import Random
 from typing import Any
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from tests.browser.chromium import FLAGS, find_chromium
-from tests.core.homes import open_home
-from tests.faults.stack import ROOT, Stack
+from benchmarks.browsing import PASSWORD, signed_in
 
-PASSWORD = "correct horse battery"  # of an installation that lives for a minute
 EMAIL = "rose@example.org"
 STEPS, QUICK_STEPS = 600, 60
 BYTES, QUICK_BYTES = 5_000_000, 300_000  # of a trajectory; the huge one has ten times as many
@@ -123,40 +119,18 @@ def read(page: Page, url: str) -> dict[str, Any]:
 
 
 def measure(steps: int, size: int) -> dict[str, Any]:
-    with open_home() as home:
-        stack = Stack(home)
-        try:
-            stack.start()
-            command = [sys.executable, "-m", "benchmarks.viewer", "--prepare", str(steps), str(size)]
-            environment = stack.environment | {"DJANGO_SETTINGS_MODULE": "apps.config.settings"}
-            told = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True
-            )
-            prepared = json.loads(told.stdout)
-            keys, sizes = prepared["keys"], prepared["bytes"]
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
-                page = browser.new_page(viewport={"width": 1440, "height": 900})
-                page.set_default_timeout(300_000)
-                page.goto(f"{stack.url}/login")
-                page.fill("#id_username", EMAIL)
-                page.fill("#id_password", PASSWORD)
-                page.click("main button")
-                page.wait_for_url(lambda url: "/login" not in url)
-                base = f"{stack.url}/p/desk/trajectories"
-                paths = {
-                    "one": (f"{keys['left']}/", sizes["left"]),
-                    "a pair": (f"{keys['left']}/beside/{keys['right']}/", sizes["left"] + sizes["right"]),
-                    "huge": (f"{keys['huge']}/", sizes["huge"]),
-                }
-                found = {
-                    name: read(page, f"{base}/{path}") | {"megabytes": round(size / 1e6, 1)}
-                    for name, (path, size) in paths.items()
-                }
-                browser.close()
-                return found
-        finally:
-            stack.destroy()
+    with signed_in(EMAIL, "benchmarks.viewer", str(steps), str(size)) as (page, url, prepared):
+        page.set_default_timeout(300_000)
+        keys, sizes = prepared["keys"], prepared["bytes"]
+        paths = {
+            "one": (f"{keys['left']}/", sizes["left"]),
+            "a pair": (f"{keys['left']}/beside/{keys['right']}/", sizes["left"] + sizes["right"]),
+            "huge": (f"{keys['huge']}/", sizes["huge"]),
+        }
+        return {
+            name: read(page, f"{url}/p/desk/trajectories/{path}") | {"megabytes": round(size / 1e6, 1)}
+            for name, (path, size) in paths.items()
+        }
 
 
 def main() -> int:
