@@ -59,6 +59,9 @@ class Trajectory(models.Model):
                 fields=["project", "agent_name", "agent_version", "-created_at", "-id"],
                 name="trajectory_agent",
             ),
+            models.Index(
+                fields=["project"], condition=models.Q(patterns__isnull=True), name="trajectory_unindexed"
+            ),
             GinIndex(fields=["patterns"], name="trajectory_patterns"),
             GinIndex(fields=["tags"], name="trajectory_tags"),
             GinIndex(fields=["metadata"], name="trajectory_metadata", opclasses=["jsonb_path_ops"]),

@@ -151,8 +151,8 @@ def _metadata(said: str) -> Q:
 
 
 def unindexed(project: Project) -> QuerySet[Trajectory]:
-    """Imported before words and patterns were looked for."""
-    return Trajectory.objects.filter(Q(search_text__isnull=True) | Q(patterns__isnull=True), project=project)
+    """Imported before words and patterns were looked for: they are written together."""
+    return Trajectory.objects.filter(project=project, patterns__isnull=True)
 
 
 def count_up_to(rows: QuerySet[Trajectory], most: int) -> int:
@@ -160,7 +160,7 @@ def count_up_to(rows: QuerySet[Trajectory], most: int) -> int:
     return rows.order_by()[: most + 1].count()
 
 
-def agents_of(project: Project, most: int = 200) -> list[tuple[str, str]]:
+def agents_of(project: Project, most: int = 1000) -> list[tuple[str, str]]:
     """(name, version) of every agent, each found by one look into the index, however many trajectories it has."""
     with connection.cursor() as cursor:
         cursor.execute(_AGENTS, {"project": project.pk, "most": most})

@@ -13,6 +13,7 @@ from apps.trajectories.branching import tree_of
 from apps.trajectories.models import SavedFilter, SearchText, Trajectory
 from apps.trajectories.selectors import agents_of, count_up_to, filter_trajectories
 from apps.trajectories.texts import first_term
+from apps.trajectories.views import comparing
 from tests.trajectories.conftest import record
 from tests.trajectories.test_views import bring
 from workers.schema import ObservationResult, Part, Step, ToolCall
@@ -212,6 +213,7 @@ def test_saved_filters(words: Project, rose: User, client: Client) -> None:
 
 def test_what_an_older_version_imported_is_indexed(words: Project, rose: User, client: Client) -> None:
     SearchText.objects.all().delete()
+    SearchText.objects.all().delete()
     Trajectory.objects.update(patterns=None)
     assert b"index_trajectories desk" in client.get(LIST).content
     assert services.index_trajectories(words) == 4
@@ -356,7 +358,9 @@ def test_runs_of_a_task_are_a_tree() -> None:
     assert tree_of({7: [A] * 3000}).ended == [7]
 
 
-def test_the_tree_on_its_page(project: Project, rose: User, client: Client) -> None:
+def test_the_tree_on_its_page(
+    project: Project, rose: User, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for ending in ("well", "badly", "well enough"):
         messages = [{"role": "user", "content": "Begin."}]
         messages += [{"role": "assistant", "content": f"step <b>{n}</b>"} for n in range(12)]
@@ -367,6 +371,9 @@ def test_the_tree_on_its_page(project: Project, rose: User, client: Client) -> N
     assert "3 runs" in page and "5 more" in page and "&lt;b&gt;0" in page and page.count("branch-run") == 3
     assert "success" not in page
     assert client.get(f"{LIST}tasks/999999999/").status_code == 404
+    monkeypatch.setattr(comparing, "_TOKENS", 1)
+    page = client.get(f"{LIST}tasks/{row.task_id}/").content.decode()
+    assert "the newest 1 are drawn" in page and page.count("branch-run") == 1
     row.task.trajectories.all().delete()
     assert b"No run of this task" in client.get(f"{LIST}tasks/{row.task_id}/").content
 

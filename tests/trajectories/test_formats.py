@@ -176,6 +176,7 @@ def test_each_is_told_by_its_sign() -> None:
         "tau2": TAU2,
         "agent-reward-bench": BROWSED,
         "gymnasium": EPISODE,
+        "autolibra": {"points": [{"point_type": "action", "data": "Hello."}]},
         "mini-swe-agent": MESSAGES,
         "inspect": INSPECT,
         "mint": MINT,

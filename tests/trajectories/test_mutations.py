@@ -33,6 +33,16 @@ DOCUMENTS: dict[str, Any] = {
     "tau2": some.TAU2,
     "gymnasium": some.EPISODE,
     "agent-reward-bench": some.BROWSED,
+    "autolibra": {
+        "instance_id": "7f3a",
+        "agent_id": "agent",
+        "metadata": {"task": "Buy shoes."},
+        "points": [
+            {"point_type": "observation", "data": {"content": "Open."}, "timestamp": "t"},
+            {"point_type": "action", "data": {"action_type": "click", "element": 1}, "metadata": {"a": 1}},
+            {"point_type": "action", "data": "Done."},
+        ],
+    },
     "otel": spans.traced(
         spans.span(1, spans.chat(spans.ASKED, spans.CALLED)),
         spans.span(2, spans.chat(spans.ASKED + spans.CALLED + spans.TOLD, spans.SAID)),

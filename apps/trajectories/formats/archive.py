@@ -1,10 +1,11 @@
-"""Zip archives: an Inspect `.eval` log, or files of trajectories put together. Nothing is ever written to a folder.
+"""Zip archives: an Inspect `.eval` log, AutoLibra's folder, or files put together. Nothing is written to a folder.
 
 What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and of all
 together no more than a thousand times the archive. Entries packed by zstd, as Inspect does, are read too.
 """
 
 import io
+import re
 import struct
 import zipfile
 import zlib
@@ -17,7 +18,7 @@ import zstandard
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
 from workers.schema import parse_json
-from workers.schema.decode import escape
+from workers.schema.decode import escape, require_list, require_object
 
 MAGIC = b"PK\x03\x04"
 _IN_MEMORY = 64 * 2**20
@@ -27,6 +28,10 @@ _ZSTD = 93
 _LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
 _READ = (".json", ".jsonl", ".ndjson", ".traj")
+_POINTS = re.compile(
+    r"(?:(?<=/)|^)instances/(?P<instance>[^/]+)/(?P<agent>[^/]+)/points\.json$"
+)  # of AutoLibra
+_PEOPLE = ("human", "user")
 _PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
 PICKLED = "is a pickle, which can run code when it is read, and is never loaded; send JSON."
 Cut = Callable[[BinaryIO], Iterator[Record]]
@@ -63,7 +68,11 @@ class _Archive:
         if len(entries) > _MOST_ENTRIES:
             raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {_MOST_ENTRIES} are read")
         header = next((name for name in _HEADERS if name in self._names), None)
-        found = self._inspect(entries, header) if header else self._files(entries, cut)
+        points = [one for one in entries if _POINTS.search(one.filename)]
+        if header:
+            found = self._inspect(entries, header)
+        else:
+            found = self._autolibra(points) if points else self._files(entries, cut)
         read = False
         for record in found:
             read = True
@@ -89,6 +98,67 @@ class _Archive:
                 yield Record(number, encoded(document), document, at)
         if not samples:
             yield Record(1, error=InvalidRecord("the log has no samples; there is nothing to judge."))
+
+    def _autolibra(self, points: list[zipfile.ZipInfo]) -> Iterator[Record]:
+        """A document for each run: its points with the data they name, its instance, what was written about it."""
+        for number, entry in enumerate(points, 1):
+            at = f"/{escape(entry.filename)}"
+            try:
+                document = self._run(entry)
+            except InvalidRecord as error:
+                yield Record(number, pointer=at, error=error)
+                continue
+            if document["agent"].get("agent_type") in _PEOPLE and not document["annotations"]:
+                continue  # the other side of a run, which is told from the agent's
+            raw = encoded(document)
+            if len(raw) > self._limit:
+                yield Record(number, pointer=at, error=too_large(self._limit))
+            else:
+                yield Record(number, raw, document, at)
+
+    def _run(self, entry: zipfile.ZipInfo) -> dict[str, Any]:
+        found = _POINTS.search(entry.filename)
+        assert found is not None
+        root, folder = entry.filename[: found.start()], entry.filename.removesuffix("points.json")
+        instance, agent = found["instance"], found["agent"]
+        about = self._json(f"{root}instances/{instance}/metadata.json")
+        about = {} if about is None else require_object(about)
+        points = []
+        for index, one in enumerate(require_list(parse_json(self._bytes(entry)))):
+            point = require_object(one, pointer=f"/{index}")
+            reference = point.pop("data_reference", None)
+            try:
+                reference = require_object(
+                    parse_json(reference.encode()) if isinstance(reference, str) else reference
+                )
+            except InvalidRecord as error:
+                raise error.at(f"/{index}/data_reference") from None
+            points.append(point | {"data": self._data(f"{folder}{reference.get('file_path')}", reference)})
+        agents = require_object(about.get("agents") or {}, pointer="/agents")
+        name = f"annotations/{instance}_{agent}.json"
+        said = next(
+            (self._json(each) for each in self._names if each == name or each.endswith(f"/{name}")), None
+        )
+        return {
+            "instance_id": instance,
+            "agent_id": agent,
+            "agent": require_object(agents.get(agent) or {}),
+            "metadata": about.get("metadata") or {},
+            "points": points,
+            "annotations": require_object(said or {}).get("annotations") or [],
+        }
+
+    def _data(self, name: str, reference: dict[str, Any]) -> Any:
+        """What a point's file holds; of an array of numbers, such as a picture, what it is."""
+        if reference.get("media_type") != "json":
+            return {"not read": {key: reference.get(key) for key in ("media_type", "file_path", "shape")}}
+        if name not in self._names:
+            raise InvalidRecord(f"names {name!r}, which is not in the archive.")
+        return self._json(name)
+
+    def _json(self, name: str) -> Any:
+        """What an entry holds; None where there is no such entry."""
+        return parse_json(self._bytes(self._archive.getinfo(name))) if name in self._names else None
 
     def _files(self, entries: list[zipfile.ZipInfo], cut: Cut) -> Iterator[Record]:
         for number, entry in enumerate(entries, 1):

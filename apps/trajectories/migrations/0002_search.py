@@ -51,6 +51,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='trajectory',
+            index=models.Index(condition=models.Q(('patterns__isnull', True)), fields=['project'], name='trajectory_unindexed'),
+        ),
+        migrations.AddIndex(
+            model_name='trajectory',
             index=django.contrib.postgres.indexes.GinIndex(fields=['patterns'], name='trajectory_patterns'),
         ),
         migrations.AddIndex(

@@ -17,7 +17,7 @@ from apps.trajectories.selectors import agents_of, load_trajectories, step_cards
 from apps.trajectories.views.numbers import number_of
 
 _ROWS = 20  # brought at a time
-_RUNS = 64  # of a task that are drawn
+_RUNS, _TOKENS = 64, 4_000_000  # of a task that are drawn: the newest, up to so many with so many tokens
 _ENDS = 4  # steps at each end of a branch that are drawn
 
 
@@ -50,14 +50,20 @@ def task_tree(request: ProjectRequest, project: Project, pk: int) -> HttpRespons
     task = project.tasks.filter(pk=pk).first()
     if task is None:
         raise NotFound(f"There is no task {pk} in this project.")
-    runs = {one.pk: one for one in task.trajectories.order_by("-created_at", "-pk")[:_RUNS]}
+    runs: dict[int, Trajectory] = {}
+    left = _TOKENS
+    for one in task.trajectories.order_by("-created_at", "-pk")[:_RUNS]:
+        left -= one.token_count
+        if runs and left < 0:
+            break
+        runs[one.pk] = one
     steps = {key: one.steps for key, one in load_trajectories(runs).items()}
     context = {
         "project": project,
         "task": task,
         "trajectory": {"task": task},
         "count": task.trajectories.count(),
-        "shown": _RUNS,
+        "shown": len(runs),
         "tree": _drawn(tree_of(steps), runs) if steps else None,
         "show_outcome": "show_outcome" in request.GET,
     }

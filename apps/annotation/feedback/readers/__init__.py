@@ -6,6 +6,7 @@ from typing import BinaryIO
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers import (
     agentrx,
+    autolibra,
     fine_grained_rlhf,
     hh,
     judgements,
@@ -25,4 +26,5 @@ READERS: dict[str, Reader] = {
     "pandalm": pandalm.read,
     "who-and-when": who_and_when.read,
     "agentrx": agentrx.read,
+    "autolibra": autolibra.read,
 }
