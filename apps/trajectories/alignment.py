@@ -26,6 +26,7 @@ _READ = 2_000  # characters of one text whose words are looked at, from its begi
 _WORDS = re.compile(r"\w+")
 _SAID, _SEEN, _TOOLS = 0.5, 0.3, 0.1  # shares of likeness: words of the action, of what was seen, equal tools
 _LEAST = 0.2  # likeness below which two steps are no versions of one another
+_ANSWERS = 0.4  # likeness of final answers at least
 _CONTEXT = 0.05  # of the likeness of the neighbours: which of several equal steps is meant
 
 Matrix = npt.NDArray[np.float32]
@@ -176,11 +177,19 @@ def _likeness(
     said = _cosines(*([_said(step) for step in side] for side in steps))
     seen = _cosines(*([_seen(step) for step in side] for side in steps))
     alike = _TOOLS * tools + _SAID * said + _SEEN * seen
+    if _answers(left, lefts) and _answers(right, rights):
+        alike[-1, -1] = max(alike[-1, -1], _ANSWERS)
     alike = np.where(same, np.float32(1), alike) * speakers
     near = np.zeros_like(alike)
     near[1:, 1:] += alike[:-1, :-1]
     near[:-1, :-1] += alike[1:, 1:]
     return np.where(alike > _LEAST, alike - _LEAST + _CONTEXT * near, 0).astype(np.float32)
+
+
+def _answers(run: Sequence[Step], places: range) -> bool:
+    """Whether the last of these steps is the run's final answer: what readers compare, whatever its words."""
+    last = run[places[-1]]
+    return places.stop == len(run) and last.source == "agent" and not last.tool_calls
 
 
 def _equal(ours: Sequence[Any], theirs: Sequence[Any]) -> npt.NDArray[np.bool_]:

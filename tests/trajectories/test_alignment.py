@@ -33,7 +33,7 @@ def test_equal_runs_are_all_prefix() -> None:
 def test_a_common_beginning_then_a_difference() -> None:
     left = [say("hello", "user"), say("hi"), say("no")]
     right = [say("hello", "user"), say("hi"), say("yes")]
-    assert align(left, right) == Alignment(2, (Row((2, 2), True),))
+    assert align(left, right) == Alignment(2, (Row((2, 2), True, changed=True),))
 
 
 def test_ids_of_calls_do_not_matter_but_results_do() -> None:
@@ -58,7 +58,7 @@ def test_similar_steps_stand_beside_each_other() -> None:
     assert align(left, right).rows == (
         Row((0, None), True),
         Row((1, 0), True, changed=True),
-        Row((2, 1), True),
+        Row((2, 1), True, changed=True),
     )
 
 
@@ -70,7 +70,8 @@ def test_one_longer_than_the_other() -> None:
 def test_very_long_runs_go_in_order() -> None:
     left, right = [say(f"l{n}") for n in range(2100)], [say(f"r{n}") for n in range(2000)]
     rows = align(left, right).rows
-    assert (rows[0], rows[-1], len(rows)) == (Row((0, 0), True), Row((2099, None), True), 2100)
+    assert (rows[0], len(rows)) == (Row((0, 0), True), 2100)
+    assert rows[-1] == Row((2099, 1999), True, changed=True), "the final answers"
 
 
 def test_long_runs_are_cut_where_steps_occur_once_in_both() -> None:
@@ -105,6 +106,13 @@ def test_of_equal_steps_the_one_with_the_same_neighbours_is_meant() -> None:
     left = [say("a"), call("wait", "1"), say("b"), say("a"), call("wait", "1"), say("c"), say("y")]
     right = [say("x"), call("wait", "1"), say("c"), say("z")]
     assert Row((4, 1), False) in align(left, right).rows
+
+
+def test_final_answers_stand_beside_each_other() -> None:
+    left = [call("find", "x"), call("track", "y"), call("cancel", "z"), say("It is cancelled.")]
+    right = [call("find", "x"), say("Sorry, no.")]
+    assert align(left, right).rows[-1] == Row((3, 1), True, changed=True)
+    assert align(left[:-1], right).rows[-1].cells != (2, 1) or not align(left[:-1], right).rows[-1].changed
 
 
 texts = st.lists(st.sampled_from("abcd").map(say), max_size=12)

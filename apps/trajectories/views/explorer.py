@@ -22,7 +22,7 @@ from apps.trajectories.selectors import count_up_to, filter_trajectories, uninde
 from apps.trajectories.texts import first_term
 
 PAGE = 50
-COUNTED = 10_000  # trajectories up to which they are counted
+COUNTED = 1_000  # trajectories up to which they are counted
 _SHOWN = ("text", "task", "agent", "success", "pattern")  # filters that are always in view
 
 
