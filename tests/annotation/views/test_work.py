@@ -39,7 +39,7 @@ def test_the_page_shows_both_runs_and_a_form(
     hers: Client, campaign: Campaign, assignment: Assignment
 ) -> None:
     page = hers.get(url("work", campaign.pk)).content.decode()
-    assert "one well" in page and "one badly" in page and "Do one." in page
+    assert "one <mark>well</mark>" in page and "one <mark>badly</mark>" in page and "Do one." in page
     assert "1 equal step" in page
     assert re.search(r'name="idempotency_key" value="[0-9a-f-]{36}"', page)
 
