@@ -10,10 +10,13 @@ from django.db.models import Q, QuerySet
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.cards import StepCard, card_of
+from apps.trajectories.fields import encode_json
 from apps.trajectories.models import Step, Trajectory
 from apps.trajectories.rows import to_schema, to_step
 from apps.trajectories.texts import query_of
 from workers import schema
+from workers.errors import InvalidRecord
+from workers.schema import clean
 
 __all__ = [
     "agents_of",
@@ -145,9 +148,11 @@ def _metadata(said: str) -> Q:
         raise DomainError(f"metadata is {said!r}; it must be key=value, such as model=large.")
     found = Q(metadata__contains={key: value})
     try:
-        return found | Q(metadata__contains={key: json.loads(value)})
-    except (ValueError, RecursionError):
+        meant, _ = clean(json.loads(value))
+        encode_json(meant)
+    except (ValueError, RecursionError, InvalidRecord):  # no JSON, or numbers that no metadata has
         return found
+    return found | Q(metadata__contains={key: meant})
 
 
 def unindexed(project: Project) -> QuerySet[Trajectory]:

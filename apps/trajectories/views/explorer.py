@@ -133,8 +133,10 @@ def _query(data: QueryDict) -> str:
 
 def _chosen(request: ProjectRequest, project: Project, said: dict[str, Any]) -> QuerySet[Trajectory]:
     if said["every"]:
-        filters = _said(FilterForm(QueryDict(said["query"]), project=project))
-        return filter_trajectories(project, **filters)
+        form = FilterForm(QueryDict(said["query"]), project=project)
+        if not form.is_valid():
+            raise DomainError("The filter has a mistake in it; mend it before all that it finds is tagged.")
+        return filter_trajectories(project, **_said(form))
     chosen = request.POST.getlist("chosen")
     if not chosen:
         raise DomainError("Nothing is ticked: tick trajectories, or all that the filter finds.")
