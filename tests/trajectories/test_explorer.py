@@ -340,7 +340,9 @@ def test_two_trajectories_beside_each_other(project: Project, rose: User, client
     assert "&lt;b&gt;other" in page and page.count('id="row-') == 20 and "start=20" in page
     more = client.get(f"{url}?start=20", headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in more and more.count('id="row-') == 10
-    assert client.get(f"{url}?start=prefix").content.decode().count("<article") == 2
+    for headers, is_page in (({"HX-Request": "true"}, False), ({}, True)):
+        prefix = client.get(f"{url}?start=prefix", headers=headers).content.decode()
+        assert prefix.count("<article") == 2 and ("<html" in prefix) == is_page
     assert client.get(f"{url}?start=20").content.decode().count('id="row-') == 10, "without a script"
     assert client.get(f"{url}?start=x").status_code == 400
     assert client.get(f"{LIST}{left.pk}/beside/999999999/").status_code == 404

@@ -31,8 +31,9 @@ def trajectories_diff(request: ProjectRequest, project: Project, pk: int, other:
     context["show_outcome"] = "show_outcome" in request.GET
     said = request.GET.get("start", "0")
     if said == "prefix":
-        context["cards"] = step_cards(left.pk, 0, alignment.prefix)
-        return render(request, "trajectories/_diff_prefix.html", context)
+        context |= {"trajectory": left, "cards": step_cards(left.pk, 0, alignment.prefix)}
+        template = "_diff_prefix.html" if request.htmx else "step_list.html"  # type: ignore[attr-defined]
+        return render(request, f"trajectories/{template}", context)
     start = number_of(said, "start", "a row")
     stop = start + _ROWS if request.htmx or not start else len(alignment.rows)  # type: ignore[attr-defined]
     context |= {
