@@ -197,6 +197,7 @@ OUTGOING_ALLOW = env_list(
 )  # networks people's addresses may lie in all the same
 MAX_UPLOAD_BYTES = env_int("TOUCHSTONE_MAX_UPLOAD_MB", 2048) * 2**20
 MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64) * 2**20
+TRACE_QUIET_SECONDS = env_int("TOUCHSTONE_TRACE_QUIET_SECONDS", 10)
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a form with a mark and a correction for each of hundreds of steps
 DATA_UPLOAD_MAX_MEMORY_SIZE = env_int("TOUCHSTONE_MAX_FORM_MB", 8) * 2**20
 

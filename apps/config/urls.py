@@ -5,10 +5,14 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 from apps.accounts.views import sign_on
 from apps.config.api import api
 from apps.core.api import not_found
+from apps.trajectories.views import traces_receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     re_path("^api/", not_found),
+    path(
+        "v1/traces", traces_receive, name="traces-receive"
+    ),  # exporters append it to where they are told to send
     path("", include("apps.accounts.urls")),
     # Under the names by which allauth looks for them.
     path("oidc/<slug:provider_id>/login/", sign_on.begin, name="openid_connect_login"),

@@ -162,6 +162,45 @@ class Attachment(models.Model):
         return f"sha256:{self.sha256}"
 
 
+class Trace(models.Model):
+    """An OpenTelemetry trace that arrives. name: its id. size: bytes of its spans. look_at: when to see whether it is
+    whole; null when trajectories were made of it. error: why none, or not all."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="traces")
+    name = models.CharField(max_length=64)
+    size = models.PositiveBigIntegerField(default=0)
+    last_at = models.DateTimeField()
+    look_at = models.DateTimeField(null=True)
+    trajectories = models.PositiveIntegerField(null=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="trace_once")]
+        indexes = [
+            models.Index(fields=["look_at"], condition=models.Q(look_at__isnull=False), name="trace_due"),
+            models.Index(fields=["project", "-last_at"], name="trace_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"trace {self.name}"
+
+
+class TraceSpan(models.Model):
+    """data: the span as formats.otel.spans_of gives it, JSON, zstd-compressed."""
+
+    trace = models.ForeignKey(Trace, models.CASCADE, related_name="spans")
+    name = models.CharField(max_length=64)
+    parent = models.CharField(max_length=64, blank=True)
+    is_root = models.BooleanField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trace", "name"], name="trace_span_once")]
+
+    def __str__(self) -> str:
+        return f"span {self.name}"
+
+
 class Import(Job):
     """An uploaded file on its way into a project; bigger ones run on a worker."""
 

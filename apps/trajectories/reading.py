@@ -23,6 +23,7 @@ class Reader:
     format: formats.Format | None
     detected: bool = False
     compressor: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=3))
+    gathered: formats.Gatherer | None = None
 
     def prepare(self, record: Record) -> writer.Prepared:
         """Raises InvalidRecord with the pointer into the whole document."""
@@ -36,16 +37,26 @@ class Reader:
             raise InvalidRecord("nested too deeply to be read.", pointer=record.pointer) from None
 
     def parts(self, record: Record) -> Iterator[Record]:
-        """A record for each trajectory of a record: itself, where its format holds one a document."""
+        """A record for each trajectory of a record: itself, where its format holds one a document; none yet where
+        others may belong to it."""
         try:
-            split = None if record.error is not None else self._format_of(record).split
-            if split is None:
+            format = None if record.error is not None else self._format_of(record)
+            if format is not None and format.gather is not None:
+                self.gathered = self.gathered or format.gather(settings.MAX_RECORD_BYTES)
+                self.gathered.add(record)
+                return
+            if format is None or format.split is None:
                 yield record
                 return
-            for pointer, document in split(record.document):
+            for pointer, document in format.split(record.document):
                 yield Record(record.line, encoded(document), document, record.pointer + pointer)
         except InvalidRecord as error:
             yield Record(record.line, record.raw, pointer=record.pointer, error=error)
+
+    def rest(self) -> Iterator[Record]:
+        """After the last record: what was gathered."""
+        if self.gathered is not None:
+            yield from self.gathered.records()
 
     def read(self, record: Record) -> Trajectory:
         if record.error is not None:

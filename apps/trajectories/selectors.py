@@ -11,7 +11,7 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.cards import StepCard, card_of
 from apps.trajectories.fields import encode_json
-from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.models import Step, Trace, Trajectory
 from apps.trajectories.rows import to_schema, to_step
 from apps.trajectories.texts import query_of
 from workers import schema
@@ -25,6 +25,7 @@ __all__ = [
     "filter_trajectories",
     "iterate_trajectories",
     "load_trajectories",
+    "newest_traces",
     "step_cards",
     "to_schema",
     "trajectory_in",
@@ -140,6 +141,11 @@ def filter_trajectories(
     if text.strip() and equal["search_text__words"] is None:
         return rows.none()  # signs alone: no word is like them
     return rows.filter(_metadata(metadata)) if metadata.strip() else rows
+
+
+def newest_traces(project: Project) -> QuerySet[Trace]:
+    """A few of those that came lately."""
+    return Trace.objects.filter(project=project).order_by("-last_at")[:5]
 
 
 def _metadata(said: str) -> Q:

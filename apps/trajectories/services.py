@@ -93,6 +93,16 @@ class _Chunk:
     read: int = 0
     size: int = 0
 
+    @property
+    def is_full(self) -> bool:
+        return max(self.read, len(self.good)) >= _CHUNK or self.size >= _CHUNK_BYTES
+
+    def add(self, reader: Reader, part: Record) -> None:
+        try:
+            self.good.append(reader.prepare(part))
+        except InvalidRecord as error:
+            self.bad.append((part.line, error))
+
 
 def _chunks(reader: Reader, records: Iterable[Record]) -> Iterator[_Chunk]:
     chunk = _Chunk()
@@ -100,22 +110,30 @@ def _chunks(reader: Reader, records: Iterable[Record]) -> Iterator[_Chunk]:
         chunk.read += 1
         chunk.size += len(record.raw)
         for part in reader.parts(record):
-            try:
-                chunk.good.append(reader.prepare(part))
-            except InvalidRecord as error:
-                chunk.bad.append((record.line, error))
-        if chunk.read >= _CHUNK or chunk.size >= _CHUNK_BYTES:
+            chunk.add(reader, part)
+        if chunk.is_full:
             yield chunk
             chunk = _Chunk()
-    if chunk.read:
+    for part in reader.rest():
+        chunk.size += len(part.raw)
+        chunk.add(reader, part)
+        if chunk.is_full:
+            yield chunk
+            chunk = _Chunk()
+    if chunk.read or chunk.good or chunk.bad:
         yield chunk
 
 
-@transaction.atomic
 def _write(project: Project, source_format: str, good: list[writer.Prepared], result: ImportResult) -> None:
-    _, created = writer.write(project, source_format, good)
+    created = store_prepared(project=project, source_format=source_format, prepared=good)
     result.created += created
     result.duplicates += len(good) - created
+
+
+@transaction.atomic
+def store_prepared(*, project: Project, source_format: str, prepared: Sequence[writer.Prepared]) -> int:
+    """How many of them are new."""
+    return writer.write(project, source_format, prepared)[1]
 
 
 @transaction.atomic

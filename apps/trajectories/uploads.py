@@ -59,12 +59,14 @@ class Preview:
 def preview(stream: BinaryIO, *, format: str) -> Preview:
     """What an import of `stream` would do, as far as its first records tell."""
     reader, found = Reader(formats.by_name(format)), Preview()
-    for record in records_of(stream):
-        if found.count >= LOOKED_AT:
+    for number, record in enumerate(records_of(stream)):
+        if max(number, found.count) >= LOOKED_AT:
             found.is_all = False
             break
         for part in reader.parts(record):
             found.add(part, reader)
+    for part in reader.rest():
+        found.add(part, reader)
     found.format, found.detected = reader.format, reader.detected
     return found
 

@@ -57,10 +57,11 @@ class RewardWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         )
 
 
+def flat(space: gymnasium.Space[Any], value: Any) -> list[float]:
+    """A value of a space as one list of numbers, what is discrete as one-hot."""
+    return [float(number) for number in np.asarray(gymnasium.spaces.flatten(space, value)).ravel()]
+
+
 def flat_row(env: gymnasium.Env[Any, Any], observation: Any, action: Any) -> list[float]:
-    """Observation and action, discrete ones as one-hot, as one list of numbers."""
-    parts = [
-        gymnasium.spaces.flatten(env.observation_space, observation),
-        gymnasium.spaces.flatten(env.action_space, action),
-    ]
-    return [float(number) for part in parts for number in np.asarray(part).ravel()]
+    """Observation and action as one list of numbers."""
+    return flat(env.observation_space, observation) + flat(env.action_space, action)

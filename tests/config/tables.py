@@ -203,6 +203,7 @@ BODIES: dict[str, Any] = {
     "trial": {"revision": 2},
     "canary": {"share": 0.2},
 }
+RECEIVES = {"v1/traces"}  # the project is the key's: tests/trajectories/test_traces.py holds it against keys
 NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everybody
 # Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
 REWARDS = {

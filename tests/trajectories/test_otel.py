@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from apps.trajectories import formats
+from apps.trajectories.formats.record import Record
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 
@@ -55,8 +56,21 @@ def traced(*spans: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(document: dict[str, Any]) -> list[Trajectory]:
-    assert formats.detect(document) is OTEL and OTEL.split is not None
-    return [OTEL.read(json.loads(json.dumps(part))) for _, part in OTEL.split(document)]
+    assert formats.detect(document) is OTEL
+    return gathered(document)
+
+
+def gathered(*documents: dict[str, Any]) -> list[Trajectory]:
+    assert OTEL.gather is not None
+    gatherer = OTEL.gather(2**20)
+    for line, document in enumerate(documents, 1):
+        gatherer.add(Record(line, document=document))
+    found = []
+    for record in gatherer.records():
+        if record.error is not None:
+            raise record.error
+        found.append(OTEL.read(record.document))
+    return found
 
 
 def chat(asked: Any, said: Any, **more: Any) -> dict[str, Any]:

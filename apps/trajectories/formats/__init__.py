@@ -1,8 +1,8 @@
 """Trajectory formats: one module each, and the table they are found by."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from apps.core.errors import DomainError
 from apps.trajectories.formats import (
@@ -22,6 +22,7 @@ from apps.trajectories.formats import (
     tau_bench,
     who_and_when,
 )
+from apps.trajectories.formats.record import Record
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory
 
@@ -31,6 +32,7 @@ class Format:
     """sign: what `sniff` goes by, in words. read: one decoded document to a Trajectory, raising InvalidRecord.
 
     split: of formats whose documents hold several trajectories: the document of each, with its pointer.
+    gather: of formats whose trajectories may lie in several documents: what takes them all in, then gives the records.
     """
 
     name: str
@@ -39,10 +41,27 @@ class Format:
     sniff: Callable[[Any], bool]
     read: Callable[[Any], Trajectory]
     split: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
+    gather: Callable[[int], "Gatherer"] | None = None
+
+
+class Gatherer(Protocol):
+    """Made with the bytes a record may have."""
+
+    def add(self, record: Record) -> None: ...
+
+    def records(self) -> Iterator[Record]: ...
 
 
 def _format(name: str, title: str, module: Any) -> Format:
-    return Format(name, title, module.SIGN, module.sniff, module.read, getattr(module, "split", None))
+    return Format(
+        name,
+        title,
+        module.SIGN,
+        module.sniff,
+        module.read,
+        getattr(module, "split", None),
+        getattr(module, "Gathered", None),
+    )
 
 
 # In the order they are tried: the most particular first.

@@ -3,21 +3,31 @@
 An agent is an `invoke_agent` span with what lies under it, down to the next one; what lies under none is the trace's
 own. Of its calls of a model, in the order they began, each brings what it was asked that had not been said before, and
 what it answered. Results of tools that no later call was told come from their `execute_tool` spans. A sub-agent's
-trajectory names its parent.
+trajectory names its parent. Spans of one trace may stand in several documents, as exporters write them.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 from apps.trajectories.formats import otel_messages
 from apps.trajectories.formats.otel_messages import Message
+from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
-from workers.schema import Task, Trajectory, clean, from_messages
+from workers.schema import Task, Trajectory, clean, from_messages, parse_json
 from workers.schema.decode import require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments
 
 SIGN = "an object with `resourceSpans`"
+NOTHING_SAID = (
+    "no span is a call of a model with what it answered: let your instrumentation record the content of "
+    "messages, for many by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
+)
 _NOWHERE = ("", "0000000000000000")
+_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_IN_MEMORY = 64 * 2**20
+_REMOTE = 0x200  # SpanFlags: the parent is in another process
 Span = dict[str, Any]
 
 
@@ -25,45 +35,77 @@ def sniff(document: Any) -> bool:
     return isinstance(document, dict) and ("resourceSpans" in document or "resource_spans" in document)
 
 
-def split(document: Any) -> Iterator[tuple[str, Any]]:
-    """{"trace", "agent": id of its span or "", "parent", "spans": its own, "resource"} of each agent.
+class Gathered:
+    """The spans of many documents until there are no more, then a record for each run. limit: bytes of a trace."""
 
-    Raises InvalidRecord where no span is a call of a model whose messages were recorded.
-    """
-    traces: dict[str, list[Span]] = {}
-    for span in spans_of(document):
-        traces.setdefault(span["trace"], []).append(span)
-    found = False
-    for trace, spans in traces.items():
-        by_agent: dict[str, list[Span]] = {}
-        known = {span["id"]: span for span in spans}
-        for span in sorted(spans, key=lambda one: one["start"]):
-            by_agent.setdefault(_agent_of(span, known), []).append(span)
-        for agent, own in by_agent.items():
-            if not any(otel_messages.answered(span) for span in own):
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 closed by __del__
+        self._first: int | None = None
+        self._traces: dict[str, list[tuple[int, int]]] = {}  # where its spans lie
+        self._lines: dict[str, int] = {}
+
+    def add(self, record: Record) -> None:
+        """Raises InvalidRecord."""
+        self._first = record.line if self._first is None else self._first
+        for span in spans_of(record.document):
+            raw = encoded(span)
+            self._lines.setdefault(span["trace"], record.line)
+            self._traces.setdefault(span["trace"], []).append((self._file.tell(), len(raw)))
+            self._file.write(raw)
+
+    def records(self) -> Iterator[Record]:
+        said = False
+        for trace, places in self._traces.items():
+            line = self._lines[trace]
+            if sum(length for _, length in places) > self._limit:
+                yield Record(line, error=too_large(self._limit))
                 continue
-            found = True
-            above = known.get(known[agent]["parent"]) if agent else None
-            yield (
-                "",
-                {
-                    "trace": trace,
-                    "agent": agent,
-                    "parent": _agent_of(above, known) if above else "",
-                    "about": known[agent]["attributes"] if agent else {},
-                    "spans": own,
-                },
-            )
-    if not found:
-        raise InvalidRecord(
-            "no span is a call of a model with what it answered: let your instrumentation record the content of "
-            "messages, for many by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true.",
-            pointer="/resourceSpans",
-        )
+            for run in runs_of(self._span(*place) for place in places):
+                said = True
+                raw = encoded(run)
+                yield (
+                    Record(line, raw, run)
+                    if len(raw) <= self._limit
+                    else Record(line, error=too_large(self._limit))
+                )
+        if self._first is not None and not said:
+            yield Record(self._first, error=InvalidRecord(NOTHING_SAID, pointer="/resourceSpans"))
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def _span(self, offset: int, length: int) -> Span:
+        self._file.seek(offset)
+        span: Span = parse_json(self._file.read(length))
+        return span
+
+
+def runs_of(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
+    """What `read` reads of each agent of a trace: {"trace", "agent": id of its span or "", "parent", "about", "spans"}.
+
+    A span that came twice counts once, as it came last. None where no span is a call of a model that was recorded.
+    """
+    known = {span["id"]: span for span in spans}
+    by_agent: dict[str, list[Span]] = {}
+    for span in sorted(known.values(), key=lambda one: one["start"]):
+        by_agent.setdefault(_agent_of(span, known), []).append(span)
+    for agent, own in by_agent.items():
+        if not any(otel_messages.answered(span) for span in own):
+            continue
+        above = known.get(known[agent]["parent"]) if agent else None
+        yield {
+            "trace": own[0]["trace"],
+            "agent": agent,
+            "parent": _agent_of(above, known) if above else "",
+            "about": known[agent]["attributes"] if agent else {},
+            "spans": own,
+        }
 
 
 def spans_of(document: Any) -> Iterator[Span]:
-    """Spans with their attributes as plain values: {trace, id, parent, name, start, status, attributes, events}."""
+    """Spans with their attributes as plain values: {trace, id, parent, is_root, name, start, status, resource,
+    attributes, events}. Raises InvalidRecord."""
     document = require_object(document)
     key = "resourceSpans" if "resourceSpans" in document else "resource_spans"
     for number, resource in enumerate(require_list(document.get(key), pointer=f"/{key}")):
@@ -75,6 +117,14 @@ def spans_of(document: Any) -> Iterator[Span]:
             at = f"/{key}/{number}/scopeSpans/{place}/spans"
             for index, span in enumerate(require_list(require_object(scope).get("spans") or [], pointer=at)):
                 yield _span(require_object(span, pointer=f"{at}/{index}"), about, f"{at}/{index}")
+
+
+def tells(span: Span) -> bool:
+    """Whether anything of it is about a model, an agent or a tool."""
+    given = [span["attributes"], *(event["attributes"] for event in span["events"])]
+    return any(name.startswith("gen_ai.") for one in given for name in one) or any(
+        event["name"].startswith("gen_ai.") for event in span["events"]
+    )
 
 
 def read(document: Any) -> Trajectory:
@@ -171,16 +221,24 @@ def _called(message: Message) -> list[Any]:
 
 def _span(span: dict[str, Any], resource: dict[str, Any], at: str) -> Span:
     trace, identity = span.get("traceId") or span.get("trace_id"), span.get("spanId") or span.get("span_id")
-    if not isinstance(trace, str) or not isinstance(identity, str):
-        raise InvalidRecord("a span has a traceId and a spanId, both text.", pointer=at)
+    if not (
+        isinstance(trace, str)
+        and isinstance(identity, str)
+        and _NAME.fullmatch(trace)
+        and _NAME.fullmatch(identity)
+    ):
+        raise InvalidRecord(
+            "a span has a traceId and a spanId, both of letters and digits, at most 64.", pointer=at
+        )
     parent = span.get("parentSpanId") or span.get("parent_span_id") or ""
     code = require_object(span.get("status") or {}, pointer=f"{at}/status").get("code")
     start = span.get("startTimeUnixNano") or span.get("start_time_unix_nano") or 0
-    events = span.get("events") or []
+    events, flags = span.get("events") or [], span.get("flags")
     return {
         "trace": trace,
         "id": identity,
-        "parent": "" if parent in _NOWHERE else str(parent),
+        "parent": "" if parent in _NOWHERE else str(parent)[:64],
+        "is_root": parent in _NOWHERE or bool(flags & _REMOTE if isinstance(flags, int) else 0),
         "name": str(span.get("name") or ""),
         "start": int(start) if str(start).isdecimal() else 0,
         "status": "error" if code in (2, "STATUS_CODE_ERROR") else "",

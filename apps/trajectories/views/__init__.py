@@ -6,6 +6,7 @@ from apps.trajectories.views.explorer import (
     trajectories_tag,
     trajectory_list,
 )
+from apps.trajectories.views.traces import traces_receive
 from apps.trajectories.views.upload import import_cancel, import_detail, import_start, trajectory_upload
 from apps.trajectories.views.viewer import (
     attachment_detail,
@@ -26,6 +27,7 @@ __all__ = [
     "project_node",
     "step_detail",
     "task_tree",
+    "traces_receive",
     "trajectories_diff",
     "trajectories_tag",
     "trajectory_detail",

@@ -14,6 +14,7 @@ from apps.trajectories import formats, uploads
 from apps.trajectories.cards import cards_of
 from apps.trajectories.forms import ConfirmForm, UploadForm
 from apps.trajectories.models import Import
+from apps.trajectories.selectors import newest_traces
 
 _STEPS_SHOWN = 4
 
@@ -25,6 +26,7 @@ def trajectory_upload(request: ProjectRequest, project: Project) -> HttpResponse
     if request.method == "POST" and form.is_valid():
         return _preview(request, project, form)
     context = {"project": project, "form": form, "formats": formats.FORMATS.values()}
+    context |= {"root": request.build_absolute_uri("/").rstrip("/"), "traces": newest_traces(project)}
     context["recent"] = Import.objects.filter(project=project).order_by("-pk")[:5]
     status = 422 if form.is_bound else 200
     return render(request, "trajectories/trajectory_upload.html", context, status=status)

@@ -17,7 +17,8 @@ from apps.accounts.models import Project
 from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.trajectories import formats, services
+from apps.trajectories import formats, services, traces
+from apps.trajectories.reading import records_of
 
 _WAIT = 1.0  # seconds between looks at a file that grows
 
@@ -92,18 +93,33 @@ class Command(TouchstoneCommand):
             raise DomainError("--follow reads one file; give its name.")
         total, line = services.ImportResult(), 1
         for lines in _growing(Path(files[0])):
-            result = services.import_trajectories(
-                project=project,
-                stream=io.BytesIO(lines),
-                format=format,
-                keep_good=True,
-                by=None,
-                first_line=line,
-            )
+            result = self._piece(project, lines, format, line)
             line += lines.count(b"\n")
             self._report(files[0], result)
             _add(total, result, None)
         return total.as_json()
+
+    def _piece(self, project: Project, lines: bytes, format: str, line: int) -> services.ImportResult:
+        """Of spans a piece may hold half a run: they wait, like those that arrive over HTTP, until a trace is whole."""
+        if _is_spans(lines, format):
+            result = services.ImportResult(format="otel")
+            received = traces.receive_lines(
+                project=project, lines=lines, first_line=line, reject=result.reject
+            )
+            self.say(
+                f"{received.kept} spans kept; what is whole becomes trajectories while the installation runs"
+            )
+            return result
+        return services.import_trajectories(
+            project=project, stream=io.BytesIO(lines), format=format, keep_good=True, by=None, first_line=line
+        )
+
+
+def _is_spans(lines: bytes, format: str) -> bool:
+    if format != formats.AUTO:
+        return format == "otel"
+    first = next(iter(records_of(io.BytesIO(lines))), None)
+    return first is not None and formats.FORMATS["otel"].sniff(first.document)
 
 
 def _open(name: str) -> AbstractContextManager[BinaryIO]:

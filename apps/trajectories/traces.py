@@ -1,0 +1,160 @@
+"""OpenTelemetry traces as they arrive, span by span, until a trace is whole and becomes trajectories.
+
+Nothing in the protocol says that a trace is complete. It is taken for whole when a root has ended, no span waits for a
+parent, and nothing came for TOUCHSTONE_TRACE_QUIET_SECONDS; and for lost, and taken as it is, an hour after its last
+span. What comes later makes trajectories anew: those that are equal are the ones there are, the others stand beside
+them. Of spans that have nothing to do with a model only their place in the trace is kept. Spans are deleted a day
+after the last one, the note of what became of a trace after a week.
+"""
+
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+
+import zstandard
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from apps.accounts.models import Project
+from apps.trajectories import formats, services
+from apps.trajectories.formats import otel
+from apps.trajectories.formats.record import Record, encoded
+from apps.trajectories.models import Trace, TraceSpan
+from apps.trajectories.reading import Reader, records_of
+from workers.errors import InvalidRecord
+from workers.schema import parse_json
+
+EVERY_SECONDS = 5.0
+_LOST_AFTER = timedelta(hours=1)
+_SPANS_FOR, _NOTE_FOR = timedelta(days=1), timedelta(days=7)
+_AT_ONCE = 20  # traces put together in one go
+
+
+@dataclass(slots=True)
+class Received:
+    """refused: how many spans were not kept. why: of the first of them."""
+
+    kept: int = 0
+    refused: int = 0
+    why: str = ""
+
+
+def receive(*, project: Project, spans: Iterable[otel.Span]) -> Received:
+    """Keep spans; those that came before replace what was kept. All or, by an exception, none."""
+    result = Received()
+    by_trace = sorted(spans, key=lambda span: span["trace"])  # the order of locks
+    with transaction.atomic():
+        for name, of_trace in groupby(by_trace, key=lambda span: span["trace"]):
+            _receive(project, name, list(of_trace), result)
+    return result
+
+
+def receive_lines(
+    *, project: Project, lines: bytes, first_line: int, reject: Callable[[int, InvalidRecord], None]
+) -> Received:
+    """Keep the spans of JSON lines, each an export; a bad line is told of and holds up nothing."""
+    spans: list[otel.Span] = []
+    for record in records_of(io.BytesIO(lines), first_line=first_line):
+        try:
+            if record.error is not None:
+                raise record.error
+            spans += list(otel.spans_of(record.document))
+        except InvalidRecord as error:
+            reject(record.line, error)
+    return receive(project=project, spans=spans)
+
+
+def collect(project: Project | None = None) -> int:
+    """Make trajectories of what is whole; how many traces were. Safe to run twice at once."""
+    done = 0
+    while done < _AT_ONCE and _collect_one(project):
+        done += 1
+    return done
+
+
+def decoded(row: TraceSpan) -> otel.Span:
+    span: otel.Span = parse_json(zstandard.decompress(bytes(row.data)))
+    return span
+
+
+def sweep() -> None:
+    """Delete what has been kept long enough."""
+    now = timezone.now()
+    settled = Trace.objects.filter(look_at=None)
+    TraceSpan.objects.filter(trace__in=settled.filter(last_at__lt=now - _SPANS_FOR)).delete()
+    settled.filter(last_at__lt=now - _NOTE_FOR).delete()
+
+
+def _receive(project: Project, name: str, spans: list[otel.Span], result: Received) -> None:
+    now = timezone.now()
+    look_at = now + timedelta(seconds=settings.TRACE_QUIET_SECONDS)
+    trace, _ = Trace.objects.select_for_update().get_or_create(
+        project=project, name=name, defaults={"last_at": now, "look_at": look_at}
+    )
+    rows, size = {}, 0
+    for span in spans:
+        raw = encoded(span if otel.tells(span) else {**span, "attributes": {}, "events": []})
+        if trace.size + size + len(raw) > settings.MAX_RECORD_BYTES:
+            result.refused += 1
+            result.why = result.why or (
+                f"trace {name} is over the limit of {settings.MAX_RECORD_BYTES // 2**20} MB (TOUCHSTONE_MAX_RECORD_MB)."
+            )
+            continue
+        size += len(raw)
+        rows[span["id"]] = TraceSpan(
+            trace=trace,
+            name=span["id"],
+            parent=span["parent"],
+            is_root=span["is_root"],
+            data=zstandard.compress(raw, 3),
+        )
+    TraceSpan.objects.bulk_create(
+        rows.values(),
+        update_conflicts=True,
+        unique_fields=["trace", "name"],
+        update_fields=["parent", "is_root", "data"],
+    )
+    result.kept += len(rows)
+    Trace.objects.filter(pk=trace.pk).update(size=F("size") + size, last_at=now, look_at=look_at)
+
+
+@transaction.atomic
+def _collect_one(project: Project | None) -> bool:
+    due = Trace.objects.select_for_update(skip_locked=True, of=("self",)).select_related("project")
+    due = due.filter(look_at__lte=timezone.now(), **({"project": project} if project else {}))
+    trace = due.order_by("look_at").first()
+    if trace is None:
+        return False
+    lost_at = trace.last_at + _LOST_AFTER
+    if not _is_whole(trace) and timezone.now() < lost_at:
+        trace.look_at = lost_at
+    else:
+        trace.look_at = None
+        trace.trajectories, trace.error = _put_together(trace)
+    trace.save(update_fields=["look_at", "trajectories", "error"])
+    return True
+
+
+def _is_whole(trace: Trace) -> bool:
+    known = dict(trace.spans.values_list("name", "parent"))
+    roots = set(trace.spans.filter(is_root=True).values_list("name", flat=True))
+    return bool(roots) and all(parent in known for name, parent in known.items() if name not in roots)
+
+
+def _put_together(trace: Trace) -> tuple[int, str]:
+    """How many trajectories it is, and why it is none or not all."""
+    spans = [decoded(row) for row in trace.spans.order_by("pk")]
+    reader, good, bad = Reader(formats.FORMATS["otel"]), [], []
+    for run in otel.runs_of(spans):
+        try:
+            good.append(reader.prepare(Record(1, encoded(run), run)))
+        except InvalidRecord as error:
+            bad.append(f"{error.pointer or ''} {error.message}".strip())
+    if not good and not bad:
+        bad.append(otel.NOTHING_SAID)
+    services.store_prepared(project=trace.project, source_format="otel", prepared=good)
+    return len(good), " ".join(bad)

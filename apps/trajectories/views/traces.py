@@ -1,0 +1,46 @@
+"""POST /v1/traces: where OpenTelemetry exporters send spans."""
+
+from typing import IO, cast
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from apps.accounts.access import require_scope
+from apps.accounts.auth import key_of
+from apps.accounts.models import Scope
+from apps.core.errors import DomainError
+from apps.trajectories import otlp, traces
+from apps.trajectories.formats.otel import spans_of
+from workers.errors import InvalidRecord
+
+
+@csrf_exempt
+def traces_receive(request: HttpRequest) -> HttpResponse:
+    """The project is the key's. An answer of 200 means that the spans are kept."""
+    media_type = (request.content_type or "").lower()
+    try:
+        received = _receive(request, media_type)
+    except (DomainError, InvalidRecord) as error:
+        where = f" (at {error.pointer})" if error.pointer else ""
+        status = error.status if isinstance(error, DomainError) else 400
+        return _answer(otlp.refusal(media_type, error.message + where), media_type, status)
+    return _answer(otlp.answer(media_type, received.refused, received.why), media_type, 200)
+
+
+def _receive(request: HttpRequest, media_type: str) -> traces.Received:
+    if request.method != "POST":
+        raise DomainError(f"/v1/traces takes POST, not {request.method}.", status=405)
+    key = key_of(request)
+    if key is None:
+        raise DomainError("Send a live API key as `Authorization: Bearer KEY`.", status=401)
+    require_scope(key, Scope.INGEST)
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    body = otlp.read_body(cast(IO[bytes], request), encoding, settings.MAX_RECORD_BYTES)
+    return traces.receive(project=key.project, spans=list(spans_of(otlp.document_of(body, media_type))))
+
+
+def _answer(content: bytes, media_type: str, status: int) -> HttpResponse:
+    answered = otlp.PROTOBUF if media_type == otlp.PROTOBUF else otlp.JSON
+    headers = {405: {"Allow": "POST"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status)
+    return HttpResponse(content, content_type=answered, status=status, headers=headers)
