@@ -25,7 +25,7 @@ from apps.datasets.exporting import remove_exports
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
-from apps.trajectories.attachments import PREFIX, file_name
+from apps.trajectories.attachments import PREFIX, file_name, small_name
 from apps.trajectories.models import Attachment, Step, Trajectory
 from workers.schema import holds_trajectory
 
@@ -182,7 +182,7 @@ def _drop_attachments(project: Project, digests: Collection[str]) -> list[str]:
             )
             (is_named,) = cursor.fetchone()
         if not is_named and Attachment.objects.filter(project=project, sha256=digest).delete()[0]:
-            files.append(file_name(project.pk, digest))
+            files += [file_name(project.pk, digest), small_name(project.pk, digest)]
     return files
 
 

@@ -9,36 +9,37 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, cast
 
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from msgspec.structs import replace
 
 from apps.accounts.models import Project
+from apps.core.errors import NotFound
 from apps.trajectories.models import Attachment
+from apps.trajectories.pictures import RASTER, Look, is_small, look, smaller
 from workers import schema
+from workers.errors import InvalidRecord
 
 PREFIX = "sha256:"
+MISSING = "The file of this attachment is missing from the artifact store; `doctor` looks at the store."
+_SMALL = "image/webp"
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64,(.*)", re.DOTALL)
-_MAGIC = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 @dataclass(frozen=True, slots=True)
 class Blob:
     digest: str
-    media_type: str
+    look: Look
     data: bytes
 
 
 def detach(trajectory: schema.Trajectory) -> tuple[schema.Trajectory, list[Blob]]:
-    """The trajectory with every data URL replaced by the name of its content, and what they held."""
+    """The trajectory with every data URL replaced by the name of its content, and what they held.
+
+    Raises InvalidRecord for what is not what it is said to be (pictures.look).
+    """
     if not any(_carries(part) for step in trajectory.steps for part in _parts(step)):
         return trajectory, []
     blobs: dict[str, Blob] = {}
@@ -57,7 +58,14 @@ def store(project: Project, blobs: Sequence[Blob]) -> None:
         if not storages["artifacts"].exists(name):
             storages["artifacts"].save(name, ContentFile(blob.data))
     Attachment.objects.bulk_create(
-        Attachment(project=project, sha256=blob.digest, media_type=blob.media_type, size=len(blob.data))
+        Attachment(
+            project=project,
+            sha256=blob.digest,
+            media_type=blob.look.media_type,
+            size=len(blob.data),
+            width=blob.look.width,
+            height=blob.look.height,
+        )
         for blob in wanted.values()
     )
 
@@ -66,14 +74,42 @@ def file_name(project_id: int, digest: str) -> str:
     return f"attachments/{project_id}/{digest[:2]}/{digest}"
 
 
-def media_type_of(data: bytes, declared: str) -> str:
-    """What the bytes are. What they cannot be recognised as is never shown as a picture, whatever it is declared."""
-    for magic, found in _MAGIC:
-        if data.startswith(magic):
-            return found
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return "application/octet-stream" if declared in RASTER else declared[:100]
+def small_name(project_id: int, digest: str) -> str:
+    """Of the small picture that is made of one when it is first looked at."""
+    return f"{file_name(project_id, digest)}.small.webp"
+
+
+def small_picture(attachment: Attachment) -> tuple[bytes, str]:
+    """The picture, or where it is large a small one, and its media type. Raises NotFound for what is none."""
+    if attachment.media_type not in RASTER:
+        raise NotFound("This attachment is not a picture.")
+    store, small = storages["artifacts"], small_name(attachment.project_id, attachment.sha256)
+    if store.exists(small):
+        return _content(small), _SMALL
+    data = _content(file_name(attachment.project_id, attachment.sha256))
+    if attachment.width and attachment.height and is_small(attachment.width, attachment.height, len(data)):
+        return data, attachment.media_type
+    try:
+        made = smaller(data, attachment.media_type)
+    except InvalidRecord as error:
+        raise NotFound(error.message) from None
+    store.save(small, ContentFile(made))
+    return made, _SMALL
+
+
+def _content(name: str) -> bytes:
+    if not storages["artifacts"].exists(name):
+        raise NotFound(MISSING)
+    with storages["artifacts"].open(name) as file:
+        return cast(bytes, file.read())
+
+
+def last_picture(step: schema.Step) -> str | None:
+    """The digest of the last picture of a step."""
+    named = [part.source for part in _parts(step) if part.type == "image" and part.media_type in RASTER]
+    return next(
+        (name.removeprefix(PREFIX) for name in reversed(named) if name and name.startswith(PREFIX)), None
+    )
 
 
 def _parts(step: schema.Step) -> Iterable[schema.Part]:
@@ -107,10 +143,12 @@ def _detach_part(part: schema.Part, blobs: dict[str, Blob]) -> schema.Part:
     if match is None or data is None:
         return part  # not base64: stays as it was said
     digest = sha256(data).hexdigest()
-    media_type = media_type_of(data, match[1] or "application/octet-stream")
-    blobs.setdefault(digest, Blob(digest, media_type, data))
+    if digest not in blobs:
+        blobs[digest] = Blob(digest, look(data, match[1] or "application/octet-stream"), data)
     name = PREFIX + digest
-    return replace(part, source=name, media_type=media_type, extra=_replaced(part.extra, url, name))
+    return replace(
+        part, source=name, media_type=blobs[digest].look.media_type, extra=_replaced(part.extra, url, name)
+    )
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:

@@ -1,6 +1,6 @@
 """What one step's card shows. Long texts are cut here, so that a page never carries what nobody asked to see."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, TypeVar
@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 from django.utils.safestring import SafeString
 
 from apps.trajectories import rendering
-from apps.trajectories.attachments import PREFIX, RASTER
+from apps.trajectories.attachments import PREFIX
+from apps.trajectories.clicks import Mark
+from apps.trajectories.pictures import CLIPS, RASTER
 from apps.trajectories.rendering import Argument
 from workers.schema import Part, Step, Trajectory
 
@@ -34,12 +36,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """digest: of the attachment, where it is one of ours. is_picture: a browser may show it. note: else, in words."""
+    """digest: of the attachment, where it is one of ours. is_picture, is_clip: a browser may show it. note: else, in
+    words. size: pixels, where marks are to be drawn on it: where the agent acted next."""
 
     kind: str
     digest: str | None
     is_picture: bool
+    is_clip: bool
     note: str
+    size: tuple[int, int] | None = None
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +127,16 @@ def card_of(step: Step, index: int, agent_step: int | None, *, full: bool = Fals
     )
 
 
+def with_marks(card: StepCard, marks: Sequence[Mark], digest: str, size: tuple[int, int]) -> StepCard:
+    """The card with marks on the picture of that digest."""
+
+    def marked(media: list[Media]) -> list[Media]:
+        return [replace(one, size=size, marks=tuple(marks)) if one.digest == digest else one for one in media]
+
+    results = [replace(result, media=marked(result.media)) for result in card.results]
+    return replace(card, media=marked(card.media), results=results)
+
+
 def cards_of(trajectory: Trajectory, stop: int) -> list[StepCard]:
     """The first cards of a trajectory that is not stored yet."""
     places = {index: place for place, index in enumerate(trajectory.agent_steps)}
@@ -151,9 +167,8 @@ def _media(parts: Iterable[Part]) -> list[Media]:
 def _medium(part: Part) -> Media:
     source = part.source or ""
     if source.startswith(PREFIX):
-        return Media(
-            part.type, source.removeprefix(PREFIX), part.media_type in RASTER, part.media_type or part.type
-        )
+        kind = part.media_type or part.type
+        return Media(part.type, source.removeprefix(PREFIX), kind in RASTER, kind in CLIPS, kind)
     # Nothing is ever fetched from where a trajectory says: its address is shown as text.
     shown: Any = source if len(source) <= 200 else f"{source[:200]}…"
-    return Media(part.type, None, False, shown or "without content")
+    return Media(part.type, None, False, False, shown or "without content")

@@ -147,12 +147,15 @@ class SavedFilter(models.Model):
 
 
 class Attachment(models.Model):
-    """An image, clip or file inside a trajectory, kept once per project by its content."""
+    """An image, clip or file inside a trajectory, kept once per project by its content. width, height: of an image,
+    pixels."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="attachments")
     sha256 = models.CharField(max_length=64)
     media_type = models.CharField(max_length=100)
     size = models.PositiveBigIntegerField()
+    width = models.PositiveIntegerField(null=True)
+    height = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -11,6 +11,7 @@ urlpatterns = [
     path("imports/", views.import_start, name="import-start"),
     path("imports/<int:pk>/cancel/", views.import_cancel, name="import-cancel"),
     path("attachments/<str:sha256>/", views.attachment_detail, name="attachment-detail"),
+    path("attachments/<str:sha256>/small/", views.attachment_small, name="attachment-small"),
     path("filters/", views.filter_save, name="filter-save"),
     path("filters/<int:pk>/delete/", views.filter_delete, name="filter-delete"),
     path("tags/", views.trajectories_tag, name="trajectories-tag"),

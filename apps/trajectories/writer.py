@@ -61,9 +61,7 @@ class Prepared:
 def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandard.ZstdCompressor) -> Prepared:
     """Everything that needs no database. Raises InvalidRecord."""
     trajectory = rows.identified(trajectory)
-    blobs: list[attachments.Blob] = []
-    if b"data:" in document:
-        trajectory, blobs = attachments.detach(trajectory)
+    trajectory, blobs = attachments.detach(trajectory)
     rows.check_lengths(trajectory)
     if trajectory.task.metadata:
         encode_json(trajectory.task.metadata)  # for its errors, which come too late when the task is written

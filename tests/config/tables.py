@@ -45,6 +45,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/trajectories/imports/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/imports/<int:pk>/cancel/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/attachments/<str:sha256>/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/trajectories/attachments/<str:sha256>/small/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/trajectories/filters/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/filters/<int:pk>/delete/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/tags/": ("POST", Role.RESEARCHER),

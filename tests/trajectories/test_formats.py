@@ -175,6 +175,7 @@ def test_each_is_told_by_its_sign() -> None:
         "otel": {"resourceSpans": []},
         "tau2": TAU2,
         "agent-reward-bench": BROWSED,
+        "tape": {"metadata": {}, "steps": [{"kind": "task"}]},
         "gymnasium": EPISODE,
         "autolibra": {"points": [{"point_type": "action", "data": "Hello."}]},
         "mini-swe-agent": MESSAGES,

@@ -12,6 +12,7 @@ from apps.trajectories import formats
 from apps.trajectories.reading import Reader, records_of
 from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
+from tests.trajectories.test_tape import TAPE
 from workers.errors import InvalidRecord
 
 MUTATIONS = 300
@@ -33,6 +34,7 @@ DOCUMENTS: dict[str, Any] = {
     "tau2": some.TAU2,
     "gymnasium": some.EPISODE,
     "agent-reward-bench": some.BROWSED,
+    "tape": TAPE,
     "autolibra": {
         "instance_id": "7f3a",
         "agent_id": "agent",

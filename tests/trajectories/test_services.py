@@ -17,7 +17,9 @@ from apps.trajectories.selectors import load_trajectories
 from tests.trajectories.conftest import lines, record
 from workers import schema
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
+PNG = base64.b64decode(  # one pixel
+    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 
 
 def bring(project: Project, data: bytes, **options: Any) -> services.ImportResult:
@@ -138,14 +140,14 @@ def test_data_urls_become_attachments_and_come_back(project: Project) -> None:
 
     parts = [
         {"type": "image_url", "image_url": {"url": url("image/png", PNG), "detail": "low"}},
-        {"type": "image_url", "image_url": {"url": url("image/png", b"<script>alert(1)</script>")}},
+        {"type": "image_url", "image_url": {"url": url("text/html", b"<script>alert(1)</script>")}},
         {"type": "image_url", "image_url": {"url": "https://elsewhere.example/a.png"}},
     ]
     messages = [{"role": "user", "content": parts}, {"role": "assistant", "content": "Seen."}]
     assert bring(project, lines({"task": "t", "messages": messages})).created == 1
     assert bring(project, lines({"task": "t", "messages": messages})).duplicates == 1
     kinds = set(Attachment.objects.values_list("media_type", flat=True))
-    assert kinds == {"image/png", "application/octet-stream"}
+    assert kinds == {"image/png", "text/html"}
     key = Trajectory.objects.get().pk
     assert load_trajectories([key])[key].content_hash == Trajectory.objects.get().content_hash
     exported = exports.document_of(project, key, format="openai")["messages"]

@@ -12,7 +12,9 @@ from apps.trajectories import services
 from apps.trajectories.models import Attachment, Import, Trajectory
 from tests.trajectories.conftest import lines, record
 
-PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 16
+PNG = base64.b64decode(  # one pixel
+    b"iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 
 

@@ -1,7 +1,8 @@
 """Zip archives: an Inspect `.eval` log, AutoLibra's folder, or files put together. Nothing is written to a folder.
 
 What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and of all
-together no more than a thousand times the archive. Entries packed by zstd, as Inspect does, are read too.
+together no more than a thousand times the archive. Entries packed by zstd, as Inspect does, are read too. Pictures that
+a document of the archive names (`screenshot_path`, `image_path`) are put into what is read of it.
 """
 
 import io
@@ -10,11 +11,13 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, BinaryIO
 
 import zstandard
 
+from apps.trajectories.formats.pictures import Pictures
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
 from workers.schema import parse_json
@@ -32,7 +35,9 @@ _POINTS = re.compile(
     r"(?:(?<=/)|^)instances/(?P<instance>[^/]+)/(?P<agent>[^/]+)/points\.json$"
 )  # of AutoLibra
 _PEOPLE = ("human", "user")
-_PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib")
+_PICKLES = tuple(
+    kind + packed for kind in (".pkl", ".pickle", ".pt", ".pth", ".joblib") for packed in ("", ".gz")
+)
 PICKLED = "is a pickle, which can run code when it is read, and is never loaded; send JSON."
 Cut = Callable[[BinaryIO], Iterator[Record]]
 
@@ -62,6 +67,7 @@ class _Archive:
     def __init__(self, archive: zipfile.ZipFile, limit: int, left: int) -> None:
         self._archive, self._limit, self._left = archive, limit, left
         self._names = {one.filename for one in archive.infolist()}
+        self._pictures = Pictures(self._names, lambda name: self._bytes(archive.getinfo(name)), limit)
 
     def records(self, cut: Cut) -> Iterator[Record]:
         entries = [one for one in self._archive.infolist() if not one.is_dir()]
@@ -174,7 +180,16 @@ class _Archive:
                 yield Record(number, pointer=at, error=error)
                 continue
             for record in cut(io.BytesIO(content)):
-                yield Record(number, record.raw, record.document, at + record.pointer, record.error)
+                yield self._with_pictures(
+                    Record(number, record.raw, record.document, at + record.pointer, record.error),
+                    entry.filename,
+                )
+
+    def _with_pictures(self, record: Record, beside: str) -> Record:
+        try:
+            return replace(record, document=self._pictures.put_into(record.document, beside))
+        except InvalidRecord as error:
+            return replace(record, document=None, error=error)
 
     def _bytes(self, entry: zipfile.ZipInfo) -> bytes:
         """What is in an entry. Raises InvalidRecord for what is not read."""

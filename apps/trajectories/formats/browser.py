@@ -8,6 +8,11 @@ from workers.schema import ObservationResult, Part, ToolCall
 _ACTION = re.compile(r"\s*([A-Za-z_]\w{0,60})\s*\((.*)\)\s*", re.DOTALL)
 
 
+def is_call(action: str) -> bool:
+    """Whether a line is code alone, such as `click('a51')`, and no sentence."""
+    return re.fullmatch(r"\s*[a-z_]\w*\(.*\)\s*", action, re.DOTALL) is not None
+
+
 def called(action: str) -> ToolCall:
     """`click('a51')` as a call of `click`; what is no single call, as code that was run."""
     match = _ACTION.fullmatch(action)

@@ -10,6 +10,7 @@ from apps.trajectories.views.traces import traces_receive
 from apps.trajectories.views.upload import import_cancel, import_detail, import_start, trajectory_upload
 from apps.trajectories.views.viewer import (
     attachment_detail,
+    attachment_small,
     step_detail,
     trajectory_detail,
     trajectory_find,
@@ -19,6 +20,7 @@ from apps.trajectories.views.viewer import (
 __all__ = [
     "agents_compare",
     "attachment_detail",
+    "attachment_small",
     "filter_delete",
     "filter_save",
     "import_cancel",

@@ -1,6 +1,6 @@
 """One trajectory: its task pinned on top, its steps as cards, brought as they are scrolled to."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.core.files.storage import storages
 from django.http import FileResponse, HttpResponse
@@ -13,9 +13,11 @@ from apps.core.errors import NotFound
 from apps.trajectories import attachments, outline
 from apps.trajectories.models import Attachment, Trajectory
 from apps.trajectories.patterns import PATTERNS
+from apps.trajectories.pictures import CLIPS, RASTER
 from apps.trajectories.selectors import PAGE, load_trajectories, others_of, step_cards, trajectory_in
 from apps.trajectories.views.numbers import number_of
 
+Answer = TypeVar("Answer", HttpResponse, FileResponse)
 _WORDS = 200  # characters of what is looked for
 
 
@@ -79,22 +81,37 @@ def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) 
 @require_safe
 @project_view()
 def attachment_detail(request: ProjectRequest, project: Project, sha256: str) -> FileResponse:
+    attachment = _attachment(project, sha256)
+    name = attachments.file_name(project.pk, sha256)
+    if not storages["artifacts"].exists(name):
+        raise NotFound(attachments.MISSING)
+    is_shown = attachment.media_type in (*RASTER, *CLIPS)
+    response = FileResponse(
+        storages["artifacts"].open(name),
+        as_attachment=not is_shown,
+        filename=sha256[:16],
+        content_type=attachment.media_type if is_shown else "application/octet-stream",
+    )
+    return _harmless(response)
+
+
+@require_safe
+@project_view(Role.ANNOTATOR)
+def attachment_small(request: ProjectRequest, project: Project, sha256: str) -> HttpResponse:
+    """A picture as pages show it; it opens in full on a click."""
+    content, media_type = attachments.small_picture(_attachment(project, sha256))
+    return _harmless(HttpResponse(content, content_type=media_type))
+
+
+def _attachment(project: Project, sha256: str) -> Attachment:
     attachment = Attachment.objects.filter(project=project, sha256=sha256).first()
     if attachment is None:
         raise NotFound("There is no such attachment in this project.")
-    name = attachments.file_name(project.pk, sha256)
-    if not storages["artifacts"].exists(name):
-        raise NotFound(
-            "The file of this attachment is missing from the artifact store; `doctor` looks at the store."
-        )
-    is_picture = attachment.media_type in attachments.RASTER
-    response = FileResponse(
-        storages["artifacts"].open(name),
-        as_attachment=not is_picture,
-        filename=sha256[:16],
-        content_type=attachment.media_type if is_picture else "application/octet-stream",
-    )
-    # Whatever the bytes are, they are neither sniffed nor run; the content under a digest never changes.
+    return attachment
+
+
+def _harmless(response: Answer) -> Answer:
+    """Whatever the bytes are, they are neither sniffed nor run; the content under a digest never changes."""
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     response["Cache-Control"] = "private, max-age=31536000, immutable"
