@@ -12,6 +12,7 @@ NAMES = (
         "feedback_export",
         "keyboard",
         "real_files",
+        "mutations",
         "alignment",
         "viewer",
         "packing",

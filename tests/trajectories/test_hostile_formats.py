@@ -15,7 +15,7 @@ from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from apps.trajectories.services import import_trajectories
 from tests.trajectories.hostile import HOSTILE
-from tests.trajectories.test_mutations import DOCUMENTS
+from tests.trajectories.mutations import DOCUMENTS
 
 EVIL = " ".join(text for text in HOSTILE if "hit(" in text)[:1500]
 NAME = "<img src=x onerror=hit('name')>"

@@ -105,11 +105,11 @@ def _ids(document: dict[str, Any], before: int) -> set[Any]:
 
 def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     extra = dict(require_object(raw.get("extra") or {}, pointer=f"{at}/extra"))
-    source = "environment" if extra.get("source") == "environment" else _SOURCES.get(raw.get("source", ""))
+    said = str(raw.get("source"))
+    source = "environment" if extra.get("source") == "environment" else _SOURCES.get(said)
     if source is None:
-        known = ", ".join(_SOURCES)
         raise InvalidRecord(
-            f"unknown source {raw.get('source')!r}; known are {known}.", pointer=f"{at}/source"
+            f"unknown source {said[:40]!r}; known are {', '.join(_SOURCES)}.", pointer=f"{at}/source"
         )
     extra.pop("source", None)
     calls = tuple(

@@ -25,7 +25,7 @@ def read(document: Any) -> Trajectory:
     around, _ = clean({key: value for key, value in require_object(document).items() if key != "state"})
     given = require_object(document.get("state"), pointer="/state")
     state, _ = clean({key: value for key, value in given.items() if key != "history"})
-    task = require_object(around.pop("task"), pointer="/task")
+    task = require_object(around.pop("task", None), pointer="/task")
     number, name = task.get("task_id"), optional_str(task.get("task_name"), pointer="/task/task_name")
     if isinstance(number, bool) or not isinstance(number, str | int):
         raise InvalidRecord("task_id is text or a whole number.", pointer="/task/task_id")

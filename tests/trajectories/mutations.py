@@ -1,0 +1,148 @@
+"""Documents with something broken in them, and what becomes of them."""
+
+import copy
+import io
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import connection, transaction
+
+from apps.accounts.models import Project
+from apps.trajectories import formats, services
+from apps.trajectories.models import Step, Trajectory
+from apps.trajectories.reading import Reader, records_of
+from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.writer import Prepared
+from tests.trajectories import test_formats as some
+from tests.trajectories import test_otel as spans
+from tests.trajectories.test_tape import TAPE
+from workers.errors import InvalidRecord
+from workers.schema import from_atif, to_atif
+
+_PIECES = [b"\x00", b"\xff\xfe", b"\\ud800", b"\\u0000", b'"', b"[[[[", b"1e999", b"\n{}\n"]
+JUNK: list[Any] = [None, 1, -1, True, "x", "", [], {}, [1], {"a": 1}, 1e400]
+DOCUMENTS: dict[str, Any] = {
+    "atif": {
+        "schema_version": "ATIF-v1.5",
+        "session_id": "s1",
+        "agent": {"name": "desk", "version": "1"},
+        "steps": [
+            {"step_id": 1, "source": "user", "message": "Where is it?"},
+            {
+                "step_id": 2,
+                "source": "agent",
+                "message": "I look.",
+                "reasoning_content": "Hm.",
+                "tool_calls": [{"tool_call_id": "c1", "function_name": "look", "arguments": {"order": 7}}],
+                "observation": {"results": [{"source_call_id": "c1", "content": "in Ulm"}]},
+                "metrics": {"prompt_tokens": 5},
+            },
+            {"step_id": 3, "source": "agent", "message": "In Ulm."},
+        ],
+    },
+    "prompt-response": {"prompt": [{"role": "user", "content": "Hi"}], "response": "Hello", "task": "t"},
+    "tau-bench": some.TAU,
+    "openai": [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "Hi"}, {"type": "image_url", "image_url": {"url": "x"}}],
+        },
+        {"role": "assistant", "content": "Hello"},
+    ],
+    "agentrx": some.TAU,
+    "swe-agent": some.SWE,
+    "mini-swe-agent": some.MESSAGES,
+    "inspect": some.INSPECT,
+    "mint": some.MINT,
+    "who-and-when": some.WHO,
+    "tau2": some.TAU2,
+    "gymnasium": some.EPISODE,
+    "agent-reward-bench": some.BROWSED,
+    "tape": TAPE,
+    "autolibra": {
+        "instance_id": "7f3a",
+        "agent_id": "agent",
+        "metadata": {"task": "Buy shoes."},
+        "points": [
+            {"point_type": "observation", "data": {"content": "Open."}, "timestamp": "t"},
+            {"point_type": "action", "data": {"action_type": "click", "element": 1}, "metadata": {"a": 1}},
+            {"point_type": "action", "data": "Done."},
+        ],
+    },
+    "otel": spans.traced(
+        spans.span(1, spans.chat(spans.ASKED, spans.CALLED)),
+        spans.span(2, spans.chat(spans.ASKED + spans.CALLED + spans.TOLD, spans.SAID)),
+    ),
+}
+
+
+def broken(value: Any, dice: random.Random) -> Any:
+    """With one thing in it replaced."""
+    if isinstance(value, dict) and value:
+        key = dice.choice(list(value))
+        value[key] = copy.deepcopy(dice.choice(JUNK)) if dice.random() < 0.35 else broken(value[key], dice)
+    elif isinstance(value, list) and value:
+        place = dice.randrange(len(value))
+        value[place] = copy.deepcopy(dice.choice(JUNK)) if dice.random() < 0.2 else broken(value[place], dice)
+    else:
+        return copy.deepcopy(dice.choice(JUNK))
+    return value
+
+
+def mutated(raw: bytes, dice: random.Random) -> bytes:
+    """Most often with one to three values replaced, else with bytes of it cut, turned over, doubled or put in."""
+    if dice.random() < 0.7:
+        document = json.loads(raw)
+        for _ in range(dice.randint(1, 3)):
+            document = broken(document, dice)
+        return json.dumps(document).encode()
+    out, place = bytearray(raw), dice.randrange(len(raw))
+    length = dice.randint(1, 40)
+    kind = dice.randrange(5)
+    if kind == 0:
+        return bytes(out[:place])
+    if kind == 1:
+        del out[place : place + length]
+    elif kind == 2:
+        out[place] ^= 1 << dice.randrange(8)
+    elif kind == 3:
+        out[place:place] = out[place : place + length]
+    else:
+        out[place:place] = dice.choice(
+            [b"\x00", b"\xff\xfe", b"\\ud800", b"\\u0000", b'"', b"[[[[", b"1e999", b"\n{}\n"]
+        )
+    return bytes(out)
+
+
+def read_or_refused(raw: bytes, name: str) -> tuple[list[Prepared], list[InvalidRecord]]:
+    """Anything else that comes of it is a mistake of ours, and raised."""
+    reader, good, bad = Reader(formats.FORMATS[name]), [], []
+    records = [part for record in records_of(io.BytesIO(raw)) for part in reader.parts(record)]
+    for part in [*records, *reader.rest()]:
+        try:
+            prepared = reader.prepare(part)
+            trajectory = reader.read(part)
+            assert from_atif(to_atif(trajectory)).content_hash == trajectory.content_hash
+            good.append(prepared)
+        except InvalidRecord as error:
+            assert error.message
+            bad.append(error)
+    return good, bad
+
+
+def stored_whole(project: Project, prepared: Sequence[Prepared]) -> None:
+    """What was read can be written, every step of it, and read again; nothing of it is kept."""
+    with transaction.atomic():
+        services.store_prepared(project=project, source_format="atif", prepared=prepared)
+        rows = dict(Trajectory.objects.filter(project=project).values_list("pk", "content_hash"))
+        assert set(rows.values()) == {one.content_hash for one in prepared}
+        assert Step.objects.filter(trajectory__in=rows).count() == sum(
+            len(one.steps) for one in {one.content_hash: one for one in prepared}.values()
+        )
+        found = load_trajectories(list(rows))
+        assert all(found[key].content_hash == digest for key, digest in rows.items())
+        with connection.cursor() as cursor:
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        transaction.set_rollback(True)
