@@ -1,7 +1,7 @@
 """Trajectories as documents: ATIF, chat messages, or what was imported, byte for byte."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import zstandard
@@ -35,6 +35,12 @@ def document_of(project: Project, key: int, *, format: str) -> dict[str, Any]:
     check_format(format, DOCUMENTS)
     external = Trajectory.objects.values_list("external_id", flat=True).get(pk=key)
     return _document(project, load_trajectories([key])[key], external, format)
+
+
+def documents_of(project: Project, runs: Mapping[str, schema.Trajectory]) -> dict[str, dict[str, Any]]:
+    """The ATIF document of each of `runs`, which were loaded, by their keys; under the source's own id."""
+    externals = dict(Trajectory.objects.filter(pk__in=runs).values_list("pk", "external_id"))
+    return {key: _document(project, run, externals[int(key)], "atif") for key, run in runs.items()}
 
 
 def _documents(project: Project, keys: list[int], format: str) -> Iterator[bytes]:

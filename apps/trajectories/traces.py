@@ -26,7 +26,6 @@ from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.models import Trace, TraceSpan
 from apps.trajectories.reading import Reader, records_of
 from workers.errors import InvalidRecord
-from workers.schema import parse_json
 
 EVERY_SECONDS = 5.0
 _LOST_AFTER = timedelta(hours=1)
@@ -77,8 +76,7 @@ def collect(project: Project | None = None) -> int:
 
 
 def decoded(row: TraceSpan) -> otel.Span:
-    span: otel.Span = parse_json(zstandard.decompress(bytes(row.data)))
-    return span
+    return otel.unpacked(zstandard.decompress(bytes(row.data)))
 
 
 def sweep() -> None:
@@ -97,7 +95,7 @@ def _receive(project: Project, name: str, spans: list[otel.Span], result: Receiv
     )
     rows, size = {}, 0
     for span in spans:
-        raw = encoded(span if otel.tells(span) else {**span, "attributes": {}, "events": []})
+        raw = otel.packed(span if otel.tells(span) else {**span, "attributes": {}, "events": []})
         if trace.size + size + len(raw) > settings.MAX_RECORD_BYTES:
             result.refused += 1
             result.why = result.why or (

@@ -51,6 +51,7 @@ from tests.config.tables import (
 )
 from tests.datasets.feedback import frozen_nothing, member
 from tests.trajectories.conftest import lines, record
+from tests.trajectories.test_views import PNG
 
 
 def _patterns(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -125,7 +126,7 @@ def make_world(slug: str) -> World:
     attachment = Attachment.objects.create(
         project=project, sha256=slug[0].encode().hex() * 32, media_type="image/png", size=1
     )
-    storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(b"x"))
+    storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(PNG))
     endpoint = Endpoint.objects.create(project=project, name=f"{slug}-reward")
     active, tried = (
         EndpointRevision.objects.create(endpoint=endpoint, number=n, spec=NOTHING) for n in (1, 2)

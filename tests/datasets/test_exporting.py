@@ -141,8 +141,8 @@ def test_the_form_chooses(judged: Project, roses: Client) -> None:
 
 
 def test_what_there_is_not(judged: Project, rose: User) -> None:
-    with pytest.raises(DomainError, match="Unknown format 'atif'"):
-        export(judged, rose, "atif")
+    with pytest.raises(DomainError, match="Unknown format 'xml'"):
+        export(judged, rose, "xml")
     with pytest.raises(DomainError, match="Unknown kind 'x'"):
         export(judged, rose, kinds=["x"])
     with pytest.raises(DomainError, match="Unknown split 'x'"):

@@ -17,9 +17,9 @@ from apps.trajectories.selectors import load_trajectories
 from apps.trajectories.writer import Prepared
 from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
+from tests.trajectories.real_files import comes_back
 from tests.trajectories.test_tape import TAPE
 from workers.errors import InvalidRecord
-from workers.schema import from_atif, to_atif
 
 _PIECES = [b"\x00", b"\xff\xfe", b"\\ud800", b"\\u0000", b'"', b"[[[[", b"1e999", b"\n{}\n"]
 JUNK: list[Any] = [None, 1, -1, True, "x", "", [], {}, [1], {"a": 1}, 1e400]
@@ -124,7 +124,7 @@ def read_or_refused(raw: bytes, name: str) -> tuple[list[Prepared], list[Invalid
         try:
             prepared = reader.prepare(part)
             trajectory = reader.read(part)
-            assert from_atif(to_atif(trajectory)).content_hash == trajectory.content_hash
+            assert comes_back(trajectory)
             good.append(prepared)
         except InvalidRecord as error:
             assert error.message

@@ -14,6 +14,7 @@ from workers.schema.records import ObservationResult, Part, Source, Step, Task, 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(4, 9))
 _SOURCES: dict[str, Source] = {"system": "system", "user": "user", "agent": "agent"}
 _RAW = "__raw__"  # arguments that are no JSON object, which ATIF requires
+_AS_IT_WAS = "__extra__"  # what is kept beside, where its names are also those that ATIF or we use there
 
 
 def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> Trajectory:
@@ -35,6 +36,8 @@ def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> 
     if success is not None and not isinstance(success, bool):
         raise InvalidRecord("success is true or false.", pointer=f"{pointer}/extra/outcome/success")
     rest = {key: value for key, value in document.items() if key not in _TOP and value is not None}
+    if _AS_IT_WAS in extra:
+        extra = require_object(extra[_AS_IT_WAS], pointer=f"{pointer}/extra/{_AS_IT_WAS}")
     metadata = extra | ({"atif": rest} if rest else {})
     agent_rest = {key: value for key, value in agent.items() if key not in ("name", "version")}
     return build_trajectory(
@@ -55,8 +58,11 @@ _TOP = ("schema_version", "session_id", "trajectory_id", "agent", "steps", "extr
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """An ATIF v1.7 document; `from_atif` gives the same trajectory back."""
-    metadata = dict(trajectory.metadata)
-    rest, agent = metadata.pop("atif", {}), metadata.pop("agent", {})
+    metadata, rest, agent = dict(trajectory.metadata), {}, {}
+    if {"task", "outcome", _AS_IT_WAS} & metadata.keys() or not _are_objects(metadata, "atif", "agent"):
+        metadata = {_AS_IT_WAS: metadata}
+    else:
+        rest, agent = metadata.pop("atif", {}), metadata.pop("agent", {})
     task = trajectory.task
     extra: dict[str, Any] = metadata | {"task": {"id": task.id, "instruction": task.instruction}}
     if task.reference is not None:
@@ -105,6 +111,7 @@ def _ids(document: dict[str, Any], before: int) -> set[Any]:
 
 def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     extra = dict(require_object(raw.get("extra") or {}, pointer=f"{at}/extra"))
+    kept = extra.pop(_AS_IT_WAS, None)
     said = str(raw.get("source"))
     source = "environment" if extra.get("source") == "environment" else _SOURCES.get(said)
     if source is None:
@@ -119,6 +126,9 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     features = extra.pop("features", None)
     message = None if extra.pop("message_is_null", False) else raw.get("message")
     rest = {key: value for key, value in raw.items() if key not in _STEP and value is not None}
+    reward = finite(extra.pop("reward", None), pointer=f"{at}/extra/reward")
+    if kept is not None:
+        extra = require_object(kept, pointer=f"{at}/extra/{_AS_IT_WAS}")
     return Step(
         source=source,
         message=_parts(message, f"{at}/message"),
@@ -128,7 +138,7 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
         features=None
         if features is None
         else convert(features, tuple[float, ...], pointer=f"{at}/extra/features"),
-        reward=finite(extra.pop("reward", None), pointer=f"{at}/extra/reward"),
+        reward=reward,
         metrics=require_object(raw.get("metrics") or {}, pointer=f"{at}/metrics"),
         extra={"source_index": number} | extra | ({"atif": rest} if rest else {}),
     )
@@ -171,6 +181,8 @@ def _observation(raw: Any, calls: set[str | None], at: str) -> tuple[Observation
             )
         known = ("source_call_id", "content")
         extra = {key: value for key, value in result.items() if key not in known and value is not None}
+        if _AS_IT_WAS in extra:
+            extra = require_object(extra[_AS_IT_WAS], pointer=f"{where}/{_AS_IT_WAS}")
         results.append(
             ObservationResult(
                 call_id=call_id, content=_parts(result.get("content"), f"{where}/content"), extra=extra
@@ -202,14 +214,16 @@ def _parts(content: Any, at: str) -> tuple[Part, ...]:
 
 
 def _step_out(step: Step, index: int) -> dict[str, Any]:
+    plain = not _OURS & step.extra.keys() and _are_objects(step.extra, "atif")
     extra = {key: value for key, value in step.extra.items() if key != "atif"}
+    extra = extra if plain else {_AS_IT_WAS: step.extra}
     if step.source == "environment":
         extra["source"] = "environment"
     if step.features is not None:
         extra["features"] = list(step.features)
     if step.reward is not None:
         extra["reward"] = step.reward
-    out: dict[str, Any] = step.extra.get("atif", {}) | {
+    out: dict[str, Any] = (step.extra.get("atif", {}) if plain else {}) | {
         "step_id": index + 1,
         "source": "system" if step.source == "environment" else step.source,
         "message": _content_out(step.message) if step.message else "",
@@ -227,6 +241,13 @@ def _step_out(step: Step, index: int) -> dict[str, Any]:
     return out | ({"extra": extra} if extra else {})
 
 
+_OURS = {"source", "features", "reward", "message_is_null", _AS_IT_WAS}
+
+
+def _are_objects(given: dict[str, Any], *names: str) -> bool:
+    return all(isinstance(given.get(name, {}), dict) for name in names)
+
+
 def _call_out(call: ToolCall) -> dict[str, Any]:
     arguments = (
         call.arguments
@@ -238,7 +259,10 @@ def _call_out(call: ToolCall) -> dict[str, Any]:
 
 def _result_out(result: ObservationResult) -> dict[str, Any]:
     content = _content_out(result.content) if result.content else None
-    return result.extra | {"source_call_id": result.call_id, "content": content}
+    extra = result.extra
+    if {"source_call_id", "content", _AS_IT_WAS} & extra.keys() or None in extra.values():
+        extra = {_AS_IT_WAS: extra}
+    return extra | {"source_call_id": result.call_id, "content": content}
 
 
 def _content_out(parts: tuple[Part, ...]) -> Any:

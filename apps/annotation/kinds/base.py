@@ -139,6 +139,18 @@ class Answer:
     question: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What a record says of one trajectory, as OpenTelemetry's `gen_ai.evaluation.result` tells it. about: the rest."""
+
+    trajectory: schema.Trajectory
+    name: str
+    value: float | None = None
+    label: str | None = None
+    explanation: str | None = None
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
 Place = Callable[[Any, str], schema.Trajectory | TrajectoryId]  # an ITEM and its pointer, read
 Read = tuple[tuple[schema.Trajectory | TrajectoryId, ...], Any]
 
@@ -179,6 +191,7 @@ class Feedback:
     row: Callable[[Any, Stored], Any]
     record: Callable[[Any, Sequence[schema.Trajectory], dict[int, schema.Trajectory], dict[str, Any]], Any]
     line: Callable[[Any, Callable[[schema.Trajectory], Any]], dict[str, Any]]
+    evaluations: Callable[[Any], Iterator[Evaluation]]
     # Agreement, of the rows that count.
     answers: Callable[[models.QuerySet[Any]], Iterator[Answer]]
     # Relations of a row that are read with it.

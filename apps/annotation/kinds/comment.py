@@ -15,6 +15,7 @@ from django.db.models import F, Q, QuerySet
 from apps.annotation.kinds.base import (
     SIDES,
     Answer,
+    Evaluation,
     Feedback,
     Fields,
     Judgement,
@@ -231,6 +232,14 @@ def line(record: schema.CommentRecord, item: Callable[[schema.Trajectory], dict[
     return {"trajectory": item(record.trajectory), "text": record.text, "anchor": anchor, "sign": record.sign}
 
 
+def evaluations(record: schema.CommentRecord) -> Iterator[Evaluation]:
+    label = {1: "good", -1: "bad"}.get(record.sign or 0)
+    about = (
+        {"first_step": record.anchor.steps[0], "last_step": record.anchor.steps[1]} if record.anchor else {}
+    )
+    yield Evaluation(record.trajectory, "comment", record.sign, label, record.text, about)
+
+
 def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
     """Words cannot be compared; whether they praise or blame can: the sign of what a person says of a run, nominal."""
     said = rows.filter(sign__isnull=False).values_list(
@@ -264,5 +273,6 @@ COMMENT = Feedback(
     row=row,
     record=record,
     line=line,
+    evaluations=evaluations,
     answers=answers,
 )

@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 
 from apps.annotation.kinds.base import (
     Answer,
+    Evaluation,
     Feedback,
     Fields,
     Judgement,
@@ -194,6 +195,20 @@ def line(
     }  # fmt: skip
 
 
+def evaluations(record: schema.PreferenceRecord) -> Iterator[Evaluation]:
+    """Of each run: 1 where it was preferred, 0 where the other one was, a half of a tie."""
+    name = record.criterion or "preference"
+    for side, one, other in (("a", record.a, record.b), ("b", record.b, record.a)):
+        about = {"against": other.id, "strength": record.strength}
+        if record.choice in ("a", "b"):
+            is_better = record.choice == side
+            yield Evaluation(one, name, float(is_better), "better" if is_better else "worse", None, about)
+        elif record.choice == "tie":
+            yield Evaluation(one, name, 0.5, "tie", None, about)
+        else:
+            yield Evaluation(one, name, 0.0, "both bad", None, about)
+
+
 def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
     """What was chosen, nominal: a tie is not between A and B, and both bad is neither."""
     said = rows.values_list(
@@ -238,6 +253,7 @@ PAIRWISE = Feedback(
     row=row,
     record=record,
     line=line,
+    evaluations=evaluations,
     answers=answers,
     related=("criterion",),
 )

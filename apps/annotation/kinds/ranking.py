@@ -16,6 +16,7 @@ from apps.annotation.kinds.base import (
     LETTERS,
     SIDES,
     Answer,
+    Evaluation,
     Feedback,
     Fields,
     Judgement,
@@ -156,6 +157,13 @@ def line(record: schema.RankingRecord, item: Callable[[schema.Trajectory], dict[
     return {"items": [item(one) for one in record.trajectories], "ranks": list(record.ranks)}
 
 
+def evaluations(record: schema.RankingRecord) -> Iterator[Evaluation]:
+    """The rank of each run; 1 is the best."""
+    count = len(record.trajectories)
+    for one, rank in zip(record.trajectories, record.ranks, strict=True):
+        yield Evaluation(one, record.criterion or "rank", rank, f"{rank} of {count}", None, {"of": count})
+
+
 def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
     """The rank of each run, ordinal."""
     said = rows.values_list(
@@ -188,5 +196,6 @@ RANKING = Feedback(
     row=row,
     record=record,
     line=line,
+    evaluations=evaluations,
     answers=answers,
 )

@@ -17,6 +17,7 @@ from apps.annotation.kinds.base import (
     LETTERS,
     SIDES,
     Answer,
+    Evaluation,
     Feedback,
     Fields,
     Judgement,
@@ -184,6 +185,15 @@ def line(record: schema.RatingRecord, item: Callable[[schema.Trajectory], dict[s
     return {"trajectory": item(record.trajectory)} | said
 
 
+def evaluations(record: schema.RatingRecord) -> Iterator[Evaluation]:
+    if record.accept is not None:
+        label = "accepted" if record.accept else "rejected"
+        yield Evaluation(record.trajectory, "accept", float(record.accept), label)
+    else:
+        low, high = record.scale or (None, None)
+        yield Evaluation(record.trajectory, "rating", record.rating, None, None, {"low": low, "high": high})
+
+
 def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
     """Accept or reject, nominal; a rating as its place on its scale, interval."""
     said = rows.values_list(
@@ -226,5 +236,6 @@ RATING = Feedback(
     row=row,
     record=record,
     line=line,
+    evaluations=evaluations,
     answers=answers,
 )

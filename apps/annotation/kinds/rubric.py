@@ -16,6 +16,7 @@ from apps.annotation.kinds.base import (
     LETTERS,
     SIDES,
     Answer,
+    Evaluation,
     Feedback,
     Fields,
     Judgement,
@@ -195,6 +196,11 @@ def line(record: schema.ScoreRecord, item: Callable[[schema.Trajectory], dict[st
     }  # fmt: skip
 
 
+def evaluations(record: schema.ScoreRecord) -> Iterator[Evaluation]:
+    about = {"low": record.scale[0], "high": record.scale[1]}
+    yield Evaluation(record.trajectory, record.criterion, record.value, None, record.note, about)
+
+
 def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
     """The place of each score on its scale, interval, by criterion."""
     said = rows.values_list(
@@ -232,6 +238,7 @@ RUBRIC = Feedback(
     row=row,
     record=record,
     line=line,
+    evaluations=evaluations,
     answers=answers,
     related=("criterion",),
 )

@@ -18,6 +18,7 @@ from apps.annotation.kinds.base import (
     LETTERS,
     SIDES,
     Answer,
+    Evaluation,
     Feedback,
     Fields,
     Judgement,
@@ -271,6 +272,19 @@ def line(
     return out | ({"first_error": record.first_error} if record.has_first_error else {})
 
 
+def evaluations(record: schema.StepLabelRecord) -> Iterator[Evaluation]:
+    """Of each marked step: 1 good, 0 neutral, -1 bad. Of the first error: the agent step, or none."""
+    values = {"good": 1.0, "neutral": 0.0, "bad": -1.0}
+    for step, label in sorted(record.labels.items()):
+        correction = record.corrections.get(step)
+        yield Evaluation(record.trajectory, "step", values[label], label, correction, {"agent_step": step})
+    if record.has_first_error:
+        first = record.first_error
+        said = "none" if first is None else f"step {first}"
+        correction = None if first is None else record.corrections.get(first)
+        yield Evaluation(record.trajectory, "first error", first, said, correction, {"agent_step": first})
+
+
 def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
     """Labels of each step, ordinal: bad, neutral, good. Where the first error is, nominal."""
     said = rows.values_list(
@@ -324,5 +338,6 @@ STEP = Feedback(
     row=row,
     record=record,
     line=line,
+    evaluations=evaluations,
     answers=answers,
 )

@@ -6,6 +6,7 @@ what it answered. Results of tools that no later call was told come from their `
 trajectory names its parent. Spans of one trace may stand in several documents, as exporters write them.
 """
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
@@ -15,7 +16,7 @@ from apps.trajectories.formats import otel_messages
 from apps.trajectories.formats.otel_messages import Message
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
-from workers.schema import Task, Trajectory, clean, from_messages, parse_json
+from workers.schema import Task, Trajectory, clean, from_messages
 from workers.schema.decode import require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments
 
@@ -49,7 +50,7 @@ class Gathered:
         """Raises InvalidRecord."""
         self._first = record.line if self._first is None else self._first
         for span in spans_of(record.document):
-            raw = encoded(span)
+            raw = packed(span)
             self._lines.setdefault(span["trace"], record.line)
             self._traces.setdefault(span["trace"], []).append((self._file.tell(), len(raw)))
             self._file.write(raw)
@@ -77,8 +78,20 @@ class Gathered:
 
     def _span(self, offset: int, length: int) -> Span:
         self._file.seek(offset)
-        span: Span = parse_json(self._file.read(length))
-        return span
+        return unpacked(self._file.read(length))
+
+
+def packed(span: Span) -> bytes:
+    """As `unpacked` reads it. Raises InvalidRecord for numbers that JSON has not."""
+    try:
+        return json.dumps(span, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
+    except ValueError:
+        raise InvalidRecord("a span has a number that is not finite.", pointer="/resourceSpans") from None
+
+
+def unpacked(raw: bytes) -> Span:
+    span: Span = json.loads(raw.decode("utf-8", "surrogatepass"))
+    return span
 
 
 def runs_of(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:

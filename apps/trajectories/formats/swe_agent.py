@@ -114,8 +114,9 @@ class _History:
                 said = (Part(text=thought),) if thought.strip() else ()
             self._append(Step(source="agent", message=said, tool_calls=calls, extra=extra))
         elif self._agent and role in ("user", "tool"):
-            tied = message.get("tool_call_ids") or [message.get("tool_call_id")]
-            self._observe(self._agent[-1], message.get("content"), f"{at}/content", tied[0], extra)
+            tied = require_list(message.get("tool_call_ids") or [], pointer=f"{at}/tool_call_ids")
+            call = tied[0] if tied else message.get("tool_call_id")
+            self._observe(self._agent[-1], message.get("content"), f"{at}/content", call, extra)
         else:
             source = _ROLES.get(str(role), "user")
             content = parts_of(message.get("content"), pointer=f"{at}/content")

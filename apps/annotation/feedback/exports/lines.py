@@ -1,4 +1,4 @@
-"""What people said, going out: the import records plus revision, timing and side order. Streams."""
+"""Judgements one by one: import records plus revision, timing and side order, or rows of a table."""
 
 import csv
 import io
@@ -6,8 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from apps.accounts.models import ApiKey, Project, User
-from apps.accounts.services import record_audit
+from apps.accounts.models import Project
 from apps.annotation.feedback.records import Submitted, check_filters, submitted
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Submission
@@ -34,10 +33,10 @@ COLUMNS = (
 
 def export_jsonl(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """One import record a line, which `import_feedback` reads back; how it was made is under "made"."""
-    for one, record in _records(project, filters):
-        line = _line(record) | {
+    for one, record in said_records(project, filters):
+        line = line_of(record) | {
             "campaign": one.submission.assignment.item.campaign.name,
-            "made": _made(one.submission),
+            "made": made(one.submission),
         }
         kept = {key: value for key, value in line.items() if value is not None or key == "first_error"}
         yield json.dumps(kept, ensure_ascii=False) + "\n"
@@ -46,8 +45,8 @@ def export_jsonl(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
 def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """A table for a spreadsheet: trajectories by id, a judgement a row."""
     yield _row(COLUMNS)
-    for one, record in _records(project, filters):
-        values = _line(record, lambda trajectory: trajectory.id) | _made(one.submission)
+    for one, record in said_records(project, filters):
+        values = line_of(record, lambda trajectory: trajectory.id) | made(one.submission)
         values["campaign"] = one.submission.assignment.item.campaign.name
         values["kind"], values["task"] = KIND_OF[type(record)], values["task"]["id"]
         if "first_error" in values and values["first_error"] is None:
@@ -58,22 +57,7 @@ def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
         yield _row(tuple(spreadsheet_cell(values.get(column)) for column in COLUMNS))
 
 
-EXPORTS = {"jsonl": export_jsonl, "csv": export_csv}
-DESCRIPTIONS = {
-    "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
-    "csv": "a row a judgement, runs by their number, for a spreadsheet",
-}
-
-
-def record_export(
-    *, project: Project, format: str, filters: dict[str, Any], by: User | ApiKey | None
-) -> None:
-    """Who takes feedback along. The trail is kept for ever, so it names no annotators."""
-    data = {"format": format} | {name: value for name, value in filters.items() if name != "annotators"}
-    record_audit(project=project, actor=by, verb="feedback.exported", target=format, data=data)
-
-
-def _records(project: Project, filters: dict[str, Any]) -> Iterator[tuple[Submitted, JudgedRecord]]:
+def said_records(project: Project, filters: dict[str, Any]) -> Iterator[tuple[Submitted, JudgedRecord]]:
     check_filters(filters)
     for one in submitted(project=project, filters=filters):
         for record in one.records:
@@ -84,7 +68,7 @@ def _item(trajectory: schema.Trajectory) -> dict[str, Any]:
     return {"trajectory": schema.to_atif(trajectory)}
 
 
-def _line(record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item) -> dict[str, Any]:
+def line_of(record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item) -> dict[str, Any]:
     """The import record: what was judged and said, by whom. The campaign's name is a field of its own."""
     trajectories = trajectories_of(record)
     said = KINDS[KIND_OF[type(record)]].line(record, item)
@@ -103,7 +87,7 @@ def _task(trajectory: schema.Trajectory) -> dict[str, Any]:
     return {key: value for key, value in task.items() if value}
 
 
-def _made(submission: Submission) -> dict[str, Any]:
+def made(submission: Submission) -> dict[str, Any]:
     explanation = submission.assignment.item.explanation
     return ({"explanation": explanation} if explanation else {}) | {
         "campaign_version": submission.campaign_version,

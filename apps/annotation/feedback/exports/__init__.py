@@ -1,0 +1,36 @@
+"""What people said, going out. Streams."""
+
+from typing import Any
+
+from apps.accounts.models import ApiKey, Project, User
+from apps.accounts.services import record_audit
+from apps.annotation.feedback.exports.evaluations import export_otel
+from apps.annotation.feedback.exports.lines import COLUMNS, export_csv, export_jsonl, spreadsheet_cell
+from apps.annotation.feedback.exports.runs import export_atif
+
+__all__ = [
+    "COLUMNS",
+    "DESCRIPTIONS",
+    "EXPORTS",
+    "export_atif",
+    "export_csv",
+    "export_jsonl",
+    "export_otel",
+    "record_export",
+    "spreadsheet_cell",
+]
+EXPORTS = {"jsonl": export_jsonl, "csv": export_csv, "atif": export_atif, "otel": export_otel}
+DESCRIPTIONS = {
+    "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
+    "csv": "a row a judgement, runs by their number, for a spreadsheet",
+    "atif": "every run that was judged, as ATIF, with all that was said of it",
+    "otel": "every judgement as OpenTelemetry evaluation events, for a collector",
+}
+
+
+def record_export(
+    *, project: Project, format: str, filters: dict[str, Any], by: User | ApiKey | None
+) -> None:
+    """Who takes feedback along. The trail is kept for ever, so it names no annotators."""
+    data = {"format": format} | {name: value for name, value in filters.items() if name != "annotators"}
+    record_audit(project=project, actor=by, verb="feedback.exported", target=format, data=data)

@@ -1,0 +1,50 @@
+"""Runs with what was said of them: ATIF documents (https://harborframework.com) whose `extra.feedback` are judgements.
+
+A judgement is the import record without its task; where it is of several runs, each of them has it, and they are named
+by the session_id of their documents. `this` is the key, or the place in `items`, of the run it stands in.
+"""
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from apps.accounts.models import Project
+from apps.annotation.feedback.exports.lines import line_of, made, said_records
+from apps.trajectories.exports import documents_of
+from workers import schema
+from workers.schema.records import KIND_OF, trajectories_of
+
+
+def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
+    """A document a line, task by task."""
+    found = said_records(project, filters)
+    for _, of_task in groupby(found, key=lambda each: each[0].submission.assignment.item.task_id):
+        runs: dict[str, schema.Trajectory] = {}
+        said: dict[str, list[dict[str, Any]]] = {}
+        for one, record in of_task:
+            judged = trajectories_of(record)
+            runs |= {str(run.id): run for run in judged}
+            line = line_of(record, lambda run: run.id)
+            del line["task"]
+            line |= {
+                "kind": KIND_OF[type(record)],
+                "campaign": one.submission.assignment.item.campaign.name,
+                "made": made(one.submission),
+            }
+            kept = {key: value for key, value in line.items() if value is not None or key == "first_error"}
+            for place, run in enumerate(judged):
+                this = {"this": place} if "items" in line else {"this": "ab"[place]} if "a" in line else {}
+                said.setdefault(str(run.id), []).append(kept | this)
+        documents = documents_of(project, runs)
+        names = {key: document["session_id"] for key, document in documents.items()}
+        for key, document in documents.items():
+            feedback = [_renamed(line, names) for line in said[key]]
+            document["extra"] = document.get("extra", {}) | {"feedback": feedback}
+            yield json.dumps(document, ensure_ascii=False) + "\n"
+
+
+def _renamed(line: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """With session ids in place of our keys."""
+    of_one = {key: names[line[key]] for key in ("a", "b", "trajectory") if key in line}
+    return line | of_one | ({"items": [names[one] for one in line["items"]]} if "items" in line else {})
