@@ -15,7 +15,9 @@ class AnnotationConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.accounts.models import Membership
+        from apps.annotation.notes import notes
         from apps.annotation.services import expire_leases, note_done, release_all
+        from apps.trajectories.notes import register
 
         def free_what_she_holds(instance: Membership, **more: Any) -> None:
             release_all(project=instance.project, user=instance.user)
@@ -25,5 +27,6 @@ class AnnotationConfig(AppConfig):
             free_what_she_holds, sender=Membership, weak=False, dispatch_uid="free held items"
         )
 
+        register(notes)
         periodic.register("expire leases", EXPIRE_EVERY_SECONDS, expire_leases)
         periodic.register("tell of campaigns that are done", DONE_EVERY_SECONDS, note_done)

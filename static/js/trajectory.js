@@ -50,7 +50,7 @@ document.addEventListener("click", (event) => {
   const link = event.target.closest(`a[href^="#${prefix}"]`);
   if (link) {
     event.preventDefault();
-    go(Number(link.hash.slice(prefix.length + 1)));
+    go(Number(link.getAttribute("href").slice(prefix.length + 1))); // of a drawing's links too, which have no hash
   }
   const step = event.target.closest("[data-step-move]");
   if (step) {

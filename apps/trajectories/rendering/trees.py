@@ -13,6 +13,7 @@ from apps.trajectories.rendering.safe import MOST, escape
 _FLAT = 12  # lines up to which JSON is no tree
 _OPEN = 2  # levels of a tree that are open
 _DEEPEST = 24  # levels; what is deeper stands as text
+_FEW = 6  # numbers that stand on one line: a place, a size, a colour
 _ENTRIES = 500  # of one object or array that are shown
 
 
@@ -43,10 +44,16 @@ def json_html(value: dict[str, Any] | list[Any]) -> SafeString:
 
 
 def pretty(value: Any, depth: int = 0) -> str:
-    """JSON with an entry a line; what is deeper than a tree goes is on one line."""
+    """JSON with an entry a line; what is deeper than a tree goes is on one line, and a few numbers are."""
     pairs = _pairs(value)
     if not pairs or depth >= _DEEPEST:
         return _flat(value)
+    if (
+        len(pairs) <= _FEW
+        and all(isinstance(one, Number | int | float) for _, one in pairs)
+        and isinstance(value, list)
+    ):
+        return f"[{', '.join(_flat(one) for one in value)}]"
     inner, outer = "  " * (depth + 1), "  " * depth
     keys = isinstance(value, dict)
     lines = [

@@ -12,6 +12,7 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import NotFound
 from apps.trajectories import attachments, outline
 from apps.trajectories.models import Attachment, Trajectory
+from apps.trajectories.notes import notes_of
 from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.pictures import CLIPS, RASTER
 from apps.trajectories.selectors import PAGE, load_trajectories, others_of, step_cards, trajectory_in
@@ -26,12 +27,14 @@ _WORDS = 200  # characters of what is looked for
 def trajectory_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """`find`: words to look for in it at once."""
     trajectory = trajectory_in(project, pk)
-    steps = load_trajectories([pk])[pk].steps
+    loaded = load_trajectories([pk])[pk]
+    steps, notes = loaded.steps, notes_of(pk, loaded.agent_steps)
     words = request.GET.get("find", "")[:_WORDS]
     context = _steps(request, project, trajectory) | {
         "chunks": [(start, min(start + PAGE, len(steps)) - 1) for start in range(PAGE, len(steps), PAGE)],
-        "marks": outline.marks_of(steps),
-        "rewards": any(step.reward is not None for step in steps),
+        "marks": outline.marks_of(steps, notes),
+        "notes": notes,
+        "rewards": outline.rewards_of(steps) if _may_see_outcome(request) else None,
         "patterns": [PATTERNS[name] for name in trajectory.patterns or () if name in PATTERNS],
         "others": others_of(trajectory),
         "words": words,

@@ -1,0 +1,37 @@
+"""Comments and step labels, as the viewer of trajectories shows them."""
+
+from collections.abc import Iterator
+
+from django.db.models import Max, OuterRef, Subquery
+
+from apps.annotation.kinds.comment import Comment
+from apps.annotation.kinds.step import Marking
+from apps.annotation.models import Submission
+from apps.trajectories.notes import Note
+
+_WHO = "submission__assignment__annotator"
+_SIGNS = {"good": 1, "neutral": 0, "bad": -1}
+
+
+def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
+    """Of the newest revision of each answer; labels of steps that are there."""
+    same = Submission.objects.filter(assignment=OuterRef("submission__assignment"), aside=False)
+    newest = same.values("assignment").annotate(newest=Max("revision")).values("newest")
+    counts = {"submission__aside": False, "submission__revision": Subquery(newest)}
+    for comment in Comment.objects.filter(trajectory=trajectory_id, **counts).select_related(_WHO):
+        who = comment.submission.assignment.annotator.name
+        yield Note(who, comment.text, comment.first_step, comment.last_step, comment.sign or 0)
+    for marking in Marking.objects.filter(trajectory=trajectory_id, **counts).select_related(_WHO):
+        who = marking.submission.assignment.annotator.name
+        told = {int(step): label for step, label in marking.labels.items()}
+        if marking.has_first_error and marking.first_error is not None:
+            told[marking.first_error] = "bad"
+        elif marking.has_first_error:
+            yield Note(who, "no error", sign=1)
+        for step, label in sorted(told.items()):
+            if step < len(agent_steps):
+                is_first = marking.has_first_error and step == marking.first_error
+                text = "first error" if is_first else label
+                correction = marking.corrections.get(str(step))
+                text += f"; better: {correction}" if correction else ""
+                yield Note(who, text, agent_steps[step], agent_steps[step], _SIGNS[label])
