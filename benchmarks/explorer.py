@@ -86,7 +86,7 @@ def questions(few: int) -> dict[str, Callable[[Random], dict[str, Any]]]:
 def ask(project: Any, few: int, times: int) -> Iterator[tuple[str, float]]:
     """The 95th percentile of milliseconds of each question."""
     from apps.core.api import paginate
-    from apps.trajectories.selectors import count_up_to, filter_trajectories
+    from apps.trajectories.selectors import filter_trajectories, narrowed
     from apps.trajectories.views.explorer import COUNTED, PAGE
 
     for name, question in questions(few).items():
@@ -94,8 +94,8 @@ def ask(project: Any, few: int, times: int) -> Iterator[tuple[str, float]]:
         for _ in range(times):
             rows = filter_trajectories(project, **question(random))
             since = time.perf_counter()
-            paginate(rows.select_related("task"), limit=PAGE)
-            count_up_to(rows, COUNTED)
+            found, _ = narrowed(rows, COUNTED)
+            paginate(found.select_related("task"), limit=PAGE)
             waits.append(1000 * (time.perf_counter() - since))
         yield name, statistics.quantiles(waits, n=20)[-1]
 

@@ -23,10 +23,10 @@ from workers.schema import clean
 __all__ = [
     "agents_of",
     "by_external_ids",
-    "count_up_to",
     "filter_trajectories",
     "iterate_trajectories",
     "load_trajectories",
+    "narrowed",
     "newest_traces",
     "step_cards",
     "to_schema",
@@ -168,9 +168,14 @@ def unindexed(project: Project) -> QuerySet[Trajectory]:
     return Trajectory.objects.filter(project=project, patterns__isnull=True)
 
 
-def count_up_to(rows: QuerySet[Trajectory], most: int) -> int:
-    """How many there are; `most` + 1 where there are more, at the cost of so many."""
-    return rows.order_by()[: most + 1].count()
+def narrowed(rows: QuerySet[Trajectory], most: int) -> tuple[QuerySet[Trajectory], int]:
+    """The same rows, quick to be ordered, and how many they are: `most` + 1 where there are more, at that cost.
+
+    Few of many are found by what they are filtered by, and then put in order; the database, asked for the newest of
+    them, would look through all that are newer than any.
+    """
+    keys = list(rows.order_by().values_list("pk", flat=True)[: most + 1])
+    return (Trajectory.objects.filter(pk__in=keys) if len(keys) <= most else rows), len(keys)
 
 
 def agents_of(project: Project, most: int = 1000) -> list[tuple[str, str]]:

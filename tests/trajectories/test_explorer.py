@@ -11,7 +11,7 @@ from apps.trajectories import outline, patterns, services
 from apps.trajectories.agents import compare
 from apps.trajectories.branching import tree_of
 from apps.trajectories.models import SavedFilter, SearchText, Trajectory
-from apps.trajectories.selectors import agents_of, count_up_to, filter_trajectories
+from apps.trajectories.selectors import agents_of, filter_trajectories, narrowed
 from apps.trajectories.texts import first_term
 from apps.trajectories.views import comparing
 from tests.trajectories.conftest import record
@@ -151,8 +151,11 @@ def test_agents_are_listed_once(project: Project) -> None:
 
 
 def test_counting_stops(words: Project) -> None:
-    assert count_up_to(Trajectory.objects.all(), 2) == 3
-    assert count_up_to(Trajectory.objects.all(), 10) == 4
+    everything = Trajectory.objects.all()
+    assert narrowed(everything, 2)[1] == 3
+    found, count = narrowed(everything, 4)
+    assert count == 4
+    assert list(found.order_by("pk")) == list(everything.order_by("pk"))
 
 
 def test_the_page_searches_and_says_what_went_wrong(words: Project, rose: User, client: Client) -> None:

@@ -18,7 +18,7 @@ from apps.trajectories import services
 from apps.trajectories.forms import FilterForm, SaveFilterForm, TagForm
 from apps.trajectories.models import Trajectory
 from apps.trajectories.patterns import PATTERNS
-from apps.trajectories.selectors import count_up_to, filter_trajectories, unindexed
+from apps.trajectories.selectors import filter_trajectories, narrowed, unindexed
 from apps.trajectories.texts import first_term
 
 PAGE = 50
@@ -33,8 +33,8 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
     filters = _said(form)
     rows = filter_trajectories(project, **filters)
     cursor = request.GET.get("cursor")
-    page, next_cursor = paginate(rows.select_related("task"), cursor=cursor, limit=PAGE)
-    count = count_up_to(rows, COUNTED)
+    found, count = narrowed(rows, COUNTED)
+    page, next_cursor = paginate(found.select_related("task"), cursor=cursor, limit=PAGE)
     query = _query(request.GET)
     context = {
         "project": project,
