@@ -10,7 +10,6 @@ from apps.annotation.models import Submission
 from apps.trajectories.notes import Note
 
 _WHO = "submission__assignment__annotator"
-_SIGNS = {"good": 1, "neutral": 0, "bad": -1}
 
 
 def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
@@ -27,11 +26,11 @@ def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
         if marking.has_first_error and marking.first_error is not None:
             told[marking.first_error] = "bad"
         elif marking.has_first_error:
-            yield Note(who, "no error", sign=1)
+            yield Note(who, "no error")
         for step, label in sorted(told.items()):
             if step < len(agent_steps):
                 is_first = marking.has_first_error and step == marking.first_error
                 text = "first error" if is_first else label
                 correction = marking.corrections.get(str(step))
                 text += f"; better: {correction}" if correction else ""
-                yield Note(who, text, agent_steps[step], agent_steps[step], _SIGNS[label])
+                yield Note(who, text, agent_steps[step], agent_steps[step])

@@ -108,6 +108,7 @@ def test_clicks_are_drawn_on_screenshots(page: Page, live_server: Any, tools: An
     loaded = "[...document.querySelectorAll('.step-picture img')].every((one) => one.complete && one.naturalWidth > 0)"
     page.locator(".step-picture img").scroll_into_view_if_needed()
     page.wait_for_function(loaded)
+    page.evaluate("scrollTo(0, 0)")
     tools.shoot(page, "gui-agent")
 
 
@@ -142,9 +143,9 @@ def test_rewards_and_notes_stand_along_the_trajectory(
     expect(page.locator(".viewer-notes li")).to_have_text(
         [
             "ann · good A steady beginning.",
-            "11 ben · good good",
+            "11 ben good",
             "30–34 ann · bad It falls from here on.",
-            "41 ben · bad bad",
+            "41 ben bad",
         ]
     )
     tools.shoot(page, "episode")

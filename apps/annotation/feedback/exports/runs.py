@@ -1,4 +1,4 @@
-"""Runs with what was said of them: ATIF documents (https://harborframework.com) whose `extra.feedback` are judgements.
+"""Runs with what was said of them: ATIF documents whose `extra.feedback` are judgements.
 
 A judgement is the import record without its task; where it is of several runs, each of them has it, and they are named
 by the session_id of their documents. `this` is the key, or the place in `items`, of the run it stands in.
