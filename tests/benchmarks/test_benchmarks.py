@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 
 def quick(name: str, *options: str) -> dict[str, Any]:
     command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ, timeout=900)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
