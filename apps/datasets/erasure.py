@@ -26,7 +26,7 @@ from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
 from apps.trajectories.attachments import PREFIX, file_name, small_name
-from apps.trajectories.models import Attachment, Step, Trajectory
+from apps.trajectories.models import Attachment, Step, Trace, Trajectory
 from workers.schema import holds_trajectory
 
 _DIGEST = re.compile(re.escape(PREFIX) + r"([0-9a-f]{64})")
@@ -98,6 +98,9 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
         digests = _digests(trajectory)
         project, task, number = trajectory.project, trajectory.task, trajectory.pk
         trajectory.delete()
+        Trace.objects.filter(
+            project=project, name=str(trajectory.metadata.get("trace"))
+        ).delete()  # and its spans
         if not task.trajectories.exists():
             task.delete()
         files = _drop_attachments(project, digests)

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from apps.core.errors import DomainError
 from workers.schema import parse_json
 
+LARGEST = 20 * 2**20  # bytes of a request, unpacked: as collectors take by default
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _IDS = ("traceId", "spanId", "parentSpanId")
 _WINDOWS = {"gzip": 31, "deflate": 15}  # zlib's wbits
@@ -36,8 +37,7 @@ def read_body(stream: IO[bytes], encoding: str, limit: int) -> bytes:
         raise DomainError(f"The body is not {encoding}: {error}.") from None
     if max(len(packed), len(body)) > limit:
         raise DomainError(
-            f"The request has more than {limit // 2**20} MB; send fewer spans at once,"
-            " or raise TOUCHSTONE_MAX_RECORD_MB.",
+            f"The request has more than {limit // 2**20} MB; send fewer spans at once.",
             status=413,
         )
     if unpacker is not None and not unpacker.eof:

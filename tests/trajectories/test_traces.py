@@ -22,6 +22,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from apps.accounts.models import Project, Role
 from apps.accounts.services import create_api_key
+from apps.datasets.erasure import erase_trajectory
 from apps.trajectories import traces
 from apps.trajectories.models import Trace, TraceSpan, Trajectory
 from tests.datasets.feedback import member
@@ -164,7 +165,7 @@ def test_spans_are_deleted_after_a_day_and_the_note_after_a_week(send: Send) -> 
         (b"x", {"Content_Encoding": "br"}, 415, "gzip, deflate"),
         (b"x", {"content_type": "text/plain"}, 415, "application/x-protobuf"),
         (b"\xff\xff", {"content_type": "application/x-protobuf"}, 400, None),
-        (gzip.compress(b" " * 70_000_000), {"Content_Encoding": "gzip"}, 413, "TOUCHSTONE_MAX_RECORD_MB"),
+        (gzip.compress(b" " * 30_000_000), {"Content_Encoding": "gzip"}, 413, "20 MB; send fewer"),
     ],
     ids=[
         "no JSON",
@@ -293,3 +294,11 @@ def test_the_upload_page_tells_what_came(send: Send, client: Client, project: Pr
     assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://testserver\n" in shown
     found = client.get(reverse("trajectories:trajectory-list", args=["desk"]), {"metadata": "trace=t1"})
     assert f"/trajectories/{Trajectory.objects.get().pk}/" in found.content.decode()
+
+
+def test_what_is_deleted_leaves_no_spans(send: Send) -> None:
+    send(some.traced(ROOT, FIRST, SECOND))
+    later(minutes=1)
+    traces.collect()
+    erase_trajectory(trajectory=Trajectory.objects.get(), by=None)
+    assert not Trace.objects.exists() and not TraceSpan.objects.exists()

@@ -2,7 +2,6 @@
 
 from typing import IO, cast
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -36,7 +35,7 @@ def _receive(request: HttpRequest, media_type: str) -> traces.Received:
         raise DomainError("Send a live API key as `Authorization: Bearer KEY`.", status=401)
     require_scope(key, Scope.INGEST)
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
-    body = otlp.read_body(cast(IO[bytes], request), encoding, settings.MAX_RECORD_BYTES)
+    body = otlp.read_body(cast(IO[bytes], request), encoding, otlp.LARGEST)
     return traces.receive(project=key.project, spans=list(spans_of(otlp.document_of(body, media_type))))
 
 
