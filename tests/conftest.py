@@ -40,7 +40,9 @@ def _prepare() -> None:
             _made.insert(0, server)
             os.environ["DATABASE_URL"] = server.url
     else:
-        os.environ["TOUCHSTONE_HOME"] = str(Path(os.environ["TOUCHSTONE_HOME"]) / worker)
+        home = Path(os.environ["TOUCHSTONE_HOME"]) / worker
+        home.mkdir(exist_ok=True)
+        os.environ["TOUCHSTONE_HOME"] = str(home)
     os.environ["CELERY_BROKER_URL"] = "memory://"  # tests of nudges name a real broker
     os.environ["DJANGO_SETTINGS_MODULE"] = "apps.config.settings"
     django.setup()

@@ -19,8 +19,6 @@ from apps.annotation.models import (
 )
 from apps.core.errors import NotFound
 from apps.rubrics.models import Criterion, RubricCriterion
-from apps.trajectories.alignment import Alignment
-from apps.trajectories.beside import aligned
 
 State = Assignment.State
 COUNTED = 1000  # how far what is left is counted for an annotator: enough to plan a day
@@ -322,8 +320,3 @@ def said_in(submission: Submission, campaign: Campaign, shown: Shown) -> dict[st
     for name in campaign.kinds:
         out |= KINDS[name].fields(KINDS[name].of(submission), shown)
     return out
-
-
-def alignment_of(shown: Shown) -> Alignment:
-    """How the shown sides stand beside each other; one trajectory alone has no prefix."""
-    return aligned(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from apps.trajectories.alignment import Alignment, Row, align
 from apps.trajectories.cards import StepCard
-from apps.trajectories.selectors import load_trajectories, step_cards
+from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.step_cards import step_cards
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ after the last one, the note of what became of a trace after a week.
 """
 
 import io
+import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,12 +21,15 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.models import Project
+from apps.core.outage import is_outage
 from apps.trajectories import formats, services
 from apps.trajectories.formats import otel
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.models import Trace, TraceSpan
 from apps.trajectories.reading import Reader, records_of
 from workers.errors import InvalidRecord
+
+log = logging.getLogger(__name__)
 
 EVERY_SECONDS = 5.0
 _LOST_AFTER = timedelta(hours=1)
@@ -132,7 +136,14 @@ def _collect_one(project: Project | None) -> bool:
         trace.look_at = lost_at
     else:
         trace.look_at = None
-        trace.trajectories, trace.error = _put_together(trace)
+        try:
+            with transaction.atomic():
+                trace.trajectories, trace.error = _put_together(trace)
+        except Exception as error:  # a mistake of ours, which must not hold up the traces behind it
+            if is_outage(error):
+                raise
+            log.exception("trace %s of project %d could not be put together", trace.name, trace.project_id)
+            trace.error = "Something went wrong on our side; the log has the reason."
     trace.save(update_fields=["look_at", "trajectories", "error"])
     return True
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -302,3 +303,34 @@ def test_what_is_deleted_leaves_no_spans(send: Send) -> None:
     traces.collect()
     erase_trajectory(trajectory=Trajectory.objects.get(), by=None)
     assert not Trace.objects.exists() and not TraceSpan.objects.exists()
+
+
+def test_a_mistake_of_ours_holds_up_nothing(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(some.traced(*({**one, "traceId": "bad"} for one in (ROOT, FIRST, SECOND))))
+    send(some.traced(ROOT, FIRST, SECOND))
+    later(minutes=1)
+    runs_of = traces.otel.runs_of
+
+    def breaks(spans: Any) -> Any:
+        if spans[0]["trace"] == "bad":
+            raise KeyError("ours")
+        return runs_of(spans)
+
+    monkeypatch.setattr(traces.otel, "runs_of", breaks)
+    assert traces.collect() == 2
+    assert Trajectory.objects.count() == 1
+    assert "on our side" in Trace.objects.get(name="bad").error
+
+
+def test_a_database_that_goes_away_is_waited_for(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(some.traced(ROOT, FIRST, SECOND))
+    later(minutes=1)
+
+    def gone(**more: Any) -> int:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(traces.services, "store_prepared", gone)
+        with pytest.raises(OperationalError):
+            traces.collect()
+    assert traces.collect() == 1 and Trajectory.objects.count() == 1

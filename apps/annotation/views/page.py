@@ -15,9 +15,9 @@ from apps.annotation.kinds.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.core.errors import DomainError
 from apps.trajectories.alignment import Alignment
-from apps.trajectories.beside import rows_of
+from apps.trajectories.beside import aligned, rows_of
 from apps.trajectories.cards import StepCard
-from apps.trajectories.selectors import step_cards
+from apps.trajectories.step_cards import step_cards
 
 ROWS = 20  # rows brought at a time
 _OF_ONE = re.compile(r"step-(?:left|right)-(\d+)(-correction)?")
@@ -46,7 +46,7 @@ def item(
 ) -> dict[str, Any]:
     """fields: what was just posted; without it the draft, or what was said last."""
     shown = selectors.shown_of(assignment)
-    alignment = selectors.alignment_of(shown)
+    alignment = _alignment_of(shown)
     fields = selectors.fields_of(assignment, shown) if fields is None else fields
     fields = _shared_marks(fields, shown, alignment)
     everything = everything or "all" in request.GET
@@ -84,7 +84,7 @@ def _marking(kinds: Sequence[Feedback], shown: Shown) -> str:
 def more(assignment: Assignment, start: str) -> dict[str, Any]:
     """The rows from `start` on, or, by the word `prefix`, the steps all begin with."""
     shown = selectors.shown_of(assignment)
-    alignment = selectors.alignment_of(shown)
+    alignment = _alignment_of(shown)
     fields = _shared_marks(selectors.fields_of(assignment, shown), shown, alignment)
     campaign = assignment.item.campaign
     kinds = [KINDS[name] for name in campaign.kinds]
@@ -134,6 +134,11 @@ def seconds(data: QueryDict) -> float | None:
     except ValueError:
         raise DomainError(f"active_seconds is {raw!r}; it must be a number.") from None
     return value if value is None or math.isfinite(value) else None
+
+
+def _alignment_of(shown: Shown) -> Alignment:
+    """How the shown sides stand beside each other; one trajectory alone has no prefix."""
+    return aligned(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))
 
 
 def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fields) -> dict[str, Any]:

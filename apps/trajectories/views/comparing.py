@@ -13,7 +13,8 @@ from apps.trajectories.agents import compare
 from apps.trajectories.beside import aligned, rows_of
 from apps.trajectories.branching import Branch, tree_of
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import agents_of, load_trajectories, step_cards, trajectory_in
+from apps.trajectories.selectors import agents_of, load_trajectories, trajectory_in
+from apps.trajectories.step_cards import step_cards
 from apps.trajectories.views.numbers import number_of
 
 _ROWS = 20  # brought at a time

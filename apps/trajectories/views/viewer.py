@@ -15,7 +15,8 @@ from apps.trajectories.models import Attachment, Trajectory
 from apps.trajectories.notes import notes_of
 from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.pictures import CLIPS, RASTER
-from apps.trajectories.selectors import PAGE, load_trajectories, others_of, step_cards, trajectory_in
+from apps.trajectories.selectors import load_trajectories, others_of, trajectory_in
+from apps.trajectories.step_cards import PAGE, step_cards
 from apps.trajectories.views.numbers import number_of
 
 Answer = TypeVar("Answer", HttpResponse, FileResponse)

@@ -1,0 +1,56 @@
+"""A comment taken apart: the points it makes, each as it was written.
+
+A point is a sentence, an item of a list, or one side of a contrast ("polite, but it never looked the order up"), since
+the two sides praise and blame different things. Sentences end as they do in most scripts (. ! ? and their fullwidth
+forms, the danda, line breaks); a full stop within a number, a path, an abbreviation or a call ends none.
+"""
+
+import re
+
+MOST = 200  # points of one comment
+LONGEST = 1000  # characters of one point
+_SHORTEST = 2  # words; fewer are put to the point before
+_ENDS = re.compile(
+    r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(\[]*[^\Wa-z_])|(?<=[。！？।])|[\r\n]+|(?<=;)\s+"
+)
+_ITEM = re.compile(r"^\s*(?:[-*•‣]|\(?\d{1,2}[.)])\s+")
+_CONTRAST = re.compile(
+    r"(?:[,;:]\s*|\s+[-–—]\s*)(?=(?:but|however|although|though|yet|whereas|aber|jedoch|mais|pero|sin embargo)\b)|"
+    r"\s+(?=(?:but|however|whereas)\b)",
+    re.IGNORECASE,
+)
+_LEADS = re.compile(
+    r"^(?:but|however|although|though|yet|whereas|and|also|aber|jedoch|mais|pero)\b[,:]?\s*", re.IGNORECASE
+)
+_ABBREVIATED = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|nr|fig|z\.b|bzw|dr|mr|mrs|ms)\.)$", re.IGNORECASE
+)
+
+
+def points_of(comment: str) -> list[str]:
+    """In their order; none of a comment without a word. Of longer ones than MOST points the first."""
+    found: list[str] = []
+    for sentence in _sentences(comment):
+        parts = _CONTRAST.split(_ITEM.sub("", sentence))
+        for part in parts:
+            point = _LEADS.sub("", part.strip(" \t,;:–—-")).strip()
+            if not re.search(r"\w", point):
+                continue
+            if found and len(parts) == 1 and len(point.split()) < _SHORTEST and point.isascii():
+                found[-1] = f"{found[-1]} {point}"
+            else:
+                found.append(point[:LONGEST])
+            if len(found) == MOST:
+                return found
+    return found
+
+
+def _sentences(comment: str) -> list[str]:
+    """Abbreviations put together with what follows them."""
+    out: list[str] = []
+    for piece in _ENDS.split(comment):
+        if out and _ABBREVIATED.search(out[-1]):
+            out[-1] = f"{out[-1]} {piece}"
+        elif piece and piece.strip():
+            out.append(piece)
+    return out
