@@ -76,7 +76,7 @@ class FilterForm(forms.Form):
 
 class UploadForm(forms.Form):
     file = forms.FileField(
-        help_text="JSON lines, a JSON array or one JSON document; .gz and .zst are unpacked.",
+        help_text="JSON lines, a JSON array or one JSON document; .gz, .zst and .zip are unpacked.",
         widget=forms.ClearableFileInput(attrs=_CONTROL),
     )
     format = forms.ChoiceField(
