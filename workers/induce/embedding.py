@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from workers.errors import RewardError
 from workers.models.encoder import EMBEDDED, encode, encoder_folder, load_encoder
 
 Vectors = NDArray[np.float32]
@@ -25,13 +26,13 @@ class Embedder:
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._frame = tuple(self._tokenizer.token_to_id(name) for name in ("[CLS]", "[SEP]"))
+        self._frame = (_id_of(self._tokenizer, "[CLS]"), _id_of(self._tokenizer, "[SEP]"))
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
-        """[texts, hidden], of unit length; equal texts are read once."""
+        """[texts, hidden], of unit length; [0, 0] of none. Equal texts are read once."""
         distinct = list(dict.fromkeys(texts))
         if not distinct:
-            return np.zeros((0, self._model.config.hidden_size), dtype=np.float32)  # type: ignore[union-attr]
+            return np.zeros((0, 0), dtype=np.float32)
         rows = []
         with torch.no_grad():
             for start in range(0, len(distinct), _AT_ONCE):
@@ -45,3 +46,10 @@ class Embedder:
         first, last = self._frame
         ids = self._tokenizer.encode(text[:_CHARACTERS], add_special_tokens=False).ids[:_LONGEST]
         return (first, *ids, last)
+
+
+def _id_of(tokenizer: Tokenizer, name: str) -> int:
+    found = tokenizer.token_to_id(name)
+    if found is None:
+        raise RewardError(f"the encoder's tokenizer has no {name}; use a BERT-type encoder.")
+    return int(found)

@@ -1,9 +1,10 @@
 """Which step a comment is about, among those the agent took.
 
 Each step is scored by what it has in common with the comment: the meaning of what was said and done, and of what came
-back (cosine of embeddings), rare words of both (weighted by how few steps of the trajectory hold them), the speaker's name,
-and, where the comment blames, a tool that failed. The weights were fitted by conditional logit (McFadden 1974) on the
-labelled steps of AgentRx and Who&When, each measured by the weights of the other (docs/metrics.md).
+back (cosine of embeddings), rare words of both (weighted by how few steps of the trajectory hold them), the speaker's
+name, a tool that failed where the comment blames, and how early it is. The weights were fitted by conditional logit
+(McFadden 1974) on the labelled steps of AgentRx and Who&When together; docs/metrics.md says what they find on runs that
+were left out.
 """
 
 import math
@@ -19,6 +20,7 @@ from workers.schema import Step, Trajectory
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 FEATURES = ("did", "saw", "words done", "words seen", "speaker", "failed", "early")
+WEIGHTS = (0.55, 0.33, 0.85, 1.43, 1.82, 0.62, 0.92)
 _WORD = re.compile(r"[^\W_]{2,}")
 _FAILED = re.compile(
     r"\b(?:error|exception|traceback|failed|failure|not found|invalid|denied|exitcode: [1-9])", re.I
@@ -55,7 +57,32 @@ def look(trajectory: Trajectory, encode: Encode) -> Seen:
     )
 
 
-def features(points: Sequence[str], signs: Sequence[int], seen: Seen, vectors: NDArray[np.float32]) -> NDArray[np.float64]:
+def ground(
+    points: Sequence[str],
+    signs: Sequence[int],
+    seen: Seen,
+    vectors: NDArray[np.float32],
+    *,
+    within: tuple[int, int] | None = None,
+) -> NDArray[np.float64]:
+    """[points, agent steps]: the chance of each step that the point is about it. vectors: of the points.
+
+    within: `step` indices, inclusive, that the comment was anchored to: no others come into question, unless the
+    agent took none of them.
+    """
+    scores = features(points, signs, seen, vectors) @ np.array(WEIGHTS)
+    if within is not None:
+        inside = np.array([within[0] <= step <= within[1] for step in seen.steps])
+        if inside.any():
+            scores = np.where(inside, scores, -np.inf)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True)) if len(points) else scores
+    found: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True) if len(points) else shares
+    return found
+
+
+def features(
+    points: Sequence[str], signs: Sequence[int], seen: Seen, vectors: NDArray[np.float32]
+) -> NDArray[np.float64]:
     """[points, agent steps, FEATURES]. vectors: of the points."""
     out = np.zeros((len(points), len(seen.steps), len(FEATURES)))
     out[:, :, 0], out[:, :, 1] = vectors @ seen.did.T, vectors @ seen.saw.T
