@@ -24,6 +24,7 @@ NAMES = (
         "results",
         "sample_world",
         "label_efficiency",
+        "grounding",
         "monitors",
         "policies",
         "faults",

@@ -187,6 +187,16 @@ def test_label_efficiency_runs() -> None:
         assert len(one["accuracy"]) == 2 and all(0 <= value <= 1 for value in one["accuracy"])
 
 
+@pytest.mark.slow
+def test_grounding_runs(shared_data: Path) -> None:
+    found = quick("grounding")
+    assert found.keys() == {"AgentRx", "Who&When"}
+    for source in found.values():
+        for way in ("grounded", "random", "last", "first"):
+            one, three = source[way]["at_1"], source[way]["at_3"]
+            assert 0 <= one["interval"][0] <= one["value"] <= three["value"] <= 1
+
+
 def test_labels_to_a_wished_accuracy() -> None:
     assert crossing([10, 20, 40], [0.6, 0.7, 0.8], 0.75) == 30
     assert crossing([10, 20], [0.6, 0.7], 0.9) is None
