@@ -9,14 +9,14 @@ from pettingzoo import AECEnv, ParallelEnv
 from pettingzoo.utils import BaseParallelWrapper, BaseWrapper
 
 from touchstone_client.gym import flat
-from touchstone_client.recording import Recorder, Sink
+from touchstone_client.recording import Outbox, Recorder, Sink
 
 
 class _Parts:
     """The recorders of an episode's agents. Those of one episode share `episode` and name each other in `agents`."""
 
     def __init__(self, env: Any, sink: Sink, task: str | None, agent_version: str | None) -> None:
-        self._env, self._sink, self._task, self._version = env, sink, task, agent_version
+        self._env, self._outbox, self._task, self._version = env, Outbox(sink), task, agent_version
         self._run, self._numbers = uuid4().hex[:12], count(1)
         self._recorders: dict[str, Recorder] = {}
         self.seed: int | None = None
@@ -35,11 +35,12 @@ class _Parts:
 
     def emit(self, *, finished: bool) -> None:
         recorders, self._recorders = self._recorders, {}
+        self._outbox.send()
         if not recorders:
             return
         episode, name = f"{self._run}-{next(self._numbers)}", _name(self._env)
         for agent, recorder in recorders.items():
-            self._sink(
+            self._outbox.put(
                 recorder.episode(
                     None,
                     id=f"{episode}/{agent}",

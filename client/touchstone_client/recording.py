@@ -44,6 +44,23 @@ def to_project(url: str, project: str, key: str, **options: Any) -> Sink:
     return lambda episode: ingest(url, project, key, [episode], format="gymnasium", **options)
 
 
+class Outbox:
+    """Hands episodes on in their order. One that `sink` raised for waits, and goes before the next."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._waiting: list[Episode] = []
+
+    def put(self, episode: Episode) -> None:
+        self._waiting.append(episode)
+        self.send()
+
+    def send(self) -> None:
+        while self._waiting:
+            self._sink(self._waiting[0])
+            del self._waiting[0]
+
+
 class Recorder:
     """One episode's numbers. objectives: names of its rewards where they are several; weights: what each is worth."""
 
@@ -83,6 +100,9 @@ class Recorder:
 class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
     """Hands every episode of a Gymnasium environment to `sink` when it ends; one that is reset before, or closed, too.
 
+    What `sink` raises, the environment raises; the episode waits, and is handed over again with the next one, or by
+    `close`.
+
     task: the name under which episodes are compared; by default the environment's id, and its seed where reset with
     one. agent: of the policy, with its version. clip: keep every so many frames of an environment whose render mode is
     `rgb_array`, as an animated WebP of at most 320 pixels; None for none. objectives, weights: of rewards that are
@@ -107,7 +127,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
             raise ValueError(
                 f"clip needs an environment made with render_mode='rgb_array'; this one has {env.render_mode!r}."
             )
-        self._sink, self._clip = sink, clip
+        self._outbox, self._clip = Outbox(sink), clip
         self._about = {"task": task, "agent": _agent(agent, agent_version), **dict(metadata or {})}
         self._new = lambda: Recorder(objectives, weights)
         self._recorder, self._frames = self._new(), [np.zeros(0)][:0]
@@ -137,6 +157,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
     def close(self) -> None:
         self._emit(finished=False)
+        self._outbox.send()
         super().close()
 
     def _look(self) -> None:
@@ -151,7 +172,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         if not recorder.actions:
             return
         spec = self.env.spec
-        self._sink(
+        self._outbox.put(
             recorder.episode(
                 flat(self.env.observation_space, self._observation),
                 id=f"{self._run}-{next(self._numbers)}",

@@ -147,6 +147,29 @@ def test_to_a_file_and_to_a_project(live_server: Any, project: Project, tmp_path
     assert list(rows) == [("gymnasium", steps, True) for steps in (3, 4, 5)]
 
 
+def test_an_episode_that_could_not_be_sent_waits() -> None:
+    found: list[dict[str, Any]] = []
+    down = True
+
+    def sink(episode: dict[str, Any]) -> None:
+        if down:
+            raise ConnectionError("nobody there")
+        found.append(episode)
+
+    env = RecordEpisodes(Line(), sink)
+    env.reset()
+    env.step(2)
+    env.step(2)
+    with pytest.raises(ConnectionError):
+        env.step(2)
+    with pytest.raises(ConnectionError):
+        walk(env, 2, 2, 2)
+    down = False
+    env.close()
+    assert [(len(one["actions"]), one["finished"]) for one in found] == [(3, True), (3, True)]
+    assert len({one["id"] for one in found}) == 2
+
+
 class Guessing(ParallelEnv[str, Any, Any]):
     """Two say a number; who says less is paid and leaves after `rounds`, the other one a round later."""
 
