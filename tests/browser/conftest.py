@@ -97,10 +97,14 @@ class Watched:
 
 
 def requests_end(seconds: float = 10.0) -> None:
-    """Waits until no connection but the test's own is at work: emptying the tables beside a request deadlocks."""
+    """Waits until no connection but the test's own is at work: emptying the tables beside a request deadlocks.
+
+    Between two statements of a request its connection is idle too, so it has to be for a moment.
+    """
     busy = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-        "AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND state <> 'idle'"
+        "AND pid <> pg_backend_pid() AND backend_type = 'client backend' "
+        "AND (state <> 'idle' OR state_change > clock_timestamp() - interval '0.2 seconds')"
     )
     until = time.monotonic() + seconds
     with connection.cursor() as cursor:
