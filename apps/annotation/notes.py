@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator
 
-from django.db.models import Max, OuterRef, Subquery
-
+from apps.annotation.feedback.records import newest_revision
 from apps.annotation.kinds.comment import Comment
 from apps.annotation.kinds.step import Marking
-from apps.annotation.models import Submission
 from apps.trajectories.notes import Note
 
 _WHO = "submission__assignment__annotator"
@@ -14,9 +12,8 @@ _WHO = "submission__assignment__annotator"
 
 def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
     """Of the newest revision of each answer; labels of steps that are there."""
-    same = Submission.objects.filter(assignment=OuterRef("submission__assignment"), aside=False)
-    newest = same.values("assignment").annotate(newest=Max("revision")).values("newest")
-    counts = {"submission__aside": False, "submission__revision": Subquery(newest)}
+    newest = newest_revision("submission__assignment")
+    counts = {"submission__aside": False, "submission__revision": newest}
     for comment in Comment.objects.filter(trajectory=trajectory_id, **counts).select_related(_WHO):
         who = comment.submission.assignment.annotator.name
         yield Note(who, comment.text, comment.first_step, comment.last_step, comment.sign or 0)

@@ -10,9 +10,8 @@ from apps.trajectories.views import traces_receive
 urlpatterns: list[URLPattern | URLResolver] = [
     path("api/v1/", api.urls),
     re_path("^api/", not_found),
-    path(
-        "v1/traces", traces_receive, name="traces-receive"
-    ),  # exporters append it to where they are told to send
+    # Exporters append it to where they are told to send.
+    path("v1/traces", traces_receive, name="traces-receive"),
     path("", include("apps.accounts.urls")),
     # Under the names by which allauth looks for them.
     path("oidc/<slug:provider_id>/login/", sign_on.begin, name="openid_connect_login"),

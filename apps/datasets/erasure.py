@@ -98,9 +98,8 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
         digests = _digests(trajectory)
         project, task, number = trajectory.project, trajectory.task, trajectory.pk
         trajectory.delete()
-        Trace.objects.filter(
-            project=project, name=str(trajectory.metadata.get("trace"))
-        ).delete()  # and its spans
+        # With its spans, or the run would be made again of them.
+        Trace.objects.filter(project=project, name=str(trajectory.metadata.get("trace"))).delete()
         if not task.trajectories.exists():
             task.delete()
         files = _drop_attachments(project, digests)

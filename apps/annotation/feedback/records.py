@@ -41,16 +41,16 @@ def check_filters(filters: dict[str, Any]) -> None:
         raise DomainError(f"adjudication is {' or '.join(ADJUDICATION)}.", pointer="/adjudication")
 
 
+def newest_revision(assignment: str) -> Subquery:
+    """The number of the newest revision that counts, where rows name their assignment so."""
+    same = Submission.objects.filter(assignment=OuterRef(assignment), aside=False)
+    return Subquery(same.values("assignment").annotate(newest=Max("revision")).values("newest"))
+
+
 def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[Submission]:
     """The newest revision of every assignment that matches, in a stable order."""
-    newest = (
-        Submission.objects.filter(assignment=OuterRef("assignment"), aside=False)
-        .values("assignment")
-        .annotate(newest=Max("revision"))
-        .values("newest")
-    )
     rows = Submission.objects.filter(
-        assignment__item__campaign__project=project, aside=False, revision=Subquery(newest)
+        assignment__item__campaign__project=project, aside=False, revision=newest_revision("assignment")
     )
     if filters.get("campaigns"):
         rows = rows.filter(assignment__item__campaign__name__in=filters["campaigns"])

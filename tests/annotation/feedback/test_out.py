@@ -79,6 +79,16 @@ def test_documents_come_in_again_as_the_runs_there_are(said: Project) -> None:
     assert (result.created, result.duplicates, Trajectory.objects.count()) == (0, 4, before)
 
 
+def test_runs_of_one_name_are_told_apart(said: Project) -> None:
+    Trajectory.objects.filter(task__external_id="greet").update(external_id="same")
+    found = [one for one in out(said, "atif", kinds=["pairwise"]) if one["extra"]["task"]["id"] == "greet"]
+    names = {one["session_id"] for one in found}
+    assert len(names) == len(found) == 3 and all(name.startswith("same (") for name in names)
+    for document in found:
+        for one in document["extra"]["feedback"]:
+            assert {one["a"], one["b"]} <= names and one[one["this"]] == document["session_id"]
+
+
 def plain(value: dict[str, Any]) -> Any:
     ((kind, one),) = value.items()
     return int(one) if kind == "intValue" else one

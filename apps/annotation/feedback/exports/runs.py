@@ -5,6 +5,7 @@ by the session_id of their documents. `this` is the key, or the place in `items`
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
@@ -37,11 +38,21 @@ def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
                 this = {"this": place} if "items" in line else {"this": "ab"[place]} if "a" in line else {}
                 said.setdefault(str(run.id), []).append(kept | this)
         documents = documents_of(project, runs)
-        names = {key: document["session_id"] for key, document in documents.items()}
+        names = _names(documents)
         for key, document in documents.items():
+            document["session_id"] = names[key]
             feedback = [_renamed(line, names) for line in said[key]]
             document["extra"] = document.get("extra", {}) | {"feedback": feedback}
             yield json.dumps(document, ensure_ascii=False) + "\n"
+
+
+def _names(documents: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """The session_id of each; where several have one, as a run and what came late of its trace, with our key."""
+    given = Counter(document["session_id"] for document in documents.values())
+    return {
+        key: name if given[name := document["session_id"]] == 1 else f"{name} ({key})"
+        for key, document in documents.items()
+    }
 
 
 def _renamed(line: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
