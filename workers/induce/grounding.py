@@ -20,17 +20,19 @@ from workers.schema import Step, Trajectory
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 FEATURES = ("did", "saw", "words done", "words seen", "speaker", "failed", "early")
+FLAGS = ("acts", "failed", "last", "place", "repeats")
 WEIGHTS = (0.55, 0.33, 0.85, 1.43, 1.82, 0.62, 0.92)
 _WORD = re.compile(r"[^\W_]{2,}")
 _FAILED = re.compile(
     r"\b(?:error|exception|traceback|failed|failure|not found|invalid|denied|exitcode: [1-9])", re.I
 )
 _CHARACTERS = 4000  # of each side of a step that are looked at
+_SHOWN = 200  # characters that say what was done
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A trajectory as comments are held against it. steps: `step` index of each agent step."""
+    """A trajectory as comments are held against it. steps: `step` index of each agent step. flags: [steps, FLAGS]."""
 
     steps: list[int]
     did: NDArray[np.float32]
@@ -39,6 +41,8 @@ class Seen:
     words_seen: list[set[str]]
     speakers: list[str]
     failed: NDArray[np.float64]
+    flags: NDArray[np.float64]
+    behaviours: list[str]
 
 
 def look(trajectory: Trajectory, encode: Encode) -> Seen:
@@ -46,6 +50,7 @@ def look(trajectory: Trajectory, encode: Encode) -> Seen:
     steps = [trajectory.steps[place] for place in places]
     done, seen = [_done(step) for step in steps], [_seen(step) for step in steps]
     vectors = encode([*done, *seen])
+    failed = np.array([float(bool(_FAILED.search(text))) for text in seen])
     return Seen(
         steps=places,
         did=vectors[: len(steps)],
@@ -53,8 +58,29 @@ def look(trajectory: Trajectory, encode: Encode) -> Seen:
         words_done=[_words(text) for text in done],
         words_seen=[_words(text) for text in seen],
         speakers=[str(step.extra.get("speaker") or "") for step in steps],
-        failed=np.array([float(bool(_FAILED.search(text))) for text in seen]),
+        failed=failed,
+        flags=_flags(steps, failed),
+        behaviours=[behaviour(step) for step in steps],
     )
+
+
+def behaviour(step: Step) -> str:
+    """What the agent did in a step, in a line: the calls, or else what it said."""
+    calls = "; ".join(f"{call.name}({call.arguments_text})" for call in step.tool_calls)
+    said = " ".join((calls or step.text or step.reasoning or "").split())
+    return said if len(said) <= _SHOWN else f"{said[: _SHOWN - 1]}…"
+
+
+def _flags(steps: Sequence[Step], failed: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[steps, FLAGS]: calls a tool; what came back failed; is the last; how late, 0 to 1; does again what was done."""
+    out, before = np.zeros((len(steps), len(FLAGS))), set[tuple[tuple[str, str], ...]]()
+    for place, step in enumerate(steps):
+        calls = tuple((call.name, call.arguments_text) for call in step.tool_calls)
+        last = place == len(steps) - 1
+        late = place / max(len(steps) - 1, 1)
+        out[place] = (bool(calls), failed[place], last, late, bool(calls) and calls in before)
+        before.add(calls)
+    return out
 
 
 def ground(

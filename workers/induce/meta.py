@@ -20,13 +20,17 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aspect:
-    """One point of a comment, tied to what the agent did. sign: 1 praise, -1 blame. step: a `step` index, or None."""
+    """One point of a comment, tied to what the agent did. sign: 1 praise, -1 blame.
+
+    step: the `step` index it is most likely about, with its chance; None where the agent did nothing.
+    """
 
     trajectory: str
     behaviour: str
     feedback: str
     sign: int
     step: int | None = None
+    chance: float | None = None
     comment: str = ""
 
 

@@ -1,0 +1,365 @@
+"""An induction from its folder to its result, by the embedded engine: no language model is asked."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
+
+from workers.errors import RewardError
+from workers.induce.choice import Induced, Tried, choose, fit, matched, split, worth
+from workers.induce.clusters import grow
+from workers.induce.directory import (
+    Previous,
+    read_comments,
+    read_config,
+    read_previous,
+    write_lines,
+)
+from workers.induce.embedding import Embedder
+from workers.induce.evidence import Comment, Evidence, Gathering, Places, Point, Steps, read_points
+from workers.induce.grounding import look
+from workers.induce.judging import Floats, save_judge, traits_of, verdicts
+from workers.induce.meta import Meta, Trait, meta_metrics
+from workers.induce.naming import definition, names_of
+from workers.induce.points import MOST as MOST_POINTS
+from workers.induce.points import points_of
+from workers.schema import read_trajectories
+from workers.train.directory import write_json
+
+ENGINE = "embedded"
+HELD_OUT = 4  # one task in so many is held out
+LEAST_POINTS = 10
+LEAST_TRAJECTORIES = 5
+MOST_EACH = 300  # points up to which one metric per comment is tried as a baseline
+_LONG = 20_000  # characters of a comment from which it is worth a word
+
+
+def induce(folder: Path) -> dict[str, Any]:
+    """Everything between config.json and result.json; the result. Raises RewardError."""
+    config, comments = read_config(folder), read_comments(folder)
+    if not comments:
+        raise RewardError(
+            "There is nothing to induce metrics from: no comment was written. Ask for comments in a campaign first."
+        )
+    encode = Embedder()
+    points, vectors = read_points(comments, encode)
+    signed = [place for place, point in enumerate(points) if point.sign]
+    gathering = Gathering([points[place] for place in signed], vectors[signed], encode)
+    there = set()
+    for one in read_trajectories(folder / "trajectories.jsonl.zst"):
+        there.add(str(one.id))
+        gathering.add(str(one.id), one)
+    evidence = gathering.evidence()
+    _check(comments, points, evidence)
+    rows = np.arange(len(evidence.aspects))
+    held_out = _held_out(evidence, rows, config.seed)
+    induced = fit(evidence, rows, held_out["rounds"], seed=config.seed)
+    metrics = _metrics(evidence, induced, _kept(induced, read_previous(folder), encode))
+    seen = _Seen(induced, [metric["name"] for metric in metrics], evidence)
+    signs, traits = seen.judged(evidence.steps, evidence.names, evidence.tasks)
+    best = matched(evidence, rows, induced, signs)
+    meta = _meta(evidence, rows, best, traits)
+    count = len(traits) + _judge_others(folder, encode, gathering, seen, traits)
+    write_lines(
+        folder / "aspects.jsonl", _aspects(evidence, induced, best, grow(evidence, rows, seed=config.seed))
+    )
+    save_judge(folder / "judge", induced.judge, gathering.projection.parts)
+    result = {
+        "engine": ENGINE,
+        "comments": len(comments),
+        "points": len(points),
+        "aspects": len(evidence.aspects),
+        "trajectories": len(evidence.names),
+        "judged": count // max(len(metrics), 1),
+        "metrics": metrics,
+        "coverage": meta.coverage,
+        "redundancy": meta.redundancy,
+        "alike": induced.alike,
+        "least": induced.least,
+        **{name: held_out[name] for name in ("held_out", "baselines", "curve")},
+        "warnings": _warnings(comments, points, evidence),
+        "left_out": _left_out(comments, points, there),
+    }
+    write_json(folder / "result.json", result)
+    return result
+
+
+class _Seen:
+    """Judges trajectories by metrics, and says of each verdict what it goes by."""
+
+    def __init__(self, induced: Induced, names: Sequence[str], evidence: Evidence) -> None:
+        self.induced, self.names, self._evidence = induced, names, evidence
+
+    def judged(
+        self, steps: Steps, names: Sequence[str], tasks: Sequence[str]
+    ) -> tuple[NDArray[np.int8], list[tuple[Trait, float]]]:
+        """[trajectories, metrics]; and every trait with its value."""
+        scores, where, which = self.induced.judge.scores(steps, tasks)
+        chances = self.induced.judge.chances(scores)
+        signs = verdicts(chances, self.induced.metrics, self.induced.least)
+        values, places, reasons = self._of_metrics(chances, signs, where, which)
+        traits = traits_of(names, self.names, signs, places, reasons)
+        return signs, list(zip(traits, values.ravel().tolist(), strict=True))
+
+    def _of_metrics(
+        self, chances: Floats, signs: NDArray[np.int8], where: Places, which: Places
+    ) -> tuple[Floats, Places, list[list[str]]]:
+        shape = (len(chances), len(self.names))
+        values, places = np.zeros(shape), np.full(shape, -1, dtype=np.intp)
+        reasons = [[""] * shape[1] for _ in range(shape[0])]
+        for place, metric in enumerate(self.induced.metrics):
+            for side, sign in ((metric.good, 1), (metric.bad, -1)):
+                if side is None:
+                    continue
+                values[:, place] += sign * chances[:, side]
+                for row in np.flatnonzero(signs[:, place] == sign):
+                    places[row, place] = where[row, side]
+                    if which[row, side] >= 0:
+                        aspect = self.induced.judge.exemplar_aspects[side][which[row, side]]
+                        reasons[row][place] = self._evidence.aspects[aspect].feedback
+        return values, places, reasons
+
+
+def _held_out(evidence: Evidence, rows: Places, seed: int) -> dict[str, Any]:
+    """How many metrics, chosen without one task in HELD_OUT, and how they do on that."""
+    folds = split(evidence, rows, HELD_OUT, seed)
+    train, test = rows[folds != 0], rows[folds == 0]
+    if not len(train) or not len(test):
+        train, test = rows, rows[:0]
+    rounds, tried = choose(evidence, train, seed=seed)
+    baselines = {"one metric": (1,)}
+    if len(train) <= MOST_EACH:
+        baselines["one for each point"] = (len(train),)
+    return {
+        "rounds": rounds,
+        "held_out": _tested(evidence, train, test, rounds, seed),
+        "baselines": {name: _tested(evidence, train, test, one, seed) for name, one in baselines.items()},
+        "curve": [_told(one) for one in tried],
+    }
+
+
+def _tested(
+    evidence: Evidence, train: Places, test: Places, rounds: Sequence[int], seed: int
+) -> dict[str, Any]:
+    induced = fit(evidence, train, rounds, seed=seed)
+    spoken_of = sorted(set(evidence.of[test].tolist()))
+    seen = _Seen(induced, [str(place) for place in range(len(induced.metrics))], evidence)
+    signs, traits = seen.judged(evidence.steps, evidence.names, evidence.tasks)
+    theirs = {evidence.names[of] for of in spoken_of}
+    best = matched(evidence, test, induced, signs)
+    meta = _meta(evidence, test, best, [one for one in traits if one[0].trajectory in theirs])
+    return {
+        "metrics": len(induced.metrics),
+        "coverage": meta.coverage,
+        "redundancy": meta.redundancy,
+        "coverage_interval": meta.coverage_interval,
+        "redundancy_interval": meta.redundancy_interval,
+        "n": meta.aspects,
+        "traits": meta.traits,
+        "trajectories": len(spoken_of),
+    }
+
+
+def _meta(evidence: Evidence, rows: Places, best: Places, traits: Sequence[tuple[Trait, float]]) -> Meta:
+    """best: of each row the metric it is matched to, or -1. traits: trajectory by trajectory, of all metrics."""
+    width = len(traits) // max(len({trait.trajectory for trait, _ in traits}), 1)
+    first: dict[str, int] = {}
+    for place, (trait, _) in enumerate(traits):
+        first.setdefault(trait.trajectory, place)
+    assert all(metric < width for metric in best.tolist())
+    matches = {
+        place: [first[evidence.aspects[row].trajectory] + int(metric)]
+        for place, (row, metric) in enumerate(zip(rows, best, strict=True))
+        if metric >= 0
+    }
+    return meta_metrics([evidence.aspects[row] for row in rows], [trait for trait, _ in traits], matches)
+
+
+def _metrics(
+    evidence: Evidence, induced: Induced, kept: Sequence[tuple[Previous, float] | None]
+) -> list[dict[str, Any]]:
+    def of(side: int | None) -> tuple[list[int], list[str]]:
+        if side is None:
+            return [], []
+        found = induced.sides[side]
+        return found.rows.tolist(), [evidence.aspects[row].feedback for row in found.examples]
+
+    sides = [(of(metric.good), of(metric.bad)) for metric in induced.metrics]
+    names = names_of([[evidence.aspects[row].feedback for row in [*good[0], *bad[0]]] for good, bad in sides])
+    return [
+        {
+            "name": name,
+            "definition": definition(good[1], bad[1]),
+            "good": good[1],
+            "bad": bad[1],
+            "aspects": [*good[0], *bad[0]],
+            "praised": len(good[0]),
+            "blamed": len(bad[0]),
+            "before": {"id": before[0].id, "name": before[0].name, "alike": before[1]} if before else None,
+        }
+        for name, (good, bad), before in zip(names, sides, kept, strict=True)
+    ]
+
+
+def _kept(
+    induced: Induced, before: Sequence[Previous], encode: Embedder
+) -> list[tuple[Previous, float] | None]:
+    """Of each metric the one of before that it is: each the other's nearest by their examples, and alike enough."""
+    if not before or not induced.metrics:
+        return [None] * len(induced.metrics)
+    examples = [[(encode(one.good), 1), (encode(one.bad), -1)] for one in before]
+    alike = np.full((len(induced.metrics), len(before)), -1.0)
+    for place, metric in enumerate(induced.metrics):
+        for other, theirs in enumerate(examples):
+            found = [
+                float((induced.sides[side].vectors @ vectors.T).max(axis=1).mean())
+                for side, sign in ((metric.good, 1), (metric.bad, -1))
+                for vectors, its in theirs
+                if side is not None and its == sign and len(vectors)
+            ]
+            alike[place, other] = max(found, default=-1.0)
+    nearest, back = alike.argmax(axis=1), alike.argmax(axis=0)
+    return [
+        (before[other], float(alike[place, other]))
+        if back[other] == place and alike[place, other] >= induced.alike
+        else None
+        for place, other in enumerate(nearest.tolist())
+    ]
+
+
+def _aspects(evidence: Evidence, induced: Induced, best: Places, tree: Any) -> Iterator[dict[str, Any]]:
+    metric_of = np.full(len(evidence.aspects), -1)
+    for place, metric in enumerate(induced.metrics):
+        for side in (metric.good, metric.bad):
+            if side is not None:
+                metric_of[induced.sides[side].rows] = place
+    drawing = tree.drawing()
+    for row, aspect in enumerate(evidence.aspects):
+        yield {
+            "id": row,
+            "comment": aspect.comment,
+            "trajectory": aspect.trajectory,
+            "feedback": aspect.feedback,
+            "behaviour": aspect.behaviour,
+            "sign": aspect.sign,
+            "step": aspect.step,
+            "chance": aspect.chance,
+            "metric": int(metric_of[row]) if metric_of[row] >= 0 else None,
+            "covered": bool(best[row] >= 0),
+            "at": [round(float(one), 4) for one in drawing[tree.leaf[row]]],
+        }
+
+
+def _judge_others(
+    folder: Path,
+    encode: Embedder,
+    gathering: Gathering,
+    seen: _Seen,
+    traits: Sequence[tuple[Trait, float]],
+) -> int:
+    """Writes all traits, those given and those of the other trajectories; how many the latter are."""
+    count = 0
+
+    def lines() -> Iterator[dict[str, Any]]:
+        nonlocal count
+        numbers = {name: place for place, name in enumerate(seen.names)}
+        for trait, value in traits:
+            yield _line(trait, value, numbers)
+        path = folder / "others.jsonl.zst"
+        for one in read_trajectories(path) if path.is_file() else ():
+            looked = look(one, encode)
+            done, back, flags = gathering.projection(looked)
+            steps = Steps(
+                done, back, flags, np.zeros(len(done), dtype=np.intp), np.array(looked.steps, dtype=np.intp)
+            )
+            for trait, value in seen.judged(steps, [str(one.id)], [one.task.id])[1]:
+                count += 1
+                yield _line(trait, value, numbers)
+
+    write_lines(folder / "traits.jsonl", lines())
+    return count
+
+
+def _line(trait: Trait, value: float, numbers: dict[str, int]) -> dict[str, Any]:
+    return {
+        "trajectory": trait.trajectory,
+        "metric": numbers[trait.metric],
+        "sign": trait.sign,
+        "value": round(value, 4),
+        "step": trait.step,
+        "reason": trait.reason,
+    }
+
+
+def _told(one: Tried) -> dict[str, Any]:
+    return {
+        "sides": list(one.rounds),
+        "metrics": one.metrics,
+        "coverage": one.coverage,
+        "redundancy": one.redundancy,
+        "worth": worth(one.coverage, one.redundancy),
+    }
+
+
+def _check(comments: Sequence[Comment], points: Sequence[Point], evidence: Evidence) -> None:
+    count, runs = len(evidence.aspects), len(set(evidence.of.tolist()))
+    if count >= LEAST_POINTS and runs >= LEAST_TRAJECTORIES:
+        return
+    unsigned = sum(not point.sign for point in points)
+    raise RewardError(
+        f"{len(comments)} comments make {count} points of praise or blame on {runs} trajectories"
+        f"{f' ({unsigned} more are neither)' if unsigned else ''}; metrics need at least {LEAST_POINTS} on "
+        f"{LEAST_TRAJECTORIES}, since some are held out to see whether they are any good. Collect more comments."
+    )
+
+
+def _warnings(comments: Sequence[Comment], points: Sequence[Point], evidence: Evidence) -> list[str]:
+    found = []
+    signs = Counter(aspect.sign for aspect in evidence.aspects)
+    for sign, said, missing in ((1, "praises", "bad"), (-1, "blames", "good")):
+        if signs[sign] == len(evidence.aspects):
+            found.append(
+                f"Every point {said}, so no metric knows what {missing} looks like. Ask for the other side too."
+            )
+    unsigned = sum(not point.sign for point in points)
+    if unsigned:
+        found.append(
+            f"{unsigned} of {len(points)} points neither praise nor blame and were left out; a sign given with the "
+            "comment settles it."
+        )
+    foreign = sum(not _reads_as_english(comment.text) for comment in comments)
+    if foreign:
+        found.append(
+            f"{foreign} of {len(comments)} comments do not read as English, which is all the embedded engine knows: "
+            "what it makes of them is not to be relied on."
+        )
+    found += [
+        f"Comment {one.id} has {len(one.text):,} characters; at most {MOST_POINTS} points of it were read."
+        for one in comments
+        if len(one.text) > _LONG or len(points_of(one.text)) == MOST_POINTS
+    ]
+    return found
+
+
+def _left_out(comments: Sequence[Comment], points: Sequence[Point], there: set[str]) -> list[dict[str, str]]:
+    said = {point.comment.id for point in points}
+    found = []
+    for comment in comments:
+        if comment.trajectory not in there:
+            found.append({"comment": comment.id, "why": "its trajectory was deleted"})
+        elif comment.id not in said:
+            found.append({"comment": comment.id, "why": "there is no word in it"})
+    return found
+
+
+def _reads_as_english(text: str) -> bool:
+    """A short text says too little; a longer one has some of the commonest words."""
+    words = [word.strip(".,;:!?()\"'").casefold() for word in text.split()]
+    letters = sum(letter.isalpha() for letter in text)
+    if letters and sum(letter.isascii() and letter.isalpha() for letter in text) < 0.7 * letters:
+        return False
+    return len(words) < 6 or any(word in ENGLISH_STOP_WORDS for word in words)
