@@ -17,6 +17,7 @@ ORDER = (
     "rubrics",
     "annotation",
     "datasets",
+    "metrics",
     "training",
     "rewards",
     "lineage",

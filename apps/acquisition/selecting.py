@@ -16,11 +16,11 @@ from apps.acquisition.services import keep_selection
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Item
 from apps.annotation.selectors import runs_of_items
+from apps.core import subprocesses
 from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, finish, heart
 from apps.rewards.selectors import sampled_trajectories
-from apps.training import children
 from apps.trajectories.selectors import load_trajectories
 from workers import schema
 from workers.schema.comparisons import comparisons
@@ -39,7 +39,9 @@ def execute(selection: Selection) -> None:
         try:
             basis = basis_of(selection.plan)
             _prepare(folder, selection.plan, basis, pulse)
-            children.run_to_end(CHILD, [str(folder)], folder=folder, what="The choosing", check=pulse.check)
+            subprocesses.run_to_end(
+                CHILD, [str(folder)], folder=folder, what="The choosing", check=pulse.check
+            )
             _keep(selection, basis, folder)
         except DomainError as error:
             finish(selection, JobState.FAILED, error=error.message)

@@ -63,6 +63,7 @@ INSTALLED_APPS = [
     "apps.rubrics",
     "apps.annotation",
     "apps.datasets",
+    "apps.metrics",
     "apps.training",
     "apps.rewards",
     "apps.lineage",
@@ -239,7 +240,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_TASK_ROUTES = {"apps.training.tasks.*": {"queue": "gpu"}}
+CELERY_TASK_ROUTES = {
+    "apps.training.tasks.*": {"queue": "gpu"},
+    "apps.metrics.tasks.*": {"queue": "gpu"},
+}
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
     path("p/<slug:slug>/rubrics/", include("apps.rubrics.urls")),
     path("p/<slug:slug>/campaigns/", include("apps.annotation.urls")),
+    path("p/<slug:slug>/metrics/", include("apps.metrics.urls")),
     path("p/<slug:slug>/datasets/", include("apps.datasets.urls")),
     path("p/<slug:slug>/training/", include("apps.training.urls")),
     path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),

@@ -252,9 +252,13 @@ def request_cancel(job: Job) -> None:
         _tell_end(job)
 
 
-def requeue(job: Job) -> None:
-    """Put a failed or cancelled job back at the end of the queue; it resumes from what it kept."""
-    rows = type(job)._default_manager.filter(pk=job.pk, state__in=(JobState.FAILED, JobState.CANCELLED))
+def requeue(job: Job, *, even_done: bool = False) -> None:
+    """Put a failed or cancelled job back at the end of the queue; it resumes from what it kept.
+
+    even_done: one that succeeded too, which has more to do since.
+    """
+    states = [JobState.FAILED, JobState.CANCELLED, *([JobState.SUCCEEDED] if even_done else [])]
+    rows = type(job)._default_manager.filter(pk=job.pk, state__in=states)
     rows.update(state=JobState.QUEUED, lost=0, cancel_requested=False, error="", finished_at=None)
     job.refresh_from_db()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from apps.core import jobs
+from apps.core import jobs, subprocesses
 from apps.core.artifacts import stage
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, JobState, finish, heart
@@ -15,7 +15,6 @@ from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.lineage.models import Tracing
 from apps.rewards.models import ScoreSample
-from apps.training import children
 from apps.training.models import RewardModel, Run
 
 TRACE = "apps.lineage.tasks.advance_tracings"
@@ -56,7 +55,7 @@ def execute(tracing: Tracing) -> None:
         try:
             _prepare(folder, tracing)
             what = f"The tracing of sample {tracing.sample_id}"
-            children.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=pulse.check)
+            subprocesses.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=pulse.check)
         except DomainError as error:
             finish(tracing, JobState.FAILED, error=error.message)
             return

@@ -76,6 +76,14 @@ def save_rubric(
     return rubric
 
 
+@transaction.atomic
+def save_criterion(*, project: Project, draft: CriterionDraft, origin: str) -> Criterion:
+    """The criterion of this name as it is to be from now on, outside of any rubric; the next version if it is used."""
+    _check("A rubric", [draft])
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)  # one writer of versions
+    return _criterion(project, draft, origin)
+
+
 def is_used(row: Rubric | Criterion) -> bool:
     """Whether anything but a rubric's own list refers to it: a campaign, a score, a preference."""
     relations = [one for one in row._meta.related_objects if one.related_model is not RubricCriterion]
@@ -91,7 +99,7 @@ def _says(rubric: Rubric) -> tuple[str, list[CriterionDraft]]:
     return rubric.about, [draft_of(entry) for entry in rubric.entries.select_related("criterion")]
 
 
-def _criterion(project: Project, draft: CriterionDraft) -> Criterion:
+def _criterion(project: Project, draft: CriterionDraft, origin: str = Criterion.Origin.HUMAN) -> Criterion:
     """The newest version, where it says the same; else the next, or the newest mended where nobody used it."""
     told = {name: getattr(draft, name) for name in TOLD}
     newest = Criterion.objects.filter(project=project, name=draft.name).order_by("-version").first()
@@ -101,7 +109,7 @@ def _criterion(project: Project, draft: CriterionDraft) -> Criterion:
         Criterion.objects.filter(pk=newest.pk).update(**told)
         return newest
     version = newest.version + 1 if newest else 1
-    return Criterion.objects.create(project=project, name=draft.name, version=version, **told)
+    return Criterion.objects.create(project=project, name=draft.name, version=version, origin=origin, **told)
 
 
 def _in_used_rubric(criterion: Criterion) -> bool:

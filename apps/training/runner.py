@@ -19,7 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
-from apps.core import stopping
+from apps.core import stopping, subprocesses
 from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError
 from apps.core.jobs import (
@@ -33,7 +33,7 @@ from apps.core.jobs import (
 )
 from apps.core.room import in_words
 from apps.datasets.selectors import data_folder
-from apps.training import children, services
+from apps.training import services
 from apps.training.events import EventTail
 from apps.training.models import RewardModel, Run
 from apps.training.selectors import line_of, run_folder
@@ -52,9 +52,9 @@ def execute(run: Run) -> None:
     folder = run_folder(run)
     try:
         with heart(run) as pulse:
-            children.end_other_writer(folder, check=pulse.check)
+            subprocesses.end_other_writer(folder, check=pulse.check)
             prepare(run, folder)
-        status = children.OK if _is_complete(folder) else _watch(run, folder)
+        status = subprocesses.OK if _is_complete(folder) else _watch(run, folder)
         _forget_data(folder)
         _conclude(run, folder, status)
     except DomainError as error:
@@ -119,12 +119,12 @@ def _watch(run: Run, folder: Path) -> int:
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
     together = ["--processes", str(settings.TRAINING_PROCESSES)] if settings.TRAINING_PROCESSES > 1 else []
-    child = children.start(CHILD, [str(folder), *together], log=folder / "log.txt")
+    child = subprocesses.start(CHILD, [str(folder), *together], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:
         return _Watch(run, folder, child, tail).follow()
     finally:
-        children.kill(child)
+        subprocesses.kill(child)
 
 
 class _Watch:
@@ -153,7 +153,7 @@ class _Watch:
             if stopping.is_asked():
                 self._ask_to_stop()
             if self._asked is not None and time.monotonic() - self._asked > GRACE:
-                children.kill(self._child)
+                subprocesses.kill(self._child)
 
     def _record(self, *, last: bool) -> None:
         if self._unrecorded:
@@ -190,22 +190,22 @@ def _wait(child: subprocess.Popen[bytes]) -> int | None:
 
 
 def _conclude(run: Run, folder: Path, status: int) -> None:
-    if status == children.OK and _is_complete(folder):
+    if status == subprocesses.OK and _is_complete(folder):
         _register(run, folder)
         return
     run.refresh_from_db(fields=["cancel_requested"])
     if run.cancel_requested:
         finish(run, JobState.CANCELLED)
-    elif stopping.is_asked() and status != children.REFUSED:
+    elif stopping.is_asked() and status != subprocesses.REFUSED:
         raise Interrupted  # the next worker goes on from the checkpoint
-    elif status == children.REFUSED:
-        finish(run, JobState.FAILED, error=children.told_error(folder, log_tail(folder)))
-    elif status in children.NO_ROOM:
-        finish(run, JobState.FAILED, error=children.NO_ROOM[status].format(folder=folder))
-    elif status == children.CANCELLED:
+    elif status == subprocesses.REFUSED:
+        finish(run, JobState.FAILED, error=subprocesses.told_error(folder, log_tail(folder)))
+    elif status in subprocesses.NO_ROOM:
+        finish(run, JobState.FAILED, error=subprocesses.NO_ROOM[status].format(folder=folder))
+    elif status == subprocesses.CANCELLED:
         finish(run, JobState.FAILED, error=f"The training process was stopped from outside. {RESUME}")
     else:
-        reference, ended = secrets.token_hex(4), children.how_it_ended(status)
+        reference, ended = secrets.token_hex(4), subprocesses.how_it_ended(status)
         log.error("%s: its process %s, reference %s; see %s", run, ended, reference, folder / "log.txt")
         error = (
             f"The training process {ended} (reference {reference}; its log is on the run's page). {RESUME}"

@@ -25,6 +25,7 @@ from apps.config.api import api
 from apps.core.jobs import JobState
 from apps.datasets.models import Export
 from apps.monitoring.models import Alert
+from apps.metrics.models import Induction, Metric
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
@@ -133,6 +134,7 @@ def make_world(slug: str) -> World:
     )
     Endpoint.objects.filter(pk=endpoint.pk).update(active=active)
     Trial.objects.create(endpoint=endpoint, revision=tried, against=active, stage="canary", share=0.5)
+    induction = Induction.objects.create(project=project, state=JobState.SUCCEEDED)
     sample = ScoreSample.objects.create(
         endpoint=endpoint, version=1, caller="tsk_1", item={"text": "a"}, result={"reward": 1.0}
     )
@@ -168,6 +170,8 @@ def make_world(slug: str) -> World:
             "filters": SavedFilter.objects.create(project=project, name="a", query="agent=a").pk,
             "campaigns": campaign.pk,
             "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,
+            "inductions": induction.pk,
+            "metrics": Metric.objects.create(induction=induction, position=0, name="polite").pk,
             "acquisition": campaign.pk,
             "reasons": item.pk,
             "alerts": alert.pk,

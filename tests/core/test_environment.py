@@ -37,7 +37,7 @@ def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_of_torch_wait_without_spinning_unless_told_otherwise() -> None:
     """Two trainings beside each other took four times as long."""
     shown = (
-        "import os; from apps.training.children import environment; print(environment()['OMP_WAIT_POLICY'])"
+        "import os; from apps.core.subprocesses import environment; print(environment()['OMP_WAIT_POLICY'])"
     )
     for given, expected in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
         known = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
+from apps.core import subprocesses
 from apps.core.artifacts import stage
 from apps.core.jobs import ClaimLost, JobState, claim_next, request_cancel, work
 from apps.datasets.models import Snapshot
-from apps.training import children, runner, services, tasks
+from apps.training import runner, services, tasks
 from apps.training.models import RewardModel, Run
 from apps.training.selectors import events_after, run_folder
 from tests.training import fake_child as child
@@ -332,5 +333,5 @@ class TestWhileItRuns:
 
 
 def test_how_it_ended_in_words() -> None:
-    assert children.how_it_ended(1) == "ended with status 1"
-    assert children.how_it_ended(-15) == "was ended by SIGTERM"
+    assert subprocesses.how_it_ended(1) == "ended with status 1"
+    assert subprocesses.how_it_ended(-15) == "was ended by SIGTERM"

@@ -74,11 +74,39 @@ def fit(
                     sides.append(side_of(evidence, chosen))
         left = left[likeness(evidence, left, sides).max(axis=1) < alike]
     metrics = paired(evidence, sides, alike if tuple(rounds) != (1,) else -1.0)  # one is one
+    return _judging(evidence, rows, sides, metrics, alike, seed)
+
+
+def fit_groups(evidence: Evidence, groups: Sequence[Places], *, seed: int = 0) -> Induced:
+    """Metrics that somebody decided on: each group of aspects, none empty, is one."""
+    rows = np.sort(np.concatenate(groups))
+    sides: list[Side] = []
+    metrics: list[Metric] = []
+    for group in groups:
+        signs = np.array([evidence.aspects[row].sign for row in group])
+        places: dict[int, int] = {}
+        for sign in (1, -1):
+            if (signs == sign).any():
+                places[sign] = len(sides)
+                sides.append(side_of(evidence, group[signs == sign]))
+        metrics.append(Metric(places.get(1), places.get(-1)))
+    return _judging(evidence, rows, sides, metrics, alike_by_chance(evidence, rows, seed=seed), seed)
+
+
+def _judging(
+    evidence: Evidence,
+    rows: Places,
+    sides: list[Side],
+    metrics: list[Metric],
+    alike: float,
+    seed: int,
+) -> Induced:
     judge = Judge(evidence, sides, rows, seed=seed)
     induced = Induced(sides, metrics, judge, alike, 0.5)
     spoken_of = np.unique(evidence.of[rows])
     chances = judge.chances(judge.scores(evidence.steps, evidence.tasks)[0])
-    return Induced(sides, metrics, judge, alike, _least(evidence, rows, induced, chances, spoken_of))
+    least = _least(evidence, rows, induced, chances, spoken_of)
+    return Induced(sides, metrics, judge, alike, least)
 
 
 def likeness(evidence: Evidence, rows: Places, sides: Sequence[Side]) -> Floats:

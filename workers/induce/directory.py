@@ -6,12 +6,13 @@ trajectories.jsonl.zst  those that were commented on; everywhere else they are c
 others.jsonl.zst        those to be judged besides; may be missing
 previous.json           [{"id", "name", "good": [text], "bad": [text]}]: metrics of before, to be told which of them are
                         still there; may be missing
+groups.json             [[[comment, point], ...], ...]: metrics that people decided on, to be judged by; may be missing
 
 aspects.jsonl           {"id", "comment", "trajectory", "feedback", "behaviour", "sign", "step", "chance", "metric",
-                        "covered", "at": [x, y]}; metric: a place in the list of result.json, or null
-traits.jsonl            {"trajectory", "metric", "sign": 1 | -1 | 0, "value", "step", "reason"}; value: the chance of
-                        praise less the chance of blame
-judge/                  what judges by these metrics: workers.induce.judging
+                        "covered", "example", "at": [x, y]}; metric: a place in the list of result.json, or null;
+                        example: 0 of the point that stands best for its side of the metric, then 1, ... or null
+traits.jsonl            {"trajectory", "metric", "sign": 1 | -1 | 0, "value", "step", "because", "reason"}; value: the
+                        chance of praise less the chance of blame; because: the aspect it was judged by, or null
 result.json             written last: {"engine", "metrics", "coverage", "redundancy", "held_out", "curve", ...}
 """
 
@@ -57,6 +58,13 @@ def read_comments(folder: Path) -> list[Comment]:
 def read_previous(folder: Path) -> list[Previous]:
     path = folder / "previous.json"
     return [convert(one, Previous) for one in json.loads(path.read_text())] if path.is_file() else []
+
+
+def read_groups(folder: Path) -> list[list[tuple[str, str]]] | None:
+    path = folder / "groups.json"
+    if not path.is_file():
+        return None
+    return [[(comment, point) for comment, point in group] for group in json.loads(path.read_text())]
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

@@ -6,19 +6,16 @@ into the chance that somebody says so (Platt 1999), fitted on the trajectories t
 without what was said in its own task. No language model is asked, and no word of the trajectory's own comments is read.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save_file
 from sklearn.linear_model import LogisticRegression
 
 from workers.induce.clusters import typical
 from workers.induce.embedding import Vectors
 from workers.induce.evidence import Evidence, Numbers, Places, Steps
-from workers.induce.meta import Trait
 
 Floats = NDArray[np.float64]
 NEIGHBOURS = 3
@@ -166,27 +163,6 @@ def verdicts(chances: Floats, metrics: Sequence[Metric], least: float) -> NDArra
     return out
 
 
-def traits_of(
-    names: Sequence[str],
-    metrics: Sequence[str],
-    signs: NDArray[np.int8],
-    steps: Places,
-    reasons: Sequence[Sequence[str]],
-) -> list[Trait]:
-    """Of every trajectory and metric, those that do not apply too. steps, reasons: as signs."""
-    return [
-        Trait(
-            trajectory=name,
-            metric=metric,
-            sign=int(signs[row, place]),
-            step=int(steps[row, place]) if steps[row, place] >= 0 else None,
-            reason=reasons[row][place],
-        )
-        for row, name in enumerate(names)
-        for place, metric in enumerate(metrics)
-    ]
-
-
 def vectors_of(steps: Steps) -> Numbers:
     done, seen, flags = _WEIGHTS
     return np.concatenate([done * steps.done, seen * steps.seen, flags * steps.flags], axis=1)
@@ -203,14 +179,3 @@ def _near(points: Numbers, there: Numbers, own: Places, theirs: Places) -> tuple
     none = np.isnan(near).all(axis=1)
     near[none] = _FAR
     return np.nanmean(near, axis=1), far.argmin(axis=1)
-
-
-def save_judge(folder: Path, judge: Judge, projection: Mapping[str, Numbers]) -> None:
-    """Arrays: `calibration` [sides, mean scale slope intercept], `background`, `exemplars.N`, `projection.*`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    arrays = {"calibration": judge.calibration.astype(np.float32), "background": judge.background}
-    arrays |= {f"exemplars.{place}": rows for place, rows in enumerate(judge.exemplars)}
-    arrays |= {f"projection.{name}": part for name, part in projection.items()}
-    save_file(
-        {name: np.ascontiguousarray(rows) for name, rows in arrays.items()}, folder / "judge.safetensors"
-    )

@@ -36,12 +36,16 @@ class Aspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trait:
-    """A metric judged on a trajectory. sign: 1 good, -1 bad, 0 does not apply."""
+    """A metric judged on a trajectory. sign: 1 good, -1 bad, 0 does not apply.
+
+    step: where it shows. because: the aspect it was judged by, or None; reason: what a judge says for it.
+    """
 
     trajectory: str
     metric: str
     sign: int
     step: int | None = None
+    because: int | None = None
     reason: str = ""
 
 

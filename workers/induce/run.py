@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from workers.errors import RewardError
-from workers.induce.choice import Induced, Tried, choose, fit, matched, split, worth
+from workers.induce.choice import Induced, Tried, choose, fit, fit_groups, matched, split, worth
 from workers.induce.clusters import grow
 from workers.induce.directory import (
     Previous,
     read_comments,
     read_config,
+    read_groups,
     read_previous,
     write_lines,
 )
 from workers.induce.embedding import Embedder
 from workers.induce.evidence import Comment, Evidence, Gathering, Places, Point, Steps, read_points
 from workers.induce.grounding import look
-from workers.induce.judging import Floats, save_judge, traits_of, verdicts
+from workers.induce.judging import verdicts
 from workers.induce.meta import Meta, Trait, meta_metrics
 from workers.induce.naming import definition, names_of
 from workers.induce.points import MOST as MOST_POINTS
@@ -56,31 +57,37 @@ def induce(folder: Path) -> dict[str, Any]:
     evidence = gathering.evidence()
     _check(comments, points, evidence)
     rows = np.arange(len(evidence.aspects))
-    held_out = _held_out(evidence, rows, config.seed)
-    induced = fit(evidence, rows, held_out["rounds"], seed=config.seed)
-    metrics = _metrics(evidence, induced, _kept(induced, read_previous(folder), encode))
-    seen = _Seen(induced, [metric["name"] for metric in metrics], evidence)
+    groups = read_groups(folder)
+    if groups is None:
+        held_out = _held_out(evidence, rows, config.seed)
+        induced = fit(evidence, rows, held_out.pop("rounds"), seed=config.seed)
+    else:
+        held_out, known = {}, _known(evidence, groups)
+        induced = fit_groups(evidence, known, seed=config.seed)
+    kept = _kept(induced, read_previous(folder), encode)
+    metrics = _metrics(evidence, induced, kept)
+    seen = _Seen(induced, [metric["name"] for metric in metrics])
     signs, traits = seen.judged(evidence.steps, evidence.names, evidence.tasks)
     best = matched(evidence, rows, induced, signs)
-    meta = _meta(evidence, rows, best, traits)
-    count = len(traits) + _judge_others(folder, encode, gathering, seen, traits)
-    write_lines(
-        folder / "aspects.jsonl", _aspects(evidence, induced, best, grow(evidence, rows, seed=config.seed))
-    )
-    save_judge(folder / "judge", induced.judge, gathering.projection.parts)
+    meta = _meta(evidence, rows, best, [trait for trait, _ in traits])
+    others = _judge_others(folder, encode, gathering, seen, traits)
+    tree = grow(evidence, rows, seed=config.seed)
+    write_lines(folder / "aspects.jsonl", _aspects(evidence, induced, best, tree))
     result = {
         "engine": ENGINE,
         "comments": len(comments),
         "points": len(points),
         "aspects": len(evidence.aspects),
         "trajectories": len(evidence.names),
-        "judged": count // max(len(metrics), 1),
+        "judged": len(evidence.names) + others,
         "metrics": metrics,
         "coverage": meta.coverage,
         "redundancy": meta.redundancy,
+        "coverage_interval": meta.coverage_interval,
+        "redundancy_interval": meta.redundancy_interval,
         "alike": induced.alike,
         "least": induced.least,
-        **{name: held_out[name] for name in ("held_out", "baselines", "curve")},
+        **held_out,
         "warnings": _warnings(comments, points, evidence),
         "left_out": _left_out(comments, points, there),
     }
@@ -91,37 +98,32 @@ def induce(folder: Path) -> dict[str, Any]:
 class _Seen:
     """Judges trajectories by metrics, and says of each verdict what it goes by."""
 
-    def __init__(self, induced: Induced, names: Sequence[str], evidence: Evidence) -> None:
-        self.induced, self.names, self._evidence = induced, names, evidence
+    def __init__(self, induced: Induced, names: Sequence[str]) -> None:
+        self.induced, self.names = induced, names
 
     def judged(
         self, steps: Steps, names: Sequence[str], tasks: Sequence[str]
     ) -> tuple[NDArray[np.int8], list[tuple[Trait, float]]]:
-        """[trajectories, metrics]; and every trait with its value."""
-        scores, where, which = self.induced.judge.scores(steps, tasks)
-        chances = self.induced.judge.chances(scores)
-        signs = verdicts(chances, self.induced.metrics, self.induced.least)
-        values, places, reasons = self._of_metrics(chances, signs, where, which)
-        traits = traits_of(names, self.names, signs, places, reasons)
-        return signs, list(zip(traits, values.ravel().tolist(), strict=True))
-
-    def _of_metrics(
-        self, chances: Floats, signs: NDArray[np.int8], where: Places, which: Places
-    ) -> tuple[Floats, Places, list[list[str]]]:
-        shape = (len(chances), len(self.names))
-        values, places = np.zeros(shape), np.full(shape, -1, dtype=np.intp)
-        reasons = [[""] * shape[1] for _ in range(shape[0])]
-        for place, metric in enumerate(self.induced.metrics):
-            for side, sign in ((metric.good, 1), (metric.bad, -1)):
-                if side is None:
-                    continue
-                values[:, place] += sign * chances[:, side]
-                for row in np.flatnonzero(signs[:, place] == sign):
-                    places[row, place] = where[row, side]
-                    if which[row, side] >= 0:
-                        aspect = self.induced.judge.exemplar_aspects[side][which[row, side]]
-                        reasons[row][place] = self._evidence.aspects[aspect].feedback
-        return values, places, reasons
+        """[trajectories, metrics]; and every trait, trajectory by trajectory, with its value."""
+        judge, metrics = self.induced.judge, self.induced.metrics
+        scores, where, which = judge.scores(steps, tasks)
+        chances = judge.chances(scores)
+        signs = verdicts(chances, metrics, self.induced.least)
+        traits: list[tuple[Trait, float]] = []
+        for row, name in enumerate(names):
+            for place, metric in enumerate(metrics):
+                sides = {1: metric.good, -1: metric.bad}
+                value = sum(sign * chances[row, side] for sign, side in sides.items() if side is not None)
+                sign = int(signs[row, place])
+                side, step, because = sides.get(sign), None, None
+                if side is not None and where[row, side] >= 0:
+                    step = int(where[row, side])
+                    because = int(judge.exemplar_aspects[side][which[row, side]])
+                trait = Trait(
+                    trajectory=name, metric=self.names[place], sign=sign, step=step, because=because
+                )
+                traits.append((trait, float(value)))
+        return signs, traits
 
 
 def _held_out(evidence: Evidence, rows: Places, seed: int) -> dict[str, Any]:
@@ -147,11 +149,11 @@ def _tested(
 ) -> dict[str, Any]:
     induced = fit(evidence, train, rounds, seed=seed)
     spoken_of = sorted(set(evidence.of[test].tolist()))
-    seen = _Seen(induced, [str(place) for place in range(len(induced.metrics))], evidence)
+    seen = _Seen(induced, [str(place) for place in range(len(induced.metrics))])
     signs, traits = seen.judged(evidence.steps, evidence.names, evidence.tasks)
     theirs = {evidence.names[of] for of in spoken_of}
     best = matched(evidence, test, induced, signs)
-    meta = _meta(evidence, test, best, [one for one in traits if one[0].trajectory in theirs])
+    meta = _meta(evidence, test, best, [trait for trait, _ in traits if trait.trajectory in theirs])
     return {
         "metrics": len(induced.metrics),
         "coverage": meta.coverage,
@@ -164,19 +166,34 @@ def _tested(
     }
 
 
-def _meta(evidence: Evidence, rows: Places, best: Places, traits: Sequence[tuple[Trait, float]]) -> Meta:
+def _meta(evidence: Evidence, rows: Places, best: Places, traits: Sequence[Trait]) -> Meta:
     """best: of each row the metric it is matched to, or -1. traits: trajectory by trajectory, of all metrics."""
-    width = len(traits) // max(len({trait.trajectory for trait, _ in traits}), 1)
     first: dict[str, int] = {}
-    for place, (trait, _) in enumerate(traits):
+    for place, trait in enumerate(traits):
         first.setdefault(trait.trajectory, place)
-    assert all(metric < width for metric in best.tolist())
     matches = {
         place: [first[evidence.aspects[row].trajectory] + int(metric)]
         for place, (row, metric) in enumerate(zip(rows, best, strict=True))
         if metric >= 0
     }
-    return meta_metrics([evidence.aspects[row] for row in rows], [trait for trait, _ in traits], matches)
+    return meta_metrics([evidence.aspects[row] for row in rows], traits, matches)
+
+
+def _known(evidence: Evidence, groups: Sequence[Sequence[tuple[str, str]]]) -> list[Places]:
+    """Rows of the aspects that groups name by comment and point. Raises RewardError where a group has none."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    for row, aspect in enumerate(evidence.aspects):
+        rows.setdefault((aspect.comment, aspect.feedback), []).append(row)
+    found = [
+        np.array(sorted({row for key in group for row in rows.get(key, ())}), dtype=np.intp)
+        for group in groups
+    ]
+    for number, group in enumerate(found):
+        if not len(group):
+            raise RewardError(
+                f"Nothing that metric {number + 1} was made of is there any more; reject it, then judge again."
+            )
+    return found
 
 
 def _metrics(
@@ -233,6 +250,7 @@ def _kept(
 
 def _aspects(evidence: Evidence, induced: Induced, best: Places, tree: Any) -> Iterator[dict[str, Any]]:
     metric_of = np.full(len(evidence.aspects), -1)
+    rank = {int(row): place for side in induced.sides for place, row in enumerate(side.examples)}
     for place, metric in enumerate(induced.metrics):
         for side in (metric.good, metric.bad):
             if side is not None:
@@ -250,6 +268,7 @@ def _aspects(evidence: Evidence, induced: Induced, best: Places, tree: Any) -> I
             "chance": aspect.chance,
             "metric": int(metric_of[row]) if metric_of[row] >= 0 else None,
             "covered": bool(best[row] >= 0),
+            "example": rank.get(row),
             "at": [round(float(one), 4) for one in drawing[tree.leaf[row]]],
         }
 
@@ -261,7 +280,7 @@ def _judge_others(
     seen: _Seen,
     traits: Sequence[tuple[Trait, float]],
 ) -> int:
-    """Writes all traits, those given and those of the other trajectories; how many the latter are."""
+    """Writes all traits, those given and those of the other trajectories; how many these are."""
     count = 0
 
     def lines() -> Iterator[dict[str, Any]]:
@@ -276,8 +295,8 @@ def _judge_others(
             steps = Steps(
                 done, back, flags, np.zeros(len(done), dtype=np.intp), np.array(looked.steps, dtype=np.intp)
             )
+            count += 1
             for trait, value in seen.judged(steps, [str(one.id)], [one.task.id])[1]:
-                count += 1
                 yield _line(trait, value, numbers)
 
     write_lines(folder / "traits.jsonl", lines())
@@ -291,6 +310,7 @@ def _line(trait: Trait, value: float, numbers: dict[str, int]) -> dict[str, Any]
         "sign": trait.sign,
         "value": round(value, 4),
         "step": trait.step,
+        "because": trait.because,
         "reason": trait.reason,
     }
 

@@ -15,6 +15,7 @@ ROOMS = [
     ("Trajectories", "trajectories:trajectory-list", Role.RESEARCHER),
     ("Rubrics", "rubrics:rubric-list", Role.RESEARCHER),
     ("Campaigns", "annotation:campaign-list", Role.ANNOTATOR),
+    ("Metrics", "metrics:induction-list", Role.RESEARCHER),
     ("Datasets", "datasets:snapshot-list", Role.RESEARCHER),
     ("Runs", "training:run-list", Role.RESEARCHER),
     ("Models", "training:model-list", Role.RESEARCHER),

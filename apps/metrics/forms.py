@@ -1,0 +1,74 @@
+"""Forms of metrics, with the widgets our look expects."""
+
+from typing import Any
+
+from django import forms
+
+from apps.accounts.models import Project
+from apps.annotation.models import Campaign
+from apps.metrics.models import Metric
+from apps.metrics.selectors import standing
+
+_TEXT, _SELECT = {"class": "form-control"}, {"class": "form-select"}
+
+
+class InduceForm(forms.Form):
+    campaign: "forms.ModelChoiceField[Campaign]" = forms.ModelChoiceField(
+        queryset=Campaign.objects.none(),
+        required=False,
+        label="Comments of",
+        empty_label="all campaigns",
+        widget=forms.Select(attrs=_SELECT),
+    )
+    seed = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=2**31 - 1,
+        help_text="Of what is held out. Empty: 0.",
+        widget=forms.NumberInput(attrs=_TEXT),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["campaign"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = Campaign.objects.filter(project=project).order_by("name")
+
+
+class EditForm(forms.Form):
+    name = forms.CharField(max_length=200, widget=forms.TextInput(attrs=_TEXT))
+    definition = forms.CharField(
+        required=False,
+        max_length=2000,
+        help_text="Empty: told by its examples.",
+        widget=forms.Textarea(attrs=_TEXT | {"rows": 3}),
+    )
+
+
+class MergeForm(forms.Form):
+    into: "forms.ModelChoiceField[Metric]" = forms.ModelChoiceField(
+        queryset=Metric.objects.none(), label="Merge it into", widget=forms.Select(attrs=_SELECT)
+    )
+
+    def __init__(self, *args: Any, metric: Metric, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["into"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = standing(metric.induction).exclude(pk=metric.pk)
+
+
+class SplitForm(forms.Form):
+    name = forms.CharField(max_length=200, label="Name of the new one", widget=forms.TextInput(attrs=_TEXT))
+    aspects = forms.TypedMultipleChoiceField(coerce=int, widget=forms.MultipleHiddenInput)
+
+    def __init__(self, *args: Any, metric: Metric, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["aspects"]
+        assert isinstance(field, forms.TypedMultipleChoiceField)
+        field.choices = [(pk, pk) for pk in metric.aspects.values_list("pk", flat=True)]
+
+
+class RubricForm(forms.Form):
+    name = forms.CharField(
+        max_length=200, label="Name", initial="Induced metrics", widget=forms.TextInput(attrs=_TEXT)
+    )

@@ -1,0 +1,99 @@
+"""Executes an induction: a child process of the core on a folder of what people wrote and what they wrote it about."""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from apps.annotation.kinds.comment import Comment
+from apps.core import subprocesses
+from apps.core.errors import DomainError
+from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
+from apps.metrics.models import Aspect, Induction, Metric
+from apps.metrics.selectors import comments_of, examples_of, others_of, standing
+from apps.metrics.services import keep_induction, keep_judging
+from apps.trajectories.selectors import load_trajectories
+from workers import schema
+
+CHILD = "workers.induce"
+_CHUNK = 100
+
+
+def execute(induction: Induction) -> None:
+    """Induce, or judge again where metrics are there already. Raises ClaimLost, Interrupted."""
+    metrics = list(standing(induction))
+    with heart(induction) as pulse, tempfile.TemporaryDirectory(prefix="induction-") as scratch:
+        folder = Path(scratch)
+        try:
+            _prepare(folder, induction, metrics, pulse)
+            pulse.progress = {"done": 0, "total": None, "note": "Inducing" if not metrics else "Judging"}
+            subprocesses.run_to_end(
+                CHILD, [str(folder)], folder=folder, what="The induction", check=pulse.check
+            )
+            result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+            aspects, traits = (list(_lines(folder / f"{name}.jsonl")) for name in ("aspects", "traits"))
+            if metrics:
+                keep_judging(induction, metrics, result, aspects, traits)
+            else:
+                keep_induction(induction, result, aspects, traits)
+        except DomainError as error:
+            finish(induction, JobState.FAILED, error=error.message)
+        except Cancelled:
+            finish(induction, JobState.CANCELLED)
+
+
+def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: Heart) -> None:
+    comments = comments_of(induction.project, induction.campaign)
+    _write(folder / "comments.jsonl", (_comment(one) for one in comments.iterator(chunk_size=500)))
+    commented = sorted(set(comments.values_list("trajectory_id", flat=True)))
+    others = others_of(induction.project, commented)
+    pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(commented) + len(others)} runs"}
+    schema.write_trajectories(folder / "trajectories.jsonl.zst", _loaded(commented, pulse))
+    schema.write_trajectories(folder / "others.jsonl.zst", _loaded(others, pulse))
+    config = {"seed": induction.seed, "device": settings.TRAINING_DEVICE}
+    (folder / "config.json").write_text(json.dumps(config))
+    if metrics:
+        rows = Aspect.objects.filter(metric__in=metrics).order_by("number")
+        groups: dict[int, list[tuple[str, str]]] = {metric.pk: [] for metric in metrics}
+        for metric, comment, point in rows.values_list("metric", "comment", "feedback"):
+            groups[metric].append((str(comment), point))
+        (folder / "groups.json").write_text(json.dumps(list(groups.values())))
+    elif induction.before is not None:
+        previous = [
+            {"id": str(one.pk), "name": one.name, "good": examples_of(one, 1), "bad": examples_of(one, -1)}
+            for one in induction.before.metrics.exclude(state=Metric.State.MERGED)
+        ]
+        (folder / "previous.json").write_text(json.dumps(previous))
+
+
+def _comment(comment: Comment) -> dict[str, Any]:
+    anchored = comment.first_step is not None
+    return {
+        "id": str(comment.pk),
+        "trajectory": str(comment.trajectory_id),
+        "text": comment.text,
+        "sign": comment.sign,
+        "steps": [comment.first_step, comment.last_step] if anchored else None,
+    }
+
+
+def _loaded(runs: Iterable[int], pulse: Heart) -> Iterator[schema.Trajectory]:
+    waiting = iter(runs)
+    while chunk := list(islice(waiting, _CHUNK)):
+        pulse.check()
+        yield from load_trajectories(chunk).values()
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def _write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as out:
+        out.writelines(json.dumps(line) + "\n" for line in lines)

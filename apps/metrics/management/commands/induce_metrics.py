@@ -1,0 +1,60 @@
+"""`induce_metrics PROJECT [--campaign C]`: metrics from what people wrote, with coverage and redundancy."""
+
+import time
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.accounts.services import project_for
+from apps.annotation.models import Campaign
+from apps.core.commands import CommandFailed, TouchstoneCommand
+from apps.core.errors import NotFound
+from apps.core.jobs import JobState
+from apps.metrics.selectors import report
+from apps.metrics.services import induce
+
+POLL = 0.5
+PATIENCE = 15.0  # seconds it may wait in the queue before the command says why
+
+
+class Command(TouchstoneCommand):
+    help = "Induce metrics from what people wrote, and follow it to its end."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("project")
+        parser.add_argument("--campaign", help="only the comments of this campaign")
+        parser.add_argument("--seed", type=int, default=0, help="of what is held out")
+
+    def run(self, **options: Any) -> dict[str, Any]:
+        project = project_for(options["project"])
+        campaign = None
+        if options["campaign"]:
+            campaign = Campaign.objects.filter(project=project, name=options["campaign"]).first()
+            if campaign is None:
+                raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
+        induction = induce(project=project, campaign=campaign, seed=options["seed"])
+        begun, said = time.monotonic(), False
+        with self.progress(None, str(induction)) as progress:
+            while not induction.is_finished:
+                if induction.state == JobState.QUEUED and not said and time.monotonic() - begun > PATIENCE:
+                    self.say("No worker has taken it yet; is `worker gpu` running?")
+                    said = True
+                time.sleep(POLL)
+                induction.refresh_from_db()
+                progress.update(0, total=None, note=induction.progress.get("note") or induction.state)
+        found = report(induction)
+        if induction.state != JobState.SUCCEEDED:
+            raise CommandFailed(f"{induction} {induction.state}. {induction.error}".rstrip(), result=found)
+        for metric in found["metrics"]:
+            self.say(f"{metric['name']}: {metric['definition']} ({len(metric['aspects'])} points)")
+        held_out = found["held_out"]
+        self.say(
+            f"{len(found['metrics'])} metrics; on {held_out['n']} points held out: coverage "
+            f"{_share(held_out['coverage'])}, redundancy {_share(held_out['redundancy'])}"
+        )
+        return found
+
+
+def _share(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2f}"

@@ -1,0 +1,36 @@
+import pytest
+
+from apps.accounts.models import Project, User
+from apps.metrics import inducing
+from apps.metrics.models import Induction
+from apps.metrics.services import induce
+from apps.metrics.tasks import advance_inductions
+from tests.datasets.feedback import member
+from tests.metrics.said import comments, import_comments
+
+
+@pytest.fixture
+def commented(project: Project) -> Project:
+    """Six tasks, two runs each, two comments on each run."""
+    import_comments(project, comments(6))
+    return project
+
+
+@pytest.fixture
+def owner(project: Project) -> User:
+    return member(project, "owner@example.org", "owner")
+
+
+@pytest.fixture
+def fake_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inducing, "CHILD", "tests.metrics.fake_child")
+
+
+@pytest.fixture
+def induced(commented: Project, fake_child: None) -> Induction:
+    """By the child that stands in: `metric 0` is about orders, `metric 1` about tone."""
+    induction = induce(project=commented)
+    advance_inductions()
+    induction.refresh_from_db()
+    assert induction.state == "succeeded", induction.error
+    return induction
