@@ -24,8 +24,8 @@ from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTr
 from apps.config.api import api
 from apps.core.jobs import JobState
 from apps.datasets.models import Export
-from apps.monitoring.models import Alert
 from apps.metrics.models import Induction, Metric
+from apps.monitoring.models import Alert
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric

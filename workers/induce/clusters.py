@@ -75,7 +75,7 @@ def grow(evidence: Evidence, rows: Places, *, seed: int = 0) -> Tree:
     leaf = np.empty(len(rows), dtype=np.intp)
     for start in range(0, len(rows), _BLOCK):
         block = slice(start, start + _BLOCK)
-        leaf[block] = _nearest(basis.space(evidence, rows[block]), space)
+        leaf[block] = _nearest(basis.space(evidence, rows[block], alone=known[block] < 0), space)
     leaf = np.where(known >= 0, known, leaf)
     links = linkage(space, method="ward") if len(drawn) > 1 else np.zeros((0, 4))
     return Tree(rows=rows, drawn=drawn, space=space, leaf=leaf, links=links)
@@ -122,12 +122,17 @@ class _Basis:
         sides = (evidence.done, evidence.seen, evidence.flags)
         self._steps = tuple(_sums(side[rows[kept]], text[kept], len(drawn)) for side in sides)
 
-    def space(self, evidence: Evidence, rows: Places) -> Numbers:
+    def space(self, evidence: Evidence, rows: Places, *, alone: NDArray[np.bool_] | None = None) -> Numbers:
+        """[rows, dimensions]. alone: whose text was not drawn, so that its own step is to be counted besides."""
         text, signs = evidence.text[rows], _signs(evidence, rows)
         alike = np.exp((text @ self._text.T - 1) / _TEMPERATURE)
         alike *= signs[:, None] == self._signs[None]
-        alike /= np.maximum((alike * self._counts).sum(axis=1, keepdims=True), 1e-12)
-        done, seen, flags = (alike @ side for side in self._steps)
+        own = np.zeros((len(rows), 1), np.float32) if alone is None else alone[:, None].astype(np.float32)
+        total = np.maximum((alike * self._counts).sum(axis=1, keepdims=True) + own, 1e-12)
+        mine = (evidence.done[rows], evidence.seen[rows], evidence.flags[rows])
+        done, seen, flags = (
+            (alike @ side + own * step) / total for side, step in zip(self._steps, mine, strict=True)
+        )
         return np.concatenate(
             [
                 unit(text - self._mean),

@@ -111,11 +111,12 @@ class Judge:
             of = steps.of[block]
             own = numbers[of]
             usual = _near(points[block], self.background, own, self.background_tasks)[0]
+            usual = np.where(usual < _FAR, usual, 0.0)
             for side, (there, theirs) in enumerate(zip(self.exemplars, self.exemplar_tasks, strict=True)):
                 if not len(there):
                     continue
                 far, nearest = _near(points[block], there, own, theirs)
-                score = usual - far
+                score = np.where(far < _FAR, usual - far, -_FAR)
                 order = np.lexsort((-score, of))
                 firsts = order[np.unique(of[order], return_index=True)[1]]
                 better = firsts[score[firsts] > best[of[firsts], side]]
