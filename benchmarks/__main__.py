@@ -25,6 +25,7 @@ NAMES = (
         "sample_world",
         "label_efficiency",
         "grounding",
+        "induction",
         "monitors",
         "policies",
         "faults",

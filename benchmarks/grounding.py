@@ -40,8 +40,8 @@ class Example:
     step: int
 
 
-def comments(source: str) -> Iterator[tuple[Any, str, int]]:
-    """The run, what was said, and the agent step it was said of."""
+def comments(source: str) -> Iterator[tuple[Any, str, int, str | None]]:
+    """The run, what was said, the agent step it was said of, and of which category of failure that is, if known."""
     from apps.annotation.feedback.incoming import Incoming
     from apps.annotation.feedback.readers import agentrx, who_and_when
 
@@ -68,8 +68,11 @@ def comments(source: str) -> Iterator[tuple[Any, str, int]]:
         )
         if step is not None:
             # AgentRx's category is no part of what somebody saw in the run.
-            text = one.value.text.partition(": ")[2] if source == "AgentRx" else one.value.text
-            yield run, _NUMBERED.sub("", text), step
+            category, _, reason = one.value.text.partition(": ")
+            if source == "AgentRx":
+                yield run, _NUMBERED.sub("", reason), step, category
+            else:
+                yield run, _NUMBERED.sub("", one.value.text), step, None
 
 
 def examples(source: str, most: int | None) -> list[Example]:
@@ -78,7 +81,7 @@ def examples(source: str, most: int | None) -> list[Example]:
 
     encode, seen = Embedder(), dict[str, Seen]()
     out = []
-    for run, text, step in comments(source):
+    for run, text, step, _ in comments(source):
         name = run.content_hash
         if name not in seen:
             if most is not None and len(seen) == most:

@@ -188,6 +188,14 @@ def test_label_efficiency_runs() -> None:
 
 
 @pytest.mark.slow
+def test_induction_runs(shared_data: Path) -> None:
+    found = quick("induction", "--source", "AgentRx")["AgentRx"]
+    assert found["comments"] == 26
+    assert found["seeds"][0]["held_out"]["n"] > 0
+    assert -1 <= found["seeds"][0]["agreement"] <= 1
+
+
+@pytest.mark.slow
 def test_grounding_runs(shared_data: Path) -> None:
     found = quick("grounding")
     assert found.keys() == {"AgentRx", "Who&When"}

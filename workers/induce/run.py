@@ -59,7 +59,7 @@ def induce(folder: Path) -> dict[str, Any]:
     rows = np.arange(len(evidence.aspects))
     groups = read_groups(folder)
     if groups is None:
-        held_out = _held_out(evidence, rows, config.seed)
+        held_out = held_out_of(evidence, rows, config.seed)
         induced = fit(evidence, rows, held_out.pop("rounds"), seed=config.seed)
     else:
         held_out, known = {}, _known(evidence, groups)
@@ -126,7 +126,7 @@ class _Seen:
         return signs, traits
 
 
-def _held_out(evidence: Evidence, rows: Places, seed: int) -> dict[str, Any]:
+def held_out_of(evidence: Evidence, rows: Places, seed: int) -> dict[str, Any]:
     """How many metrics, chosen without one task in HELD_OUT, and how they do on that."""
     folds = split(evidence, rows, HELD_OUT, seed)
     train, test = rows[folds != 0], rows[folds == 0]
