@@ -2,8 +2,8 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, finish, heart
 from apps.rewards.selectors import sampled_trajectories
-from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.selectors import stream_trajectories
 from workers import schema
 from workers.schema.comparisons import comparisons
 
@@ -29,7 +29,6 @@ CHILD = "workers.acquire"
 COUNT = 200  # items put in order; whoever asks for more meanwhile gets the others at random
 MOST_ITEMS = 20_000  # looked at in one go, of those drawn first; the others come in as these are judged
 MOST_TRAFFIC = 500
-_CHUNK = 200
 
 
 def execute(selection: Selection) -> None:
@@ -73,7 +72,9 @@ def _prepare(folder: Path, plan: Plan, basis: Basis, pulse: Heart) -> None:
     new = [run for run in sorted(rows) if str(run) not in known]
     pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(new)} new runs"}
     unknown = (replace(one, id=name) for name, one in traffic.items() if name not in known)
-    schema.write_trajectories(folder / "new.jsonl.zst", chain(_loaded(new, pulse), unknown))
+    schema.write_trajectories(
+        folder / "new.jsonl.zst", chain(stream_trajectories(new, check=pulse.check), unknown)
+    )
     config = {
         "strategy": plan.strategy,
         "seed": plan.pk,
@@ -94,13 +95,6 @@ def _link_known(folder: Path, plan: Plan, basis: Basis) -> set[str]:
     except NotFound:  # removed by hand, or lost with its store: it is made again
         return set()
     return set(json.loads((folder / KEYS).read_text()))
-
-
-def _loaded(runs: Iterable[int], pulse: Heart) -> Iterator[schema.Trajectory]:
-    waiting = iter(runs)
-    while chunk := list(islice(waiting, _CHUNK)):
-        pulse.check()
-        yield from load_trajectories(chunk).values()
 
 
 def _keep(selection: Selection, basis: Basis, folder: Path) -> None:

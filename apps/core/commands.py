@@ -16,6 +16,7 @@ from rich.progress import TaskID
 
 from apps.core import embedded
 from apps.core.errors import DomainError
+from apps.core.jobs import Job, JobState
 from apps.core.room import in_words
 from apps.core.schema import require_applied_migrations
 from workers.errors import RewardError
@@ -33,6 +34,8 @@ _DJANGOS = (
     "stderr",
     "home",
 )
+_POLL = 0.5  # seconds between looks at a job that is followed
+_PATIENCE = 15.0  # seconds it may wait in the queue before it is said why
 _LINE_EVERY = 5.0  # seconds between progress lines in a pipe
 
 
@@ -117,6 +120,19 @@ class TouchstoneCommand(BaseCommand):
     def say(self, text: str) -> None:
         """A line for people: standard output, or standard error when standard output is for JSON."""
         (self.stderr if self.as_json else self.stdout).write(text, _plain)
+
+    def follow(self, job: Job, what: str) -> None:
+        """Until it has come to its end, showing how far it is."""
+        begun, said = time.monotonic(), False
+        with self.progress(None, what) as progress:
+            while not job.is_finished:
+                if job.state == JobState.QUEUED and not said and time.monotonic() - begun > _PATIENCE:
+                    self.say(f"No worker has taken {what} yet; is `worker gpu` running?")
+                    said = True
+                time.sleep(_POLL)
+                job.refresh_from_db()
+                done, total = job.progress.get("done") or 0, job.progress.get("total")
+                progress.update(done, total=total, note=job.progress.get("note") or job.state)
 
     @contextmanager
     def progress(self, total: int | None, label: str) -> Iterator["Progress"]:

@@ -3,7 +3,6 @@
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
 from apps.metrics.models import Aspect, Induction, Metric
 from apps.metrics.selectors import comments_of, examples_of, others_of, standing
 from apps.metrics.services import keep_induction, keep_judging
-from apps.trajectories.selectors import load_trajectories
+from apps.trajectories.selectors import stream_trajectories
 from workers import schema
 
 CHILD = "workers.induce"
-_CHUNK = 100
 
 
 def execute(induction: Induction) -> None:
@@ -52,8 +50,10 @@ def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: H
     commented = sorted(set(comments.values_list("trajectory_id", flat=True)))
     others = others_of(induction.project, commented)
     pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(commented) + len(others)} runs"}
-    schema.write_trajectories(folder / "trajectories.jsonl.zst", _loaded(commented, pulse))
-    schema.write_trajectories(folder / "others.jsonl.zst", _loaded(others, pulse))
+    schema.write_trajectories(
+        folder / "trajectories.jsonl.zst", stream_trajectories(commented, check=pulse.check)
+    )
+    schema.write_trajectories(folder / "others.jsonl.zst", stream_trajectories(others, check=pulse.check))
     config = {"seed": induction.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     if metrics:
@@ -79,13 +79,6 @@ def _comment(comment: Comment) -> dict[str, Any]:
         "sign": comment.sign,
         "steps": [comment.first_step, comment.last_step] if anchored else None,
     }
-
-
-def _loaded(runs: Iterable[int], pulse: Heart) -> Iterator[schema.Trajectory]:
-    waiting = iter(runs)
-    while chunk := list(islice(waiting, _CHUNK)):
-        pulse.check()
-        yield from load_trajectories(chunk).values()
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

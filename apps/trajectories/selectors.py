@@ -1,8 +1,9 @@
 """Reads that several callers share."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import islice
 
 from django.db import connection
 from django.db.models import Q, QuerySet
@@ -54,6 +55,16 @@ def load_trajectories(ids: Iterable[int]) -> dict[int, schema.Trajectory]:
         steps[step.trajectory_id].append(step)
     found = Trajectory.objects.filter(pk__in=keys).select_related("task").in_bulk()
     return {key: to_schema(found[key], steps[key]) for key in keys if key in found}
+
+
+def stream_trajectories(
+    ids: Iterable[int], *, at_once: int = 100, check: Callable[[], None] = lambda: None
+) -> Iterator[schema.Trajectory]:
+    """The same one by one, few in memory. check: called now and then."""
+    waiting = iter(ids)
+    while chunk := list(islice(waiting, at_once)):
+        check()
+        yield from load_trajectories(chunk).values()
 
 
 def load_bare(ids: Iterable[int]) -> dict[int, schema.Trajectory]:

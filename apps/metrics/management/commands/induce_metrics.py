@@ -1,6 +1,5 @@
 """`induce_metrics PROJECT [--campaign C]`: metrics from what people wrote, with coverage and redundancy."""
 
-import time
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,9 +11,6 @@ from apps.core.errors import NotFound
 from apps.core.jobs import JobState
 from apps.metrics.selectors import report
 from apps.metrics.services import induce
-
-POLL = 0.5
-PATIENCE = 15.0  # seconds it may wait in the queue before the command says why
 
 
 class Command(TouchstoneCommand):
@@ -34,15 +30,7 @@ class Command(TouchstoneCommand):
             if campaign is None:
                 raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
         induction = induce(project=project, campaign=campaign, seed=options["seed"])
-        begun, said = time.monotonic(), False
-        with self.progress(None, str(induction)) as progress:
-            while not induction.is_finished:
-                if induction.state == JobState.QUEUED and not said and time.monotonic() - begun > PATIENCE:
-                    self.say("No worker has taken it yet; is `worker gpu` running?")
-                    said = True
-                time.sleep(POLL)
-                induction.refresh_from_db()
-                progress.update(0, total=None, note=induction.progress.get("note") or induction.state)
+        self.follow(induction, str(induction))
         found = report(induction)
         if induction.state != JobState.SUCCEEDED:
             raise CommandFailed(f"{induction} {induction.state}. {induction.error}".rstrip(), result=found)

@@ -1,6 +1,5 @@
 """`train PROJECT --dataset NAME --recipe FILE.toml|NAME`: put a run in the queue; `--wait` follows it."""
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,6 @@ from apps.training.report import verdict
 from apps.training.selectors import model_named
 from apps.training.services import start_run
 from workers.schema.recipe import Recipe
-
-POLL = 0.5
-PATIENCE = 15.0  # seconds a queued run may wait before the command says why
 
 
 class Command(TouchstoneCommand):
@@ -52,7 +48,7 @@ class Command(TouchstoneCommand):
         )
         self.say(f"run {run.pk} on {run.snapshot} is queued")
         if options["wait"]:
-            self._follow(run)
+            self.follow(run, f"run {run.pk}")
         result = _result(run)
         if run.state in (JobState.FAILED, JobState.CANCELLED):
             raise CommandFailed(f"run {run.pk} {run.state}. {run.error}".rstrip(), result=result)
@@ -60,20 +56,6 @@ class Command(TouchstoneCommand):
             self.say(f"{result['model']}: {verdict(run.report or {}).sentence}")
             self.say(f"Next: deploy {result['model']} {project.slug}")
         return result
-
-    def _follow(self, run: Run) -> None:
-        begun, said = time.monotonic(), False
-        with self.progress(None, f"run {run.pk}") as progress:
-            while not run.is_finished:
-                if run.state == JobState.QUEUED and not said and time.monotonic() - begun > PATIENCE:
-                    self.say("No worker has taken the run yet; is `worker gpu` running?")
-                    said = True
-                time.sleep(POLL)
-                run.refresh_from_db()
-                done = run.progress.get("done") or 0
-                progress.update(
-                    done, total=run.progress.get("total"), note=run.progress.get("note") or run.state
-                )
 
 
 def _recipe(given: str) -> Recipe | str:
