@@ -20,11 +20,13 @@ _SHOWN = 3  # by a criterion
 
 
 def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
-    """{spearman, interval, n, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without scores.
+    """{spearman, interval, n, by_judges, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without
+    scores.
 
     Spearman's correlation, over the means of what was said of a trajectory by a criterion. spearman: the mean over
-    criteria; a criterion the model has a score for is measured by that score, any other by the reward. mistakes: those
-    whose two places among the others are farthest apart.
+    criteria; a criterion the model has a score for is measured by that score, any other by the reward. Where people and
+    judges scored a trajectory by a criterion, only people count; by_judges: of n, those that only judges scored.
+    mistakes: those whose two places among the others are farthest apart.
     """
     groups = {name: rows for name, rows in _means(judged).items() if _varies(name, rows)}
     if not groups:
@@ -57,6 +59,7 @@ def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
         "spearman": over_criteria(given, every),
         "interval": statistic_interval(partial(over_criteria, given), tasks, draws=_DRAWS),
         "n": len(rows),
+        "by_judges": sum(one.record.origin == "judge" for one, _ in rows),
         "baselines": baselines,
         "criteria": {name: _one(name, some) for name, some in groups.items()},
     }
@@ -68,11 +71,13 @@ _Row = tuple[Judged, float]  # one record of a trajectory, and the mean of what 
 
 def _means(judged: Sequence[Judged]) -> dict[str, list[_Row]]:
     found: dict[str, dict[str, tuple[Judged, list[float]]]] = {}
-    for one in judged:
+    for one in sorted(judged, key=lambda one: getattr(one.record, "origin", "") == "judge"):  # people first
         if isinstance(one.record, RatingRecord | ScoreRecord):
             name = one.record.criterion if isinstance(one.record, ScoreRecord) else OVERALL
             key = one.record.trajectory.content_hash
-            found.setdefault(name, {}).setdefault(key, (one, []))[1].append(place_on_scale(one.record))
+            first, values = found.setdefault(name, {}).setdefault(key, (one, []))
+            if first.record.origin == "judge" or one.record.origin != "judge":
+                values.append(place_on_scale(one.record))
     return {
         name: [(one, float(np.mean(values))) for one, values in rows.values()] for name, rows in found.items()
     }

@@ -184,9 +184,15 @@ def choose(evidence: Evidence, rows: Places, *, seed: int = 0) -> tuple[tuple[in
 
 def split(evidence: Evidence, rows: Places, folds: int, seed: int) -> Places:
     """[rows]: a fold for each aspect, by the task of its trajectory, or by trajectory where the tasks are too few."""
-    names = [evidence.tasks[of] for of in evidence.of[rows]]
-    if len(set(names)) < 2 * folds:
-        names = [evidence.names[of] for of in evidence.of[rows]]
+    of = evidence.of[rows]
+    return folds_by_task(
+        [evidence.tasks[one] for one in of], [evidence.names[one] for one in of], folds, seed
+    )
+
+
+def folds_by_task(tasks: Sequence[str], trajectories: Sequence[str], folds: int, seed: int) -> Places:
+    """[n]: a fold for each of n things of which task and trajectory are given, as `split`."""
+    names = tasks if len(set(tasks)) >= 2 * folds else trajectories
     distinct = sorted(set(names))
     order = np.random.default_rng(seed).permutation(len(distinct))
     fold = {name: int(order[place]) % folds for place, name in enumerate(distinct)}

@@ -1,36 +1,46 @@
 """The folder an induction works in: the contract between Django and the core.
 
-config.json             {"seed"}
+config.json             {"seed", "device", "server": {"base_url", "model", ...} | null}
 comments.jsonl          {"id", "trajectory", "text", "sign": 1 | -1 | null, "steps": [first, last] | null}
 trajectories.jsonl.zst  those that were commented on; everywhere else they are called by their ids
 others.jsonl.zst        those to be judged besides; may be missing
 previous.json           [{"id", "name", "good": [text], "bad": [text]}]: metrics of before, to be told which of them are
                         still there; may be missing
-groups.json             [[[comment, point], ...], ...]: metrics that people decided on, to be judged by; may be missing
+groups.json             [{"name", "definition", "points": [[comment, point], ...], "stands"?}]: metrics that people
+                        decided on, to be judged by where they stand; may be missing
+answers.jsonl           {"key", "answer", "about"}: what a language model answered before; what it answers now joins it
 
 aspects.jsonl           {"id", "comment", "trajectory", "feedback", "behaviour", "sign", "step", "chance", "metric",
                         "covered", "example", "at": [x, y]}; metric: a place in the list of result.json, or null;
                         example: 0 of the point that stands best for its side of the metric, then 1, ... or null
 traits.jsonl            {"trajectory", "metric", "sign": 1 | -1 | 0, "value", "step", "because", "reason"}; value: the
                         chance of praise less the chance of blame; because: the aspect it was judged by, or null
-result.json             written last: {"engine", "metrics", "coverage", "redundancy", "held_out", "curve", ...}
+result.json             written last: {"engine", "metrics", "coverage", "redundancy", "held_out", "curve", ...}; where a
+                        language model was asked, "failed" besides: the comments and trajectories it gave no answer on
 """
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from workers.errors import RewardError
 from workers.induce.evidence import Comment
+from workers.induce.meta import Aspect
+from workers.judge import Server
 from workers.schema import parse_json
 from workers.schema.decode import convert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
+    """server: the language model to be asked, whose key is in the environment as OPENAI_API_KEY; None: the embedded
+    engine."""
+
     seed: int = 0
+    device: str = "cpu"
+    server: Server | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +51,16 @@ class Previous:
     name: str
     good: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """A metric that people decided on. points: (comment, point). stands: False where it was rejected."""
+
+    name: str
+    definition: str
+    points: tuple[tuple[str, str], ...]
+    stands: bool = True
 
 
 def read_config(folder: Path) -> Config:
@@ -60,11 +80,15 @@ def read_previous(folder: Path) -> list[Previous]:
     return [convert(one, Previous) for one in json.loads(path.read_text())] if path.is_file() else []
 
 
-def read_groups(folder: Path) -> list[list[tuple[str, str]]] | None:
+def read_groups(folder: Path) -> list[Group] | None:
     path = folder / "groups.json"
-    if not path.is_file():
-        return None
-    return [[(comment, point) for comment, point in group] for group in json.loads(path.read_text())]
+    return [convert(one, Group) for one in json.loads(path.read_text())] if path.is_file() else None
+
+
+def line_of(number: int, aspect: Aspect) -> dict[str, Any]:
+    """What aspects.jsonl says of an aspect by itself."""
+    said = {"comment", "trajectory", "feedback", "behaviour", "sign", "step", "chance"}
+    return {"id": number} | {name: value for name, value in asdict(aspect).items() if name in said}
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

@@ -1,7 +1,7 @@
-"""Names and definitions taken from what people wrote: nothing in them is made up.
+"""Names taken from what people wrote: nothing in them is made up.
 
 A name is the words that set a metric's points apart from the others' (class-based TF-IDF: Grootendorst 2022,
-https://arxiv.org/abs/2203.05794, equation 2); a definition quotes the most typical points of each side.
+https://arxiv.org/abs/2203.05794, equation 2).
 """
 
 import math
@@ -46,16 +46,6 @@ def names_of(groups: Sequence[Sequence[str]]) -> list[str]:
         name = ", ".join(_apart(best)[:WORDS])[:LONGEST] or (texts[0][:LONGEST] if texts else "metric")
         names.append(_unused(name, names))
     return names
-
-
-def definition(good: Sequence[str], bad: Sequence[str]) -> str:
-    """good, bad: the most typical points, the best first."""
-    sides = []
-    if good:
-        sides.append(f"Good, in people's words: “{good[0]}”")
-    if bad:
-        sides.append(f"Bad, in people's words: “{bad[0]}”")
-    return " ".join(sides)
 
 
 def _words(text: str) -> list[str]:

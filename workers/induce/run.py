@@ -1,4 +1,4 @@
-"""An induction from its folder to its result, by the embedded engine: no language model is asked."""
+"""An induction from its folder to its result, by the embedded engine unless there is a language model to be asked."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,19 @@ from workers.induce.choice import Induced, Tried, choose, fit, fit_groups, match
 from workers.induce.clusters import grow
 from workers.induce.directory import (
     Previous,
+    line_of,
     read_comments,
     read_config,
     read_groups,
     read_previous,
     write_lines,
 )
-from workers.induce.embedding import Embedder
+from workers.induce.embedding import Embedder, Vectors
 from workers.induce.evidence import Comment, Evidence, Gathering, Places, Point, Steps, read_points
 from workers.induce.grounding import look
 from workers.induce.judging import verdicts
-from workers.induce.meta import Meta, Trait, meta_metrics
-from workers.induce.naming import definition, names_of
+from workers.induce.meta import Aspect, Meta, Trait, meta_metrics
+from workers.induce.naming import names_of
 from workers.induce.points import MOST as MOST_POINTS
 from workers.induce.points import points_of
 from workers.schema import read_trajectories
@@ -46,7 +47,13 @@ def induce(folder: Path) -> dict[str, Any]:
         raise RewardError(
             "There is nothing to induce metrics from: no comment was written. Ask for comments in a campaign first."
         )
-    encode = Embedder()
+    encode = Embedder(device=config.device)
+    if config.server is not None:
+        from workers.induce.asking import (
+            induce_by_asking,
+        )  # brings openai along, which only this engine needs
+
+        return induce_by_asking(folder, config.server, comments, encode, seed=config.seed)
     points, vectors = read_points(comments, encode)
     signed = [place for place, point in enumerate(points) if point.sign]
     gathering = Gathering([points[place] for place in signed], vectors[signed], encode)
@@ -55,16 +62,25 @@ def induce(folder: Path) -> dict[str, Any]:
         there.add(str(one.id))
         gathering.add(str(one.id), one)
     evidence = gathering.evidence()
-    _check(comments, points, evidence)
+    unsigned = sum(not point.sign for point in points)
+    require_enough(evidence.aspects, len(comments), unsigned=unsigned)
     rows = np.arange(len(evidence.aspects))
     groups = read_groups(folder)
     if groups is None:
         held_out = held_out_of(evidence, rows, config.seed)
         induced = fit(evidence, rows, held_out.pop("rounds"), seed=config.seed)
     else:
-        held_out, known = {}, _known(evidence, groups)
+        held_out, known = {}, known_of(evidence.aspects, [group.points for group in groups if group.stands])
         induced = fit_groups(evidence, known, seed=config.seed)
-    kept = _kept(induced, read_previous(folder), encode)
+    examples = [
+        [
+            (induced.sides[side].vectors, sign)
+            for side, sign in ((one.good, 1), (one.bad, -1))
+            if side is not None
+        ]
+        for one in induced.metrics
+    ]
+    kept = kept_of(examples, read_previous(folder), encode, induced.alike)
     metrics = _metrics(evidence, induced, kept)
     seen = _Seen(induced, [metric["name"] for metric in metrics])
     signs, traits = seen.judged(evidence.steps, evidence.names, evidence.tasks)
@@ -179,10 +195,10 @@ def _meta(evidence: Evidence, rows: Places, best: Places, traits: Sequence[Trait
     return meta_metrics([evidence.aspects[row] for row in rows], traits, matches)
 
 
-def _known(evidence: Evidence, groups: Sequence[Sequence[tuple[str, str]]]) -> list[Places]:
+def known_of(aspects: Sequence[Aspect], groups: Sequence[Sequence[tuple[str, str]]]) -> list[Places]:
     """Rows of the aspects that groups name by comment and point. Raises RewardError where a group has none."""
     rows: dict[tuple[str, str], list[int]] = {}
-    for row, aspect in enumerate(evidence.aspects):
+    for row, aspect in enumerate(aspects):
         rows.setdefault((aspect.comment, aspect.feedback), []).append(row)
     found = [
         np.array(sorted({row for key in group for row in rows.get(key, ())}), dtype=np.intp)
@@ -197,7 +213,7 @@ def _known(evidence: Evidence, groups: Sequence[Sequence[tuple[str, str]]]) -> l
 
 
 def _metrics(
-    evidence: Evidence, induced: Induced, kept: Sequence[tuple[Previous, float] | None]
+    evidence: Evidence, induced: Induced, kept: Sequence[dict[str, Any] | None]
 ) -> list[dict[str, Any]]:
     def of(side: int | None) -> tuple[list[int], list[str]]:
         if side is None:
@@ -210,39 +226,44 @@ def _metrics(
     return [
         {
             "name": name,
-            "definition": definition(good[1], bad[1]),
             "good": good[1],
             "bad": bad[1],
             "aspects": [*good[0], *bad[0]],
             "praised": len(good[0]),
             "blamed": len(bad[0]),
-            "before": {"id": before[0].id, "name": before[0].name, "alike": before[1]} if before else None,
+            "before": before,
         }
         for name, (good, bad), before in zip(names, sides, kept, strict=True)
     ]
 
 
-def _kept(
-    induced: Induced, before: Sequence[Previous], encode: Embedder
-) -> list[tuple[Previous, float] | None]:
-    """Of each metric the one of before that it is: each the other's nearest by their examples, and alike enough."""
-    if not before or not induced.metrics:
-        return [None] * len(induced.metrics)
-    examples = [[(encode(one.good), 1), (encode(one.bad), -1)] for one in before]
-    alike = np.full((len(induced.metrics), len(before)), -1.0)
-    for place, metric in enumerate(induced.metrics):
-        for other, theirs in enumerate(examples):
+def kept_of(
+    examples: Sequence[Sequence[tuple[Vectors, int]]],
+    before: Sequence[Previous],
+    encode: Embedder,
+    alike: float,
+) -> list[dict[str, Any] | None]:
+    """Of each metric the one of before that it is: each the other's nearest by their examples, and alike enough.
+
+    examples: of each metric the vectors of each side, and its sign.
+    """
+    if not before or not examples:
+        return [None] * len(examples)
+    known = [[(encode(one.good), 1), (encode(one.bad), -1)] for one in before]
+    cosines = np.full((len(examples), len(before)), -1.0)
+    for place, sides in enumerate(examples):
+        for other, theirs in enumerate(known):
             found = [
-                float((induced.sides[side].vectors @ vectors.T).max(axis=1).mean())
-                for side, sign in ((metric.good, 1), (metric.bad, -1))
-                for vectors, its in theirs
-                if side is not None and its == sign and len(vectors)
+                float((mine @ its.T).max(axis=1).mean())
+                for mine, sign in sides
+                for its, its_sign in theirs
+                if its_sign == sign and len(mine) and len(its)
             ]
-            alike[place, other] = max(found, default=-1.0)
-    nearest, back = alike.argmax(axis=1), alike.argmax(axis=0)
+            cosines[place, other] = max(found, default=-1.0)
+    nearest, back = cosines.argmax(axis=1), cosines.argmax(axis=0)
     return [
-        (before[other], float(alike[place, other]))
-        if back[other] == place and alike[place, other] >= induced.alike
+        {"id": before[other].id, "name": before[other].name, "alike": float(cosines[place, other])}
+        if back[other] == place and cosines[place, other] >= alike
         else None
         for place, other in enumerate(nearest.tolist())
     ]
@@ -258,14 +279,7 @@ def _aspects(evidence: Evidence, induced: Induced, best: Places, tree: Any) -> I
     drawing = tree.drawing()
     for row, aspect in enumerate(evidence.aspects):
         yield {
-            "id": row,
-            "comment": aspect.comment,
-            "trajectory": aspect.trajectory,
-            "feedback": aspect.feedback,
-            "behaviour": aspect.behaviour,
-            "sign": aspect.sign,
-            "step": aspect.step,
-            "chance": aspect.chance,
+            **line_of(row, aspect),
             "metric": int(metric_of[row]) if metric_of[row] >= 0 else None,
             "covered": bool(best[row] >= 0),
             "example": rank.get(row),
@@ -325,26 +339,30 @@ def _told(one: Tried) -> dict[str, Any]:
     }
 
 
-def _check(comments: Sequence[Comment], points: Sequence[Point], evidence: Evidence) -> None:
-    count, runs = len(evidence.aspects), len(set(evidence.of.tolist()))
-    if count >= LEAST_POINTS and runs >= LEAST_TRAJECTORIES:
+def require_enough(aspects: Sequence[Aspect], comments: int, *, unsigned: int = 0) -> None:
+    """Raises RewardError where there is too little to induce from. unsigned: points that neither praise nor blame."""
+    runs = len({aspect.trajectory for aspect in aspects})
+    if len(aspects) >= LEAST_POINTS and runs >= LEAST_TRAJECTORIES:
         return
-    unsigned = sum(not point.sign for point in points)
     raise RewardError(
-        f"{len(comments)} comments make {count} points of praise or blame on {runs} trajectories"
+        f"{comments} comments make {len(aspects)} points of praise or blame on {runs} trajectories"
         f"{f' ({unsigned} more are neither)' if unsigned else ''}; metrics need at least {LEAST_POINTS} on "
         f"{LEAST_TRAJECTORIES}, since some are held out to see whether they are any good. Collect more comments."
     )
 
 
+def one_sided(aspects: Sequence[Aspect]) -> list[str]:
+    """A word for it where all points have one sign."""
+    signs = Counter(aspect.sign for aspect in aspects)
+    return [
+        f"Every point {said}, so no metric knows what {missing} looks like. Ask for the other side too."
+        for sign, said, missing in ((1, "praises", "bad"), (-1, "blames", "good"))
+        if signs[sign] == len(aspects)
+    ]
+
+
 def _warnings(comments: Sequence[Comment], points: Sequence[Point], evidence: Evidence) -> list[str]:
-    found = []
-    signs = Counter(aspect.sign for aspect in evidence.aspects)
-    for sign, said, missing in ((1, "praises", "bad"), (-1, "blames", "good")):
-        if signs[sign] == len(evidence.aspects):
-            found.append(
-                f"Every point {said}, so no metric knows what {missing} looks like. Ask for the other side too."
-            )
+    found = one_sided(evidence.aspects)
     unsigned = sum(not point.sign for point in points)
     if unsigned:
         found.append(

@@ -191,6 +191,22 @@ class TestScores:
             ("t2", "rating", 5.0, 1.0),
         ]
 
+    def test_what_people_said_counts_before_what_judges_said(self, make_trajectory) -> None:
+        judged = []
+        for place in range(4):
+            one = make_trajectory(f"good {'sent ' * place}", task=f"t{place}")
+            said = {"trajectory": one, "criterion": "polite", "scale": (1.0, 5.0)}
+            records = [ScoreRecord(annotator="metric", origin="judge", value=5.0 - place, **said)]
+            if place != 3:
+                records.append(ScoreRecord(annotator="ann", value=1.0 + place, **said))
+            judged += [
+                Judged(record, (scored(0.0, criteria={"polite": float(place)}),)) for record in records
+            ]
+        report = scores_report(judged)
+        # People's 1, 2, 3 on three of them, and only a judge's 2 on the last.
+        assert report["spearman"] == pytest.approx(spearmanr([0, 1, 2, 3], [1, 2, 3, 2]).statistic)
+        assert (report["n"], report["by_judges"]) == (4, 1)
+
     def test_without_scores_there_is_nothing(self) -> None:
         assert scores_report([]) is None
 

@@ -1,6 +1,6 @@
 """Names made of people's words."""
 
-from workers.induce.naming import LONGEST, definition, names_of
+from workers.induce.naming import LONGEST, names_of
 
 
 def test_the_words_that_set_a_group_apart() -> None:
@@ -15,11 +15,3 @@ def test_names_differ_and_are_short() -> None:
     names = names_of([["slow"], ["slow"], [f"{'x' * 100}"], ["the and of"], []])
     assert len(set(names)) == 5
     assert all(0 < len(name) <= LONGEST + 5 for name in names)
-
-
-def test_a_definition_quotes() -> None:
-    assert (
-        definition(["Polite.", "Kind."], ["Rude."])
-        == "Good, in people's words: “Polite.” Bad, in people's words: “Rude.”"
-    )
-    assert definition([], ["Rude."]) == "Bad, in people's words: “Rude.”"

@@ -45,6 +45,10 @@ def folder(path: Path, comments: list[dict[str, Any]], runs: int = 12) -> Path:
     return path
 
 
+def group(points: list[tuple[str, str]]) -> dict[str, Any]:
+    return {"name": "a", "definition": "", "points": points}
+
+
 def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
@@ -80,14 +84,16 @@ def test_metrics_that_people_decided_on(tmp_path: Path) -> None:
         [(one["id"], one["text"]) for one in comments[:6]],
         [(one["id"], one["text"]) for one in comments[6:]],
     ]
-    (tmp_path / "groups.json").write_text(json.dumps(groups))
+    (tmp_path / "groups.json").write_text(json.dumps([group(one) for one in groups]))
     result = induce(folder(tmp_path, comments))
     assert [metric["aspects"] for metric in result["metrics"]] == [
         sorted(range(6), key=lambda n: (n % 2, n)),
         sorted(range(6, 12), key=lambda n: (n % 2, n)),
     ]
     assert "held_out" not in result
-    (tmp_path / "groups.json").write_text(json.dumps([*groups, [("gone", "Nobody said it.")]]))
+    (tmp_path / "groups.json").write_text(
+        json.dumps([group(one) for one in [*groups, [("gone", "Nobody said it.")]]])
+    )
     with pytest.raises(RewardError, match="metric 3 was made of is there any more"):
         induce(tmp_path)
 

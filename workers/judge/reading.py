@@ -1,0 +1,65 @@
+"""What a language model is shown of a trajectory: a line of JSON for each step, within a number of characters.
+
+Long texts lose their middle, long runs the steps between those that matter; what was left out is said. The outcome is
+not shown.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+from workers.judge.prompts import quoted
+from workers.schema import Step, Trajectory
+
+CHARACTERS = 24_000
+_TASK = 4000
+_LEAST = 160  # characters of a step, below which fewer steps are shown
+_CLOSE = 2000  # characters of each part of a step that is looked at closely
+_NUMBERS = 32
+
+
+def shown(trajectory: Trajectory, *, closely: Collection[int] = (), characters: int = CHARACTERS) -> str:
+    """closely: `step` indices to be shown as fully as can be."""
+    count = len(trajectory.steps)
+    most = max(characters // _LEAST, 1)
+    chosen = set(range(count))
+    if count > most:
+        kept = [step for step in sorted(closely) if step < count][: most // 2]
+        even = range(0, count, -(-count // max(most - len(kept) - 1, 1)))
+        chosen = {*kept, *even, count - 1}
+    each = max(characters // max(len(chosen), 1), _LEAST)
+    lines = [quoted({"task": _clipped(trajectory.task.instruction, _TASK)})]
+    before = -1
+    for index in sorted(chosen):
+        if index > before + 1:
+            lines.append(quoted({"left out": f"steps {before + 1} to {index - 1}"}))
+        lines.append(quoted(_step(index, trajectory.steps[index], _CLOSE if index in closely else each)))
+        before = index
+    return "\n".join(lines)
+
+
+def _step(index: int, step: Step, characters: int) -> dict[str, Any]:
+    calls = [f"{call.name}({call.arguments_text})" for call in step.tool_calls]
+    results = [part.text for result in step.observation for part in result.content if part.text]
+    attached = [part.type for part in step.message if part.type != "text"]
+    parts = {
+        "said": step.text,
+        "thought": step.reasoning or "",
+        "called": "\n".join(calls),
+        "got back": "\n".join(results),
+    }
+    there = {name: text for name, text in parts.items() if text}
+    share = max(characters // max(len(there), 1), 60)
+    told: dict[str, Any] = {"step": index, "by": str(step.extra.get("speaker") or step.source)}
+    told |= {name: _clipped(text, share) for name, text in there.items()}
+    if attached:
+        told["attached"] = attached
+    if step.features is not None:
+        told["numbers"] = list(step.features[:_NUMBERS])
+    return told
+
+
+def _clipped(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    half = max((most - 40) // 2, 1)
+    return f"{text[:half]} …[{len(text) - 2 * half} characters left out]… {text[-half:]}"
