@@ -26,6 +26,8 @@ NAMES = (
         "label_efficiency",
         "grounding",
         "induction",
+        "induction_growth",
+        "metric_rewards",
         "monitors",
         "policies",
         "faults",

@@ -1,10 +1,12 @@
 """Are induced metrics any good? On comments people wrote on AgentRx, Who&When and ILF, and on the sample's.
 
-`python -m benchmarks.induction [--json] [--quick] [--seeds 5] [--source NAME]` prints, of each source, for each seed of
-what is held out: how many metrics, their coverage and redundancy on held-out points, and the same of one metric for
-everything and, where points are few, of one for each point. Beside them the stability of the groups over the seeds
-(mean adjusted Rand index of every two), and where the truth is known (AgentRx's categories, the sample's behaviours)
-how far the groups agree with it. Where people gave no sign, it is told by the engine; reasons of failures are blame.
+`python -m benchmarks.induction [--json] [--quick] [--seeds 5] [--source NAME] [--write FILE]` prints, of each source,
+for each seed of what is held out: how many metrics, their coverage and redundancy on held-out points, and the same of
+one metric for everything and, where points are few, of one for each point. Beside them the stability of the groups over
+the seeds (mean adjusted Rand index of every two), and where the truth is known (AgentRx's categories, the sample's
+behaviours) how far the groups agree with it. `--write` puts the table between its marks in a Markdown file, and draws
+coverage and redundancy over the number of metrics beside it. Where people gave no sign, it is told by the engine;
+reasons of failures are blame.
 """
 
 import argparse
@@ -20,7 +22,9 @@ from typing import Any
 import django
 import numpy as np
 
+from benchmarks.drawing import levels
 from benchmarks.public_data import data_folder
+from benchmarks.written import write_between
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 SOURCES = ("sample", "AgentRx", "Who&When", "ILF")
@@ -112,7 +116,7 @@ def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
         for place, side in enumerate(induced.sides):
             group[side.rows] = place
         groups.append(group)
-        row: dict[str, Any] = {"held_out": found["held_out"], **found["baselines"]}
+        row: dict[str, Any] = {"held_out": found["held_out"], **found["baselines"], "curve": found["curve"]}
         if truth[0] is not None:
             row["agreement"] = float(adjusted_rand_score([str(one) for one in truth], group))
         by_seed.append(row)
@@ -132,7 +136,7 @@ def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
     yield "|---|---:|---:|---|---:|---:|---:|---:|"
     for source, one in found.items():
         for way in one["seeds"][0]:
-            if way == "agreement":
+            if way in ("agreement", "curve"):
                 continue
             rows = [row[way] for row in one["seeds"]]
             cells = [_spread([row[name] for row in rows], 2) for name in ("coverage", "redundancy")]
@@ -144,6 +148,29 @@ def table(found: dict[str, dict[str, Any]]) -> Iterator[str]:
                 f"| {' | '.join(cells)} | {_spread([one['stability']], 2) if first else ''} "
                 f"| {agreement if first else ''} |"
             )
+
+
+def draw(found: dict[str, dict[str, Any]], folder: Path) -> None:
+    """Of the first round, over the folds that the number of metrics is chosen on; the band is of the seeds."""
+    for what in ("coverage", "redundancy"):
+        series = {}
+        for source, one in found.items():
+            by_sides: dict[int, list[dict[str, float]]] = {}
+            for row in one["seeds"]:
+                for tried in row["curve"]:
+                    if len(tried["sides"]) == 1:
+                        by_sides.setdefault(tried["sides"][0], []).append(tried)
+            series[source] = [
+                (
+                    float(np.mean([tried["metrics"] for tried in some])),
+                    float(np.mean([tried[what] for tried in some])),
+                    min(tried[what] for tried in some),
+                    max(tried[what] for tried in some),
+                )
+                for _, some in sorted(by_sides.items())
+            ]
+        drawing = levels(f"{what.capitalize()} on held-out folds", series, "metrics")
+        (folder / f"induction-{what}.svg").write_text(drawing, encoding="utf-8")
 
 
 def _spread(values: list[float | None], digits: int) -> str:
@@ -161,12 +188,18 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="forty comments of each, one seed: does it run?")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--source", choices=SOURCES, action="append", help="only this one")
+    parser.add_argument(
+        "--write", type=Path, help="put the table into this Markdown file, and draw beside it"
+    )
     options = parser.parse_args()
     os.environ.setdefault("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")  # nothing is asked of it
     django.setup()
     sources = options.source or SOURCES
     most, seeds = (40, 1) if options.quick else (None, options.seeds)
     found = {source: measure(source, seeds, most) for source in sources}
+    if options.write:
+        write_between(options.write, "induction", table(found))
+        draw(found, options.write.parent / "images")
     print(json.dumps(found) if options.json else "\n".join(table(found)))
     return 0
 

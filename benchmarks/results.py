@@ -17,6 +17,7 @@ import torch
 
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.public_data import DATA, data_folder
+from benchmarks.written import write_between
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare_predictions
 from workers.evaluate.judged import Judged
@@ -31,7 +32,6 @@ from workers.train.run import choose_device
 
 _CACHE_BYTES = 1024**3
 _QUICK_TASKS = 12
-_MARKS = ("<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n")
 _WORDS = {
     "longer": "longer",
     "shorter": "shorter",
@@ -200,15 +200,6 @@ def _between(interval: list[float], part: str) -> str:
     return f"[{', '.join(_number(bound, part) for bound in interval)}]"
 
 
-def write_tables(path: Path, results: dict[str, dict[str, Any]]) -> None:
-    """In the place of those between the marks."""
-    before, opening, rest = path.read_text(encoding="utf-8").partition(_MARKS[0])
-    _, closing, after = rest.partition(_MARKS[1])
-    if not opening or not closing:
-        raise RewardError(f"{path} has no place for tables; put {' and '.join(_MARKS)} around it.")
-    path.write_text(f"{before}{opening}\n{chr(10).join(tables(results))}\n{closing}{after}", encoding="utf-8")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.results", description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -237,7 +228,8 @@ def main() -> int:
             if not arguments.json:
                 print(*_lines(results[name]), sep="\n", flush=True)
         if arguments.write:
-            write_tables(arguments.write, {name: results[name] for name in CASES if name in results})
+            shown = {name: results[name] for name in CASES if name in results}
+            write_between(arguments.write, "results", tables(shown))
     except RewardError as error:
         sys.stderr.write(f"{error.message}\n")
         return 2

@@ -17,6 +17,7 @@ ORDER = (
     "rubrics",
     "annotation",
     "datasets",
+    "judges",
     "metrics",
     "training",
     "rewards",

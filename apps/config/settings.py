@@ -63,6 +63,7 @@ INSTALLED_APPS = [
     "apps.rubrics",
     "apps.annotation",
     "apps.datasets",
+    "apps.judges",
     "apps.metrics",
     "apps.training",
     "apps.rewards",

@@ -1,6 +1,8 @@
 """What every command shares: `--json`, errors in one line, progress on a terminal and plain lines in a pipe."""
 
 import json
+import os
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +36,7 @@ _DJANGOS = (
     "stderr",
     "home",
 )
+_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
 _POLL = 0.5  # seconds between looks at a job that is followed
 _PATIENCE = 15.0  # seconds it may wait in the queue before it is said why
 _LINE_EVERY = 5.0  # seconds between progress lines in a pipe
@@ -98,6 +101,9 @@ class TouchstoneCommand(BaseCommand):
             where = f" (at {error.pointer})" if error.pointer else ""
             self._print({"error": {"message": error.message, "pointer": error.pointer}})
             raise Error(f"{error.message}{where}") from error
+        except BrokenPipeError:  # whoever read what it writes has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(_PIPE) from None
         except OSError as error:
             if (sentence := in_words(error)) is None:
                 raise

@@ -26,7 +26,11 @@ _SCHEMES = ("https", "http")
 
 
 class _Guarded(httpcore.SyncBackend):
-    """Connects to addresses that were checked, and to no other."""
+    """Connects to addresses that were checked, and to no other. seconds: of a connection."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
 
     def connect_tcp(
         self,
@@ -38,17 +42,17 @@ class _Guarded(httpcore.SyncBackend):
     ) -> httpcore.NetworkStream:
         address = checked_address(host, port)
         stream = super().connect_tcp(address, port, timeout, local_address, socket_options)
-        return _Timed(stream, time.monotonic() + MOST_SECONDS)
+        return _Timed(stream, self._seconds, time.monotonic() + self._seconds)
 
     def connect_unix_socket(self, *args: Any, **kwargs: Any) -> httpcore.NetworkStream:
         raise DomainError("A socket of this machine cannot be called.")
 
 
 class _Timed(httpcore.NetworkStream):
-    """A connection that ends at a moment, however often something arrives."""
+    """A connection that ends at a moment, however often something arrives. seconds: it had."""
 
-    def __init__(self, stream: httpcore.NetworkStream, until: float) -> None:
-        self._stream, self._until = stream, until
+    def __init__(self, stream: httpcore.NetworkStream, seconds: float, until: float) -> None:
+        self._stream, self._seconds, self._until = stream, seconds, until
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         return self._stream.read(max_bytes, self._left(timeout, httpcore.ReadTimeout))
@@ -63,7 +67,8 @@ class _Timed(httpcore.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.NetworkStream:
         left = self._left(timeout, httpcore.ConnectTimeout)
-        return _Timed(self._stream.start_tls(ssl_context, server_hostname, left), self._until)
+        tls = self._stream.start_tls(ssl_context, server_hostname, left)
+        return _Timed(tls, self._seconds, self._until)
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
@@ -71,16 +76,21 @@ class _Timed(httpcore.NetworkStream):
     def _left(self, timeout: float | None, too_late: type[Exception]) -> float:
         left = self._until - time.monotonic()
         if left <= 0:
-            raise too_late(f"no answer within {MOST_SECONDS:g} s")
+            raise too_late(f"no answer within {self._seconds:g} s")
         return left if timeout is None else min(timeout, left)
 
 
-def client(**options: Any) -> httpx.Client:
-    """An httpx client that refuses addresses within. Its requests raise DomainError for one that is refused."""
-    transport = httpx.HTTPTransport(retries=0, trust_env=False)
-    transport._pool._network_backend = _Guarded()  # httpx has no argument for it
+def client(*, seconds: float | None = None, **options: Any) -> httpx.Client:
+    """An httpx client that refuses addresses within. Its requests raise DomainError for one that is refused.
+
+    seconds: that a call may take, for services that are slow by nature. Connections are then not used again.
+    """
+    limits = httpx.Limits(max_keepalive_connections=0 if seconds else None)
+    transport = httpx.HTTPTransport(retries=0, trust_env=False, limits=limits)
+    transport._pool._network_backend = _Guarded(seconds or MOST_SECONDS)  # httpx has no argument for it
+    timeout = httpx.Timeout(seconds, connect=10.0) if seconds else TIMEOUT
     return httpx.Client(
-        transport=transport, timeout=TIMEOUT, follow_redirects=False, trust_env=False, **options
+        transport=transport, timeout=timeout, follow_redirects=False, trust_env=False, **options
     )
 
 

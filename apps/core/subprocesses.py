@@ -56,13 +56,18 @@ def environment(source: Mapping[str, str] | None = None) -> dict[str, str]:
     return kept | {"PYTHONUNBUFFERED": "1", "TOKENIZERS_PARALLELISM": "false"}
 
 
-def start(module: str, arguments: list[str], *, log: Path) -> subprocess.Popen[bytes]:
-    """Start `python -m module arguments...` in a process group of its own; what it prints goes to the end of `log`."""
+def start(
+    module: str, arguments: list[str], *, log: Path, given: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start `python -m module arguments...` in a process group of its own; what it prints goes to the end of `log`.
+
+    given: further variables of its environment.
+    """
     with log.open("ab") as out:
         return subprocess.Popen(  # noqa: S603 - our own module
             [sys.executable, "-m", module, *arguments],
             cwd=settings.BASE_DIR,
-            env=environment(),
+            env=environment() | dict(given or {}),
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -78,13 +83,15 @@ def run_to_end(
     folder: Path,
     what: str,
     check: Callable[[], None] = lambda: None,
+    given: Mapping[str, str] | None = None,
 ) -> None:
     """Start `python -m module arguments...` and wait until it ended well; whatever happens, it does not outlive this.
 
     folder: where it writes, and where what it prints is kept. what: to call it in errors. check: called while waiting.
+    given: further variables of its environment.
     Raises DomainError, with the child's own sentence where it refused, and what `check` raises.
     """
-    child = start(module, arguments, log=folder / "log.txt")
+    child = start(module, arguments, log=folder / "log.txt", given=given)
     try:
         while (status := child.poll()) is None:
             check()

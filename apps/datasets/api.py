@@ -32,6 +32,9 @@ class FreezeIn(Schema):
         None, description="Of adjudicated items: instead (the default: only the adjudication), also, not."
     )
     test_tasks: list[str] | None = Field(None, description="Exactly these tasks are the test split.")
+    derived: list[str] = Field(
+        [], description="What is put in besides, made of what people said: metric_scores, comment_steps."
+    )
     shares: tuple[float, float, float] = SHARES
     seed: int = 0
 
@@ -65,6 +68,7 @@ def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[
         name=body.name,
         by=request.auth,
         filters=filters,
+        derived=body.derived,
         test_tasks=body.test_tasks,
         shares=body.shares,
         seed=body.seed,

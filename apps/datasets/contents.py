@@ -81,12 +81,10 @@ class Census:
     """Counts of a snapshot's records."""
 
     def __init__(self) -> None:
-        self.kinds = Counter[str]()
         self.annotators = Counter[str]()
         self.origins: dict[str, set[str]] = defaultdict(set)
 
     def add(self, record: FeedbackRecord) -> None:
-        self.kinds[KIND_OF[type(record)]] += 1
         if not isinstance(record, OutcomeRecord):
             self.annotators[record.annotator] += 1
             self.origins[record.annotator].add(record.origin)

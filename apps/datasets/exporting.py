@@ -15,6 +15,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.annotation.feedback.exports import ENDINGS
 from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
 from apps.annotation.feedback.exports import record_export as record_feedback_export
 from apps.annotation.feedback.records import check_filters, current_submissions
@@ -122,7 +123,7 @@ def file_name(export: Export) -> str:
     """What a browser saves it as. JSON Lines are long and repeat themselves: they are compressed."""
     of = export.snapshot
     what = f"{of.name}-{of.version}-{export.split or 'all'}" if of else "feedback"
-    end = "csv" if export.format == "csv" else "jsonl.gz"
+    end = ENDINGS.get(export.format, "jsonl.gz")
     return f"{export.project.slug}-{what}-{export.format}-{export.pk}.{end}"
 
 
@@ -166,6 +167,6 @@ def _expected(export: Export) -> int | None:
 
 def _text(raw: IO[bytes], export: Export) -> io.TextIOWrapper:
     packed = (
-        raw if export.format == "csv" else cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
+        raw if export.format in ENDINGS else cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
     )
     return io.TextIOWrapper(packed, encoding="utf-8", newline="")

@@ -9,6 +9,7 @@ from apps.annotation.feedback.exports import DESCRIPTIONS
 from apps.annotation.feedback.records import NAMES
 from apps.annotation.kinds import KINDS
 from apps.annotation.models import Annotator, Campaign
+from apps.datasets.derived import SOURCES
 from apps.trajectories.models import Trajectory
 from workers.schema import Origin
 
@@ -118,7 +119,7 @@ class ExportForm(FeedbackForm):
     chosen = (*FeedbackForm.chosen, "since")
 
     format = forms.ChoiceField(
-        choices=[(name, f"{name}: {about}") for name, about in DESCRIPTIONS.items()],
+        choices=lambda: [(name, f"{name}: {about}") for name, about in DESCRIPTIONS.items()],
         widget=forms.RadioSelect(attrs={"class": "form-check-input"}),
         initial="jsonl",
     )
@@ -157,6 +158,12 @@ class SnapshotForm(FeedbackForm):
         max_length=60,
         help_text="A name that exists already gets its next version.",
         widget=forms.TextInput(attrs=_CONTROL),
+    )
+    derived = forms.MultipleChoiceField(
+        required=False,
+        label="Besides, made of what people said",
+        choices=lambda: [(one.name, one.title) for one in SOURCES.values()],
+        widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
     )
     test_tasks = forms.CharField(
         required=False,

@@ -1,6 +1,7 @@
 """Building a snapshot: feedback is read once, split by task, written, stored, and never changed again."""
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from apps.core.database import refresh_statistics
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
+from apps.datasets.derived import SOURCES, check_derived
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS, split_tasks
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
@@ -60,14 +62,20 @@ class _Pulse:
 
 
 def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
-    filters = {name: value for name, value in snapshot.filters.items() if name != "split"}
+    filters = {name: value for name, value in snapshot.filters.items() if name not in ("split", "derived")}
     refresh_statistics(Submission, Assignment, Item)
     with tempfile.TemporaryDirectory(prefix="snapshot-") as scratch:
         # Read once into one file, so that every split is of the same moment.
         everything = Path(scratch) / "everything.jsonl.zst"
         said = feedback_records(project=snapshot.project, filters=filters)
+        made = [SOURCES[name] for name in check_derived(snapshot.filters.get("derived") or ())]
         found = _Findings()
-        write_records(everything, found.over(pulse.over(said, "reading feedback")))
+        for_all = chain(said, *(one.records(snapshot.project) for one in made if one.in_test))
+        write_records(everything, found.over(pulse.over(for_all, "reading feedback")))
+        # What a model is not to be measured on is told apart by the file it is in.
+        not_tested = Path(scratch) / "not-tested.jsonl.zst"
+        others = chain.from_iterable(one.records(snapshot.project) for one in made if not one.in_test)
+        write_records(not_tested, found.over(pulse.over(others, "reading what was derived"), in_test=False))
         if not found.digests:
             raise DomainError(
                 "There is no feedback that matches; label something or loosen the filters, then freeze again."
@@ -75,7 +83,9 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         pulse.now(len(found.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(snapshot, everything, tree, found, pulse) | {"leaks": _leaks(tree, pulse)}
+        facts = _write_splits(snapshot, (everything, not_tested), tree, found, pulse) | {
+            "leaks": _leaks(tree, pulse)
+        }
         name = f"snapshots/{snapshot.pk}-{snapshot.attempt}"
         pulse.now(len(found.digests), "storing")
         store_tree(tree, name)
@@ -101,32 +111,34 @@ class _Findings:
 
     def __init__(self) -> None:
         self.census, self.reliability = Census(), Reliability()
-        self.digests: list[tuple[str, bytes]] = []  # task, digest
+        self.digests: list[tuple[str, bytes, bool]] = []  # task, digest, whether it may be in the test split
 
-    def over(self, records: Iterator[FeedbackRecord]) -> Iterator[FeedbackRecord]:
+    def over(self, records: Iterator[FeedbackRecord], *, in_test: bool = True) -> Iterator[FeedbackRecord]:
         for record in records:
             self.census.add(record)
             self.reliability.add(record)
-            self.digests.append((task_of(record), digest_of(record)))
+            self.digests.append((task_of(record), digest_of(record), in_test))
             yield record
 
 
 def _write_splits(
-    snapshot: Snapshot, everything: Path, tree: Path, found: _Findings, pulse: _Pulse
+    snapshot: Snapshot, everything: tuple[Path, Path], tree: Path, found: _Findings, pulse: _Pulse
 ) -> dict[str, Any]:
     wanted = snapshot.filters["split"]
     reliability = found.reliability.shares()
     split_of = split_tasks(
-        {task for task, _ in found.digests},
+        {task for task, *_ in found.digests},
         shares=tuple(wanted["shares"]),
         seed=wanted["seed"],
         test_tasks=wanted["test_tasks"],
     )
-    sizes, usable = {}, 0
+    sizes, kinds, usable = {}, Counter[str](), 0
 
     def of_split(split: str) -> Iterator[FeedbackRecord]:
         nonlocal usable
-        for record in pulse.over(read_records(everything), f"writing {split}"):
+        parts = everything if split != "test" else everything[:1]
+        records = chain.from_iterable(read_records(part) for part in parts)
+        for record in pulse.over(records, f"writing {split}"):
             if split_of[task_of(record)] != split:
                 continue
             usable += is_usable_pair(record)
@@ -135,13 +147,16 @@ def _write_splits(
             yield record
 
     for split in SPLITS:
-        sizes[split] = sum(write_records(tree / f"{split}.jsonl.zst", of_split(split)).values())
+        counts = write_records(tree / f"{split}.jsonl.zst", of_split(split))
+        sizes[split] = sum(counts.values())
+        kinds.update(counts)
     digests: dict[str, list[bytes]] = {split: [] for split in SPLITS}
-    for task, digest in found.digests:
-        digests[split_of[task]].append(digest)
+    for task, digest, in_test in found.digests:
+        if in_test or split_of[task] != "test":
+            digests[split_of[task]].append(digest)
     return {
         "content_hash": content_hash(digests),
-        "records": dict(sorted(found.census.kinds.items())),
+        "records": dict(sorted(kinds.items())),
         "splits": sizes,
         "tasks": {split: sum(1 for each in split_of.values() if each == split) for split in SPLITS},
         "annotators": found.census.people(reliability),

@@ -12,6 +12,7 @@ from apps.accounts.services import record_audit
 from apps.annotation.feedback.records import check_filters
 from apps.core import jobs
 from apps.core.names import check_slug
+from apps.datasets.derived import check_derived
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SHARES, check_shares
 
@@ -26,6 +27,7 @@ def freeze_snapshot(
     name: str,
     by: By,
     filters: dict[str, Any] | None = None,
+    derived: Collection[str] = (),
     test_tasks: Collection[str] | None = None,
     shares: tuple[float, ...] = SHARES,
     seed: int = 0,
@@ -33,11 +35,13 @@ def freeze_snapshot(
 ) -> Snapshot:
     """Make the next version of `name`, to be built by a worker.
 
-    by: None is the command line. claimed: the caller builds it himself, by `build_snapshot`.
+    by: None is the command line. derived: names of derived.SOURCES that are put in besides. claimed: the caller
+    builds it himself, by `build_snapshot`.
     """
     check_slug(name, what="dataset")
     filters = {key: value for key, value in (filters or {}).items() if value}
     check_filters(filters)
+    extra = check_derived(derived)
     split = {
         "test_tasks": None if test_tasks is None else sorted(set(test_tasks)),
         "shares": list(check_shares(shares)),
@@ -49,7 +53,7 @@ def freeze_snapshot(
         project=project,
         name=name,
         version=(newest or 0) + 1,
-        filters=filters | {"split": split},
+        filters=filters | {"split": split} | ({"derived": extra} if extra else {}),
         created_by=by if isinstance(by, User) else by.created_by if by else None,
     )
     if claimed:

@@ -47,6 +47,7 @@ def snapshot_create(request: ProjectRequest, project: Project) -> HttpResponse:
                 name=form.cleaned_data["name"],
                 by=request.user,
                 filters=form.filters,
+                derived=form.cleaned_data["derived"],
                 test_tasks=form.test_task_ids,
                 seed=form.cleaned_data["seed"],
             )

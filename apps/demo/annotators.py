@@ -121,7 +121,7 @@ def steps(conversations: list[Conversation]) -> Iterator[Record]:
         dice = Dice(f"{SEED} steps {conversation.id}")
         for annotator in dice.shuffled(ANNOTATORS)[: (0, 1, 2)[number % 3]]:
             labels = [
-                _label(credit + dice.normal(annotator.noise / 4)) for credit in conversation.world.credit
+                label_of(credit + dice.normal(annotator.noise / 4)) for credit in conversation.world.credit
             ]
             record = _head(conversation, annotator, "step labels") | {"trajectory": _item(conversation)}
             if dice.chance(0.2):
@@ -133,7 +133,7 @@ def steps(conversations: list[Conversation]) -> Iterator[Record]:
                 yield record | {"labels": kept}
 
 
-def _label(credit: float) -> str:
+def label_of(credit: float) -> str:
     return "good" if credit > 0.03 else "bad" if credit < -0.02 else "neutral"
 
 

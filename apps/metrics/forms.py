@@ -6,6 +6,8 @@ from django import forms
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
+from apps.judges.models import LanguageModel
+from apps.judges.selectors import language_models_of
 from apps.metrics.models import Metric
 from apps.metrics.selectors import standing
 
@@ -18,6 +20,13 @@ class InduceForm(forms.Form):
         required=False,
         label="Comments of",
         empty_label="all campaigns",
+        widget=forms.Select(attrs=_SELECT),
+    )
+    language_model: "forms.ModelChoiceField[LanguageModel]" = forms.ModelChoiceField(
+        queryset=LanguageModel.objects.none(),
+        required=False,
+        label="Engine",
+        empty_label="the embedded engine",
         widget=forms.Select(attrs=_SELECT),
     )
     seed = forms.IntegerField(
@@ -33,6 +42,9 @@ class InduceForm(forms.Form):
         field = self.fields["campaign"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = Campaign.objects.filter(project=project).order_by("name")
+        field = self.fields["language_model"]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = language_models_of(project)
 
 
 class EditForm(forms.Form):

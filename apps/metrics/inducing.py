@@ -2,7 +2,8 @@
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ from apps.annotation.kinds.comment import Comment
 from apps.core import subprocesses
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
-from apps.metrics.models import Aspect, Induction, Metric
-from apps.metrics.selectors import comments_of, examples_of, others_of, standing
+from apps.judges.relay import SECONDS, relay
+from apps.judges.services import keep_answers
+from apps.metrics.models import Induction, Metric
+from apps.metrics.selectors import comments_of, definition_of, examples_of, others_of, standing
 from apps.metrics.services import keep_induction, keep_judging
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
@@ -29,9 +32,11 @@ def execute(induction: Induction) -> None:
         try:
             _prepare(folder, induction, metrics, pulse)
             pulse.progress = {"done": 0, "total": None, "note": "Inducing" if not metrics else "Judging"}
-            subprocesses.run_to_end(
-                CHILD, [str(folder)], folder=folder, what="The induction", check=pulse.check
-            )
+            run = partial(subprocesses.run_to_end, CHILD, [str(folder)], folder=folder, what="The induction")
+            if induction.engine == Induction.Engine.LLM:
+                _ask(induction, folder, pulse, run)
+            else:
+                run(check=pulse.check)
             result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
             aspects, traits = (list(_lines(folder / f"{name}.jsonl")) for name in ("aspects", "traits"))
             if metrics:
@@ -48,7 +53,7 @@ def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: H
     comments = comments_of(induction.project, induction.campaign)
     _write(folder / "comments.jsonl", (_comment(one) for one in comments.iterator(chunk_size=500)))
     commented = sorted(set(comments.values_list("trajectory_id", flat=True)))
-    others = others_of(induction.project, commented)
+    others = others_of(induction, commented)
     pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(commented) + len(others)} runs"}
     schema.write_trajectories(
         folder / "trajectories.jsonl.zst", stream_trajectories(commented, check=pulse.check)
@@ -57,17 +62,60 @@ def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: H
     config = {"seed": induction.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     if metrics:
-        rows = Aspect.objects.filter(metric__in=metrics).order_by("number")
-        groups: dict[int, list[tuple[str, str]]] = {metric.pk: [] for metric in metrics}
-        for metric, comment, point in rows.values_list("metric", "comment", "feedback"):
-            groups[metric].append((str(comment), point))
-        (folder / "groups.json").write_text(json.dumps(list(groups.values())))
+        rejected = induction.metrics.filter(state=Metric.State.REJECTED)
+        groups = [_group(one, stands=True) for one in metrics] + [
+            _group(one, stands=False) for one in rejected
+        ]
+        (folder / "groups.json").write_text(json.dumps(groups))
     elif induction.before is not None:
         previous = [
             {"id": str(one.pk), "name": one.name, "good": examples_of(one, 1), "bad": examples_of(one, -1)}
             for one in induction.before.metrics.exclude(state=Metric.State.MERGED)
         ]
         (folder / "previous.json").write_text(json.dumps(previous))
+
+
+def _ask(induction: Induction, folder: Path, pulse: Heart, run: Callable[..., None]) -> None:
+    """Run it with a language model behind a relay; what it answers is kept as it comes, whatever happens."""
+    model = induction.language_model
+    if model is None:
+        raise DomainError("The language model that was to be asked was removed. Induce anew, with another.")
+    path, told = folder / "answers.jsonl", pulse.progress["note"]
+    _write(path, ({"key": one.key, "answer": one.answer} for one in model.answers.iterator()))
+    read = path.stat().st_size
+
+    def keep() -> None:
+        nonlocal read
+        with path.open("rb") as new:
+            new.seek(read)
+            whole = new.read().rpartition(b"\n")[0]
+        if whole:
+            read += len(whole) + 1
+            keep_answers(language_model=model, lines=map(json.loads, whole.splitlines()))
+            pulse.progress = {"done": 0, "total": None, "note": f"{told}: {model.name} is asked"}
+
+    def check() -> None:
+        pulse.check()
+        keep()
+
+    with relay(model) as (address, word):
+        config = json.loads((folder / "config.json").read_text())
+        config["server"] = {"base_url": address, "model": model.model, "timeout": SECONDS + 10}
+        (folder / "config.json").write_text(json.dumps(config))
+        try:
+            run(check=check, given={"OPENAI_API_KEY": word})
+        finally:
+            keep()
+
+
+def _group(metric: Metric, *, stands: bool) -> dict[str, Any]:
+    points = metric.aspects.order_by("number").values_list("comment", "feedback")
+    return {
+        "name": metric.name,
+        "definition": definition_of(metric),
+        "points": [(str(comment), point) for comment, point in points],
+        "stands": stands,
+    }
 
 
 def _comment(comment: Comment) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from apps.accounts.models import Project, User
 from apps.annotation.kinds.comment import Comment
 from apps.annotation.models import Campaign
 from apps.core.jobs import Job
+from apps.judges.models import LanguageModel
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 
@@ -15,15 +16,20 @@ class Induction(Job):
     """One induction, and every judging by its metrics after people changed them.
 
     campaign: whose comments, or those of the whole project. before: the last one of the same comments, which this one
-    is held against. result: of `workers.induce`, without what people wrote.
+    is held against. result: of `workers.induce`, without what people wrote. language_model: that is asked, where the
+    engine is one; None once it was removed.
     """
 
     class Engine(models.TextChoices):
         EMBEDDED = "embedded", "Embedded: sentence embeddings, no language model"
+        LLM = "llm", "Language model"
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="inductions")
     campaign = models.ForeignKey(Campaign, models.CASCADE, null=True, blank=True, related_name="inductions")
     engine = models.CharField(max_length=10, choices=Engine, default=Engine.EMBEDDED)
+    language_model = models.ForeignKey(
+        LanguageModel, models.SET_NULL, null=True, blank=True, related_name="+"
+    )
     seed = models.PositiveIntegerField(default=0)
     before = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
@@ -41,6 +47,14 @@ class Induction(Job):
 
     def __str__(self) -> str:
         return f"induction {self.pk}"
+
+    @property
+    def by(self) -> str:
+        """What it is done by, in words."""
+        if self.engine == self.Engine.EMBEDDED:
+            return self.Engine.EMBEDDED.label
+        name = self.language_model.name if self.language_model else self.result.get("model", "")
+        return f"{self.Engine.LLM.label} {name or '(removed)'}"
 
 
 class Metric(models.Model):
@@ -109,9 +123,10 @@ class Aspect(models.Model):
 
 
 class Verdict(models.Model):
-    """A metric judged on a trajectory. sign: 1 kept, -1 violated, 0 does not apply. because: the point judged by.
+    """A metric judged on a trajectory. sign: 1 kept, -1 violated, 0 does not apply.
 
-    value: the chance of praise less the chance of blame.
+    value: the chance of praise less the chance of blame, or the sign where a language model judged. because: the point
+    it was judged by, or None. reason: in a language model's words.
     """
 
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="verdicts")
@@ -120,6 +135,7 @@ class Verdict(models.Model):
     value = models.FloatField()
     step = models.PositiveIntegerField(null=True)
     because = models.ForeignKey(Aspect, models.SET_NULL, null=True, related_name="+")
+    reason = models.TextField(blank=True)
 
     class Meta:
         constraints = [

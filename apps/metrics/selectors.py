@@ -15,11 +15,14 @@ from apps.metrics.models import Induction, Metric
 from apps.trajectories.models import Trajectory
 
 MOST_OTHERS = 5000  # trajectories judged besides those that were commented on: the newest
+MOST_OTHERS_ASKED = 200  # where a language model is asked about each
 
 
 def inductions_of(project: Project) -> QuerySet[Induction]:
     """The newest first."""
-    return Induction.objects.filter(project=project).select_related("project", "campaign", "created_by")
+    return Induction.objects.filter(project=project).select_related(
+        "project", "campaign", "language_model", "created_by"
+    )
 
 
 def induction_in(project: Project, pk: int) -> Induction:
@@ -48,6 +51,20 @@ def standing(induction: Induction) -> QuerySet[Metric]:
     return induction.metrics.filter(state__in=[Metric.State.PROPOSED, Metric.State.ACCEPTED])
 
 
+def counting(project: Project) -> QuerySet[Metric]:
+    """Metrics that count in the project: those that were accepted, and what its newest induction proposes."""
+    newest = Induction.objects.filter(project=project, metrics__isnull=False).order_by("-pk").values("pk")[:1]
+    return Metric.objects.filter(
+        Q(state=Metric.State.ACCEPTED) | Q(state=Metric.State.PROPOSED, induction__in=newest),
+        induction__project=project,
+    )
+
+
+def newest_counting(project: Project) -> list[int]:
+    """Keys of the metrics that count, the newest of each name."""
+    return list({metric.name: metric.pk for metric in counting(project).order_by("induction")}.values())
+
+
 def comments_of(project: Project, campaign: Campaign | None) -> QuerySet[Comment]:
     """Comments that count: of the newest revisions, neither gold nor practice, of one campaign or of all."""
     filters: dict[str, Any] = {"adjudication": "also"}
@@ -59,10 +76,12 @@ def comments_of(project: Project, campaign: Campaign | None) -> QuerySet[Comment
     return Comment.objects.filter(submission__in=said.order_by().values("pk")).order_by("pk")
 
 
-def others_of(project: Project, commented: Collection[int]) -> list[int]:
-    """The newest trajectories that nobody commented on."""
+def others_of(induction: Induction, commented: Collection[int]) -> list[int]:
+    """The newest trajectories that nobody commented on, as many as the engine is to judge."""
+    project, engine = induction.project, induction.engine
+    most = MOST_OTHERS if engine == Induction.Engine.EMBEDDED else MOST_OTHERS_ASKED
     rows = Trajectory.objects.filter(project=project).exclude(pk__in=commented).order_by("-pk")
-    return list(rows.values_list("pk", flat=True)[:MOST_OTHERS])
+    return list(rows.values_list("pk", flat=True)[:most])
 
 
 def examples_of(metric: Metric, sign: int) -> list[str]:
@@ -99,6 +118,28 @@ def gone_since(induction: Induction) -> QuerySet[Metric]:
     )
 
 
+def failed_of(induction: Induction) -> list[dict[str, Any]]:
+    """What a language model gave no answer on: `what` it is, the `trajectory` where that is still there, and `why`."""
+    failed = induction.result.get("failed") or []
+    runs = {int(one["trajectory"]) for one in failed if "trajectory" in one}
+    tasks = dict(
+        Trajectory.objects.filter(project=induction.project, pk__in=runs).values_list(
+            "pk", "task__external_id"
+        )
+    )
+    comments = {int(one["comment"]) for one in failed if "comment" in one}
+    of = dict(Comment.objects.filter(pk__in=comments).values_list("pk", "trajectory"))
+    found = []
+    for one in failed:
+        if "comment" in one:
+            what, run = f"comment {one['comment']}", of.get(int(one["comment"]))
+        else:
+            run = int(one["trajectory"]) if int(one["trajectory"]) in tasks else None
+            what = f"run of {tasks[run]}" if run is not None else f"run {one['trajectory']}"
+        found.append({"what": what, "trajectory": run, "why": one["why"]})
+    return found
+
+
 def report(induction: Induction) -> dict[str, Any]:
     """What `induce_metrics` prints."""
     metrics = [
@@ -115,7 +156,7 @@ def report(induction: Induction) -> dict[str, Any]:
         }
         for metric in standing(induction)
     ]
-    names = ("coverage", "redundancy", "held_out", "baselines", "warnings", "left_out")
+    names = ("engine", "coverage", "redundancy", "held_out", "baselines", "warnings", "left_out", "failed")
     return {
         "induction": induction.pk,
         "state": induction.state,

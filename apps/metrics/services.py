@@ -11,21 +11,40 @@ from apps.annotation.kinds.comment import Comment
 from apps.annotation.models import Campaign
 from apps.core import jobs
 from apps.core.errors import DomainError
+from apps.judges.models import LanguageModel
 from apps.metrics.models import Aspect, Induction, Metric, Verdict
-from apps.metrics.selectors import comments_of, definition_of, examples_of, newest_induction, standing
+from apps.metrics.selectors import (
+    comments_of,
+    definition_of,
+    examples_of,
+    newest_counting,
+    newest_induction,
+    standing,
+)
 from apps.rubrics.models import Criterion, Rubric
 from apps.rubrics.services import CriterionDraft, save_criterion, save_rubric
 from apps.trajectories.models import Trajectory
+from apps.trajectories.services import replace_facts
 
 ADVANCE = "apps.metrics.tasks.advance_inductions"
+FACT = "metric"
 _BATCH = 2000
+_LEAST = 1e-6  # of a value, whose sign is the verdict
 
 
 @transaction.atomic
 def induce(
-    *, project: Project, campaign: Campaign | None = None, seed: int = 0, by: User | None = None
+    *,
+    project: Project,
+    campaign: Campaign | None = None,
+    language_model: LanguageModel | None = None,
+    seed: int = 0,
+    by: User | None = None,
 ) -> Induction:
-    """Put an induction into the queue. Raises DomainError where there is no comment, or one is under way."""
+    """Put an induction into the queue. language_model: to be asked, rather than the embedded engine.
+
+    Raises DomainError where there is no comment, or one is under way.
+    """
     if not 0 <= seed < 2**31:
         raise DomainError("A seed is a whole number from 0 to 2147483647.", pointer="/seed")
     if not comments_of(project, campaign).exists():
@@ -37,7 +56,13 @@ def induce(
     before = newest_induction(project, campaign)
     induction = _queued(
         lambda: Induction.objects.create(
-            project=project, campaign=campaign, seed=seed, before=before, created_by=by
+            project=project,
+            campaign=campaign,
+            engine=Induction.Engine.LLM if language_model else Induction.Engine.EMBEDDED,
+            language_model=language_model,
+            seed=seed,
+            before=before,
+            created_by=by,
         )
     )
     record_audit(project=project, actor=by, verb="metrics.induced", target=str(induction), data={})
@@ -66,13 +91,14 @@ def keep_induction(
                     induction=induction,
                     position=position,
                     name=name[:200],
-                    definition=known.definition if known else "",
+                    definition=known.definition if known and known.definition else one.get("definition", ""),
                     before=known,
                 )
             )
         Metric.objects.bulk_create(metrics)
         _write_aspects(induction, metrics, aspects)
         _write_verdicts(induction, metrics, traits)
+        refresh_facts(induction.project)
         jobs.finish(induction, jobs.JobState.SUCCEEDED, result=_figures(result), progress={})
 
 
@@ -100,6 +126,7 @@ def keep_judging(
             Aspect.objects.filter(induction=induction, number__in=mine, metric=None).update(metric=pk)
         Verdict.objects.filter(metric__induction=induction).delete()
         _write_verdicts(induction, metrics, traits)
+        refresh_facts(induction.project)
         told = induction.result | _figures(result) | {"changed": True}
         jobs.finish(induction, jobs.JobState.SUCCEEDED, result=told, progress={})
 
@@ -119,6 +146,7 @@ def accept(*, metric: Metric, by: User | None) -> Criterion:
     criterion = save_criterion(project=metric.induction.project, draft=draft, origin=Criterion.Origin.INDUCED)
     metric.criterion, metric.state = criterion, Metric.State.ACCEPTED
     metric.save(update_fields=["criterion", "state"])
+    refresh_facts(metric.induction.project)
     _record(metric, by, "accepted")
     return criterion
 
@@ -133,6 +161,8 @@ def edit(*, metric: Metric, name: str, definition: str, by: User | None) -> Metr
     _record(metric, by, "edited")
     if metric.state == Metric.State.ACCEPTED:
         accept(metric=metric, by=by)
+    else:
+        refresh_facts(metric.induction.project)
     return metric
 
 
@@ -146,6 +176,7 @@ def reject(*, metric: Metric, by: User | None) -> Metric:
     metric.state, metric.criterion = Metric.State.REJECTED, None
     metric.save(update_fields=["state", "criterion"])
     metric.verdicts.all().delete()
+    refresh_facts(metric.induction.project)
     _record(metric, by, "rejected")
     judge_again(metric.induction)
     return metric
@@ -178,6 +209,7 @@ def merge(*, metric: Metric, into: Metric, by: User | None) -> Metric:
     metric.verdicts.all().delete()
     metric.state, metric.merged_into, metric.criterion = Metric.State.MERGED, into, None
     metric.save(update_fields=["state", "merged_into", "criterion"])
+    refresh_facts(metric.induction.project)
     _record(metric, by, "merged", into=into.pk)
     judge_again(metric.induction)
     return into
@@ -242,6 +274,21 @@ def make_rubric(*, induction: Induction, name: str, by: User | None) -> Rubric:
     return save_rubric(project=induction.project, name=name, criteria=drafts, about=about, by=by)
 
 
+@transaction.atomic
+def refresh_facts(project: Project) -> None:
+    """Have the explorer know what the metrics that count say of each trajectory: see `selectors.counting`."""
+    rows = Verdict.objects.filter(metric__in=newest_counting(project)).exclude(sign=0)
+    there = _there(Trajectory.objects.all(), set(rows.values_list("trajectory", flat=True)))
+    told = rows.values_list("trajectory", "metric__name", "sign", "value").order_by("pk")
+    replace_facts(
+        project=project,
+        kind=FACT,
+        facts=(
+            (key, name, sign * max(abs(value), _LEAST)) for key, name, sign, value in told if key in there
+        ),
+    )
+
+
 def _queued(make: Any) -> Induction:
     try:
         with transaction.atomic():
@@ -295,6 +342,7 @@ def _write_verdicts(induction: Induction, metrics: Sequence[Metric], lines: Sequ
                 value=line["value"],
                 step=line["step"],
                 because_id=aspects.get(line["because"]),
+                reason=line["reason"],
             )
             for line in lines
             if int(line["trajectory"]) in runs

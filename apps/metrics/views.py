@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db.models import Count, Min
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
@@ -18,10 +19,13 @@ from apps.core.jobs import JobState
 from apps.metrics import drawings, services
 from apps.metrics.forms import EditForm, InduceForm, MergeForm, RubricForm, SplitForm
 from apps.metrics.models import Induction, Metric
+from apps.metrics.scoreboard import by_version, over_time, scoreboard
 from apps.metrics.selectors import (
     comments_of,
+    counting,
     definition_of,
     examples_of,
+    failed_of,
     gone_since,
     induction_in,
     inductions_of,
@@ -45,6 +49,7 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
             induction = services.induce(
                 project=project,
                 campaign=form.cleaned_data["campaign"],
+                language_model=form.cleaned_data["language_model"],
                 seed=form.cleaned_data["seed"] or 0,
                 by=request.user,
             )
@@ -58,6 +63,8 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "inductions": inductions_of(project)[:LISTED],
         "comments": comments_of(project, None).count(),
         "is_under_way": is_under_way(project),
+        "has_language_models": project.language_models.exists(),
+        "may_add_models": Role(request.membership.role).includes(Role.OWNER),
     }
     return render(request, "metrics/induction_list.html", context, status=422 if form.errors else 200)
 
@@ -113,6 +120,23 @@ def induction_rubric(request: ProjectRequest, project: Project, pk: int) -> Http
 
 @require_safe
 @project_view(Role.RESEARCHER)
+def scoreboard_page(request: ProjectRequest, project: Project) -> HttpResponse:
+    """`metric=NAME`: which is drawn over time; the one judged most often without it."""
+    board = scoreboard(project)
+    asked = request.GET.get("metric", "")
+    metric = asked if asked in board.metrics else next(iter(board.metrics), "")
+    context = {
+        "project": project,
+        "board": board,
+        "metric": metric,
+        "by_version": by_version(board),
+        "over_time": over_time(board, metric),
+    }
+    return render(request, "metrics/scoreboard.html", context)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
 def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     metric = metric_in(project, pk)
     points = metric.aspects.values("feedback", "sign").annotate(count=Count("pk"), first=Min("pk"))
@@ -134,6 +158,8 @@ def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
         "kept_count": verdicts.filter(sign=1).count(),
         "edit": EditForm(initial={"name": metric.name, "definition": metric.definition}),
         "merge": MergeForm(metric=metric),
+        "counts": counting(project).filter(pk=metric.pk).exists(),
+        "explore": {judged: urlencode({"fact": metric.name, "judged": judged}) for judged in ("good", "bad")},
         "stands": metric.state in (Metric.State.PROPOSED, Metric.State.ACCEPTED),
         "has_others": standing(metric.induction).exclude(pk=metric.pk).exists(),
     }
@@ -229,6 +255,7 @@ def _told(project: Project, induction: Induction) -> dict[str, Any]:
         "gone": gone_since(induction) if metrics else [],
         "uncovered": uncovered.order_by("number")[:UNCOVERED],
         "uncovered_count": uncovered.count(),
+        "failed": failed_of(induction)[:LISTED],
         "curve": drawings.curve(induction) if metrics else None,
         "map": drawings.map_of(induction) if metrics else None,
         "rubric_form": RubricForm(),

@@ -117,13 +117,21 @@ def measures(report: dict[str, Any] | None) -> list[Measure]:
             _measure("published", published["benchmark"], "Score", formula, part, "score", "rows", None)
         )
     if scores := report.get("scores"):
-        formula = "Spearman's rank correlation with what people gave, the mean over criteria"
+        formula = f"Spearman's rank correlation with what {_givers(scores)} gave, the mean over criteria"
         found.append(
             _measure(
                 "scores", "Ratings and scores", "Correlation", formula, scores, "spearman", "scores", 0.0
             )
         )
     return found
+
+
+def _givers(scores: dict[str, Any]) -> str:
+    """Who scored what a model was measured on; judges are never called people."""
+    judges = scores.get("by_judges", 0)  # reports from before judges could score
+    if not judges:
+        return "people"
+    return "judges" if judges == scores["n"] else f"people, and of {judges} of {scores['n']} only judges,"
 
 
 def _measure(

@@ -7,7 +7,7 @@ from django import forms
 from apps.accounts.models import Project
 from apps.trajectories import formats
 from apps.trajectories.patterns import PATTERNS
-from apps.trajectories.selectors import agents_of
+from apps.trajectories.selectors import JUDGED, agents_of, fact_names
 
 _CONTROL, _SELECT, _CHECK = ({"class": name} for name in ("form-control", "form-select", "form-check-input"))
 
@@ -52,6 +52,12 @@ class FilterForm(forms.Form):
         choices=[("", "Any format"), *((one.name, one.name) for one in formats.FORMATS.values())],
         widget=forms.Select(attrs=_SELECT),
     )
+    fact = forms.ChoiceField(required=False, label="By the metric", widget=forms.Select(attrs=_SELECT))
+    judged = forms.ChoiceField(
+        required=False,
+        choices=[("", "Anyhow, or not at all"), *JUDGED.items()],
+        widget=forms.Select(attrs=_SELECT),
+    )
     steps_from = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1, widget=_number(1))
     steps_to = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1, widget=_number(1))
     reward_from = forms.FloatField(required=False, widget=_number("any"))
@@ -66,6 +72,9 @@ class FilterForm(forms.Form):
         field = self.fields["agent"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Any agent"), *((name, name) for name in names)]
+        field = self.fields["fact"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "Any metric"), *((name, name) for name in fact_names(project))]
 
     def clean_metadata(self) -> str:
         said = str(self.cleaned_data["metadata"]).strip()

@@ -71,6 +71,23 @@ class Trajectory(models.Model):
         return f"{self.task} by {self.agent_name or 'unknown'} ({self.pk})"
 
 
+class TrajectoryFact(models.Model):
+    """What an upper app found out about a trajectory: good above 0, bad below. See `replace_facts`."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="+")
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="facts")
+    kind = models.CharField(max_length=20)
+    name = models.CharField(max_length=200)
+    value = models.FloatField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trajectory", "kind", "name"], name="fact_once")]
+        indexes = [models.Index(fields=["project", "name", "value"], name="fact_by_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value:g}"
+
+
 class Step(models.Model):
     """One turn; the columns are those of workers.schema.Step. agent_step counts agent steps only, from 0."""
 

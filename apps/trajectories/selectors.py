@@ -6,12 +6,13 @@ from datetime import datetime
 from itertools import islice
 
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Avg, Exists, F, OuterRef, Q, QuerySet, Subquery, Window
+from django.db.models.functions import RowNumber
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.fields import encode_json
-from apps.trajectories.models import Step, Trace, Trajectory
+from apps.trajectories.models import Step, Trace, Trajectory, TrajectoryFact
 from apps.trajectories.rows import to_schema
 from apps.trajectories.texts import query_of
 from workers import schema
@@ -19,8 +20,11 @@ from workers.errors import InvalidRecord
 from workers.schema import clean
 
 __all__ = [
+    "JUDGED",
     "agents_of",
+    "best_of_tasks",
     "by_external_ids",
+    "fact_names",
     "filter_trajectories",
     "iterate_trajectories",
     "load_trajectories",
@@ -29,6 +33,7 @@ __all__ = [
     "to_schema",
     "trajectory_in",
 ]
+JUDGED = {"good": "Good by it", "bad": "Bad by it", "clean": "Judged, and bad by nothing"}
 _AGENTS = """
     WITH RECURSIVE agents AS (
         (
@@ -124,10 +129,12 @@ def filter_trajectories(
     reward_from: float | None = None,
     reward_to: float | None = None,
     metadata: str = "",
+    fact: str = "",
+    judged: str = "",
 ) -> QuerySet[Trajectory]:
     """text: words in any step (texts.query_of). task: a task's id. agent, version: names. success: the outcome.
     since: when it was imported. pattern: a name of patterns.PATTERNS. steps, reward: from and up to, inclusive.
-    metadata: `key=value`. Raises DomainError."""
+    metadata: `key=value`. judged: one of JUDGED, by the fact of this name, or by any. Raises DomainError."""
     equal = {
         "task__external_id": task,
         "agent_name": agent,
@@ -148,7 +155,43 @@ def filter_trajectories(
     )
     if text.strip() and equal["search_text__words"] is None:
         return rows.none()  # signs alone: no word is like them
+    if fact or judged:
+        rows = _judged(rows, project, fact, judged)
     return rows.filter(_metadata(metadata)) if metadata.strip() else rows
+
+
+def fact_names(project: Project) -> list[str]:
+    """Of what is known about the project's trajectories."""
+    rows = TrajectoryFact.objects.filter(project=project).order_by("name")
+    return list(rows.values_list("name", flat=True).distinct())
+
+
+def best_of_tasks(rows: QuerySet[Trajectory], fact: str = "") -> QuerySet[Trajectory]:
+    """Of each task the run whose facts have the highest mean, the newest of equals; none of a task without facts.
+
+    fact: only by that of this name.
+    """
+    facts = TrajectoryFact.objects.filter(
+        trajectory=OuterRef("pk"), **({"name": fact} if fact else {})
+    ).order_by()
+    mean = facts.values("trajectory").annotate(mean=Avg("value")).values("mean")
+    ranked = rows.annotate(worth=Subquery(mean)).filter(worth__isnull=False)
+    place = Window(RowNumber(), partition_by=F("task"), order_by=[F("worth").desc(), F("pk").desc()])
+    best = ranked.annotate(place=place).filter(place=1).values_list("pk", flat=True)
+    return Trajectory.objects.filter(pk__in=list(best))
+
+
+def _judged(rows: QuerySet[Trajectory], project: Project, fact: str, judged: str) -> QuerySet[Trajectory]:
+    if judged and judged not in JUDGED:
+        raise DomainError(f"judged is {judged!r}; it must be one of {', '.join(JUDGED)}.")
+    facts = TrajectoryFact.objects.filter(project=project, trajectory=OuterRef("pk"))
+    if fact:
+        facts = facts.filter(name=fact)
+    if judged in ("good", "bad"):
+        side = {"value__gt": 0} if judged == "good" else {"value__lt": 0}
+        return rows.filter(Exists(facts.filter(**side)))
+    rows = rows.filter(Exists(facts))
+    return rows.exclude(Exists(facts.filter(value__lt=0))) if judged else rows
 
 
 def newest_traces(project: Project) -> QuerySet[Trace]:

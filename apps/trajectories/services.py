@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, BinaryIO
 
 import zstandard
@@ -16,7 +17,7 @@ from apps.core.errors import DomainError, NotFound
 from apps.trajectories import formats, patterns, texts, writer
 from apps.trajectories.ahead import ahead
 from apps.trajectories.formats.record import Record
-from apps.trajectories.models import SavedFilter, Trajectory
+from apps.trajectories.models import SavedFilter, Trajectory, TrajectoryFact
 from apps.trajectories.reading import Reader, records_of
 from apps.trajectories.selectors import iterate_trajectories, load_trajectories, unindexed
 from workers import schema
@@ -25,6 +26,7 @@ from workers.errors import InvalidRecord
 _CHUNK, _CHUNK_BYTES = 1000, 8 * 2**20  # trajectories, and bytes of documents, written at a time
 _MOST_ERRORS = 100  # after which a file is not read on: nothing of it will be imported
 _MOST_LISTED = 1000
+_FACTS = 5000  # written at a time
 
 
 @dataclass(slots=True)
@@ -172,6 +174,22 @@ def tag_trajectories(
         verb = "trajectories.untagged" if remove else "trajectories.tagged"
         record_audit(project=project, actor=by, verb=verb, target=tag, data={"trajectories": changed})
     return changed
+
+
+def replace_facts(*, project: Project, kind: str, facts: Iterable[tuple[int, str, float]]) -> int:
+    """What is known of the project's trajectories from now on, of one kind: (key, name, value). How many.
+
+    Called within a transaction that keeps these trajectories from being deleted.
+    """
+    TrajectoryFact.objects.filter(project=project, kind=kind).delete()
+    rows = (
+        TrajectoryFact(project=project, trajectory_id=key, kind=kind, name=name, value=value)
+        for key, name, value in facts
+    )
+    count = 0
+    while chunk := list(islice(rows, _FACTS)):
+        count += len(TrajectoryFact.objects.bulk_create(chunk))
+    return count
 
 
 def _tags(function: str, tag: str) -> Func:

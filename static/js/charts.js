@@ -67,14 +67,15 @@ function option(data, t) {
   const shared = {
     color: t.series, textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: t.ink }, animationDuration: 250,
     grid: { left: 8, right: 16, top: 36, bottom: data.x?.name ? 36 : 12, containLabel: true },
-    tooltip: { trigger: data.kind === "scatter" ? "item" : "axis", backgroundColor: t.surface, borderColor: t.line, textStyle: { color: t.ink, fontSize: 12 }, confine: true },
+    // Drawn, not HTML: the page allows no inline styles, and what people wrote stays text.
+    tooltip: { renderMode: "richText", trigger: data.kind === "scatter" ? "item" : "axis", backgroundColor: t.surface, borderColor: t.line, textStyle: { color: t.ink, fontSize: 12 }, confine: true },
     legend: { top: 0, right: 0, icon: "roundRect", itemWidth: 14, itemHeight: 3, textStyle: { color: t.quiet } },
   };
   if (!data.kind) return { ...shared, ...data };
   const series = data.series.flatMap((one, index) => [
     {
       name: one.name, type: one.kind ?? data.kind, data: one.points, symbolSize: 7, color: t.series[index % t.series.length],
-      showSymbol: !one.kind && (data.kind === "scatter" || one.points.length < 3),
+      showSymbol: !one.kind && (one.sparse || data.kind === "scatter" || one.points.length < 3), connectNulls: one.sparse,
       symbol: SHAPES[index % SHAPES.length], barMaxWidth: 36, itemStyle: data.kind === "bar" ? { borderRadius: [3, 3, 0, 0] } : {},
       lineStyle: { width: 2, type: one.dashed ? "dashed" : DASHES[Math.floor(index / 4) % DASHES.length] },
     },

@@ -12,13 +12,14 @@ from xml.etree import ElementTree
 import pytest
 
 from apps.acquisition.models import Plan
-from benchmarks import label_efficiency, policies
+from benchmarks import induction, label_efficiency, policies
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.drawing import round_step
 from benchmarks.faults import broken, seeds_of
 from benchmarks.kept import Kept
 from benchmarks.label_efficiency import crossing
-from benchmarks.results import _MARKS, write_tables
+from benchmarks.results import tables
+from benchmarks.written import write_between
 from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
@@ -78,7 +79,8 @@ def test_results_run(shared_data: Path) -> None:
 
 def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
     path = tmp_path / "results.md"
-    path.write_text(f"Before.\n{_MARKS[0]}old\n{_MARKS[1]}After.\n")
+    start, end = "<!-- written by benchmarks.results -->\n", "<!-- end of what is written -->\n"
+    path.write_text(f"Before.\n{start}old\n{end}After.\n{end}")
     rule = {"value": 0.5, "difference": 0.15, "interval": [0.05, 0.25]}
     row = {
         "part": "preference",
@@ -89,17 +91,19 @@ def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
         "seconds": 9.6,
     }
     beaten, unbeaten = rule, rule | {"interval": [-0.01, 0.3]}
-    write_tables(path, {"hh": row | {"baselines": {"longer": beaten, "shorter": unbeaten}}})
+    write_between(
+        path, "results", tables({"hh": row | {"baselines": {"longer": beaten, "shorter": unbeaten}}})
+    )
     text = path.read_text()
-    assert text.startswith(f"Before.\n{_MARKS[0]}") and text.endswith(f"{_MARKS[1]}After.\n")
+    assert text.startswith(f"Before.\n{start}") and text.endswith(f"{end}After.\n{end}")
     assert "old" not in text
     assert (
         "| HH | 40 | **65.0** [60.0, 70.0] | 50.0: +15.0 [5.0, 25.0] | 50.0: +15.0 [-1.0, 30.0] | shorter | 10 |"
         in text
     )
     path.write_text("No marks.")
-    with pytest.raises(RewardError, match="has no place for tables"):
-        write_tables(path, {})
+    with pytest.raises(RewardError, match="has no place for these tables"):
+        write_between(path, "results", [])
 
 
 @pytest.mark.slow
@@ -193,6 +197,38 @@ def test_induction_runs(shared_data: Path) -> None:
     assert found["comments"] == 26
     assert found["seeds"][0]["held_out"]["n"] > 0
     assert -1 <= found["seeds"][0]["agreement"] <= 1
+
+
+def test_curves_of_inductions_are_drawn(tmp_path: Path) -> None:
+    def curve(bonus: float) -> list[dict[str, object]]:
+        return [
+            {"sides": [n], "metrics": float(n), "coverage": bonus + n / 10, "redundancy": 0.5}
+            for n in (1, 2, 4)
+        ] + [{"sides": [4, 2], "metrics": 6.0, "coverage": 0.9, "redundancy": 0.5}]
+
+    seeds = [{"curve": curve(0.1)}, {"curve": curve(0.2)}]
+    induction.draw({"A & B": {"seeds": seeds}}, tmp_path)
+    drawn = (tmp_path / "induction-coverage.svg").read_text()
+    assert "A &amp; B" in drawn and (tmp_path / "induction-redundancy.svg").exists()
+
+
+@pytest.mark.slow
+def test_metric_rewards_run() -> None:
+    found = quick("metric_rewards")
+    rewards = found["rewards"]
+    assert set(rewards) == {"induced metrics alone", "trained on comparisons", "longer", "fewer steps"}
+    assert all(
+        0 <= one["interval"][0] <= one["accuracy"] <= one["interval"][1] <= 1 for one in rewards.values()
+    )
+    assert found["steps"]["comments, grounded"]["n"]["mean"] > 20
+    assert len(found["joint"]) == 2
+
+
+@pytest.mark.slow
+def test_induction_growth_runs() -> None:
+    small, large = quick("induction_growth")["sizes"]
+    assert (small["comments"], large["comments"]) == (60, 180)
+    assert small["points"] >= 60 and large["points"] >= 180 and large["peak_mb"] > 0
 
 
 @pytest.mark.slow

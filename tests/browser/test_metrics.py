@@ -1,16 +1,21 @@
 """Metrics induced, looked at and decided on, as a researcher does."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from apps.accounts.models import User
+from apps.accounts.models import Membership, Role, User
 from apps.annotation.models import Campaign
 from apps.core import jobs
 from apps.metrics import inducing
 from apps.metrics.models import Induction
+from apps.metrics.services import induce
+from apps.trajectories.models import Trajectory
 from tests.metrics.said import comments, import_comments
+from tests.workers.induce.oracle import TONE, answer
+from tests.workers.judge.scripted import Script, scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HOSTILE = "<img src=x onerror=alert(1)> {{ order }} </script><script>alert(2)</script>"
@@ -38,6 +43,13 @@ def test_from_comments_to_a_rubric(
     expect(page.get_by_role("heading", name="What people wrote, drawn")).to_be_visible()
     expect(page.locator(".chart svg").first).to_be_visible()
     tools.shoot(page, "induction")
+    marks = page.locator("[data-chart=map-data] svg path")
+    for place in range(marks.count()):
+        marks.nth(place).hover(force=True)
+        if page.locator("[data-chart=map-data] svg").get_by_text("onerror").count():
+            break  # the tooltip shows what was written, as text
+    expect(page.locator("[data-chart=map-data] svg").get_by_text("onerror")).to_be_visible()
+    expect(page.locator("img[src=x]")).to_have_count(0)
 
     page.get_by_role("button", name="Accept metric 1").click()
     page.get_by_role("link", name="metric 0").click()
@@ -63,3 +75,70 @@ def test_from_comments_to_a_rubric(
     page.get_by_role("button", name="Make a rubric of 2").click()
     expect(page.get_by_role("heading", name="Induced metrics")).to_be_visible()
     expect(page.get_by_text("Looks the order up before it acts.").first).to_be_visible()
+
+
+def test_what_metrics_are_good_for(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scoreboard, the runs that violate one, and what is frozen with it."""
+    monkeypatch.setattr(inducing, "CHILD", "tests.metrics.fake_child")
+    import_comments(campaign.project, comments(6))
+    runs = Trajectory.objects.filter(project=campaign.project, facts=None).order_by("pk")
+    for number, run in enumerate(runs):
+        version = f"v{1 + number % 3}"
+        day = run.created_at - timedelta(days=number)
+        Trajectory.objects.filter(pk=run.pk).update(
+            agent_name="desk-bot", agent_version=version, created_at=day
+        )
+    induce(project=campaign.project)
+    work_off()
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    page.goto(f"{live_server.url}/p/desk/metrics/")
+    page.get_by_role("link", name="Scoreboard").click()
+    expect(page.get_by_role("heading", name="By agent and version")).to_be_visible()
+    expect(page.locator(".chart svg")).to_have_count(2)
+    page.get_by_label("Metric", exact=True).select_option("metric 1")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_label("Metric", exact=True)).to_have_value("metric 1")
+    tools.shoot(page, "scoreboard")
+
+    page.goto(f"{live_server.url}/p/desk/metrics/")
+    page.get_by_role("link", name="Induction", exact=False).last.click()
+    page.get_by_role("link", name="metric 0").click()
+    page.get_by_role("link", name="All of them").first.click()
+    expect(page.get_by_label("By the metric")).to_have_value("metric 0")
+    expect(page.get_by_text("that match, newest first")).to_be_visible()
+    tools.shoot(page, "explorer-by-metric")
+    page.goto(f"{live_server.url}/p/desk/datasets/new/")
+    page.get_by_text("Choose which feedback").click()
+    page.get_by_label("points of comments").check()
+    tools.shoot(page, "freeze-derived")
+
+
+def test_a_language_model_is_added_and_used(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, settings: Any
+) -> None:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    import_comments(campaign.project, comments(8))
+    rose = User.objects.get(email="rose@example.org")
+    Membership.objects.filter(user=rose).update(role=Role.OWNER)
+    tools.login(page, live_server, rose)
+    page.goto(f"{live_server.url}/p/desk/language-models/")
+    tools.shoot(page, "language-models-none")
+    with scripted(Script(answer)) as url:
+        page.get_by_label("Name", exact=True).fill("House model")
+        page.get_by_label("Address").fill(url)
+        page.get_by_label("Model", exact=True).fill("rules")
+        page.get_by_label("Key optional").fill("sk-canary")
+        page.get_by_role("button", name="Add it").click()
+        expect(page.get_by_role("link", name="House model")).to_be_visible()
+        expect(page.locator("main")).not_to_contain_text("sk-canary")
+        tools.shoot(page, "language-models")
+        page.goto(f"{live_server.url}/p/desk/metrics/")
+        page.get_by_label("Engine optional").select_option("House model")
+        page.get_by_role("button", name="Induce").click()
+        expect(page.get_by_role("button", name="Cancel")).to_be_visible()
+        work_off()
+    expect(page.get_by_text("Language model House model")).to_be_visible()
+    expect(page.get_by_role("link", name=TONE)).to_be_visible()
+    tools.shoot(page, "induction-by-a-language-model")

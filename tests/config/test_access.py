@@ -24,6 +24,7 @@ from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTr
 from apps.config.api import api
 from apps.core.jobs import JobState
 from apps.datasets.models import Export
+from apps.judges.models import LanguageModel
 from apps.metrics.models import Induction, Metric
 from apps.monitoring.models import Alert
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
@@ -161,6 +162,9 @@ def make_world(slug: str) -> World:
             "exports": export.pk,
             "samples": sample.pk,
             "webhooks": webhook.pk,
+            "language-models": LanguageModel.objects.create(
+                project=project, name="judge", base_url="http://127.0.0.1:9/v1", model="m"
+            ).pk,
             "deliveries": Delivery.objects.create(webhook=webhook, type="test", data={}).pk,
             "imports": job.pk,
             "annotators": ann.pk,

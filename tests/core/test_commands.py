@@ -88,3 +88,37 @@ def test_without_a_database_a_command_says_what_to_do(tmp_path: Path) -> None:
     assert done.stderr.startswith("Error: There is no database in")
     assert "manage.py up" in json.loads(done.stdout)["error"]["message"]
     assert not (tmp_path / "new").exists()
+
+
+def test_whoever_stops_reading_ends_it_without_a_word(own_home: Path) -> None:
+    """As `manage.py export_feedback ... | head` does."""
+    code = (
+        "import os, django; django.setup()\n"
+        "from django.core.management import execute_from_command_line\n"
+        "from apps.core.commands import TouchstoneCommand\n"
+        "import django.core.management as m\n"
+        "class Talk(TouchstoneCommand):\n"
+        "    needs_database = False\n"
+        "    requires_system_checks = []\n"
+        "    def run(self, **_):\n"
+        "        while True:\n"
+        "            self.stdout.write('word')\n"
+        "m.load_command_class = lambda app, name: Talk()\n"
+        "m.get_commands = lambda: {'talk': 'x'}\n"
+        "execute_from_command_line(['manage.py', 'talk'])\n"
+    )
+    environment = os.environ | {"DJANGO_SETTINGS_MODULE": "apps.config.settings"}
+    talking = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert talking.stdout is not None and talking.stderr is not None
+    assert talking.stdout.readline() == "word\n"
+    talking.stdout.close()
+    assert talking.wait(timeout=60) == 141
+    assert talking.stderr.read() == ""
+    talking.stderr.close()

@@ -1,4 +1,5 @@
 import pytest
+from django.test import Client
 
 from apps.accounts.models import Project, User
 from apps.metrics import inducing
@@ -19,6 +20,13 @@ def commented(project: Project) -> Project:
 @pytest.fixture
 def owner(project: Project) -> User:
     return member(project, "owner@example.org", "owner")
+
+
+@pytest.fixture
+def hers(client: Client, owner: User) -> Client:
+    """A browser the owner is signed in with."""
+    client.force_login(owner)
+    return client
 
 
 @pytest.fixture

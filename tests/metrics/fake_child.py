@@ -12,6 +12,7 @@ SUBJECTS = ("order", "")  # what a point is about, by a word in it; the rest is 
 def main(folder: Path) -> int:
     comments = [json.loads(line) for line in (folder / "comments.jsonl").read_text().splitlines()]
     groups = json.loads(path.read_text()) if (path := folder / "groups.json").is_file() else None
+    groups = [group for group in groups if group["stands"]] if groups is not None else None
     previous = json.loads(path.read_text()) if (path := folder / "previous.json").is_file() else []
     if any("refuse" in one["text"] for one in comments):
         sys.stderr.write("These comments are refused.\n")
@@ -22,7 +23,7 @@ def main(folder: Path) -> int:
             metric = next(n for n, word in enumerate(SUBJECTS) if word in one["text"])
         else:
             key = [one["id"], one["text"]]
-            metric = next((n for n, group in enumerate(groups) if key in group), None)
+            metric = next((n for n, group in enumerate(groups) if key in group["points"]), None)
         aspects.append(
             {
                 "id": number,

@@ -197,6 +197,26 @@ def test_a_run_deleted_while_it_is_induced(
     assert induction.aspects.count() == 22
 
 
+def test_what_changed_while_it_was_judged_is_judged_once_more(
+    induced: Induction, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from apps.metrics import inducing
+
+    services.reject(metric=metric(induced, 1), by=owner)
+    keep, times = inducing.keep_judging, []
+
+    def restore_first(*given: object) -> None:
+        times.append(1)
+        if len(times) == 1:
+            services.restore(metric=metric(induced, 1), by=owner)
+        keep(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inducing, "keep_judging", restore_first)
+    assert work(induced).state == JobState.SUCCEEDED
+    assert len(times) == 2
+    assert metric(induced, 1).verdicts.count() == 12
+
+
 def test_another_project_has_none_of_it(induced: Induction) -> None:
     other = Project.objects.create(slug="other", name="Other")
     with pytest.raises(DomainError, match="no induction"):

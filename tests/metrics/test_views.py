@@ -3,18 +3,12 @@
 import pytest
 from django.test import Client
 
-from apps.accounts.models import Project, User
+from apps.accounts.models import Project
 from apps.core.jobs import JobState
 from apps.metrics.models import Induction, Metric
 from apps.metrics.tasks import advance_inductions
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def hers(client: Client, owner: User) -> Client:
-    client.force_login(owner)
-    return client
 
 
 def test_an_induction_from_its_form_to_its_page(hers: Client, commented: Project, fake_child: None) -> None:

@@ -251,7 +251,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
             yield Answer(annotator, item, trajectory, 1 if total > 0 else -1, "nominal", "sign")
 
 
-COMMENT = Feedback(
+COMMENT: Feedback = Feedback(
     name="comment",
     label="Comments",
     question="What do you think of it?",

@@ -221,7 +221,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
         yield Answer(annotator, item, item, CATEGORIES.index(choice), "nominal", criterion)
 
 
-PAIRWISE = Feedback(
+PAIRWISE: Feedback = Feedback(
     name="pairwise",
     label="Comparison",
     question="Which run is better?",

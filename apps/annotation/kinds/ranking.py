@@ -174,7 +174,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
             yield Answer(annotator, item, (item, position), rank, "ordinal")
 
 
-RANKING = Feedback(
+RANKING: Feedback = Feedback(
     name="ranking",
     label="Ranking",
     question="From best to worst?",

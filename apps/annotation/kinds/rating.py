@@ -214,7 +214,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
             )
 
 
-RATING = Feedback(
+RATING: Feedback = Feedback(
     name="rating",
     label="Rating",
     question="How good is it?",

@@ -216,7 +216,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
         yield Answer(annotator, item, trajectory, (value - low) / (high - low), "interval", criterion)
 
 
-RUBRIC = Feedback(
+RUBRIC: Feedback = Feedback(
     name="rubric",
     label="Rubric scores",
     question="How good is it by each criterion?",

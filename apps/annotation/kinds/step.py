@@ -309,7 +309,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
             )
 
 
-STEP = Feedback(
+STEP: Feedback = Feedback(
     name="step",
     label="Step labels",
     question="Which steps are good, which are bad?",

@@ -1,5 +1,6 @@
 """What people said, going out. Streams."""
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from apps.accounts.models import ApiKey, Project, User
@@ -11,21 +12,35 @@ from apps.annotation.feedback.exports.runs import export_atif
 __all__ = [
     "COLUMNS",
     "DESCRIPTIONS",
+    "ENDINGS",
     "EXPORTS",
     "export_atif",
     "export_csv",
     "export_jsonl",
     "export_otel",
     "record_export",
+    "register",
     "spreadsheet_cell",
 ]
-EXPORTS = {"jsonl": export_jsonl, "csv": export_csv, "atif": export_atif, "otel": export_otel}
+Exporter = Callable[..., Iterator[str]]  # of project and filters
+EXPORTS: dict[str, Exporter] = {
+    "jsonl": export_jsonl,
+    "csv": export_csv,
+    "atif": export_atif,
+    "otel": export_otel,
+}
+ENDINGS = {"csv": "csv"}  # of files that are written plain; the others are JSON lines, and packed
 DESCRIPTIONS = {
     "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
     "csv": "a row a judgement, runs by their number, for a spreadsheet",
     "atif": "every run that was judged, as ATIF, with all that was said of it",
     "otel": "every judgement as OpenTelemetry evaluation events, for a collector",
 }
+
+
+def register(name: str, exporter: Exporter, description: str, *, ending: str) -> None:
+    """A format of an upper app, from its AppConfig.ready."""
+    EXPORTS[name], DESCRIPTIONS[name], ENDINGS[name] = exporter, description, ending
 
 
 def record_export(

@@ -9,6 +9,7 @@ from apps.accounts.services import project_for
 from apps.annotation.feedback.records import ADJUDICATION, FILTERS, NAMES
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
+from apps.datasets.derived import SOURCES
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot
@@ -38,6 +39,13 @@ class Command(TouchstoneCommand):
             "only what others said (not)",
         )
         parser.add_argument(
+            "--derived",
+            action="append",
+            default=[],
+            choices=list(SOURCES),
+            help="put in besides what was made of what people said, marked as a judge's; can be repeated",
+        )
+        parser.add_argument(
             "--test-tasks", type=Path, help="a file of task ids, one a line: exactly these are the test split"
         )
         parser.add_argument("--seed", type=int, default=0, help="decides which tasks go to which split")
@@ -49,6 +57,7 @@ class Command(TouchstoneCommand):
             name=options["name"],
             by=None,
             filters={name: options[name] for name in FILTERS if options[name]},
+            derived=options["derived"],
             test_tasks=test_tasks,
             seed=options["seed"],
             claimed=True,

@@ -1,4 +1,4 @@
-"""`induce_metrics PROJECT [--campaign C]`: metrics from what people wrote, with coverage and redundancy."""
+"""`induce_metrics PROJECT [--campaign C] [--language-model NAME]`: metrics from what people wrote."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from apps.annotation.models import Campaign
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
 from apps.core.jobs import JobState
+from apps.judges.selectors import language_model_named
 from apps.metrics.selectors import report
 from apps.metrics.services import induce
 
@@ -20,6 +21,9 @@ class Command(TouchstoneCommand):
         super().add_arguments(parser)
         parser.add_argument("project")
         parser.add_argument("--campaign", help="only the comments of this campaign")
+        parser.add_argument(
+            "--language-model", metavar="NAME", help="ask this one; otherwise the embedded engine does it"
+        )
         parser.add_argument("--seed", type=int, default=0, help="of what is held out")
 
     def run(self, **options: Any) -> dict[str, Any]:
@@ -29,13 +33,19 @@ class Command(TouchstoneCommand):
             campaign = Campaign.objects.filter(project=project, name=options["campaign"]).first()
             if campaign is None:
                 raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
-        induction = induce(project=project, campaign=campaign, seed=options["seed"])
+        name = options["language_model"]
+        model = language_model_named(project, name) if name else None
+        induction = induce(project=project, campaign=campaign, language_model=model, seed=options["seed"])
         self.follow(induction, str(induction))
         found = report(induction)
         if induction.state != JobState.SUCCEEDED:
             raise CommandFailed(f"{induction} {induction.state}. {induction.error}".rstrip(), result=found)
         for metric in found["metrics"]:
             self.say(f"{metric['name']}: {metric['definition']} ({len(metric['aspects'])} points)")
+        if found["failed"]:
+            self.say(
+                f"{len(found['failed'])} comments and runs have no answer; judge again to ask for them again"
+            )
         held_out = found["held_out"]
         self.say(
             f"{len(found['metrics'])} metrics; on {held_out['n']} points held out: coverage "

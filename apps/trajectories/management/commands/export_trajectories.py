@@ -11,7 +11,7 @@ from apps.accounts.services import project_for, record_audit
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.trajectories import exports
-from apps.trajectories.selectors import filter_trajectories
+from apps.trajectories.selectors import JUDGED, best_of_tasks, fact_names, filter_trajectories
 
 
 class Command(TouchstoneCommand):
@@ -24,6 +24,13 @@ class Command(TouchstoneCommand):
         parser.add_argument("--task", default="", help="only those of the task with this id")
         parser.add_argument("--agent", default="", help="only those of the agent with this name")
         parser.add_argument("--success", choices=["true", "false"], help="only those with this outcome")
+        parser.add_argument("--by", metavar="METRIC", default="", help="only those judged by this metric")
+        parser.add_argument(
+            "--judged", choices=list(JUDGED), default="", help="only those that metrics found so"
+        )
+        parser.add_argument(
+            "--best-of-task", action="store_true", help="of each task only the run that metrics found best"
+        )
         parser.add_argument(
             "--since", metavar="DATE", help="only those imported then or later: 2030-01-31, or with a time"
         )
@@ -38,6 +45,9 @@ class Command(TouchstoneCommand):
         agent: str,
         success: str | None,
         since: str | None,
+        by: str,
+        judged: str,
+        best_of_task: bool,
         **_: Any,
     ) -> dict[str, Any]:
         exports.check_format(format)
@@ -52,8 +62,21 @@ class Command(TouchstoneCommand):
             agent=agent,
             success=None if success is None else success == "true",
             since=_moment(since),
+            fact=by,
+            judged=judged,
         )
-        asked = {"format": format, "task": task, "agent": agent, "success": success, "since": since}
+        if (by or judged or best_of_task) and by not in ("", *(known := fact_names(owner))):
+            raise DomainError(f"There is no metric {by!r}; known are {', '.join(known) or 'none'}.")
+        if best_of_task:
+            rows = best_of_tasks(rows, by)
+        asked: dict[str, Any] = {
+            "format": format,
+            "task": task,
+            "agent": agent,
+            "success": success,
+            "since": since,
+        }
+        asked |= {"by": by, "judged": judged, "best_of_task": best_of_task}
         data = {name: value for name, value in asked.items() if value}
         record_audit(project=owner, actor=None, verb="trajectories.exported", target=format, data=data)
         written = 0

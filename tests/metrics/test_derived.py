@@ -1,0 +1,114 @@
+"""What is made of inductions for training, in a snapshot only where it is asked for."""
+
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from apps.accounts.models import User
+from apps.annotation.models import Annotator
+from apps.core.errors import DomainError
+from apps.datasets.erasure import erase_judgements
+from apps.datasets.models import Snapshot
+from apps.datasets.selectors import data_folder
+from apps.metrics import services
+from apps.metrics.models import Aspect, Induction, Verdict
+from tests.datasets.feedback import freeze
+from workers.schema import FeedbackRecord, ScoreRecord, StepLabelRecord, read_records
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SPLITS = ("train", "validation", "test")
+
+
+def records(snapshot: Snapshot, split: str) -> list[FeedbackRecord]:
+    folder: Path = data_folder(snapshot)
+    return list(read_records(folder / f"{split}.jsonl.zst"))
+
+
+@pytest.fixture
+def accepted(induced: Induction, owner: User) -> Induction:
+    services.edit(metric=induced.metrics.get(position=0), name="Looks up", definition="", by=owner)
+    services.accept(metric=induced.metrics.get(position=0), by=owner)
+    return induced
+
+
+def test_nothing_is_derived_unless_it_is_asked_for(accepted: Induction) -> None:
+    snapshot = freeze(accepted.project)
+    assert snapshot.records == {"comment": 24}
+    assert "derived" not in snapshot.filters
+
+
+def test_verdicts_become_scores_by_a_judge(accepted: Induction) -> None:
+    snapshot = freeze(accepted.project, derived=["metric_scores"], test_tasks=["desk-0"])
+    found = [one for split in SPLITS for one in records(snapshot, split) if isinstance(one, ScoreRecord)]
+    assert (
+        len(found)
+        == snapshot.records["rubric"]
+        == Verdict.objects.filter(metric__position=0).exclude(sign=0).count()
+    )
+    assert {(one.annotator, one.origin, one.criterion, one.scale) for one in found} == {
+        ("induced metrics", "judge", "Looks up", (1.0, 5.0))
+    }
+    assert {one.value for one in found} == {2.0, 4.0}, "values of -0.5 and 0.5, on a scale of 1 to 5"
+    assert all(one.definition and "In people's words" not in one.definition for one in found)
+    assert any(isinstance(one, ScoreRecord) for one in records(snapshot, "test"))
+    assert snapshot.annotators["induced metrics"]["origins"] == ["judge"]
+    assert snapshot.filters["derived"] == ["metric_scores"]
+
+
+def test_points_of_comments_become_weak_labels_that_no_model_is_measured_on(accepted: Induction) -> None:
+    Aspect.objects.filter(number=1).update(chance=0.75)
+    Aspect.objects.filter(number=2).update(chance=0.25)
+    snapshot = freeze(accepted.project, derived=["comment_steps"], test_tasks=["desk-0", "desk-1"])
+    assert not any(isinstance(one, StepLabelRecord) for one in records(snapshot, "test"))
+    found = [one for split in SPLITS for one in records(snapshot, split) if isinstance(one, StepLabelRecord)]
+    assert snapshot.records["step"] == len(found) == 16
+    assert {one.origin for one in found} == {"judge"} and {one.annotator for one in found} == {"ann"}
+    for one in found:
+        (step,) = one.labels
+        aspect = Aspect.objects.filter(
+            trajectory=int(one.trajectory.id or 0), step=one.trajectory.agent_steps[step]
+        )
+        assert set(one.labels.values()) <= {
+            "good" if sign > 0 else "bad" for sign in aspect.values_list("sign", flat=True)
+        }
+    everything = freeze(accepted.project, name="all", derived=["comment_steps"], test_tasks=["desk-5"])
+    weights = sorted(
+        one.weight
+        for split in SPLITS
+        for one in records(everything, split)
+        if isinstance(one, StepLabelRecord)
+    )
+    assert weights[0] == 0.75 and len(weights) == 19, "the one of weight 0.25 is left out"
+
+
+def test_a_label_leaves_with_whose_words_it_was_made_of(accepted: Induction, owner: User) -> None:
+    snapshot = freeze(accepted.project, derived=["comment_steps"])
+    erase_judgements(annotator=Annotator.objects.get(project=accepted.project, name="ann"), by=owner)
+    snapshot.refresh_from_db()
+    assert snapshot.withdrawn_at is not None
+
+
+def test_what_there_is_nothing_of_is_said(induced: Induction) -> None:
+    with pytest.raises(DomainError, match="No metric was accepted"):
+        freeze(induced.project, derived=["metric_scores"])
+    with pytest.raises(DomainError, match="Nothing is derived as 'dreams'"):
+        freeze(induced.project, name="other", derived=["dreams"])
+
+
+def test_by_the_command_the_page_and_the_api(hers: Client, accepted: Induction) -> None:
+    slug = accepted.project.slug
+    call_command(
+        "freeze_dataset", slug, "by-command", "--derived", "metric_scores", "--derived", "comment_steps"
+    )
+    assert Snapshot.objects.get(name="by-command").records.keys() == {"comment", "rubric", "step"}
+    page = hers.get(f"/p/{slug}/datasets/new/").content.decode()
+    assert 'value="comment_steps"' in page
+    made = hers.post(
+        f"/p/{slug}/datasets/new/", {"name": "by-page", "seed": "0", "derived": ["comment_steps"]}
+    )
+    assert made.status_code == 302
+    assert Snapshot.objects.get(name="by-page").filters["derived"] == ["comment_steps"]
+    with pytest.raises(CommandError):
+        call_command("freeze_dataset", slug, "other", "--derived", "dreams")
