@@ -1,7 +1,7 @@
 """How inductions grow: `python -m benchmarks.induction_growth [--json] [--quick]`.
 
 The embedded engine on 1,000, 3,000 and 10,000 comments, every one worded differently, on as many conversations of the
-sample world as they need, each in a process of its own on one core of two: seconds, and peak memory.
+sample world as they need, each in a process of its own: seconds, and peak memory.
 """
 
 import argparse
@@ -69,9 +69,7 @@ def measure(comments: int) -> dict[str, Any]:
         folder = Path(scratch)
         runs = write_folder(folder, comments)
         started = time.monotonic()
-        child = subprocess.Popen(
-            [sys.executable, "-m", "workers.induce", str(folder)], env=os.environ | {"OMP_NUM_THREADS": "1"}
-        )
+        child = subprocess.Popen([sys.executable, "-m", "workers.induce", str(folder)])
         _, status, used = os.wait4(child.pid, 0)
         seconds = time.monotonic() - started
         if status:

@@ -48,7 +48,6 @@ from workers.train.folds import Folds
 from workers.train.run import choose_device
 
 _SURE = 0.03  # two hidden rewards that differ by less are no comparison
-_LEAST = 0.5  # labels of less weight are left out, as in a snapshot
 _CACHE_BYTES = 1024**3
 Rights = dict[str, list[float]]  # by task
 
@@ -112,15 +111,14 @@ def weak_labels(evidence: Evidence, of: Sample) -> list[StepLabelRecord]:
     found = []
     for aspect in evidence.aspects:
         trajectory = of.trajectories[aspect.trajectory]
-        weight = aspect.chance or 0.0
-        if aspect.step is None or weight < _LEAST:
+        if aspect.step is None:
             continue
         place = trajectory.agent_steps.index(aspect.step)
         found.append(
             StepLabelRecord(
                 annotator="comments",
                 origin="judge",
-                weight=weight,
+                weight=aspect.chance or 0.0,
                 trajectory=trajectory,
                 labels={place: "good" if aspect.sign > 0 else "bad"},
             )

@@ -17,7 +17,6 @@ from workers.schema.records import Trajectory
 T = TypeVar("T", Verdict, Aspect)
 JUDGE = "induced metrics"  # who scores
 UNSURE = 0.5  # the weight of a step label where nobody says how sure its step is
-LEAST = 0.5  # labels of less weight are left out: they teach no more than labels of any step would
 _AT_ONCE = 200  # trajectories held
 
 
@@ -69,7 +68,7 @@ def step_labels(project: Project) -> Iterator[StepLabelRecord]:
     )
     for aspect, trajectory in _with_runs(aspects.iterator(chunk_size=2000)):
         weight = UNSURE if aspect.chance is None else aspect.chance
-        if weight < LEAST or aspect.step not in trajectory.agent_steps:
+        if aspect.step not in trajectory.agent_steps:
             continue
         yield StepLabelRecord(
             annotator=aspect.comment.submission.assignment.annotator.name,
