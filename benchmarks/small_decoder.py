@@ -1,4 +1,4 @@
-"""A decoder of 41 million parameters with random weights, and a tokenizer trained on the texts it is to read."""
+"""A decoder with random weights, and a tokenizer trained on the texts it is to read."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,34 +14,47 @@ from workers.text.segments import segments
 
 CHATML = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
 _MARKS = ["<pad>", "<|im_start|>", "<|im_end|>"]
-_VOCABULARY = 16_384
 
 
 def save_small_decoder(folder: Path, records: Iterable[FeedbackRecord], *, seed: int = 0) -> Path:
-    """As a model of the hub lies on a disk: Qwen2's architecture, 10 layers of width 512."""
+    """Of 41 million parameters, 10 layers of width 512, for what is said in these records."""
+    return save_decoder(folder, _texts(records), seed=seed)
+
+
+def save_decoder(
+    folder: Path,
+    texts: Iterable[str],
+    *,
+    seed: int = 0,
+    vocabulary: int = 16_384,
+    width: int = 512,
+    layers: int = 10,
+    heads: int = 8,
+) -> Path:
+    """As a model of the hub lies on a disk, of Qwen2's architecture."""
     logging.disable_progress_bar()
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=_VOCABULARY,
+        vocab_size=vocabulary,
         special_tokens=_MARKS,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    made.train_from_iterator(_texts(records), trainer)
+    made.train_from_iterator(texts, trainer)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=made, eos_token="<|im_end|>", pad_token="<pad>", chat_template=CHATML
     )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     config = Qwen2Config(
-        vocab_size=_VOCABULARY,
-        hidden_size=512,
-        intermediate_size=1536,
-        num_hidden_layers=10,
-        num_attention_heads=8,
-        num_key_value_heads=4,
+        vocab_size=vocabulary,
+        hidden_size=width,
+        intermediate_size=3 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=heads // 2,
         max_position_embeddings=32_768,
         tie_word_embeddings=True,
         pad_token_id=0,

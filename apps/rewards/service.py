@@ -50,6 +50,7 @@ def _routes() -> list[BaseRoute]:
         (f"{base}/score", handlers.score),
         (f"{base}/compare", handlers.compare),
         (f"{base}/rank", handlers.rank),
+        (f"{base}/critique", handlers.critique),
         (f"{base}/advantages", handlers.advantages),
         ("/internal/dry-run", handlers.try_spec),
     ]

@@ -252,6 +252,35 @@ def best_of_n_drawing(report: dict[str, Any] | None) -> dict[str, Any] | None:
     }
 
 
+_REINFORCED = {  # by drawing: its y axis, and the series by their names in the report
+    "rights": (
+        {"name": "share of verdicts", "min": 0, "max": 1},
+        {"right": "right", "agrees": "the other order agrees", "formed": "given by itself"},
+    ),
+    "lengths": ({"name": "tokens of a critique", "min": 0}, {"length": "tokens"}),
+    "entropies": ({"name": "nats", "min": 0}, {"entropy": "entropy of a word", "divergence": "divergence"}),
+}
+
+
+def reinforcement_drawings(report: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """For charts.js, by name: what became of a judge's own verdicts, critiques and words while it was reinforced."""
+    curve = ((report or {}).get("train") or {}).get("reinforced") or []
+    if len(curve) < 2:
+        return {}
+    return {
+        name: {
+            "kind": "line",
+            "x": {"name": "step"},
+            "y": axis,
+            "series": [
+                {"name": words, "points": [[one["step"], one[key]] for one in curve]}
+                for key, words in series.items()
+            ],
+        }
+        for name, (axis, series) in _REINFORCED.items()
+    }
+
+
 def published_subsets(report: dict[str, Any] | None) -> list[Subset]:
     """In the benchmark's own measure, whatever it calls it."""
     subsets = ((report or {}).get("published") or {}).get("subsets") or {}
@@ -271,6 +300,7 @@ def shown(report: dict[str, Any] | None, project: Project) -> dict[str, Any]:
         "measures": _with_mistakes(report, project),
         "calibration": calibration_drawing(report),
         "best_of_n": best_of_n_drawing(report),
+        "reinforced": reinforcement_drawings(report),
         "published": published_subsets(report),
         "mistakes": _with_places(project, (report or {}).get("mistakes") or []),
     }

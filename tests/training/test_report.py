@@ -3,10 +3,19 @@
 from typing import Any
 
 import pytest
+from django.template.loader import render_to_string
 
 from apps.accounts.models import Project
 from apps.training.curves import MOST_POINTS, curves, in_words, laid_over
-from apps.training.report import best_of_n_drawing, calibration_drawing, measured, measures, shown, verdict
+from apps.training.report import (
+    best_of_n_drawing,
+    calibration_drawing,
+    measured,
+    measures,
+    reinforcement_drawings,
+    shown,
+    verdict,
+)
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import import_pairs, pair
 
@@ -182,3 +191,45 @@ def test_single_trajectories_that_are_most_wrong_have_links(project: Project, kn
 def known_hash(project: Project) -> str:
     import_pairs(project, [pair("t")])
     return str(Trajectory.objects.filter(project=project).values_list("content_hash", flat=True)[0])
+
+
+JUDGED = {
+    "position": {
+        "n": 40,
+        "consistency": 0.95,
+        "first": 0.525,
+        "formed": 1.0,
+        "accuracy": {"one_order": 0.8, "both_orders": 0.85},
+    },
+    "train": {
+        "reasons": 12,
+        "examples": 90,
+        "reinforced": [
+            {
+                "step": float(step),
+                "right": 0.6 + step / 10,
+                "agrees": 0.7,
+                "formed": 1.0,
+                "reward": 1.5,
+                "entropy": 0.5,
+                "length": 20.0 - step,
+                "clipped": 0.0,
+                "divergence": 0.01 * step,
+            }
+            for step in (1, 2, 3)
+        ],
+    },
+}
+
+
+@pytest.mark.django_db
+def test_a_judge_that_writes_is_asked_in_both_orders_and_drawn(project: Project) -> None:
+    found = shown(report(0.85, (0.8, 0.9), **JUDGED), project)
+    assert found["reinforced"]["lengths"]["series"] == [
+        {"name": "tokens", "points": [[1.0, 19.0], [2.0, 18.0], [3.0, 17.0]]}
+    ]
+    assert found["reinforced"]["rights"]["series"][0]["name"] == "right"
+    page = render_to_string("training/_report.html", found | {"project": project})
+    assert "each of 40 pairs twice" in page and "0.525" in page and "0.850" in page
+    assert page.count('class="chart') == 3 and 'id="entropies-data"' in page
+    assert reinforcement_drawings(report(0.7, (0.6, 0.8))) == {}

@@ -10,7 +10,7 @@ import torch
 
 from workers.acquire.posterior import Numbers
 from workers.errors import RewardError
-from workers.models import RewardModel, build, load
+from workers.models import RewardModel, build, is_generative, load
 from workers.models.step_encoder import StepEncoder, collate
 from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
@@ -52,12 +52,14 @@ def plain_features(backbone: StepEncoder, rendered: Sequence[Chunks], *, cache: 
 
 
 def encode(found: Mapping[str, Trajectory], folder: Path, *, device: str) -> dict[str, Numbers]:
-    """By name, the features of trajectories by the model in `folder`, or by the embedded encoder where there is none.
+    """By name, the features of trajectories by the model in `folder`, or by the embedded encoder where there is
+    none, or one that writes.
 
     What the model cannot read is left out: nobody asks about what cannot be scored.
     """
     chosen = str(choose_device(device))
-    loaded = load(folder, device=chosen) if folder.is_dir() else None
+    has_states = folder.is_dir() and not is_generative(folder)
+    loaded = load(folder, device=chosen) if has_states else None
     backbone = build(Recipe(), device=chosen).backbone if loaded is None else loaded.model.backbone
     rendered: dict[str, Any] = {}
     for name, trajectory in found.items():

@@ -20,6 +20,7 @@ class Remembered:
     truncated: bool
     criteria: Mapping[str, float] = field(default_factory=dict)
     strangeness: float | None = None
+    critique: str | None = None
 
     @classmethod
     def of(cls, score: RawScore) -> "Remembered":
@@ -33,12 +34,14 @@ class Remembered:
             truncated=score.truncated,
             criteria=dict(score.criteria),
             strangeness=score.strangeness,
+            critique=score.critique,
         )
 
     @property
     def nbytes(self) -> int:
         """About what it takes in CPython, key and table slot included."""
-        return 700 + 32 * len(self.step_rewards) + sum(200 + len(name) for name in self.criteria)
+        said = 4 * len(self.critique) if self.critique else 0
+        return 700 + 32 * len(self.step_rewards) + said + sum(200 + len(name) for name in self.criteria)
 
 
 Key = tuple[

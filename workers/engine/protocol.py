@@ -30,7 +30,7 @@ class Rendered(Protocol):
 
 class RawScore(Protocol):
     """In the model's own units. baseline: V_0, or 0. std: disagreement of the ensemble, None without one.
-    strangeness: above 1 is out of distribution; None where the model does not know."""
+    strangeness: above 1 is out of distribution; None where the model does not know. critique: of one that writes."""
 
     @property
     def raw(self) -> float: ...
@@ -50,6 +50,8 @@ class RawScore(Protocol):
     def criteria(self) -> Mapping[str, float]: ...
     @property
     def strangeness(self) -> float | None: ...
+    @property
+    def critique(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Rated:
 class RewardModel(Protocol):
     """render and count may be called from any thread; score only from the model thread.
 
+    compares: whether it has `render_pair(a, b)`, of which `score` is the log-odds that `a` is the better one.
     rewrites: whether its template changes what earlier steps look like when the next one comes. greeting: something it
     can read.
     """
@@ -89,6 +92,8 @@ class RewardModel(Protocol):
     def scores_criteria(self) -> bool: ...
     @property
     def rewrites(self) -> bool: ...
+    @property
+    def compares(self) -> bool: ...
     def render(self, content: Content, *, session: Any = None) -> Rendered: ...
     def count(self, text: str) -> int: ...
     def score(

@@ -31,7 +31,8 @@ class Score:
     """reward: transforms included. raw, baseline, steps: model units. std, components: the reward scale.
 
     unit: what one model unit is worth on the reward scale. step_scores: of process rewards (aggregations mean and
-    min), each step's own score, treated as a reward is.
+    min), each step's own score, treated as a reward is. critiques: by component, of models that write. preferred: of
+    two that were compared by a model that can, how likely this one is the better.
     """
 
     reward: float
@@ -46,6 +47,8 @@ class Score:
     criteria: dict[str, float] | None = None
     unit: float = 1.0
     step_scores: tuple[float, ...] = ()
+    critiques: dict[str, str] = field(default_factory=dict)
+    preferred: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,32 @@ class Version:
         said = {one.name: numbers for one, numbers in zip(verifiers, verified, strict=True)}
         return [self._combine(prepared, by_model, said, index) for index in range(len(prepared.items))]
 
+    @property
+    def judge(self) -> str | None:
+        """The name of the model that compares two items at once: the only one that counts."""
+        counted = [one for one in self.spec.components if one.weight]
+        if len(counted) != 1 or not isinstance(counted[0], RewardModelPart):
+            return None
+        name = counted[0].model
+        return name if self.models[name].model.compares else None
+
+    @property
+    def writes(self) -> bool:
+        """Whether a model of it says why."""
+        return any(served.model.compares for served in self.models.values())
+
+    async def preference(self, prepared: Prepared) -> float | None:
+        """How likely the first of two items is the better one: the mean of asking in both orders. None where no model
+        compares. Raises what `score` raises."""
+        if self.judge is None:
+            return None
+        served = self.models[self.judge]
+        a, b = (item.content for item in prepared.items)
+        model: Any = served.model
+        asked = [model.render_pair(a, b), model.render_pair(b, a)]
+        first, second = await asyncio.wrap_future(self._batcher_of(served).submit(served, asked))
+        return (_sigmoid(first.raw) + _sigmoid(-second.raw)) / 2
+
     def warm_up(self, content: Content | None = None) -> None:
         """Score one item by every model before the first caller does. Blocks; raises what scoring raises.
 
@@ -245,6 +274,11 @@ class Version:
             criteria=asked or None,
             unit=whole.unit,
             step_scores=self._step_scores(combined) if self.aggregation in ("mean", "min") else (),
+            critiques={
+                one.name: said
+                for one in self.spec.components
+                if isinstance(one, RewardModelPart) and (said := scores[one.model].critique) is not None
+            },
         )
 
     def _step_scores(self, whole: Whole) -> tuple[float, ...]:
@@ -301,6 +335,10 @@ def _aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> str:
             "already; leave the transform out."
         )
     return found[0] if found else "sum"
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
 def _steps(item: Item) -> int:

@@ -14,7 +14,7 @@ from workers.evaluate.comparison import compare
 from workers.evaluate.judged import Judge
 from workers.evaluate.published import evaluate_published
 from workers.evaluate.report import evaluate
-from workers.models import load
+from workers.models import LoadedModel, load_scorer
 from workers.schema import read_records
 from workers.schema.published import PUBLISHED
 from workers.train.run import choose_device
@@ -54,14 +54,17 @@ def main() -> int:
 
 def _evaluate(arguments: argparse.Namespace) -> None:
     device = str(choose_device(arguments.device))
-    model = load(arguments.model, device=device)
+    model = load_scorer(arguments.model, device=device)
     if arguments.format != "jsonl":
         for data, out in zip(arguments.data, arguments.out, strict=True):
             _write(out, {"published": evaluate_published(model, arguments.format, data)})
         return
-    cache = model.model.new_cache(_CACHE_BYTES)
+    cache = model.model.new_cache(_CACHE_BYTES) if isinstance(model, LoadedModel) else None
     judge = Judge(model, cache=cache)
-    other = Judge(load(arguments.against, device=device), cache=cache) if arguments.against else None
+    other = None
+    if arguments.against:
+        against = load_scorer(arguments.against, device=device)
+        other = Judge(against, cache=cache if isinstance(against, LoadedModel) else None)
     fitted_on = arguments.validation or [None] * len(arguments.data)
     for data, validation, out in zip(arguments.data, fitted_on, arguments.out, strict=True):
         records = list(read_records(data))

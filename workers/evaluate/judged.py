@@ -4,12 +4,15 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from workers.models import LoadedModel, RawScore
+from workers.models import LoadedModel, RawScore, Scorer
 from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
 from workers.schema.records import trajectories_of
 from workers.text.segments import segments
+
+if TYPE_CHECKING:  # it takes seconds to import
+    from workers.models.generative import Compared
 
 BATCH_TOKENS = 16_384
 
@@ -32,11 +35,12 @@ class Judge:
     cache: of `new_cache` of its backbone; models may share one.
     """
 
-    def __init__(self, model: LoadedModel, *, cache: Any = None) -> None:
+    def __init__(self, model: Scorer, *, cache: Any = None) -> None:
         self.model = model
         self._cache = cache
         self._keys: dict[str, bytes] = {}
         self._scores: dict[bytes, RawScore] = {}
+        self._compared: dict[tuple[str, str], Compared] = {}
 
     def __call__(self, records: Iterable[FeedbackRecord]) -> list[Judged]:
         """In the order of the records."""
@@ -53,13 +57,32 @@ class Judge:
         for batch in _by_tokens(new):
             found = self.model.score(batch, cache=self._cache, criteria=names)
             self._scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
-        return [Judged(record, tuple(map(self._score, trajectories_of(record)))) for record in kept]
+        return [Judged(record, self._scores_of(record)) for record in kept]
+
+    def _scores_of(self, record: FeedbackRecord) -> tuple[RawScore, ...]:
+        """A model that compares is asked to: its log-odds are then the difference of the two rewards."""
+        scores = tuple(map(self._score, trajectories_of(record)))
+        if isinstance(self.model, LoadedModel) or not isinstance(record, PreferenceRecord):
+            return scores
+        half = self._compare(record).log_odds / 2
+        return dataclasses.replace(scores[0], raw=half), dataclasses.replace(scores[1], raw=-half)
+
+    def compared(self, records: Iterable[PreferenceRecord]) -> list[tuple[PreferenceRecord, "Compared"]]:
+        """What a model that writes says of pairs; each is asked about once."""
+        return [(record, self._compare(record)) for record in records]
+
+    def _compare(self, record: PreferenceRecord) -> "Compared":
+        key = record.a.content_hash, record.b.content_hash
+        if key not in self._compared:
+            assert not isinstance(self.model, LoadedModel)
+            (self._compared[key],) = self.model.compare([(record.a, record.b)])
+        return self._compared[key]
 
     def _score(self, trajectory: Trajectory) -> RawScore:
         return self._scores[self._keys[trajectory.content_hash]]
 
 
-def judge(model: LoadedModel, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
+def judge(model: Scorer, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
     """In the order of the records. Every distinct trajectory is scored once."""
     return Judge(model, cache=cache)(records)
 

@@ -1,6 +1,17 @@
 """Reward models: making, saving, loading, scoring."""
 
-from workers.models.artifact import MANIFEST, Lineage, load, load_remote, save, write_manifest
+from workers.models.artifact import (
+    MANIFEST,
+    Lineage,
+    Scorer,
+    is_generative,
+    load,
+    load_remote,
+    load_scorer,
+    save,
+    save_generative,
+    write_manifest,
+)
 from workers.models.backbone import Backbone
 from workers.models.build import build, renderer_of
 from workers.models.cache import ChunkCache
@@ -19,11 +30,15 @@ __all__ = [
     "RawScore",
     "RemoteModel",
     "RewardModel",
+    "Scorer",
     "SessionCache",
     "build",
+    "is_generative",
     "load",
     "load_remote",
+    "load_scorer",
     "renderer_of",
     "save",
+    "save_generative",
     "write_manifest",
 ]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -22,6 +22,12 @@ from workers.schema.decode import require_object
 from workers.schema.recipe import Recipe
 from workers.text import template_fingerprint
 
+if TYPE_CHECKING:  # it takes seconds to import
+    from workers.judge.writer import Writer
+    from workers.models.generative import GenerativeModel
+
+T = TypeVar("T")
+Scorer: TypeAlias = "LoadedModel | GenerativeModel"
 MANIFEST = "touchstone.json"
 OBJECTIVE = "objective.safetensors"
 
@@ -60,17 +66,56 @@ def save(
     if objective:
         save_file(objective, folder / OBJECTIVE)
     renderer = model.backbone.renderer
+    _describe(
+        folder,
+        recipe,
+        part,
+        renderer,
+        lineage,
+        {
+            "criteria": criteria,
+            "aggregation": model.aggregation,
+            "reward_from": model.reward_from,
+            "reward": reward,
+            "training": training,
+        },
+    )
+
+
+def save_generative(
+    writer: "Writer",
+    folder: Path,
+    *,
+    recipe: Recipe,
+    reward: dict[str, float],
+    lineage: Lineage,
+    training: dict[str, Any] | None = None,
+) -> None:
+    """Write the artifact of a model that writes; see `save`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    from workers.models.generative import save_language
+
+    part = save_language(writer, folder, recipe)
+    said = {
+        "criteria": {},
+        "aggregation": "sum",
+        "reward_from": "verdict",
+        "reward": reward,
+        "training": training,
+    }
+    _describe(folder, recipe, part, writer.renderer, lineage, said)
+
+
+def _describe(
+    folder: Path, recipe: Recipe, part: dict[str, Any], renderer: Any, lineage: Lineage, said: dict[str, Any]
+) -> None:
     manifest = part | {
         "schema_version": SCHEMA_VERSION,
         "objective": recipe.objective,
         "criterion": recipe.criterion,
-        "criteria": criteria,
         "template_fingerprint": template_fingerprint(renderer) if recipe.backbone != "features" else None,
         "template_rewrites": renderer.rewrites,
-        "aggregation": model.aggregation,
-        "reward_from": model.reward_from,
-        "reward": reward,
-        "training": training,
+        **said,
         "snapshot": lineage.snapshot,
         "parent": lineage.parent or None,
         "code_version": lineage.code_version,
@@ -85,15 +130,36 @@ def write_manifest(folder: Path, manifest: dict[str, Any]) -> None:
 
 
 def load(folder: Path, *, device: str = "cpu", precision: str = "float32") -> LoadedModel:
-    """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same.
+    """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same, and for
+    one that writes, which has no heads (`load_scorer` loads both).
 
     precision: `float32`, or `bfloat16`: some three times as quick, and a reward moves with what is scored beside it.
     """
     manifest = _manifest(folder)
-    try:
-        return _load(folder, manifest, device, precision)
-    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
-        raise _damaged(folder, error) from error
+    if _writes(manifest):
+        raise RewardError(f"{folder.name} writes its verdicts; it has no states or heads to go on from.")
+    return _undamaged(folder, lambda: _load(folder, manifest, device, precision))
+
+
+def is_generative(folder: Path) -> bool:
+    """Whether its model writes its verdicts. Raises RewardError where there is none."""
+    return _writes(_manifest(folder))
+
+
+def load_scorer(folder: Path, *, device: str = "cpu", precision: str = "float32") -> Scorer:
+    """Whatever kind of reward model it is. Raises RewardError."""
+    manifest = _manifest(folder)
+    if not _writes(manifest):
+        return _undamaged(folder, lambda: _load(folder, manifest, device, precision))
+    from workers.models.generative import load_generative
+
+    def read() -> "GenerativeModel":
+        _require_whole(folder, manifest["files"])
+        model = load_generative(folder, manifest, device, precision)
+        _require_same_text(folder, manifest, model.renderer)
+        return model
+
+    return _undamaged(folder, read)
 
 
 def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> LoadedModel:
@@ -147,6 +213,18 @@ def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
     model = RemoteModel(renderer, manifest, connect(manifest["text"]["max_tokens"]))
     model.score([])
     return model
+
+
+def _writes(manifest: dict[str, Any]) -> bool:
+    backbone = manifest.get("backbone")
+    return isinstance(backbone, dict) and backbone.get("kind") == "generative"
+
+
+def _undamaged(folder: Path, read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise _damaged(folder, error) from error
 
 
 def _damaged(folder: Path, error: Exception) -> RewardError:

@@ -25,7 +25,7 @@ class RawScore:
     They sum to raw - baseline for `value` and `sum`. tokens: rendered; cached_tokens: of those, not encoded again.
     labels: by agent_step, the probability of every label; None without such a head, and at dropped steps.
     criteria: by name, on the criterion's own scale. strangeness: how far it lies from what the model was trained on,
-    above 1 out of distribution; None where the model does not know.
+    above 1 out of distribution; None where the model does not know. critique: of a model that writes one.
     """
 
     raw: float
@@ -40,10 +40,16 @@ class RawScore:
     labels: tuple[dict[str, float] | None, ...] | None = None
     criteria: dict[str, float] = field(default_factory=dict)
     strangeness: float | None = None
+    critique: str | None = None
 
 
 class Described:
-    """What a model's manifest and renderer tell, whoever computes it. All of it may be called from any thread."""
+    """What a model's manifest and renderer tell, whoever computes it. All of it may be called from any thread.
+
+    compares: whether it can be asked about two items at once, see `GenerativeModel`.
+    """
+
+    compares = False
 
     def __init__(self, renderer: Any, manifest: dict[str, Any]) -> None:
         self.renderer = renderer

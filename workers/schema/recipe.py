@@ -19,9 +19,11 @@ Share = Annotated[float, Meta(ge=0, lt=1)]
 NonNegative = Annotated[float, Meta(ge=0, le=1000)]
 GENERATORS = ("outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative")
 Generator = Literal["outcome", "swap", "drop", "repeat", "wrong_argument", "wrong_tool", "hard_negative"]
+GENERATIVE = "generative"  # a language model that writes: of a kind of its own, and no part of `joint`
 # One file each; their names are enough here, where torch must not be loaded. `joint` has all of them.
-SINGLE = tuple(sorted(path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py")))
-OBJECTIVES = (*SINGLE, "joint")
+_FILES = (path.stem for path in (Path(__file__).parents[1] / "objectives").glob("[a-z]*.py"))
+SINGLE = tuple(sorted(name for name in _FILES if name != GENERATIVE))
+OBJECTIVES = (*SINGLE, GENERATIVE, "joint")
 Positive = Annotated[float, Meta(gt=0, le=1000)]
 
 
@@ -78,6 +80,15 @@ class Recipe:
     generated_per_trajectory: Annotated[int, Meta(ge=1, le=100)] = 1
     generated_weight: NonNegative = 0.5
 
+    critique_tokens: Annotated[int, Meta(ge=1, le=8192)] = 256
+    critique_weight: NonNegative = 1.0
+    reinforce_steps: Annotated[int, Meta(ge=0, le=100_000)] = 0
+    reinforce_samples: Annotated[int, Meta(ge=2, le=64)] = 8
+    reinforce_rate: Positive = 1e-5
+    reinforce_clip: Annotated[float, Meta(gt=0, lt=1)] = 0.2
+    reinforce_kl: NonNegative = 0.01
+    reinforce_consistency: NonNegative = 0.5
+
 
 PURPOSES: dict[str, str] = {
     "objective": "the loss, and with it the feedback that is read",
@@ -122,6 +133,14 @@ PURPOSES: dict[str, str] = {
     "generators": f"make more comparisons where people are scarce: any of {', '.join(GENERATORS)}; marked as generated",
     "generated_per_trajectory": "how many a generator makes of one trajectory, at most",
     "generated_weight": "how much a generated comparison counts beside one that a person made",
+    "critique_tokens": "of 'generative': a critique has at most so many tokens, then the verdict is asked for",
+    "critique_weight": "of 'generative': how much learning what people wrote counts beside their verdicts",
+    "reinforce_steps": "of 'generative': steps of reinforcement by right verdicts, after the epochs; 0: none",
+    "reinforce_samples": "critiques written of each pair, in each order; they are compared with each other",
+    "reinforce_rate": "the learning rate of reinforcement",
+    "reinforce_clip": "how far a token's probability may move in a step before it counts no more",
+    "reinforce_kl": "weight of the divergence from the model that reinforcement began with",
+    "reinforce_consistency": "how much more a right verdict counts if the other order gives it too",
 }
 
 
@@ -168,6 +187,14 @@ REASONS: dict[str, str] = {
     "generators": "what people said is enough, until it is not",
     "generated_per_trajectory": "more of them say the same",
     "generated_weight": "what was made up counts less than what was said",
+    "critique_tokens": "a few sentences on each run",
+    "critique_weight": "both are learnt from people",
+    "reinforce_steps": "it needs a judge that is often right already, and many times the time",
+    "reinforce_samples": "as many as GRPO needs to tell better from worse",
+    "reinforce_rate": "a tenth of the decoder's, since samples are noisier than labels",
+    "reinforce_clip": "PPO's",
+    "reinforce_kl": "keeps its sentences readable",
+    "reinforce_consistency": "as in R1-Reward",
 }
 
 
@@ -187,6 +214,8 @@ FITTING: dict[str, dict[str, dict[str, Any]]] = {
     "objective": {
         "process": {"aggregation": "min"},
         "progress": {"aggregation": "sum"},
+        # It answers at its end, and there is one of it.
+        "generative": {"aggregation": "sum", "ensemble": 1},
     },
     # What every step of a sum has in common is no matter of taste: it tells a longer trajectory from a shorter one.
     "aggregation": {"sum": {"centring": 0.0}},
@@ -234,7 +263,7 @@ def builtin_recipes() -> dict[str, Recipe]:
     } | {
         name.replace("_", "-"): parse_recipe({"objective": name})
         for name in OBJECTIVES
-        if name != "bradley_terry"
+        if name not in ("bradley_terry", GENERATIVE)  # no decoder comes with the installation
     }
 
 
@@ -275,6 +304,8 @@ def _check(recipe: Recipe) -> None:
             "the backbone 'decoder' needs `decoder`, a folder with a causal language model from save_pretrained.",
             pointer="/decoder",
         )
+    if recipe.objective == GENERATIVE:
+        _check_generative(recipe)
     if recipe.heads_only and (recipe.unfrozen or recipe.folds):
         key = "unfrozen" if recipe.unfrozen else "folds"
         raise RewardError(
@@ -296,4 +327,30 @@ def _check(recipe: Recipe) -> None:
     if recipe.folds == 1:
         raise RewardError(
             "folds = 1 leaves nothing to train on; use 0 (none) or at least 2.", pointer="/folds"
+        )
+
+
+def _check_generative(recipe: Recipe) -> None:
+    if recipe.backbone != "decoder":
+        raise RewardError(
+            "the objective 'generative' writes critiques, so it needs the backbone 'decoder'.",
+            pointer="/backbone",
+        )
+    fixed = {"ensemble": 1, "aggregation": "sum", "folds": 0, "heads_only": False, "generators": ()}
+    for key, only in fixed.items():
+        if getattr(recipe, key) != only:
+            raise RewardError(
+                f"{key} = {getattr(recipe, key)!r} means nothing to the objective 'generative'; leave it out.",
+                pointer=f"/{key}",
+            )
+    if recipe.annotators == "learnt":
+        raise RewardError(
+            "annotators = 'learnt' is not known to the objective 'generative'; choose 'given' or 'equal'.",
+            pointer="/annotators",
+        )
+    if recipe.critique_tokens * 2 > recipe.max_tokens:
+        raise RewardError(
+            f"critique_tokens = {recipe.critique_tokens} leaves little of max_tokens = {recipe.max_tokens} to the "
+            "runs; give it at most half.",
+            pointer="/critique_tokens",
         )

@@ -107,13 +107,29 @@ class ConversationRenderer:
         if isinstance(content, TokenIds):
             return self._one_step(self._checked(content.ids))
         if isinstance(content, Text):
-            return self._one_step(self._with_bos(self._encode(content.text)))
+            return self._one_step(self._with_bos(self.encode(content.text)))
         if not content.agent_steps:
             raise RewardError("the trajectory has no agent step, so there is nothing to score.")
         return self._conversation(content)
 
+    def question(self, steps: Sequence[Step]) -> list[int]:
+        """The ids of what precedes the agent's next word, after these steps."""
+        asked = [*steps, Step(source="agent", message=(Part(text=_MARK),))]
+        try:
+            text = self._show(list(chain(*self.dialect.messages(asked))))
+        except (TemplateError, TypeError, KeyError, ValueError) as error:
+            raise RewardError(f"the decoder's chat template cannot show this question: {error}.") from error
+        return self._with_bos(self.encode(text[: text.rindex(_MARK)]))
+
+    def encode(self, text: str) -> list[int]:
+        """Its ids as it would be after a special token: some tokenizers treat the beginning of a text otherwise."""
+        if not text:
+            return []
+        ids: list[int] = self._backend.encode(self._anchor + text, add_special_tokens=False).ids
+        return ids[1:] if self._anchor else ids
+
     def count(self, text: str) -> int:
-        return len(self._encode(text))
+        return len(self.encode(text))
 
     def shown(self, rendered: Tokens) -> list[Any]:
         return [list(rendered.ids), list(rendered.reads), rendered.start, rendered.truncated]
@@ -164,7 +180,7 @@ class ConversationRenderer:
             raise RewardError(
                 f"the decoder's chat template cannot show this trajectory: {error}; give it another template."
             ) from error
-        pieces = [self._encode(text[start:end]) for start, end in pairwise([0, *cuts])]
+        pieces = [self.encode(text[start:end]) for start, end in pairwise([0, *cuts])]
         pieces[0] = self._with_bos(pieces[0]) if pieces[0] or not self._bos else pieces[0]
         if not pieces[0]:
             pieces[1] = self._with_bos(pieces[1])
@@ -223,7 +239,7 @@ class ConversationRenderer:
         """Text and ids: one agent step. Too long: its middle goes, so that the beginning and the end are read."""
         truncated = len(ids) > self.max_tokens
         if truncated:
-            gap = self._encode(GAP_TEXT)
+            gap = self.encode(GAP_TEXT)
             half = (self.max_tokens - len(gap)) // 2
             ids = [*ids[:half], *gap, *ids[len(ids) - (self.max_tokens - len(gap) - half) :]]
         if not ids:
@@ -239,13 +255,6 @@ class ConversationRenderer:
                 pointer=f"/input_ids/{bad}",
             )
         return list(ids)
-
-    def _encode(self, text: str) -> list[int]:
-        """As it would be after a special token: some tokenizers treat the beginning of a text otherwise."""
-        if not text:
-            return []
-        ids: list[int] = self._backend.encode(self._anchor + text, add_special_tokens=False).ids
-        return ids[1:] if self._anchor else ids
 
     def _with_bos(self, ids: list[int]) -> list[int]:
         return [*self._bos, *ids] if self._bos and ids[:1] != self._bos else ids

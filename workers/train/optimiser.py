@@ -33,14 +33,18 @@ def make_optimiser(learner: Learner, recipe: Recipe) -> torch.optim.AdamW:
 
 def set_learning_rate(optimiser: torch.optim.Optimizer, step: int, total: int, warmup: float) -> float:
     """For step 0..total-1. Returns that of the first group."""
-    rising = max(1, round(total * warmup))
-    if step < rising:
-        factor = (step + 1) / rising
-    else:
-        factor = 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, total - rising)))
+    factor = rate_factor(step, total, warmup)
     for group in optimiser.param_groups:
         group["lr"] = group["peak"] * factor
     return float(optimiser.param_groups[0]["lr"])
+
+
+def rate_factor(step: int, total: int, warmup: float) -> float:
+    """Of the peak: it rises in the first `warmup` of all steps, then falls by a cosine."""
+    rising = max(1, round(total * warmup))
+    if step < rising:
+        return (step + 1) / rising
+    return 0.5 * (1 + math.cos(math.pi * (step - rising) / max(1, total - rising)))
 
 
 def uses_bfloat16(recipe: Recipe, device: torch.device) -> bool:

@@ -17,14 +17,21 @@ from workers.errors import RewardError
 from workers.evaluate import Judge, evaluate
 from workers.evaluate.findings import with_leaks
 from workers.evaluate.report import report_of
-from workers.models import Lineage, RewardModel, load, renderer_of, save, write_manifest
+from workers.models import MANIFEST, Lineage, RewardModel, load, renderer_of, save, write_manifest
 from workers.models.familiar import Familiar
 from workers.objectives import Examples, collect
 from workers.objectives.bradley_terry import BradleyTerry
-from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory, read_records, write_records
+from workers.schema import (
+    FeedbackRecord,
+    PreferenceRecord,
+    Trajectory,
+    parse_json,
+    read_records,
+    write_records,
+)
 from workers.schema.leaks import find_leaks
 from workers.schema.parents import require_trunk
-from workers.schema.recipe import Recipe
+from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import trajectories_of
 from workers.train.directory import Config, read_config, read_split, write_json, write_run_manifest
 from workers.train.events import EventLog, Report
@@ -50,6 +57,8 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     config, recipe = read_config(folder)
     if config.threads is not None:
         torch.set_num_threads(config.threads)
+    if recipe.objective == GENERATIVE:
+        return _with_seconds(folder, _train_generative(folder, config, recipe, stop), started)
     require_trunk(recipe, has_parent=bool(config.parent))
     parent = read_parent(folder / "parent", recipe) if config.parent else None
     if parent is not None:
@@ -65,10 +74,35 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
             events.close()
     if not team.is_first:
         return {}
+    return _with_seconds(folder, report, started)
+
+
+def _train_generative(
+    folder: Path, config: Config, recipe: Recipe, stop: Callable[[], bool]
+) -> dict[str, Any]:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise RewardError(
+            "a judge that writes is trained by one process; set `processes` to 1.", pointer="/processes"
+        )
+    from workers.train.writing import train_generative  # what decoders need takes seconds to import
+
+    device = choose_device(config.device)
+    events = EventLog(folder / "events.jsonl")
+    try:
+        report = train_generative(folder, config, recipe, device, events, stop)
+    finally:
+        events.close()
+    report["train"]["peak_memory"] = peak_memory(device)
+    return report
+
+
+def _with_seconds(folder: Path, report: dict[str, Any], started: float) -> dict[str, Any]:
+    """Everything the directory has at its end; the report."""
     report["seconds"] = time.monotonic() - started
     write_json(folder / "report.json", report)
-    loaded = load(folder / "model")
-    write_manifest(folder / "model", loaded.manifest | {"evaluation": summary(report)})
+    path = folder / "model" / MANIFEST
+    manifest = parse_json(path.read_bytes())
+    write_manifest(folder / "model", manifest | {"evaluation": summary(report)})
     write_run_manifest(folder)
     return report
 

@@ -20,6 +20,7 @@ from apps.rewards.serving.directory import TrialInfo
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.requests import ScoreRequest, Tags, whole_items
 from workers.engine import Overloaded, Prepared, Score, Version
+from workers.errors import RewardError
 from workers.schema import Item
 
 logger = logging.getLogger(__name__)
@@ -94,7 +95,11 @@ class _Work:
             return {}
         with self.asked.placing(places):
             prepared = await self.in_reader(self._prepared, version, places)
-            return dict(zip(places, await version.score(prepared), strict=True))
+            scores = await version.score(prepared)
+            if self.asked.compares and (chance := await version.preference(prepared)) is not None:
+                first, second = scores
+                scores = [replace(first, preferred=chance), replace(second, preferred=1 - chance)]
+            return dict(zip(places, scores, strict=True))
 
     async def tried(self, candidate: Version, places: Sequence[int], endpoint: str) -> dict[int, Score]:
         """By place, flagged; nothing where it fails: the active version may know better, and errs for itself."""
@@ -109,6 +114,11 @@ class _Work:
 
     def _prepared(self, version: Version, places: Sequence[int]) -> Prepared:
         asked = self.asked
+        if asked.writes and not version.writes:
+            raise RewardError(
+                "No model of this endpoint writes critiques; deploy one of the objective `generative`, or ask for "
+                "`score`."
+            )
         prepared = version.render(
             [self.items[place] for place in places], space=self.caller.name, criteria=asked.criteria
         )

@@ -45,10 +45,11 @@ async def score(request: Request) -> Response:
 
 
 async def compare(request: Request) -> Response:
-    """probability: sigma(raw_a - raw_b), Bradley-Terry. margin: reward_a - reward_b."""
+    """probability: sigma(raw_a - raw_b), or what a model that compares says. margin: reward_a - reward_b."""
     scored = await _scored(request, _parse_two)
     first, second = scored.scores
-    decision = {"probability": logistic(first.raw - second.raw), "margin": first.reward - second.reward}
+    chance = logistic(first.raw - second.raw) if first.preferred is None else first.preferred
+    decision = {"probability": chance, "margin": first.reward - second.reward}
     return _json(scored.head() | decision | {"results": scored.results(), "usage": scored.usage()})
 
 
@@ -59,6 +60,16 @@ async def rank(request: Request) -> Response:
     order = sorted(range(len(rewards)), key=lambda index: -rewards[index])
     ranked = {"order": order, "rewards": rewards, "results": scored.results()}
     return _json(scored.head() | ranked | {"usage": scored.usage()})
+
+
+async def critique(request: Request) -> Response:
+    """As `score`, with what each model that writes has to say of every input."""
+    scored = await _scored(request, _parse_writing)
+    results = [
+        result | {"critiques": score.critiques}
+        for result, score in zip(scored.results(), scored.scores, strict=True)
+    ]
+    return _json(scored.head() | {"results": results, "usage": scored.usage()})
 
 
 async def advantages(request: Request) -> Response:
@@ -166,11 +177,15 @@ def _parse_together(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return replace(parse_score(body, headers), together=True)
 
 
+def _parse_writing(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    return replace(parse_score(body, headers), writes=True)
+
+
 def _parse_two(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     asked = _parse_together(body, headers)
     if len(asked.items) != 2:
         raise InvalidRecord(f"compare takes two inputs, not {len(asked.items)}.", pointer="/inputs")
-    return asked
+    return replace(asked, compares=True)
 
 
 def _json(document: Any) -> Response:

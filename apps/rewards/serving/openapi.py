@@ -45,6 +45,9 @@ def document() -> Json:
             "post": _operation("How likely the first of two is better", "CompareRequest", "Comparison")
         },
         f"{base}/rank": {"post": _operation("The best of several", "ScoreRequest", "Ranking")},
+        f"{base}/critique": {
+            "post": _operation("Rewards of items, and why, in words", "ScoreRequest", "Critiques")
+        },
         f"{base}/advantages": {
             "post": _operation("Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages")
         },
@@ -131,7 +134,20 @@ def _schemas() -> Json:
     item = {"$ref": f"{_REF}Item"}
     result = {"$ref": f"{_REF}Result"}
     head = {"endpoint": {"type": "string"}, "version": {"type": "integer", "minimum": 1}}
-    scores = head | {"results": _list(result), "usage": {"$ref": f"{_REF}Usage"}}
+    usage = {"usage": {"$ref": f"{_REF}Usage"}}
+    scores = head | {"results": _list(result)} | usage
+    said: Json = {
+        "reward": _NUMBER,
+        "raw": _NUMBER,
+        "baseline": _NUMBER,
+        "std": {"type": ["number", "null"], "minimum": 0},
+        "steps": {"anyOf": [{"type": "null"}, _list(_object({"agent_step": _COUNT, "reward": _NUMBER}))]},
+        "criteria": {"anyOf": [{"type": "null"}, {"type": "object", "additionalProperties": _NUMBER}]},
+        "components": {"type": "object", "additionalProperties": _NUMBER},
+        "flags": _list({"type": "string"}),
+        "tokens": _COUNT,
+        "cached_tokens": _COUNT,
+    }
     scored = _object(
         {"reward": _NUMBER},
         {
@@ -154,23 +170,9 @@ def _schemas() -> Json:
                 "options": {"type": "object", "properties": dict.fromkeys(OPTIONS, option)},
             },
         ),
-        "Result": _object(
-            {
-                "reward": _NUMBER,
-                "raw": _NUMBER,
-                "baseline": _NUMBER,
-                "std": {"type": ["number", "null"], "minimum": 0},
-                "steps": {
-                    "anyOf": [{"type": "null"}, _list(_object({"agent_step": _COUNT, "reward": _NUMBER}))]
-                },
-                "criteria": {
-                    "anyOf": [{"type": "null"}, {"type": "object", "additionalProperties": _NUMBER}]
-                },
-                "components": {"type": "object", "additionalProperties": _NUMBER},
-                "flags": _list({"type": "string"}),
-                "tokens": _COUNT,
-                "cached_tokens": _COUNT,
-            }
+        "Result": _object(said),
+        "Critiqued": _object(
+            said | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}}
         ),
         "Usage": _object(
             {
@@ -181,6 +183,7 @@ def _schemas() -> Json:
             }
         ),
         "Scores": _object(scores),
+        "Critiques": _object(head | {"results": _list({"$ref": f"{_REF}Critiqued"})} | usage),
         "Comparison": _object(
             scores | {"probability": {"type": "number", "minimum": 0, "maximum": 1}, "margin": _NUMBER}
         ),

@@ -33,6 +33,7 @@ class ScoreRequest:
     places: of each item, where they came in no such list.
 
     whole: refuse what is too long rather than leave steps out. together: its items are compared with each other.
+    compares: there are two, and which is better is asked too. writes: critiques are asked for.
     context: what a wire protocol's reply needs to know.
     """
 
@@ -47,6 +48,8 @@ class ScoreRequest:
     places: tuple[str, ...] = ()
     whole: bool = False
     together: bool = False
+    compares: bool = False
+    writes: bool = False
     context: Any = None
 
     @contextmanager

@@ -74,14 +74,16 @@ class StoredModels:
 
     def __call__(self, artifact: str, project: str) -> tuple[RewardModel, Any]:
         # torch, which importing this module should not cost
-        from workers.models import ChunkCache, SessionCache, load
+        from workers.models import ChunkCache, LoadedModel, SessionCache, load_scorer
 
         if self._chunks is None:
             self._chunks = ChunkCache(settings.REWARDS_CACHE_BYTES)
             self._sessions = SessionCache(settings.REWARDS_SESSION_BYTES)
-        model = load(
+        model = load_scorer(
             artifacts.stage(artifact), device=settings.REWARDS_DEVICE, precision=settings.REWARDS_PRECISION
         )
+        if not isinstance(model, LoadedModel):  # one that writes keeps nothing
+            return model, None
         kind = model.model.backbone.kind
         caches = {"step-encoder": self._chunks.within(project), "decoder": self._sessions.within()}
         return model, caches.get(kind)

@@ -41,6 +41,7 @@ class FakeScore:
     truncated: bool
     criteria: dict[str, float] = field(default_factory=dict)
     strangeness: float | None = None
+    critique: str | None = None
 
 
 @dataclass
@@ -62,6 +63,7 @@ class FakeModel:
     gate: threading.Event | None = None
     criteria: dict[str, dict[str, Any]] = field(default_factory=dict)
     rewrites: bool = False
+    compares: bool = False
     precision: str = "float32"
     sessions: list[Any] = field(default_factory=list)
     strangeness: float | None = None

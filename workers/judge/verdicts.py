@@ -1,0 +1,171 @@
+"""What a language model is asked about one run or two of them, as tokens, and the words it answers with.
+
+The answer is a critique, the mark "Verdict:", and a word. The verdict is how likely each of two words is after the
+mark, read where their tokens part.
+"""
+
+import hashlib
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from workers.errors import RewardError
+from workers.judge.prompts import Prompt, prompt, quoted
+from workers.judge.reading import shown
+from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
+from workers.text import Content, ConversationRenderer
+from workers.text.rendered import Apart
+
+MARK = "Verdict:"
+_LEAST = 400  # characters of a run, below which nothing is worth reading
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The verdict for and against. before: tokens they begin with alike. yes_id, no_id: the first that differ."""
+
+    yes: str
+    no: str
+    before: tuple[int, ...]
+    yes_id: int
+    no_id: int
+
+
+@dataclass(frozen=True)
+class Asked(Apart):
+    """ids: the prompt, up to where the model's answer begins. reads: by agent step of the (first) run; the verdict is
+    on the whole, so it is read for the last only. truncated: something of a run was left out. is_pair: two are asked
+    about, and the words are A and B rather than good and bad."""
+
+    ids: tuple[int, ...]
+    reads: tuple[int | None, ...]
+    truncated: bool
+    is_pair: bool = False
+
+    @property
+    def tokens(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def key(self) -> bytes:
+        return hashlib.blake2b(array("q", (len(self.reads), *self.ids)).tobytes(), digest_size=16).digest()
+
+
+class VerdictRenderer:
+    """conversations: of the same tokenizer. critique_tokens: what is kept free for the answer.
+
+    criterion: what is judged by; None: overall. Safe to use from any thread.
+    """
+
+    rewrites = False
+
+    def __init__(
+        self, conversations: ConversationRenderer, *, critique_tokens: int, criterion: str | None = None
+    ) -> None:
+        self.tokenizer = conversations.tokenizer
+        self.template = conversations.template
+        self.max_tokens = conversations.max_tokens
+        self.critique_tokens = critique_tokens
+        self.criterion = criterion
+        self._conversations = conversations
+        self._by = "" if criterion is None else f"Judge by this alone: {quoted(criterion)}\n"
+        self.mark_ids = conversations.encode(MARK)
+        self.of_pair = self._words("A", "B")
+        self.of_run = self._words("good", "bad")
+        after = max(len(words.before) for words in (self.of_pair, self.of_run)) + 1
+        self.room = self.max_tokens - critique_tokens - len(self.mark_ids) - after
+
+    @property
+    def prompts(self) -> list[str]:
+        """Names, versions and hashes of the files they are made of."""
+        return [prompt("verdict_run", by="", run="").of, prompt("verdict_pair", by="", a="", b="").of]
+
+    def render(self, content: Content) -> Asked:
+        """The question about one run. Raises RewardError for what has no agent step or cannot be shown."""
+        run = _trajectory(content)
+        return self._fitted([run], lambda run: prompt("verdict_run", by=self._by, run=run))
+
+    def pair(self, a: Content, b: Content) -> Asked:
+        """The question which is better, in this order."""
+        runs = [_trajectory(a), _trajectory(b)]
+        return self._fitted(runs, lambda a, b: prompt("verdict_pair", by=self._by, a=a, b=b))
+
+    def words(self, asked: Asked) -> Words:
+        return self.of_pair if asked.is_pair else self.of_run
+
+    def critique_ids(self, text: str) -> list[int]:
+        """What somebody wrote, as the model is to write it: a line before the mark, no longer than there is room."""
+        text = text.strip().replace(MARK, MARK.removesuffix(":"))
+        ids = self._conversations.encode(f"{text}\n") if text else []
+        if len(ids) <= self.critique_tokens:
+            return ids
+        return self._conversations.encode(f"{self.text(ids[: self.critique_tokens - 2]).rstrip()}\n")
+
+    def text(self, ids: Sequence[int]) -> str:
+        said = self.tokenizer.decode(list(ids), skip_special_tokens=True)
+        assert isinstance(said, str)
+        return said
+
+    def count(self, text: str) -> int:
+        return self._conversations.count(text)
+
+    def shown(self, asked: Asked) -> list[Any]:
+        return [list(asked.ids), list(asked.reads), asked.truncated]
+
+    def settings(self) -> list[Any]:
+        return [[self.critique_tokens, self.criterion], *self._conversations.settings()]
+
+    def _fitted(self, runs: list[Trajectory], ask: Callable[..., Prompt]) -> Asked:
+        """With as many characters of the runs as there is room for."""
+        characters, whole = 1 << 24, True
+        while True:
+            texts = [shown(run, characters=characters) for run in runs]
+            ids = self._conversations.question(_steps(ask(*texts)))
+            if len(ids) <= self.room:
+                agent = runs[0].agent_steps
+                reads = (*[None] * (len(agent) - 1), len(ids) - 1)
+                return Asked(tuple(ids), reads, not whole, len(runs) == 2)
+            longest = max(map(len, texts))
+            if min(characters, longest) <= _LEAST:
+                raise RewardError(
+                    f"max_tokens = {self.max_tokens} leaves no room for the runs beside the question and a critique of "
+                    f"{self.critique_tokens} tokens; raise it."
+                )
+            over = len(ids) / self.room
+            characters, whole = max(_LEAST, int(min(characters, longest) / over * 0.95)), False
+
+    def _words(self, yes: str, no: str) -> Words:
+        ids = [self._conversations.encode(f" {word}") for word in (yes, no)]
+        alike = next((at for at, (a, b) in enumerate(zip(*ids, strict=False)) if a != b), None)
+        if alike is None:
+            raise RewardError(
+                f"the decoder's tokenizer cannot tell {yes!r} from {no!r}, so no verdict can be read; use a model of "
+                "another vocabulary."
+            )
+        return Words(yes, no, tuple(ids[0][:alike]), ids[0][alike], ids[1][alike])
+
+
+def _trajectory(content: Content) -> Trajectory:
+    if isinstance(content, Text):
+        said = Step(source="agent", message=(Part(text=content.text),))
+        return Trajectory(steps=(said,), task=Task(id=""))
+    if isinstance(content, TokenIds):
+        raise RewardError(
+            "this model is asked about what it reads, so ids that are no question mean nothing to it; send messages, "
+            "text or a trajectory.",
+            pointer="/input_ids",
+        )
+    if isinstance(content, Features):
+        raise RewardError("this model reads text; send messages, text or a trajectory.", pointer="/features")
+    if not content.agent_steps:
+        raise RewardError("the trajectory has no agent step, so there is nothing to judge.")
+    return content
+
+
+def _steps(question: Prompt) -> list[Step]:
+    return [
+        Step(source=message["role"], message=(Part(text=message["content"]),))  # type: ignore[arg-type]
+        for message in question.messages
+    ]

@@ -1,0 +1,178 @@
+"""A causal language model that writes critiques and gives verdicts.
+
+On a CPU what is to be the same whatever else is asked is written and read one by one; in training, and on a GPU,
+several at once.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
+
+from workers.judge.verdicts import MARK, Asked, VerdictRenderer, Words
+
+_TAIL = 12  # tokens that hold the mark, however they are cut
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """ids: what the model wrote, the mark included if it wrote one. critique: in words, without the mark."""
+
+    ids: tuple[int, ...]
+    critique: str
+    is_formed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sequence for the model to be read on. answer: where it begins. before: what the verdict's words begin with."""
+
+    ids: tuple[int, ...]
+    answer: int
+    before: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a model says of lines. log_probs: [lines, longest answer] of their tokens, 0 beyond. mask: 1 for a token.
+
+    entropy: [lines], mean over the tokens. next: [lines, vocabulary], log-probabilities where the verdict's words part.
+    """
+
+    log_probs: Tensor
+    mask: Tensor
+    entropy: Tensor
+    next: Tensor
+
+    def words(self, words: Words) -> tuple[Tensor, Tensor]:
+        """[lines] log-probabilities of the word for and of the word against."""
+        return self.next[:, words.yes_id], self.next[:, words.no_id]
+
+
+class Writer:
+    """language: with its LM head, of which the renderer has the tokenizer."""
+
+    def __init__(self, language: PreTrainedModel, renderer: VerdictRenderer) -> None:
+        self.language = language
+        self.renderer = renderer
+        self.in_bfloat16 = False
+
+    @property
+    def device(self) -> torch.device:
+        return self.language.device
+
+    @torch.no_grad()
+    def write(
+        self, prompts: Sequence[Sequence[int]], *, temperature: float = 0.0, samples: int = 1
+    ) -> list[Written]:
+        """Critiques, `samples` of each prompt in a row. temperature 0: the likeliest words, which are always the same;
+        else drawn with torch's generator. Until the mark, the end, or `critique_tokens`."""
+        pad = _pad(self.language, self.renderer)
+        longest = max(map(len, prompts))
+        ids = torch.full((len(prompts), longest), pad, device=self.device)
+        mask = torch.zeros_like(ids)
+        for row, one in enumerate(prompts):
+            ids[row, longest - len(one) :] = torch.tensor(list(one), device=self.device)
+            mask[row, longest - len(one) :] = 1
+        drawn = (
+            {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature else {}
+        )
+        options = GenerationConfig(
+            max_new_tokens=self.renderer.critique_tokens,
+            num_return_sequences=samples,
+            pad_token_id=pad,
+            eos_token_id=self.language.generation_config.eos_token_id
+            if self.language.generation_config is not None
+            else None,
+            **({"do_sample": False} | drawn),
+        )
+        stop = StoppingCriteriaList([_AtMark(self.renderer, longest)])
+        with self._precision():
+            made: Any = self.language.generate(  # type: ignore[operator]
+                input_ids=ids, attention_mask=mask, generation_config=options, stopping_criteria=stop
+            )
+        return [self._written(row[longest:].tolist(), pad) for row in made]
+
+    def read(self, lines: Sequence[Line], *, entropy: bool = False) -> Read:
+        """One forward pass, gradients and all."""
+        whole = [(*line.ids, *line.before) for line in lines]
+        longest = max(map(len, whole))
+        ids = torch.zeros(len(lines), longest, dtype=torch.long)
+        there = torch.zeros(len(lines), longest, dtype=torch.long)
+        for row, one in enumerate(whole):
+            ids[row, : len(one)] = torch.tensor(one)
+            there[row, : len(one)] = 1
+        ids, there = ids.to(self.device), there.to(self.device)
+        with self._precision():
+            logits: Tensor = self.language(input_ids=ids, attention_mask=there, use_cache=False).logits
+        ends = torch.tensor([len(line.ids) - 1 for line in lines], device=self.device)
+        rows = torch.arange(len(lines), device=self.device)
+        lasts = torch.tensor([len(one) - 1 for one in whole], device=self.device)
+        last = logits[rows, lasts].float().log_softmax(-1)
+        width = max(max(len(line.ids) - line.answer for line in lines), 1)
+        starts = torch.tensor([line.answer for line in lines], device=self.device).unsqueeze(-1)
+        places = starts + torch.arange(width, device=self.device)
+        mask = (places <= ends.unsqueeze(-1)).float()
+        places = places.clamp(max=longest - 1)
+        before = logits[rows.unsqueeze(-1), places - 1].float().log_softmax(-1)
+        found = before.gather(-1, ids.gather(1, places).unsqueeze(-1)).squeeze(-1) * mask
+        spread = torch.zeros(len(lines), device=self.device)
+        if entropy:
+            with torch.no_grad():
+                spread = (-(before.exp() * before).sum(-1) * mask).sum(-1) / mask.sum(-1).clamp(min=1)
+        return Read(found, mask, spread, last)
+
+    def line(self, asked: Asked, written: Sequence[int], *, is_formed: bool) -> Line:
+        """Up to where the verdict is read: the mark is added where it was not written."""
+        mark = () if is_formed else self.renderer.mark_ids
+        before = self.renderer.words(asked).before
+        return Line((*asked.ids, *written, *mark), len(asked.ids), before)
+
+    def _written(self, ids: list[int], pad: int) -> Written:
+        ends = {pad, *_ends(self.language)}
+        while ids and ids[-1] in ends:
+            ids.pop()
+        text = self.renderer.text(ids)
+        critique, mark, _ = text.partition(MARK)
+        return Written(tuple(ids), critique.strip(), bool(mark))
+
+    def _precision(self) -> Any:
+        return torch.autocast(self.device.type, dtype=torch.bfloat16) if self.in_bfloat16 else nullcontext()
+
+
+class _AtMark(StoppingCriteria):
+    def __init__(self, renderer: VerdictRenderer, start: int) -> None:
+        self.renderer, self.start = renderer, start
+
+    def __call__(self, input_ids: Tensor, scores: Any, **more: Any) -> Tensor:
+        tails = input_ids[:, max(self.start, input_ids.shape[1] - _TAIL) :].tolist()
+        said = [self.renderer.text(tail).rstrip().endswith(MARK) for tail in tails]
+        return torch.tensor(said, device=input_ids.device)
+
+
+def in_parts(lines: Sequence[Line], tokens: int) -> Iterator[list[int]]:
+    """Places of lines of about the same length, so many padded tokens together at most, but one at least."""
+    order = sorted(range(len(lines)), key=lambda place: len(lines[place].ids))
+    part: list[int] = []
+    for place in order:
+        if part and (len(part) + 1) * len(lines[place].ids) > tokens:
+            yield part
+            part = []
+        part.append(place)
+    if part:
+        yield part
+
+
+def _ends(language: PreTrainedModel) -> set[int]:
+    found = language.generation_config.eos_token_id if language.generation_config is not None else None
+    return {found} if isinstance(found, int) else set(found or ())
+
+
+def _pad(language: PreTrainedModel, renderer: VerdictRenderer) -> int:
+    """A token to fill up with; it is masked."""
+    pad = renderer.tokenizer.pad_token_id
+    return int(pad if pad is not None else next(iter(_ends(language)), 0))

@@ -1,0 +1,192 @@
+"""A judge that writes a critique and gives a verdict, as a reward model.
+
+The reward of a run is the log-odds of "good" against "bad" after the critique the model thinks likeliest. Two runs are
+compared in both orders, and the chances averaged.
+"""
+
+import math
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM, PreTrainedModel
+
+from workers.errors import RewardError
+from workers.judge.verdicts import Asked, VerdictRenderer
+from workers.judge.writer import Writer, Written
+from workers.models.decoder import conversation_renderer, decoder_folder
+from workers.models.loaded import Described, RawScore
+from workers.models.quiet import quietly
+from workers.schema import Text
+from workers.schema.recipe import Recipe
+from workers.text import Content
+
+KIND = "generative"
+_STEP_RULE = "after the critique, at the end of the whole; steps before the last have the reward 0"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """written: the critique. log_odds: of the word for over the word against, after it."""
+
+    written: Written
+    log_odds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """first, second: what was answered about (a, b), and about (b, a). probability: that a is better, both averaged."""
+
+    first: Answer
+    second: Answer
+
+    @property
+    def probability(self) -> float:
+        return (_sigmoid(self.first.log_odds) + _sigmoid(-self.second.log_odds)) / 2
+
+    @property
+    def log_odds(self) -> float:
+        """Of the averaged probability, at most 20 either way."""
+        p = min(max(self.probability, 2e-9), 1 - 2e-9)
+        return math.log(p) - math.log1p(-p)
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether both orders name the same run."""
+        return (self.first.log_odds > 0) == (self.second.log_odds < 0)
+
+
+class GenerativeModel(Described):
+    """May be called from any thread, and computes one batch at a time."""
+
+    familiar = None
+    scores_criteria = False
+    compares = True
+    greeting: Content = Text("Hello.")
+
+    def __init__(self, writer: Writer, manifest: dict[str, Any]) -> None:
+        super().__init__(writer.renderer, manifest)
+        self.writer = writer
+        self.writer.language.eval().requires_grad_(False)
+        self._lock = threading.Lock()
+
+    @property
+    def precision(self) -> str:
+        return "bfloat16" if self.writer.in_bfloat16 else "float32"
+
+    def score(
+        self, batch: Sequence[Asked], *, cache: Any = None, criteria: Sequence[str] = ()
+    ) -> list[RawScore]:
+        """In order. Each is written by itself, so that nothing depends on what is asked beside it.
+
+        Raises RewardError for criteria, and if a score is not finite.
+        """
+        if criteria:
+            raise RewardError(
+                "this model scores no criteria; train one on rubric scores.", pointer="/criteria"
+            )
+        return [self._raw_score(one, answer) for one, answer in zip(batch, self.answers(batch), strict=True)]
+
+    def render_pair(self, a: Content, b: Content) -> Asked:
+        """The question which is better, in this order; `score` of it is the log-odds of the first."""
+        return self.renderer.pair(a, b)
+
+    def compare(self, pairs: Sequence[tuple[Content, Content]]) -> list[Compared]:
+        """In order. Raises RewardError for what cannot be read."""
+        answers = self.answers(
+            [self.render_pair(*sides) for pair in pairs for sides in (pair, (pair[1], pair[0]))]
+        )
+        return [Compared(*both) for both in zip(answers[::2], answers[1::2], strict=True)]
+
+    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+        """The likeliest critique of each, and the verdict after it."""
+        return [self._answer(one) for one in asked]
+
+    def _answer(self, asked: Asked) -> Answer:
+        with self._lock, torch.no_grad():
+            (written,) = self.writer.write([asked.ids])
+            line = self.writer.line(asked, written.ids, is_formed=written.is_formed)
+            yes, no = self.writer.read([line]).words(self.renderer.words(asked))
+        log_odds = float(yes - no)
+        if not math.isfinite(log_odds):
+            raise RewardError(
+                "the model's verdict is not a finite number; train it anew with a lower learning rate."
+            )
+        return Answer(written, log_odds)
+
+    def _raw_score(self, asked: Asked, answer: Answer) -> RawScore:
+        steps = (*[0.0] * (len(asked.reads) - 1), answer.log_odds)
+        return RawScore(
+            raw=answer.log_odds,
+            baseline=0.0,
+            std=None,
+            step_rewards=steps,
+            values=steps,
+            tokens=asked.tokens + len(answer.written.ids),
+            cached_tokens=0,
+            truncated=asked.truncated,
+            critique=answer.written.critique,
+        )
+
+
+def verdict_renderer(folder: Path, recipe: Recipe) -> VerdictRenderer:
+    return VerdictRenderer(
+        conversation_renderer(folder, max_tokens=recipe.max_tokens),
+        critique_tokens=recipe.critique_tokens,
+        criterion=recipe.criterion,
+    )
+
+
+def load_language(folder: Path, *, device: str) -> PreTrainedModel:
+    """With its LM head; local safetensors only, no remote code, no pickles."""
+    with quietly():
+        found: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
+        )
+    return found.to(device)  # type: ignore[arg-type]
+
+
+def build_writer(recipe: Recipe, *, device: str) -> Writer:
+    """Raises RewardError where the folder holds no model, or one whose words cannot be told apart."""
+    folder = decoder_folder(recipe.decoder)
+    return Writer(load_language(folder, device=device), verdict_renderer(folder, recipe))
+
+
+def save_language(writer: Writer, folder: Path, recipe: Recipe) -> dict[str, Any]:
+    """Its files, and its part of the manifest."""
+    renderer = writer.renderer
+    writer.language.save_pretrained(folder)
+    renderer.tokenizer.chat_template = renderer.template
+    renderer.tokenizer.save_pretrained(folder)
+    return {
+        "backbone": {
+            "kind": KIND,
+            "architecture": writer.language.config.model_type,
+            "lora_rank": recipe.lora_rank,
+        },
+        "text": {
+            "max_tokens": recipe.max_tokens,
+            "critique_tokens": recipe.critique_tokens,
+            "prompts": renderer.prompts,
+        },
+        "step_rule": _STEP_RULE,
+    }
+
+
+def load_generative(folder: Path, manifest: dict[str, Any], device: str, precision: str) -> GenerativeModel:
+    text = manifest["text"]
+    renderer = VerdictRenderer(
+        conversation_renderer(folder, max_tokens=text["max_tokens"]),
+        critique_tokens=text["critique_tokens"],
+        criterion=manifest["criterion"],
+    )
+    writer = Writer(load_language(folder, device=device), renderer)
+    writer.in_bfloat16 = precision == "bfloat16"
+    return GenerativeModel(writer, manifest)
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
