@@ -117,6 +117,16 @@ class RewardClient:
         """Best of n."""
         return read_ranking(self._call("rank", self._requests.body(items)), len(items))
 
+    def critique(self, items: Sequence[Item]) -> Scores:
+        """As `score`, each result with what a judge behind the endpoint has to say of it (`critiques`)."""
+        body = self._requests.body
+        return merge(
+            [
+                read_scores(self._call("critique", body(page)), len(page))
+                for page in self._requests.pages(items)
+            ]
+        )
+
     def advantages(
         self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any
     ) -> list[list[Advantage]]:
@@ -185,6 +195,15 @@ class AsyncRewardClient:
 
     async def rank(self, items: Sequence[Item]) -> Ranking:
         return read_ranking(await self._call("rank", self._requests.body(items)), len(items))
+
+    async def critique(self, items: Sequence[Item]) -> Scores:
+        body = self._requests.body
+        return merge(
+            [
+                read_scores(await self._call("critique", body(page)), len(page))
+                for page in self._requests.pages(items)
+            ]
+        )
 
     async def advantages(
         self, groups: Sequence[Sequence[Item]], estimator: str = "grpo", **options: Any

@@ -1,7 +1,7 @@
 """What the service answers, as values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from touchstone_client.advantages import Advantage
@@ -18,7 +18,8 @@ class Result:
 
     reward: the final value, on the reward scale (0 is the training median, 1 one standard deviation above it),
     transforms included. raw, baseline, steps: the model's own units; steps by agent_step, summing to raw - baseline
-    for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale.
+    for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale. critiques: what
+    judges wrote, by component, where they were asked to.
     """
 
     reward: float
@@ -31,6 +32,7 @@ class Result:
     flags: tuple[str, ...]
     tokens: int
     cached_tokens: int
+    critiques: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +136,5 @@ def _result(raw: Mapping[str, Any]) -> Result:
         flags=tuple(raw["flags"]),
         tokens=int(raw["tokens"]),
         cached_tokens=int(raw["cached_tokens"]),
+        critiques=dict(raw.get("critiques") or {}),
     )

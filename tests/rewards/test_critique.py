@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
+from touchstone_client import RewardClient
 
 from apps.accounts.models import Project
 from apps.core import artifacts
@@ -65,6 +66,13 @@ def test_reasons_come_with_scores(http: httpx.Client, writes: str, folder: Path)
         assert one["reward"] == plain["reward"] == pytest.approx(raw.raw / 0.5, abs=1e-5)
         assert "critiques" not in plain
         assert sum(step["reward"] for step in one["steps"]) == pytest.approx(one["raw"] - one["baseline"])
+
+
+def test_the_client_asks_for_them(service: Service, writes: str, key: str, http: httpx.Client) -> None:
+    expected = [one["critiques"] for one in ask(http, writes, "critique", A, B).json()["results"]]
+    with RewardClient(service.url, writes, key, batch=1) as client:
+        assert [one.critiques for one in client.critique([A, B]).results] == expected
+        assert client.score([A]).results[0].critiques == {}
 
 
 def test_two_are_compared_in_both_orders(http: httpx.Client, writes: str, folder: Path) -> None:
