@@ -227,6 +227,7 @@ REWARDS = {
     "/api/v1/rewards/{endpoint}/score",
     "/api/v1/rewards/{endpoint}/compare",
     "/api/v1/rewards/{endpoint}/rank",
+    "/api/v1/rewards/{endpoint}/critique",
     "/api/v1/rewards/{endpoint}/",
     "/api/v1/rewards/{endpoint}",
     "/api/v1/rewards/{endpoint}/advantages",

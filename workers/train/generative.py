@@ -340,13 +340,18 @@ class GenerativeFit:
 
     @torch.no_grad()
     def _measured(self) -> dict[str, float]:
-        """loss: -log of the averaged probability of the better run. consistency: both orders name the same run."""
+        """loss: as in the first stage, the mean of both orders. accuracy: of the mean of both orders' chances, after the
+        likeliest critiques. consistency: both orders name the same run."""
         self.writer.language.eval()
+        losses: list[Tensor] = []
+        for part in in_threes(self.validation, self.micro_tokens):
+            batch = [self.validation[one] for one in part]
+            losses += [self._taught_loss(batch, [order] * len(batch)) for order in (0, 1)]
         asked = [one.pair[order] for one in self.validation[:_MEASURED] for order in (0, 1)]
         odds = answered(self.writer, asked, self.micro_tokens).view(-1, 2)
         chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
         return {
-            "loss": float(-chance.clamp(min=1e-9).log().mean()),
+            "loss": float(torch.cat(losses).mean()),
             "accuracy": float((chance > 0.5).float().mean()),
             "consistency": float(((odds[:, 0] > 0) == (odds[:, 1] < 0)).float().mean()),
         }
