@@ -28,6 +28,7 @@ NAMES = (
         "induction",
         "induction_growth",
         "metric_rewards",
+        "generative_judge",
         "monitors",
         "policies",
         "faults",

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from apps.acquisition.models import Plan
-from benchmarks import induction, label_efficiency, policies
+from benchmarks import generative_judge, induction, label_efficiency, policies
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.drawing import round_step
 from benchmarks.faults import broken, seeds_of
@@ -304,3 +304,30 @@ def test_what_was_found_is_not_looked_for_again(tmp_path: Path) -> None:
     assert kept.get("other", 3, find) == {"value": 3}
     assert asked == [("sample", 3), ("sample", 4), ("other", 3)]
     assert Kept(None).get("sample", 1, find) == {"value": 1}
+
+
+@pytest.mark.slow
+def test_a_generative_judge_is_trained() -> None:
+    (found,) = quick("generative_judge")["seeds"]
+    assert len(found["curve"]) == 2
+    for figures in (found["start"], found["end"]):
+        assert set(figures) == {"one_order", "both_orders", "consistency"}
+        assert all(0 <= one <= 1 for one in figures.values())
+
+
+def test_what_a_judge_learnt_is_told_and_drawn(tmp_path: Path) -> None:
+    keys = ("right", "agrees", "entropy", "divergence", "length")
+    curve = [{"step": float(step)} | dict.fromkeys(keys, 0.1 * step) for step in (1, 2, 3)]
+    figures = {"one_order": 0.8, "both_orders": 0.9, "consistency": 0.7}
+    seeds = [
+        {"start": figures, "end": figures | {"one_order": 0.9 + seed / 10}, "curve": curve} for seed in (0, 1)
+    ]
+    assert "| right verdicts, asked in one order | 0.800 [0.800, 0.800] | 0.950 [0.900, 1.000] |" in (
+        generative_judge.table(seeds)
+    )
+    generative_judge.draw(seeds, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "judge-verdicts.svg",
+        "judge-entropy.svg",
+        "judge-length.svg",
+    }

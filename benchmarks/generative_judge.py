@@ -1,0 +1,216 @@
+"""A judge that writes, trained from scratch: `python -m benchmarks.generative_judge [--json] [--quick] [--write FILE]`.
+
+Agents send parcels; of two runs the better one lost fewer. Some annotators say how many went wrong. A decoder with
+random weights learns from them to write that and to give the verdict, then from whether its own verdicts are right.
+Held out are other tasks. Five seeds; accuracy, position consistency, and entropy and length over reinforcement, drawn.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.drawing import levels
+from benchmarks.small_decoder import save_decoder
+from benchmarks.written import write_between
+from workers.judge.prompts import prompt
+from workers.judge.reading import shown
+from workers.judge.verdicts import MARK
+from workers.judge.writer import Writer
+from workers.models.generative import build_writer
+from workers.schema import CommentRecord, FeedbackRecord, Part, PreferenceRecord, Step, Task, Trajectory
+from workers.schema.recipe import Recipe, parse_recipe
+from workers.train.generative import GenerativeFit
+from workers.train.questions import Question, pairs_of, questions_of
+from workers.train.sampling import answered
+
+GOOD, BAD = ("sent", "signed", "paid"), ("lost", "broken", "late")
+_STEPS = 5
+_TOKENS = 32_768
+_DRAWN = (
+    (
+        "verdicts",
+        "What a judge tries: right verdicts, and the other order agrees",
+        {"right": "right", "agrees": "agrees"},
+    ),
+    ("entropy", "Entropy of its words, and divergence from the start, in nats",
+     {"entropy": "entropy", "divergence": "divergence"}),
+    ("length", "Tokens of a critique", {"length": "tokens"}),
+)  # fmt: skip
+
+
+def run_of(task: Task, went_wrong: int, dice: random.Random) -> Trajectory:
+    words = [*dice.choices(BAD, k=went_wrong), *dice.choices(GOOD, k=_STEPS - went_wrong)]
+    dice.shuffle(words)
+    steps = (Step(source="agent", message=(Part(text=f"parcel {word}"),)) for word in words)
+    return Trajectory(steps=tuple(steps), task=task)
+
+
+def task_of(number: int) -> Task:
+    return Task(id=f"task-{number}", instruction=f"Send {_STEPS} parcels.")
+
+
+def records(tasks: Sequence[int], *, reasons: float, seed: int) -> list[FeedbackRecord]:
+    """A comparison of each task. reasons: the share that comes with what went wrong."""
+    found: list[FeedbackRecord] = []
+    for number in tasks:
+        dice = random.Random(f"{seed}/{number}")
+        task, wrong = task_of(number), dice.sample(range(_STEPS + 1), 2)
+        a, b = (run_of(task, count, dice) for count in wrong)
+        common: dict[str, Any] = {"annotator": "ann", "item": task.id}
+        found.append(PreferenceRecord(a=a, b=b, choice="a" if wrong[0] < wrong[1] else "b", **common))
+        if dice.random() < reasons:
+            found += [
+                CommentRecord(trajectory=run, text=f"{count} went wrong.", **common)
+                for run, count in zip((a, b), wrong, strict=True)
+            ]
+    return found
+
+
+def decoder(folder: Path, seed: int) -> Path:
+    dice = random.Random(0)
+    runs = [shown(run_of(task_of(0), wrong % (_STEPS + 1), dice)) for wrong in range(100)]
+    asked = (prompt("verdict_run", by="", run=""), prompt("verdict_pair", by="", a="", b=""))
+    texts = [
+        *runs,
+        *(message["content"] for one in asked for message in one.messages),
+        *(
+            f"A: {n} went wrong.\nB: {n} went wrong.\n{MARK} A {MARK} B {MARK} good {MARK} bad"
+            for n in range(_STEPS + 1)
+        ),
+    ] * 20
+    return save_decoder(folder, texts, seed=seed, vocabulary=700, width=96, layers=3, heads=4)
+
+
+def recipe(folder: Path, quick: bool) -> Recipe:
+    size = (
+        {"epochs": 1, "reinforce_steps": 2, "reinforce_samples": 2}
+        if quick
+        else {"epochs": 5, "reinforce_steps": 40, "reinforce_samples": 6}
+    )
+    return parse_recipe(
+        {
+            "objective": "generative",
+            "backbone": "decoder",
+            "decoder": str(folder),
+            "lora_rank": 0,
+            "learning_rate": 2e-3,
+            "reinforce_rate": 3e-4,
+            "max_tokens": 1024,
+            "critique_tokens": 40,
+            "precision": "float32",
+            "batch_pairs": 8,
+            "evaluations_per_epoch": 1,
+            "patience": 0,
+        }
+        | size
+    )
+
+
+def held_out(writer: Writer, asked: Sequence[Question]) -> dict[str, float]:
+    """one_order: right verdicts, the mean of asking in either order; both_orders: of the mean of the two chances."""
+    odds = answered(writer, [one.pair[order] for one in asked for order in (0, 1)], _TOKENS).view(-1, 2)
+    first, second = odds[:, 0] > 0, odds[:, 1] < 0
+    chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
+    return {
+        "one_order": float((first.float() + second.float()).mean() / 2),
+        "both_orders": float((chance > 0.5).float().mean()),
+        "consistency": float((first == second).float().mean()),
+    }
+
+
+def measure(seed: int, quick: bool) -> dict[str, Any]:
+    """{seed, start, end: of the held-out pairs before and after reinforcement, curve, seconds}."""
+    started, start = time.monotonic(), dict[str, float]()
+    train, held = (8, 4) if quick else (400, 200)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = decoder(Path(scratch), seed)
+        chosen = recipe(folder, quick)
+        writer = build_writer(chosen, device="cpu")
+        ends = [0, train, train + held // 2, train + held // 2 + held]
+        asked = [
+            questions_of(
+                pairs_of(records(range(*ends), reasons=reasons, seed=seed), chosen)[0], writer.renderer
+            )
+            for ends, reasons in zip(pairwise(ends), (0.5, 0.5, 0.0), strict=True)
+        ]
+
+        def say(message: str = "", **event: Any) -> None:
+            if "reinforcement" in message:
+                start.update(held_out(writer, asked[2]))
+
+        torch.manual_seed(seed)
+        fit = GenerativeFit(writer, chosen, asked[0], asked[1], seed=seed, report=say)
+        fit.run()
+        end = held_out(writer, asked[2])
+    sys.stderr.write(f"seed {seed}: {time.monotonic() - started:.0f} s, {start}, {end}\n")
+    return {
+        "seed": seed,
+        "start": start,
+        "end": end,
+        "curve": fit.curve,
+        "seconds": time.monotonic() - started,
+    }
+
+
+def table(seeds: Sequence[dict[str, Any]]) -> str:
+    """Means over the seeds, and the least and the greatest."""
+    lines = ["| on held-out pairs | taught by people | and reinforced |", "|---|---:|---:|"]
+    words = {
+        "one_order": "right verdicts, asked in one order",
+        "both_orders": "right verdicts, both orders averaged",
+        "consistency": "both orders name the same run",
+    }
+    for key, name in words.items():
+        lines.append(f"| {name} | {_range(seeds, 'start', key)} | {_range(seeds, 'end', key)} |")
+    return "\n".join(lines)
+
+
+def draw(seeds: Sequence[dict[str, Any]], folder: Path) -> None:
+    """Means over the seeds at each step, with the least and the greatest."""
+    for name, title, keys in _DRAWN:
+        series = {
+            words: [_over(seeds, place, key) for place in range(len(seeds[0]["curve"]))]
+            for key, words in keys.items()
+        }
+        (folder / f"judge-{name}.svg").write_text(levels(title, series, "steps of reinforcement"))
+
+
+def _over(seeds: Sequence[dict[str, Any]], place: int, key: str) -> tuple[float, float, float, float]:
+    found = [one["curve"][place][key] for one in seeds]
+    return seeds[0]["curve"][place]["step"], statistics.mean(found), min(found), max(found)
+
+
+def _range(seeds: Sequence[dict[str, Any]], when: str, key: str) -> str:
+    found = [one[when][key] for one in seeds]
+    return f"{statistics.mean(found):.3f} [{min(found):.3f}, {max(found):.3f}]"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.generative_judge", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--quick", action="store_true", help="a few pairs, one seed: does it run?")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--write", type=Path, help="put the table into this Markdown file, and draw beside it"
+    )
+    options = parser.parse_args()
+    seeds = [measure(seed, options.quick) for seed in range(1 if options.quick else options.seeds)]
+    if options.write:
+        write_between(options.write, "generative_judge", table(seeds).split("\n"))
+        draw(seeds, options.write.parent / "images")
+    print(json.dumps({"seeds": seeds}) if options.json else table(seeds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
