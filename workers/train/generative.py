@@ -8,17 +8,17 @@ import copy
 import random
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from workers.errors import RewardError
-from workers.judge.writer import Read, Writer, in_parts
+from workers.judge.writer import Line, Read, Writer, in_parts
 from workers.objectives.generative import critique_loss, pair_loss, reinforce_loss, run_loss
 from workers.schema.recipe import Recipe
 from workers.train.checkpoints import newest_checkpoint, save_checkpoint
@@ -28,6 +28,7 @@ from workers.train.optimiser import rate_factor, uses_bfloat16
 from workers.train.questions import Question, in_threes
 from workers.train.sampling import Sampled, answered, log_probs_of, odds_of, sample, with_verdict
 
+T = TypeVar("T")
 _LOG_SECONDS = 1.0
 _MEASURED = 200  # pairs of validation, at most: each is two critiques
 _PASSES = 2  # over what was sampled
@@ -134,53 +135,53 @@ class GenerativeFit:
         batch = [self.train[one] for one in chosen]
         dice = random.Random(self._seed("order"))  # noqa: S311 (not for secrets)
         orders = [dice.randrange(2) for _ in batch]
-        self.losses.append(self._descend(batch, orders))
+        self.losses.append(self._within_memory(lambda: self._descend(batch, orders)))
         return {"learning_rate": rate}
 
     def _descend(self, batch: Sequence[Question], orders: Sequence[int]) -> float:
-        """One optimiser step; half as much goes through the model at once where memory runs out."""
+        """One optimiser step; its loss."""
         self.writer.language.train()
-        whole = sum(one.of.weight for one in batch) or 1.0
-        while True:
-            self.optimiser.zero_grad(set_to_none=True)
-            total = 0.0
-            try:
-                for part in in_threes(batch, self.micro_tokens):
-                    loss = self._taught_loss([batch[one] for one in part], [orders[one] for one in part])
-                    weights = loss.new_tensor([batch[one].of.weight for one in part])
-                    share = (loss * weights).sum() / whole
-                    self._require_finite(share)
-                    share.backward()
-                    total += float(share.detach())
-                break
-            except torch.OutOfMemoryError:
-                self._less()
+        whole, total = sum(one.of.weight for one in batch) or 1.0, 0.0
+        for part in in_threes(batch, self.micro_tokens):
+            loss = self._taught_loss([batch[one] for one in part], [orders[one] for one in part])
+            weights = loss.new_tensor([batch[one].of.weight for one in part])
+            share = (loss * weights).sum() / whole
+            self._require_finite(share)
+            share.backward()
+            total += float(share.detach())
         self._step()
         return total
 
     def _taught_loss(self, batch: Sequence[Question], orders: Sequence[int]) -> Tensor:
         """[questions]"""
-        writer, words = self.writer, self.writer.renderer
         pairs = [
-            writer.line(one.pair[order], one.pair_reasons[order], is_formed=False)
+            self.writer.line(one.pair[order], one.pair_reasons[order], is_formed=False)
             for one, order in zip(batch, orders, strict=True)
         ]
-        runs = [
-            writer.line(one.runs[side], one.run_reasons[side], is_formed=False)
+        read = self.writer.read([*pairs, *self._about_runs(batch)])
+        n = len(batch)
+        yes, no = read.words(self.writer.renderer.of_pair)
+        is_a = torch.tensor(orders, device=yes.device) == 0
+        right, wrong = torch.where(is_a, yes[:n], no[:n]), torch.where(is_a, no[:n], yes[:n])
+        loss = pair_loss(right, wrong, self._smoothing(batch)) + self._run_loss(batch, read)
+        return loss + self.recipe.critique_weight * self._writing(batch, read)
+
+    def _about_runs(self, batch: Sequence[Question]) -> list[Line]:
+        """Of the better runs, then of the others."""
+        return [
+            self.writer.line(one.runs[side], one.run_reasons[side], is_formed=False)
             for side in (0, 1)
             for one in batch
         ]
-        read = writer.read([*pairs, *runs])
-        n = len(batch)
-        yes, no = read.words(words.of_pair)
-        is_a = torch.tensor(orders, device=yes.device) == 0
-        right, wrong = torch.where(is_a, yes[:n], no[:n]), torch.where(is_a, no[:n], yes[:n])
-        good, poor = read.words(words.of_run)
-        z = good - poor
-        smoothing = torch.tensor([one.of.smoothing for one in batch], device=yes.device)
-        loss = pair_loss(right, wrong, smoothing)
-        loss = loss + run_loss(z[n : 2 * n], z[2 * n :], smoothing, centring=self.recipe.centring)
-        return loss + self.recipe.critique_weight * self._writing(batch, read)
+
+    def _run_loss(self, batch: Sequence[Question], read: Read) -> Tensor:
+        """[questions]. read: ends with the lines about their runs."""
+        good, poor = read.words(self.writer.renderer.of_run)
+        z, n = good - poor, len(batch)
+        return run_loss(z[-2 * n : -n], z[-n:], self._smoothing(batch), centring=self.recipe.centring)
+
+    def _smoothing(self, batch: Sequence[Question]) -> Tensor:
+        return torch.tensor([one.of.smoothing for one in batch], device=self.writer.device)
 
     def _writing(self, batch: Sequence[Question], read: Read) -> Tensor:
         """[questions]: of those with reasons; of all, that no critique comes, where nobody wrote one."""
@@ -237,7 +238,7 @@ class GenerativeFit:
         dice = random.Random(self._seed("pairs"))  # noqa: S311 (not for secrets)
         batch = dice.sample(self.train, min(self.recipe.batch_pairs, len(self.train)))
         self.writer.language.eval()
-        sampled = sample(self.writer, batch, self.recipe, self.micro_tokens)
+        sampled = self._within_memory(lambda: sample(self.writer, batch, self.recipe, self.micro_tokens))
         reference = (
             sampled.old
             if self.reference is None
@@ -245,7 +246,7 @@ class GenerativeFit:
         )
         said: dict[str, float] = defaultdict(float)
         for _ in range(_PASSES):
-            loss, clipped, divergence = self._climb(batch, sampled, reference)
+            loss, clipped, divergence = self._within_memory(lambda: self._climb(batch, sampled, reference))
             said["loss"] += loss / _PASSES
             said["clipped"] += clipped / _PASSES
             said["divergence"] = divergence
@@ -272,16 +273,6 @@ class GenerativeFit:
         Its loss, the share of tokens that were clipped, and the mean divergence from the reference.
         """
         self.writer.language.train()
-        while True:
-            self.optimiser.zero_grad(set_to_none=True)
-            try:
-                return self._climbed(batch, sampled, reference)
-            except torch.OutOfMemoryError:
-                self._less()
-
-    def _climbed(
-        self, batch: Sequence[Question], sampled: Sampled, reference: Tensor
-    ) -> tuple[float, float, float]:
         total = clipped = divergence = 0.0
         tokens = sum(sampled.own) + len(sampled.own)
         device = self.writer.device
@@ -313,16 +304,9 @@ class GenerativeFit:
                 difference = (start - now).clamp(-10, 10)
                 divergence += float(((difference.exp() - difference - 1) * mask).sum()) / tokens
         for some in in_threes(batch, self.micro_tokens):
-            runs = [
-                self.writer.line(batch[one].runs[side], batch[one].run_reasons[side], is_formed=False)
-                for side in (0, 1)
-                for one in some
-            ]
-            good, poor = self.writer.read(runs).words(self.writer.renderer.of_run)
-            z = good - poor
-            smoothing = torch.tensor([batch[one].of.smoothing for one in some], device=device)
-            kept = run_loss(z[: len(some)], z[len(some) :], smoothing, centring=self.recipe.centring)
-            (kept.sum() / len(batch)).backward()
+            asked = [batch[one] for one in some]
+            loss = self._run_loss(asked, self.writer.read(self._about_runs(asked)))
+            (loss.sum() / len(batch)).backward()
         self._step()
         return total, clipped, divergence
 
@@ -340,7 +324,7 @@ class GenerativeFit:
 
     @torch.no_grad()
     def _measured(self) -> dict[str, float]:
-        """loss: as in the first stage, the mean of both orders. accuracy: of the mean of both orders' chances, after the
+        """loss: as in the first stage, the mean of both orders. accuracy: of the mean of both orders' chances after the
         likeliest critiques. consistency: both orders name the same run."""
         self.writer.language.eval()
         losses: list[Tensor] = []
@@ -387,6 +371,15 @@ class GenerativeFit:
             raise RewardError(
                 f"at step {self.step + 1}: the loss became {float(loss.detach())}; lower the learning rate."
             )
+
+    def _within_memory(self, compute: Callable[[], T]) -> T:
+        """What it gives; half as much goes through the model at once where memory runs out."""
+        while True:
+            self.optimiser.zero_grad(set_to_none=True)
+            try:
+                return compute()
+            except torch.OutOfMemoryError:
+                self._less()
 
     def _less(self) -> None:
         longest = max(one.longest for one in self.train)

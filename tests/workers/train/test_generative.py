@@ -258,3 +258,37 @@ def test_a_loss_that_is_no_number_stops_it(folder: Path) -> None:
         next(iter(fit.writer.language.parameters())).fill_(float("nan"))
     with pytest.raises(RewardError, match="lower the learning rate"):
         fit.run()
+
+
+def test_half_as_much_goes_through_where_memory_runs_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = recipe(folder, reinforce_steps=1, reinforce_samples=2)
+    expected = fit_of(chosen)
+    expected.run()
+    fit, said = fit_of(chosen), list[str]()
+    fit.report = lambda message="", **event: said.append(message)  # type: ignore[assignment]
+    read, write, fails = fit.writer.read, fit.writer.write, {"read": 1, "write": 1}
+
+    def scarce(name: str, real: Any) -> Any:
+        def once(*args: Any, **more: Any) -> Any:
+            if fails[name]:
+                fails[name] -= 1
+                raise torch.OutOfMemoryError
+            return real(*args, **more)
+
+        return once
+
+    monkeypatch.setattr(fit.writer, "read", scarce("read", read))
+    fit.run()
+    assert fit.micro_tokens == chosen.micro_tokens // 2
+    assert any("out of memory" in message for message in said)
+    assert fit.losses == pytest.approx(expected.losses, abs=1e-4)
+    fit = fit_of(chosen)
+    monkeypatch.setattr(fit.writer, "write", scarce("write", write))
+    fit.validation = []
+    fit.run()
+    assert fit.micro_tokens == chosen.micro_tokens // 2
+    fit.micro_tokens = 10
+    with pytest.raises(RewardError, match="does not fit into memory"):
+        fit._less()
