@@ -60,9 +60,11 @@ class Judge:
         return [Judged(record, self._scores_of(record)) for record in kept]
 
     def _scores_of(self, record: FeedbackRecord) -> tuple[RawScore, ...]:
-        """A model that compares is asked to: its log-odds are then the difference of the two rewards."""
+        """A model that compares is asked to, by its own criterion: the difference of the rewards is its log-odds."""
         scores = tuple(map(self._score, trajectories_of(record)))
         if isinstance(self.model, LoadedModel) or not isinstance(record, PreferenceRecord):
+            return scores
+        if record.criterion != self.model.manifest["criterion"]:
             return scores
         half = self._compare(record).log_odds / 2
         return dataclasses.replace(scores[0], raw=half), dataclasses.replace(scores[1], raw=-half)

@@ -78,12 +78,14 @@ class Writer:
         for row, one in enumerate(prompts):
             ids[row, longest - len(one) :] = torch.tensor(list(one), device=self.device)
             mask[row, longest - len(one) :] = 1
+        # All of it is said: what is left out is taken from the model's own folder.
         drawn = (
             {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature else {}
         )
         options = GenerationConfig(
             max_new_tokens=self.renderer.critique_tokens,
             num_return_sequences=samples,
+            repetition_penalty=1.0,
             pad_token_id=pad,
             eos_token_id=self.language.generation_config.eos_token_id
             if self.language.generation_config is not None

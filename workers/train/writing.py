@@ -97,7 +97,9 @@ def position(judge: Judge, records: Sequence[FeedbackRecord]) -> dict[str, Any] 
     that came within the critique's tokens, accuracy: {one_order, both_orders}}. one_order: the mean of asking (a, b)
     and asking (b, a); both_orders: of the averaged chances.
     """
-    found = judge.compared([one for one in records if isinstance(one, PreferenceRecord)])
+    by = judge.model.manifest["criterion"]
+    pairs = [one for one in records if isinstance(one, PreferenceRecord) and one.criterion == by]
+    found = judge.compared(pairs)
     told = [(one, 1 if record.choice == "a" else -1) for record, one in found if record.choice in ("a", "b")]
     if not told:
         return None

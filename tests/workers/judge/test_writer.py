@@ -82,3 +82,17 @@ def test_parts_hold_every_line_once() -> None:
     parts = list(in_parts(lines, 12))
     assert sorted(place for part in parts for place in part) == [0, 1, 2, 3, 4]
     assert all(len(part) == 1 or len(part) * max(len(lines[one].ids) for one in part) <= 12 for part in parts)
+
+
+def test_what_the_models_folder_says_of_sampling_does_not_count(writer: Writer) -> None:
+    prompt = writer.renderer.render(run_of("good")).ids
+    own = writer.language.generation_config
+    before = {name: getattr(own, name) for name in ("repetition_penalty", "top_k", "top_p", "do_sample")}
+    torch.manual_seed(1)
+    expected = writer.write([prompt], temperature=1.0, samples=3), writer.write([prompt])
+    try:
+        own.repetition_penalty, own.top_k, own.top_p, own.do_sample = 1.8, 1, 0.1, True
+        torch.manual_seed(1)
+        assert (writer.write([prompt], temperature=1.0, samples=3), writer.write([prompt])) == expected
+    finally:
+        own.update(**before)
