@@ -336,7 +336,7 @@ class GenerativeFit:
         chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
         return {
             "loss": float(torch.cat(losses).mean()),
-            "accuracy": float((chance > 0.5).float().mean()),
+            "accuracy": float(((chance > 0.5).float() + 0.5 * (chance == 0.5).float()).mean()),
             "consistency": float(((odds[:, 0] > 0) == (odds[:, 1] < 0)).float().mean()),
         }
 
