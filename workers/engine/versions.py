@@ -23,6 +23,7 @@ from workers.schema.endpoints import (
     RewardModelPart,
     Verifier,
 )
+from workers.schema.logistic import logistic
 from workers.text import Session
 
 
@@ -193,7 +194,7 @@ class Version:
         model: Any = served.model
         asked = [model.render_pair(a, b), model.render_pair(b, a)]
         first, second = await asyncio.wrap_future(self._batcher_of(served).submit(served, asked))
-        return (_sigmoid(first.raw) + _sigmoid(-second.raw)) / 2
+        return (logistic(first.raw) + logistic(-second.raw)) / 2
 
     def warm_up(self, content: Content | None = None) -> None:
         """Score one item by every model before the first caller does. Blocks; raises what scoring raises.
@@ -335,10 +336,6 @@ def _aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> str:
             "already; leave the transform out."
         )
     return found[0] if found else "sum"
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
 def _steps(item: Item) -> int:

@@ -21,6 +21,7 @@ from workers.models.decoder import conversation_renderer, decoder_folder
 from workers.models.loaded import Described, RawScore
 from workers.models.quiet import quietly
 from workers.schema import Text
+from workers.schema.logistic import logistic
 from workers.schema.recipe import Recipe
 from workers.text import Content
 
@@ -45,7 +46,7 @@ class Compared:
 
     @property
     def probability(self) -> float:
-        return (_sigmoid(self.first.log_odds) + _sigmoid(-self.second.log_odds)) / 2
+        return (logistic(self.first.log_odds) + logistic(-self.second.log_odds)) / 2
 
     @property
     def log_odds(self) -> float:
@@ -186,7 +187,3 @@ def load_generative(folder: Path, manifest: dict[str, Any], device: str, precisi
     writer = Writer(load_language(folder, device=device), renderer)
     writer.in_bfloat16 = precision == "bfloat16"
     return GenerativeModel(writer, manifest)
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))

@@ -6,6 +6,9 @@ from typing import Any
 
 import torch
 
+from workers.errors import RewardError
+from workers.train.events import Report
+
 _KEPT = 2  # the one before the newest stands in for it, should the disk have spoilt that
 
 
@@ -37,3 +40,18 @@ def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
         else:
             return state, unreadable
     return None, unreadable
+
+
+def state_to_resume(folder: Path | None, examples: int, report: Report) -> dict[str, Any] | None:
+    """The newest that can be read, None to begin anew. report: is told of those that cannot be read.
+
+    examples: those that are trained on. Raises RewardError where the checkpoint has others.
+    """
+    if folder is None:
+        return None
+    state, unreadable = newest_checkpoint(folder)
+    for name in unreadable:
+        report(message=f"the checkpoint {name} cannot be read; going on from the one before it")
+    if state is not None and state.get("examples") != examples:
+        raise RewardError("the checkpoint is of other training data; remove checkpoints/ to start anew.")
+    return state

@@ -21,7 +21,7 @@ from workers.errors import RewardError
 from workers.judge.writer import Line, Read, Writer, in_parts
 from workers.objectives.generative import critique_loss, pair_loss, reinforce_loss, run_loss
 from workers.schema.recipe import Recipe
-from workers.train.checkpoints import newest_checkpoint, save_checkpoint
+from workers.train.checkpoints import save_checkpoint, state_to_resume
 from workers.train.events import Report
 from workers.train.loop import Limits, Stopped
 from workers.train.optimiser import rate_factor, uses_bfloat16
@@ -419,15 +419,9 @@ class GenerativeFit:
         save_checkpoint(self.limits.checkpoints, self.step, state)
 
     def _resume(self) -> None:
-        if self.limits.checkpoints is None:
-            return
-        state, unreadable = newest_checkpoint(self.limits.checkpoints)
-        for name in unreadable:
-            self.report(message=f"the checkpoint {name} cannot be read; going on from the one before it")
+        state = state_to_resume(self.limits.checkpoints, len(self.train), self.report)
         if state is None:
             return
-        if state["examples"] != len(self.train):
-            raise RewardError("the checkpoint is of other training data; remove checkpoints/ to start anew.")
         for name in _KEPT:
             setattr(self, name, state[name])
         _load_weights(self.writer.language, state["weights"])

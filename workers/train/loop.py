@@ -14,7 +14,7 @@ from workers.models import RewardModel
 from workers.objectives import Examples
 from workers.schema.recipe import Recipe
 from workers.train.batches import Batch, epoch_batches, examples_of, in_parts, make_groups, split
-from workers.train.checkpoints import newest_checkpoint, save_checkpoint
+from workers.train.checkpoints import save_checkpoint, state_to_resume
 from workers.train.events import Report
 from workers.train.learner import Learner
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
@@ -267,15 +267,9 @@ class Fit:
             save_checkpoint(self.limits.checkpoints, self.step, state)
 
     def _resume(self) -> None:
-        if self.limits.checkpoints is None:
-            return
-        state, unreadable = newest_checkpoint(self.limits.checkpoints)
-        for name in unreadable:
-            self.report(message=f"the checkpoint {name} cannot be read; going on from the one before it")
+        state = state_to_resume(self.limits.checkpoints, len(self.train), self.report)
         if state is None:
             return
-        if state.get("examples") != len(self.train):
-            raise RewardError("the checkpoint is of other training data; remove checkpoints/ to start anew.")
         self.team.load_weights(self.learner, state["weights"])
         self.team.load_optimiser(self.learner, self.optimiser, state["optimiser"])
         torch.set_rng_state(state["random"])

@@ -32,8 +32,9 @@ from apps.rewards.serving.requests import ScoreRequest, parse_score
 from apps.rewards.serving.scored import Scored
 from apps.rewards.serving.state import State
 from apps.rewards.serving.wire import Wire
-from apps.rewards.serving.wire.protocol import Parse, logistic
+from apps.rewards.serving.wire.protocol import Parse
 from workers.errors import InvalidRecord, RewardError
+from workers.schema.logistic import logistic
 
 logger = logging.getLogger("touchstone.rewards")
 Handler = Callable[[Request], Awaitable[Response]]

@@ -9,10 +9,11 @@ from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
 from apps.rewards.serving.scored import Scored
-from apps.rewards.serving.wire.protocol import Wire, logistic, pair_item, text_item, texts
+from apps.rewards.serving.wire.protocol import Wire, pair_item, text_item, texts
 from workers.errors import InvalidRecord
 from workers.schema import Item
 from workers.schema.decode import require_list
+from workers.schema.logistic import logistic
 
 # A tokenizer may put its beginning-of-text mark before the prompt when it decodes the query.
 _LONGEST_MARK = 64

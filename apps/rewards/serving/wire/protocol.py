@@ -1,6 +1,5 @@
 """What a wire protocol is: how its request is read, and how its reply is written."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -28,11 +27,6 @@ class Wire:
     summary: str
     required: tuple[str, ...] = ()
     methods: tuple[str, ...] = ("POST",)
-
-
-def logistic(x: float) -> float:
-    """1 / (1 + exp(-x)), in [0, 1], without overflow."""
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
 
 
 def endpoint_of(document: Mapping[str, Any]) -> str:

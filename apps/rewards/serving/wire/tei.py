@@ -17,7 +17,6 @@ from apps.rewards.serving.wire.protocol import (
     filled,
     flag,
     flags_of,
-    logistic,
     pair_item,
     text,
     text_item,
@@ -25,6 +24,7 @@ from apps.rewards.serving.wire.protocol import (
 from workers.engine import Score
 from workers.errors import InvalidRecord
 from workers.schema import Item
+from workers.schema.logistic import logistic
 
 Json = dict[str, Any]
 

@@ -19,7 +19,6 @@ from apps.rewards.serving.wire.protocol import (
     filled,
     flag,
     flags_of,
-    logistic,
     pair_item,
     text,
     text_item,
@@ -28,6 +27,7 @@ from workers.engine import Score
 from workers.errors import InvalidRecord
 from workers.schema import Item, parse_item
 from workers.schema.decode import kind_of
+from workers.schema.logistic import logistic
 
 Json = dict[str, Any]
 # What a request may call the two sides of its pairs.
