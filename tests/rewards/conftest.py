@@ -1,11 +1,13 @@
 """A reward service as it runs: uvicorn in a thread, the real database, and a fake or a tiny real model."""
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,8 +17,10 @@ from django.test import Client
 
 from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key, create_project
+from apps.core import artifacts
 from apps.rewards.service import make_application
 from apps.rewards.services import deploy
+from apps.rewards.serving.state import StoredModels
 from apps.training.models import RewardModel
 from tests.workers.engine.fakes import FakeModel
 
@@ -138,6 +142,19 @@ def endpoint(service: Service, project: Project, key: str, fake: FakeModel) -> s
     deploy(model=make_model(project, service, fake), endpoint_name="desk-reward", project=project, by=None)
     wait_until(lambda: serves(service, "desk-reward", 1))
     return "desk-reward"
+
+
+def serve_stored(service: Service, project: Project, folder: Path, name: str) -> str:
+    """An endpoint of an artifact as it is stored, loaded."""
+    service.state.deployments._load = StoredModels()
+    artifact = artifacts.store_tree(folder, f"models/{project.slug}/{name}-1")
+    manifest = {"aggregation": json.loads((folder / "touchstone.json").read_text())["aggregation"]}
+    model = RewardModel.objects.create(
+        project=project, name=name, version=1, artifact=artifact, manifest=manifest
+    )
+    deploy(model=model, endpoint_name=name, project=project, by=None)
+    wait_until(lambda: serves(service, name, 1), 60)
+    return name
 
 
 def serves(service: Service, endpoint: str, number: int) -> bool:

@@ -8,11 +8,7 @@ import torch
 from touchstone_client import RewardClient
 
 from apps.accounts.models import Project
-from apps.core import artifacts
-from apps.rewards.services import deploy
-from apps.rewards.serving.state import StoredModels
-from apps.training.models import RewardModel
-from tests.rewards.conftest import Service, serves, wait_until
+from tests.rewards.conftest import Service, serve_stored
 from tests.workers.judge.judges import decoder, recipe, writer
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative import GenerativeModel
@@ -39,14 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def writes(service: Service, project: Project, key: str, folder: Path) -> str:
-    service.state.deployments._load = StoredModels()
-    artifact = artifacts.store_tree(folder, f"models/{project.slug}/judge-1")
-    model = RewardModel.objects.create(
-        project=project, name="judge", version=1, artifact=artifact, manifest={"aggregation": "sum"}
-    )
-    deploy(model=model, endpoint_name="judge", project=project, by=None)
-    wait_until(lambda: serves(service, "judge", 1), 60)
-    return "judge"
+    return serve_stored(service, project, folder, "judge")
 
 
 def ask(http: httpx.Client, endpoint: str, call: str, *inputs: dict) -> httpx.Response:

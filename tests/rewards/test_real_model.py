@@ -10,12 +10,8 @@ import torch
 
 from apps.accounts.models import Project
 from apps.accounts.services import create_project
-from apps.core import artifacts
-from apps.rewards.services import deploy
-from apps.rewards.serving.state import StoredModels
-from apps.training.models import RewardModel
 from apps.trajectories.services import store_trajectories
-from tests.rewards.conftest import Service, serves, wait_until
+from tests.rewards.conftest import Service, serve_stored
 from workers import schema
 from workers.models import Lineage, build, save
 from workers.schema.recipe import Recipe
@@ -45,14 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def real(service: Service, project: Project, key: str, folder: Path) -> str:
-    service.state.deployments._load = StoredModels()
-    artifact = artifacts.store_tree(folder, f"models/{project.slug}/real-1")
-    model = RewardModel.objects.create(
-        project=project, name="real", version=1, artifact=artifact, manifest={"aggregation": "value"}
-    )
-    deploy(model=model, endpoint_name="real", project=project, by=None)
-    wait_until(lambda: serves(service, "real", 1), 60)
-    return "real"
+    return serve_stored(service, project, folder, "real")
 
 
 def store(project: Project, trajectory: schema.Trajectory) -> str:
