@@ -1,12 +1,17 @@
 """The form of a language model."""
 
+from dataclasses import fields
 from typing import Any
 
 from django import forms
 
-from apps.judges.models import LONGEST_URL, LanguageModel
+from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, LanguageModel
+from apps.judges.services import MOST_ANSWER_TOKENS, MOST_CALLS, LanguageModelSpec
 
 _TEXT = {"class": "form-control"}
+
+
+_NUMBER = forms.NumberInput(attrs=_TEXT | {"step": "any", "min": "0"})
 
 
 class LanguageModelForm(forms.Form):
@@ -16,6 +21,7 @@ class LanguageModelForm(forms.Form):
         max_length=100, help_text="As people here call it.", widget=forms.TextInput(attrs=_TEXT)
     )
     base_url = forms.URLField(
+        required=False,
         label="Address",
         max_length=LONGEST_URL,
         assume_scheme="https",
@@ -23,7 +29,10 @@ class LanguageModelForm(forms.Form):
         widget=forms.URLInput(attrs=_TEXT | {"placeholder": "https://models.example.org/v1"}),
     )
     model = forms.CharField(
-        max_length=200, help_text="As the server calls it.", widget=forms.TextInput(attrs=_TEXT)
+        required=False,
+        max_length=200,
+        help_text="As the server calls it.",
+        widget=forms.TextInput(attrs=_TEXT),
     )
     key = forms.CharField(
         required=False,
@@ -31,11 +40,66 @@ class LanguageModelForm(forms.Form):
         help_text="Kept encrypted, and never shown again. Empty where the server wants none.",
         widget=forms.PasswordInput(attrs=_TEXT | {"autocomplete": "off"}),
     )
+    folder = forms.CharField(
+        required=False,
+        max_length=LONGEST_URL,
+        label="Or a folder",
+        help_text="Of a causal language model as save_pretrained writes it, where GPU workers can read it. Nothing is "
+        "sent anywhere then.",
+        widget=forms.TextInput(attrs=_TEXT | {"placeholder": "/models/Qwen2.5-7B-Instruct"}),
+    )
+    answer_tokens = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_ANSWER_TOKENS,
+        label="Tokens of an answer",
+        help_text=f"At most. Empty: {ANSWER_TOKENS:,}.",
+        widget=forms.NumberInput(attrs=_TEXT),
+    )
+    calls_per_minute = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_CALLS,
+        help_text="At most. Empty: no limit.",
+        widget=forms.NumberInput(attrs=_TEXT),
+    )
+    prompt_price = forms.DecimalField(
+        required=False,
+        min_value=0,
+        max_digits=12,
+        decimal_places=4,
+        label="Price of a million tokens asked",
+        help_text="In the currency you are billed in.",
+        widget=_NUMBER,
+    )
+    completion_price = forms.DecimalField(
+        required=False,
+        min_value=0,
+        max_digits=12,
+        decimal_places=4,
+        label="Price of a million tokens answered",
+        widget=_NUMBER,
+    )
+    monthly_limit = forms.DecimalField(
+        required=False,
+        min_value=0,
+        max_digits=12,
+        decimal_places=2,
+        label="Limit of a month",
+        help_text="No call is made that could pass it. Empty: no limit.",
+        widget=_NUMBER,
+    )
 
     def __init__(self, *args: Any, of: LanguageModel | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if of is not None:
-            self.initial = {"name": of.name, "base_url": of.base_url, "model": of.model}
+            self.initial = {one.name: getattr(of, one.name) for one in fields(LanguageModelSpec)}
             self.fields["key"].help_text = (
                 "Empty: the one it has stays." if of.key else "Empty: none, as now."
             )
+
+    @property
+    def spec(self) -> LanguageModelSpec:
+        """Of a valid form."""
+        given = {name: value for name, value in self.cleaned_data.items() if name != "key"}
+        return LanguageModelSpec(**given | {"answer_tokens": given["answer_tokens"] or ANSWER_TOKENS})

@@ -2,69 +2,78 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
 
-import httpx
 from django.db import transaction
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.kinds.comment import Comment
 from apps.core import outgoing
-from apps.core.encryption import decrypted, encrypted
+from apps.core.encryption import encrypted
 from apps.core.errors import Conflict, DomainError
-from apps.judges.models import LONGEST_URL, Answer, LanguageModel
+from apps.judges.calls import call, completions_url
+from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Answer, LanguageModel, Spending
 from apps.trajectories.models import Trajectory
 
 MOST_MODELS = 20  # of a project
+MOST_ANSWER_TOKENS = 131_072
+MOST_CALLS = 100_000  # a minute
 _BATCH = 1000
 _TRIED_SECONDS = 60.0
-_READ = 100_000  # bytes of a trial's answer
+_TRIED_TOKENS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageModelSpec:
+    """What people say of one; see `LanguageModel`. A server has an address and a model, a folder neither."""
+
+    name: str
+    base_url: str = ""
+    model: str = ""
+    folder: str = ""
+    answer_tokens: int = ANSWER_TOKENS
+    prompt_price: Decimal | None = None
+    completion_price: Decimal | None = None
+    monthly_limit: Decimal | None = None
+    calls_per_minute: int | None = None
 
 
 @transaction.atomic
 def add_language_model(
-    *, project: Project, name: str, base_url: str, model: str, key: str, by: User | None
+    *, project: Project, spec: LanguageModelSpec, key: str = "", by: User | None
 ) -> LanguageModel:
     """Raises DomainError for an address that may not be called, Conflict for a name that is taken."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if project.language_models.count() >= MOST_MODELS:
         raise Conflict(f"A project has up to {MOST_MODELS} language models; remove one first.")
     added = LanguageModel(project=project, created_by=by)
-    _set(added, name, base_url, model)
+    _set(added, spec)
     added.key = encrypted(key.strip())
     added.save()
-    record_audit(
-        project=project,
-        actor=by,
-        verb="language_model.added",
-        target=added.name,
-        data={"url": added.base_url},
-    )
+    _record(added, "language_model.added", by)
     return added
 
 
 @transaction.atomic
 def change_language_model(
-    *, language_model: LanguageModel, name: str, base_url: str, model: str, key: str, by: User | None
+    *, language_model: LanguageModel, spec: LanguageModelSpec, key: str = "", by: User | None
 ) -> LanguageModel:
     """key: empty to keep the one there, unless the address is another: a key goes nowhere it was not given for."""
     changed = LanguageModel.objects.select_for_update().get(pk=language_model.pk)
     was = changed.base_url
-    _set(changed, name, base_url, model)
+    _set(changed, spec)
     if key.strip():
         changed.key = encrypted(key.strip())
+    elif changed.is_local:
+        changed.key = ""
     elif changed.key and changed.base_url != was:
         raise DomainError("The address is another; enter its key.", pointer="/key")
     changed.save()
-    record_audit(
-        project=changed.project,
-        actor=by,
-        verb="language_model.changed",
-        target=changed.name,
-        data={"url": changed.base_url},
-    )
+    _record(changed, "language_model.changed", by)
     return changed
 
 
@@ -77,42 +86,21 @@ def remove_language_model(*, language_model: LanguageModel, by: User | None) -> 
     language_model.delete()
 
 
-def key_of(language_model: LanguageModel) -> str:
-    """The secret itself; for calls only. Raises DomainError."""
-    return decrypted(language_model.key)
-
-
 def try_language_model(*, language_model: LanguageModel) -> str:
     """Ask it one thing; what it said. Raises DomainError with what went wrong."""
-    body = {
-        "model": language_model.model,
-        "messages": [{"role": "user", "content": "Answer with the word: ready"}],
-    }
-    headers = {"Authorization": f"Bearer {key_of(language_model)}"} if language_model.key else {}
-    url = completions_url(language_model)
+    messages = [{"role": "user", "content": "Answer with the word: ready"}]
+    asked = {"messages": messages, "max_tokens": _TRIED_TOKENS}
+    body = json.dumps(asked).encode()
+    reply = call(language_model, body, purpose=Spending.Purpose.TRIAL, seconds=_TRIED_SECONDS)
+    told = " ".join(reply.body[:300].decode("utf-8", "replace").split())
+    if reply.status != HTTPStatus.OK:
+        raise DomainError(f"{completions_url(language_model)} answered {reply.status}: {told}")
     try:
-        with (
-            outgoing.client(seconds=_TRIED_SECONDS) as http,
-            http.stream("POST", url, json=body, headers=headers) as reply,
-        ):
-            read = b""
-            for part in reply.iter_bytes():
-                read += part
-                if len(read) > _READ:
-                    break
-    except httpx.HTTPError as error:
-        raise DomainError(f"{url} did not answer: {type(error).__name__}.") from error
-    told = " ".join(read[:300].decode("utf-8", "replace").split())
-    if reply.status_code != HTTPStatus.OK:
-        raise DomainError(f"{url} answered {reply.status_code}: {told}")
-    try:
-        return str(json.loads(read)["choices"][0]["message"]["content"])[:300]
+        return str(json.loads(reply.body)["choices"][0]["message"]["content"])[:300]
     except (ValueError, LookupError, TypeError):
-        raise DomainError(f"{url} answered, but not with a chat completion: {told}") from None
-
-
-def completions_url(language_model: LanguageModel) -> str:
-    return f"{language_model.base_url.rstrip('/')}/chat/completions"
+        raise DomainError(
+            f"{completions_url(language_model)} answered, but not with a chat completion: {told}"
+        ) from None
 
 
 def keep_answers(*, language_model: LanguageModel, lines: Iterable[dict[str, Any]]) -> int:
@@ -143,23 +131,69 @@ def keep_answers(*, language_model: LanguageModel, lines: Iterable[dict[str, Any
     return len(kept)
 
 
-def _set(row: LanguageModel, name: str, base_url: str, model: str) -> None:
-    name, base_url, model = " ".join(name.split()), base_url.strip().rstrip("/"), model.strip()
+def _set(row: LanguageModel, spec: LanguageModelSpec) -> None:
+    name, model = " ".join(spec.name.split()), spec.model.strip()
+    base_url, folder = spec.base_url.strip().rstrip("/"), spec.folder.strip()
     if not 1 <= len(name) <= 100:
         raise DomainError("Its name has 1 to 100 characters.", pointer="/name")
-    if not 1 <= len(model) <= 200:
+    if bool(base_url) == bool(folder):
         raise DomainError(
-            "Say which model the server is asked for, in 1 to 200 characters.", pointer="/model"
+            "Give the address of a server, or a folder that GPU workers can read; one of them.",
+            pointer="/base_url",
         )
+    if folder:
+        if not folder.startswith("/") or len(folder) > LONGEST_URL:
+            raise DomainError(
+                f"A folder is a path from the root, /models/NAME, of up to {LONGEST_URL} characters.",
+                pointer="/folder",
+            )
+    else:
+        _check_address(base_url)
+        if not 1 <= len(model) <= 200:
+            raise DomainError(
+                "Say which model the server is asked for, in 1 to 200 characters.", pointer="/model"
+            )
+    if LanguageModel.objects.filter(project=row.project, name=name).exclude(pk=row.pk).exists():
+        raise Conflict(f"There is a language model {name} already.", pointer="/name")
+    if not 1 <= spec.answer_tokens <= MOST_ANSWER_TOKENS:
+        raise DomainError(
+            f"An answer has 1 to {MOST_ANSWER_TOKENS:,} tokens at most.", pointer="/answer_tokens"
+        )
+    if spec.calls_per_minute is not None and not 1 <= spec.calls_per_minute <= MOST_CALLS:
+        raise DomainError(
+            f"1 to {MOST_CALLS:,} calls a minute, or nothing for no limit.", pointer="/calls_per_minute"
+        )
+    for field in ("prompt_price", "completion_price", "monthly_limit"):
+        if (getattr(spec, field) or 0) < 0:
+            raise DomainError("Money is not below zero.", pointer=f"/{field}")
+    if spec.monthly_limit is not None and (spec.prompt_price is None or spec.completion_price is None):
+        raise DomainError(
+            "A limit of money needs both prices; without them nobody knows what is spent.",
+            pointer="/monthly_limit",
+        )
+    row.name, row.base_url, row.model, row.folder = name, base_url, "" if folder else model, folder
+    for field in ("answer_tokens", "prompt_price", "completion_price", "monthly_limit", "calls_per_minute"):
+        setattr(row, field, getattr(spec, field))
+    row.next_call_at = None
+
+
+def _check_address(base_url: str) -> None:
     if len(base_url) > LONGEST_URL:
         raise DomainError(f"An address has at most {LONGEST_URL} characters.", pointer="/base_url")
     try:
         outgoing.check_url(base_url)
     except DomainError as error:
         raise DomainError(error.message, pointer="/base_url") from error
-    if LanguageModel.objects.filter(project=row.project, name=name).exclude(pk=row.pk).exists():
-        raise Conflict(f"There is a language model {name} already.", pointer="/name")
-    row.name, row.base_url, row.model = name, base_url, model
+
+
+def _record(language_model: LanguageModel, verb: str, by: User | None) -> None:
+    record_audit(
+        project=language_model.project,
+        actor=by,
+        verb=verb,
+        target=language_model.name,
+        data={"url": language_model.base_url, "folder": language_model.folder},
+    )
 
 
 def _number(line: dict[str, Any], what: str) -> int | None:

@@ -12,7 +12,7 @@ from apps.core.errors import DomainError
 from apps.judges import services
 from apps.judges.forms import LanguageModelForm
 from apps.judges.models import LanguageModel
-from apps.judges.selectors import language_models_of
+from apps.judges.selectors import costs_of, language_models_of
 
 secret_in_form = sensitive_post_parameters("key")
 
@@ -25,12 +25,19 @@ def language_model_list(request: ProjectRequest, project: Project) -> HttpRespon
     form = LanguageModelForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
-            services.add_language_model(project=project, by=request.user, **form.cleaned_data)
+            services.add_language_model(
+                project=project, spec=form.spec, key=form.cleaned_data["key"], by=request.user
+            )
         except DomainError as error:
             _say(form, error)
         else:
             return redirect("judges:language-model-list", project.slug)
-    context = {"project": project, "form": form, "language_models": language_models_of(project)}
+    context = {
+        "project": project,
+        "form": form,
+        "language_models": language_models_of(project),
+        "costs": costs_of(project),
+    }
     status = 422 if form.errors else 200
     return render(request, "judges/language_model_list.html", context, status=status)
 
@@ -44,7 +51,7 @@ def language_model_edit(request: ProjectRequest, project: Project, pk: int) -> H
     if request.method == "POST" and form.is_valid():
         try:
             services.change_language_model(
-                language_model=language_model, by=request.user, **form.cleaned_data
+                language_model=language_model, spec=form.spec, key=form.cleaned_data["key"], by=request.user
             )
         except DomainError as error:
             _say(form, error)

@@ -13,8 +13,8 @@ from apps.annotation.kinds.comment import Comment
 from apps.core import subprocesses
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
-from apps.judges.relay import SECONDS, relay
-from apps.judges.services import keep_answers
+from apps.judges.asking import asking
+from apps.judges.models import Spending
 from apps.metrics.models import Induction, Metric
 from apps.metrics.selectors import comments_of, definition_of, examples_of, others_of, standing
 from apps.metrics.services import keep_induction, keep_judging
@@ -76,36 +76,21 @@ def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: H
 
 
 def _ask(induction: Induction, folder: Path, pulse: Heart, run: Callable[..., None]) -> None:
-    """Run it with a language model behind a relay; what it answers is kept as it comes, whatever happens."""
+    """Run it with a language model; what it answers is kept as it comes, whatever happens."""
     model = induction.language_model
     if model is None:
         raise DomainError("The language model that was to be asked was removed. Induce anew, with another.")
-    path, told = folder / "answers.jsonl", pulse.progress["note"]
-    _write(path, ({"key": one.key, "answer": one.answer} for one in model.answers.iterator()))
-    read = path.stat().st_size
+    told = pulse.progress["note"]
+    with asking(model, folder, Spending.Purpose.METRICS) as one:
 
-    def keep() -> None:
-        nonlocal read
-        with path.open("rb") as new:
-            new.seek(read)
-            whole = new.read().rpartition(b"\n")[0]
-        if whole:
-            read += len(whole) + 1
-            keep_answers(language_model=model, lines=map(json.loads, whole.splitlines()))
-            pulse.progress = {"done": 0, "total": None, "note": f"{told}: {model.name} is asked"}
+        def check() -> None:
+            pulse.check()
+            if one.keep():
+                pulse.progress = {"done": 0, "total": None, "note": f"{told}: {model.name} is asked"}
 
-    def check() -> None:
-        pulse.check()
-        keep()
-
-    with relay(model) as (address, word):
         config = json.loads((folder / "config.json").read_text())
-        config["server"] = {"base_url": address, "model": model.model, "timeout": SECONDS + 10}
-        (folder / "config.json").write_text(json.dumps(config))
-        try:
-            run(check=check, given={"OPENAI_API_KEY": word})
-        finally:
-            keep()
+        (folder / "config.json").write_text(json.dumps(config | {"server": one.server}))
+        run(check=check, given=one.given)
 
 
 def _group(metric: Metric, *, stands: bool) -> dict[str, Any]:

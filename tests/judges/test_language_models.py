@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import httpx
@@ -15,6 +17,7 @@ from apps.core.errors import Conflict, DomainError
 from apps.judges import services
 from apps.judges.models import Answer, LanguageModel
 from apps.judges.relay import relay
+from apps.judges.services import LanguageModelSpec
 from tests.datasets.feedback import member
 from tests.metrics.said import comments, import_comments
 from tests.workers.judge.scripted import Script, scripted
@@ -38,14 +41,17 @@ def script(settings: Any) -> Script:
 def served(project: Project, script: Script) -> Iterator[LanguageModel]:
     with scripted(script) as url:
         yield services.add_language_model(
-            project=project, name="judge", base_url=url, model="tiny", key=KEY, by=None
+            project=project,
+            spec=LanguageModelSpec(name="judge", base_url=url, model="tiny"),
+            key=KEY,
+            by=None,
         )
 
 
 def test_a_key_is_encrypted_and_shown_nowhere(
     client: Client, project: Project, owner: User, served: LanguageModel
 ) -> None:
-    assert services.key_of(served) == KEY
+    assert decrypted(served.key) == KEY
     with connection.cursor() as cursor:
         cursor.execute("select row_to_json(judges_languagemodel)::text from judges_languagemodel")
         assert KEY not in cursor.fetchone()[0]
@@ -83,7 +89,7 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
         page = f"{base}{model.pk}/"
         assert client.post(page, given | {"name": "The judge", "key": ""}).status_code == 302
         model.refresh_from_db()
-        assert model.name == "The judge" and services.key_of(model) == KEY
+        assert model.name == "The judge" and decrypted(model.key) == KEY
         moved = client.post(page, given | {"base_url": "http://127.0.0.2:9/v1", "key": ""})
         assert moved.status_code == 422 and b"The address is another; enter its key." in moved.content
         model.refresh_from_db()
@@ -117,31 +123,39 @@ def test_a_trial_says_what_is_wrong(served: LanguageModel, script: Script, reply
         ({"base_url": "http://me:pw@example.org/v1"}, "/base_url"),
         ({"name": " "}, "/name"),
         ({"model": ""}, "/model"),
+        ({"folder": "/models/both"}, "/base_url"),
+        ({"base_url": ""}, "/base_url"),
+        ({"base_url": "", "folder": "models/here"}, "/folder"),
+        ({"answer_tokens": 0}, "/answer_tokens"),
+        ({"calls_per_minute": 0}, "/calls_per_minute"),
+        ({"prompt_price": Decimal(-1)}, "/prompt_price"),
+        ({"monthly_limit": Decimal(5)}, "/monthly_limit"),
     ],
 )
-def test_what_cannot_be_is_refused(project: Project, fields: dict[str, str], pointer: str) -> None:
-    given = {"name": "a", "base_url": "http://127.0.0.1/v1", "model": "m", "key": ""} | fields
+def test_what_cannot_be_is_refused(
+    project: Project, settings: Any, fields: dict[str, Any], pointer: str
+) -> None:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    given: Any = {"name": "a", "base_url": "http://127.0.0.1/v1", "model": "m"} | fields
     with pytest.raises(DomainError) as error:
-        services.add_language_model(project=project, by=None, **given)
+        services.add_language_model(project=project, spec=LanguageModelSpec(**given), by=None)
     assert error.value.pointer == pointer
 
 
 def test_a_project_has_a_few(project: Project, script: Script) -> None:
+    spec = LanguageModelSpec(name="", base_url="http://127.0.0.1/v1", model="m")
     for number in range(services.MOST_MODELS):
-        services.add_language_model(
-            project=project, name=str(number), base_url="http://127.0.0.1/v1", model="m", key="", by=None
-        )
+        services.add_language_model(project=project, spec=replace(spec, name=str(number)), by=None)
     with pytest.raises(Conflict, match="remove one first"):
-        services.add_language_model(
-            project=project, name="more", base_url="http://127.0.0.1/v1", model="m", key="", by=None
-        )
+        services.add_language_model(project=project, spec=replace(spec, name="more"), by=None)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_the_relay_wants_its_word_and_gives_the_key_to_the_model_only(
     served: LanguageModel, script: Script
 ) -> None:
     body = {"model": "tiny", "messages": []}
-    with relay(served) as (address, word):
+    with relay(served, "trial") as (address, word):
         assert KEY not in word and served.base_url not in address
         url = f"{address}/chat/completions"
         answer = httpx.post(url, json=body, headers={"Authorization": f"Bearer {word}"})
@@ -162,7 +176,7 @@ def test_the_relay_wants_its_word_and_gives_the_key_to_the_model_only(
 
 def test_the_relay_calls_nothing_within(served: LanguageModel, settings: Any) -> None:
     settings.OUTGOING_ALLOW = []
-    with pytest.raises(DomainError, match="within this network"), relay(served):
+    with pytest.raises(DomainError, match="within this network"), relay(served, "trial"):
         raise AssertionError("never reached")
 
 

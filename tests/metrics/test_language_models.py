@@ -11,7 +11,7 @@ from django.test import Client
 from apps.accounts.models import Project, User
 from apps.annotation.kinds.comment import Comment
 from apps.judges.models import Answer, LanguageModel
-from apps.judges.services import add_language_model, remove_language_model
+from apps.judges.services import LanguageModelSpec, add_language_model, remove_language_model
 from apps.metrics import services
 from apps.metrics.models import Aspect, Induction, Verdict
 from apps.metrics.tasks import advance_inductions
@@ -33,7 +33,8 @@ def script(settings: Any) -> Script:
 def model(project: Project, script: Script) -> Iterator[LanguageModel]:
     import_comments(project, comments(8))
     with scripted(script) as url:
-        yield add_language_model(project=project, name="rules", base_url=url, model="rules", key=KEY, by=None)
+        spec = LanguageModelSpec(name="rules", base_url=url, model="rules")
+        yield add_language_model(project=project, spec=spec, key=KEY, by=None)
 
 
 def done(induction: Induction) -> Induction:

@@ -6,7 +6,6 @@ several numbers from part of the tasks; the number is the one that does best on 
 good they are. What was answered is kept, so that only what failed is asked again the next time.
 """
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -39,8 +38,7 @@ def induce_by_asking(
     folder: Path, server: Server, comments: Sequence[Comment], encode: Embedder, *, seed: int
 ) -> dict[str, Any]:
     """As `workers.induce.run.induce`. OPENAI_API_KEY of the environment is the server's key. Raises RewardError."""
-    key = os.environ.get("OPENAI_API_KEY", "")
-    questions = Questions(LanguageModel(server, key, AnswersFile(folder / "answers.jsonl")), seed)
+    questions = Questions(LanguageModel(server, AnswersFile(folder / "answers.jsonl")), seed)
     closely: dict[str, set[int]] = {}
     for comment in comments:
         if comment.steps:
@@ -76,7 +74,7 @@ def induce_by_asking(
     write_lines(folder / "aspects.jsonl", lines)
     result = {
         "engine": ENGINE,
-        "model": server.model,
+        "model": server.name,
         "comments": len(comments),
         "points": len(aspects),
         "aspects": len(aspects),

@@ -1,18 +1,27 @@
-"""Language models that are asked about trajectories: a client, prompts, and what is shown of a trajectory."""
+"""Language models that are asked about trajectories: a client, prompts, judges, and what is shown of a trajectory."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """Where a language model is asked. base_url: as OpenAI's clients take it, mostly ending in /v1.
+    """Where a language model is asked: by its address (base_url, as OpenAI's clients take it, mostly ending in /v1, and
+    model), or in a folder of `save_pretrained`, here, on `device`.
 
-    at_once: calls under way together. attempts: how often an item is asked before it has no answer. timeout: seconds
-    of one call.
+    answer_tokens: how long an answer may get. at_once: calls under way together. attempts: how often an item is asked
+    before it has no answer. timeout: seconds of one call.
     """
 
-    base_url: str
-    model: str
+    base_url: str = ""
+    model: str = ""
+    folder: str = ""
+    device: str = "cpu"
+    answer_tokens: int = 4096
     at_once: int = 4
     attempts: int = 3
     timeout: float = 120.0
+
+    @property
+    def name(self) -> str:
+        """Of the model, for people and for knowing its answers again."""
+        return self.model or self.folder

@@ -7,38 +7,30 @@ asked (`Answers`), so that whoever asks again pays for what failed only.
 
 import hashlib
 import json
+import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import msgspec
-import openai
 
 from workers.errors import InvalidRecord, RewardError
 from workers.judge import Server
+from workers.judge.completions import Completion, Model, NoAnswer, Wanted, chances
 from workers.judge.prompts import Prompt
+from workers.judge.remote import Remote
 from workers.schema.decode import clean, convert, parse_json
 
 T = TypeVar("T")
 A = TypeVar("A")
-MOST_CHARACTERS = 400_000  # of an answer
 _TOLD = 4000  # characters of a refused answer that are given back to the model
-_RETRIES = 5  # of a call that met no server, a busy one or a broken one; openai waits between them
-_IN_A_ROW = 4  # calls that met no server before nobody is asked any more
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
-_OPTIONAL = {
-    "response_format": ("response_format", "json_schema", "guided", "schema"),
-    "temperature": ("temperature",),
-}
-
-
-class NoAnswer(RewardError):
-    """The model was asked, and gave nothing that could be accepted. The others may still be asked."""
+Chances = Sequence[Mapping[str, float]]
 
 
 @dataclass(slots=True)
@@ -49,6 +41,14 @@ class Usage:
     kept: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A field of the answer, the words it can hold, and so what is to be known of how likely each was."""
+
+    field: str
+    words: tuple[str, ...]
 
 
 class Answers(Protocol):
@@ -83,16 +83,13 @@ class AnswersFile:
 
 
 class LanguageModel:
-    """Thread-safe. key: the secret of the server."""
+    """Thread-safe. Raises RewardError where the model is in a folder and cannot be loaded."""
 
-    def __init__(self, server: Server, key: str, answers: Answers) -> None:
+    def __init__(self, server: Server, answers: Answers, key: str = "") -> None:
+        """key: the secret of the server, else OPENAI_API_KEY of the environment."""
         self.server, self.usage, self.asked = server, Usage(), dict[str, int]()
         self._answers, self._lock = answers, threading.Lock()
-        self._left_out: set[str] = set()  # options that this server does not know
-        self._missed = 0
-        self._client = openai.OpenAI(
-            base_url=server.base_url, api_key=key or "none", timeout=server.timeout, max_retries=_RETRIES
-        )
+        self._model = _model(server, key or os.environ.get("OPENAI_API_KEY", ""))
 
     def ask(
         self,
@@ -107,21 +104,40 @@ class LanguageModel:
 
         Raises NoAnswer where this item has none; RewardError where nobody will have one.
         """
+        return self.ask_weighed(prompt, shape, check, about=about)[0]
+
+    def ask_weighed(
+        self,
+        prompt: Prompt,
+        shape: type[T],
+        check: Callable[[T], None] = lambda _: None,
+        *,
+        about: Mapping[str, str] | None = None,
+        weighed: Weighed | None = None,
+        draw: int | None = None,
+    ) -> tuple[T, Chances]:
+        """As `ask`, and of each `weighed` field of the answer the chances of its words, in the answer's order.
+
+        They are empty where the model does not tell. draw: None for the likeliest answer, else the number of one that
+        is drawn; the same number gives the same answer again, since it is kept.
+        """
         schema = _schema(shape)
-        key = _key(self.server.model, prompt, schema)
+        key = _key(self.server.name, prompt, schema, weighed, draw)
         with self._lock:
             self.asked[prompt.of] = self.asked.get(prompt.of, 0) + 1
         kept = self._answers.get(key)
         if kept is not None:
-            with suppress(RewardError):
-                value = convert(kept, shape)
+            with suppress(RewardError, KeyError, TypeError):
+                given, odds = (kept, []) if weighed is None else (kept["answer"], kept["chances"])
+                value = convert(given, shape)
                 check(value)
                 with self._lock:
                     self.usage.kept += 1
-                return value
+                return value, odds
         messages, wrong = list(prompt.messages), ""
         for _ in range(self.server.attempts):
-            said, problem = self._complete(messages, shape.__name__, schema)
+            completion = self._complete(messages, shape.__name__, schema, weighed, draw)
+            said, problem = completion.said, completion.problem
             if not problem:
                 try:
                     answer, _changed = clean(_object(said))
@@ -130,8 +146,10 @@ class LanguageModel:
                 except RewardError as error:
                     problem = f"{error.message}{f' (at {error.pointer})' if error.pointer else ''}"
                 else:
-                    self._answers.keep(key, answer, about or {})
-                    return value
+                    odds = [] if weighed is None else chances(completion, weighed.field, weighed.words)
+                    to_keep = answer if weighed is None else {"answer": answer, "chances": odds}
+                    self._answers.keep(key, to_keep, about or {})
+                    return value, odds
             wrong = problem
             messages = [
                 *prompt.messages,
@@ -141,7 +159,7 @@ class LanguageModel:
                     "content": f"This answer cannot be used: {problem} Answer with one JSON object.",
                 },
             ]
-        raise NoAnswer(f"{self.server.model} gave no answer that can be used. The last one: {wrong}")
+        raise NoAnswer(f"{self.server.name} gave no answer that can be used. The last one: {wrong}")
 
     def each(self, things: Iterable[A], ask: Callable[[A], T]) -> Iterator[tuple[A, T | NoAnswer]]:
         """`ask` of each thing, several at once, in the order they end; NoAnswer in the place of an answer."""
@@ -158,75 +176,29 @@ class LanguageModel:
                 for future in waiting:
                     future.cancel()
 
-    def _complete(self, messages: list[dict[str, str]], name: str, schema: dict[str, Any]) -> tuple[str, str]:
-        """What the model said, and what is wrong with that by itself, or an empty string."""
-        options: dict[str, Any] = {
-            "temperature": 0,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": name, "schema": schema, "strict": True},
-            },
-        }
-        while True:
-            sent = {option: value for option, value in options.items() if option not in self._left_out}
-            try:
-                reply = self._client.chat.completions.create(
-                    model=self.server.model,
-                    messages=cast(Any, messages),
-                    **sent,
-                )
-                break
-            except openai.BadRequestError as error:
-                said = str(error).lower()
-                unknown = [option for option in sent if any(word in said for word in _OPTIONAL[option])]
-                if not unknown:
-                    raise NoAnswer(f"The server refused the question: {_short(error)}") from error
-                with self._lock:
-                    self._left_out.update(unknown)
-            except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-                raise RewardError(
-                    f"The server refused the key: {_short(error)} Give a key that may ask."
-                ) from error
-            except openai.NotFoundError as error:
-                raise RewardError(
-                    f"The server knows no model {self.server.model!r} at this address: {_short(error)}"
-                ) from error
-            except (openai.APIConnectionError, openai.APIStatusError) as error:
-                with self._lock:
-                    self._missed += 1
-                    missed = self._missed
-                    alone = not self.usage.calls
-                if alone or missed >= _IN_A_ROW:
-                    raise RewardError(f"The language model cannot be reached: {_short(error)}") from error
-                raise NoAnswer(f"The server did not answer: {_short(error)}") from error
-            except openai.OpenAIError as error:  # an answer that is no completion
-                return "", f"It is no chat completion: {_short(error)}"
-            except (ValueError, TypeError, AttributeError) as error:  # JSON of another shape, or none
-                return "", f"It is no chat completion: {_short(error)}"
+    def _complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        name: str,
+        schema: Mapping[str, Any],
+        weighed: Weighed | None,
+        draw: int | None,
+    ) -> Completion:
+        wanted = Wanted(messages=messages, name=name, schema=schema, draw=draw, likeliest=weighed is not None)
+        found = self._model.complete(wanted)
         with self._lock:
             self.usage.calls += 1
-            self._missed = 0
-            self.usage.prompt_tokens += _count(reply, "prompt_tokens")
-            self.usage.completion_tokens += _count(reply, "completion_tokens")
-        return _said(reply)
+            self.usage.prompt_tokens += found.prompt_tokens
+            self.usage.completion_tokens += found.completion_tokens
+        return found
 
 
-def _said(reply: Any) -> tuple[str, str]:
-    try:
-        choice = reply.choices[0]
-        said, refusal = choice.message.content, getattr(choice.message, "refusal", None)
-        ended = choice.finish_reason
-    except (AttributeError, IndexError, TypeError, KeyError):
-        return "", "It holds no message."
-    if refusal:
-        return "", f"The model refused: {str(refusal)[:300]}"
-    if not isinstance(said, str) or not said.strip():
-        return "", "It is empty."
-    if ended == "length":
-        return said, "It was cut off before its end."
-    if len(said) > MOST_CHARACTERS:
-        return said[:_TOLD], f"It has {len(said):,} characters; at most {MOST_CHARACTERS:,} are read."
-    return said, ""
+def _model(server: Server, key: str) -> Model:
+    if not server.folder:
+        return Remote(server, key)
+    from workers.judge.local import Local  # brings torch along
+
+    return Local(server)
 
 
 def _object(said: str) -> Any:
@@ -250,8 +222,13 @@ def _schema(shape: type[Any]) -> dict[str, Any]:
     return schema | {"$defs": definitions} if definitions else schema
 
 
-def _key(model: str, prompt: Prompt, schema: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps([model, prompt.messages, schema], sort_keys=True).encode()).hexdigest()
+def _key(
+    model: str, prompt: Prompt, schema: dict[str, Any], weighed: Weighed | None, draw: int | None
+) -> str:
+    asked: list[Any] = [model, prompt.messages, schema]
+    if weighed is not None or draw is not None:
+        asked += [weighed and [weighed.field, weighed.words], draw]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
 
 
 def _ended(waiting: dict[Future[T], A]) -> Iterator[tuple[A, T | NoAnswer]]:
@@ -262,13 +239,3 @@ def _ended(waiting: dict[Future[T], A]) -> Iterator[tuple[A, T | NoAnswer]]:
             yield thing, future.result()
         except NoAnswer as error:
             yield thing, error
-
-
-def _count(reply: Any, name: str) -> int:
-    found = getattr(getattr(reply, "usage", None), name, 0)
-    return found if isinstance(found, int) else 0
-
-
-def _short(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return (said if len(said) <= 300 else f"{said[:299]}…").rstrip(".") + "."

@@ -1,6 +1,8 @@
 """Answers have the shape that was asked for, or there is none."""
 
 import json
+import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,8 +12,9 @@ import pytest
 
 from tests.workers.judge.scripted import Body, Reply, Script, completion, scripted
 from workers.errors import RewardError
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
+from workers.judge import Server, remote
+from workers.judge.client import AnswersFile, LanguageModel, NoAnswer, Weighed
+from workers.judge.completions import Completion, Token, chances
 from workers.judge.prompts import Prompt, prompt, quoted
 
 ASKED = Prompt("test.v1", ({"role": "user", "content": "How many?"},))
@@ -29,7 +32,7 @@ def ask(answer: Callable[[Body], Reply], folder: Path, **options: Any) -> tuple[
     script = Script(answer)
     with scripted(script) as url:
         server = Server(base_url=url, model="tiny", **options)
-        model = LanguageModel(server, "secret", AnswersFile(folder / "answers.jsonl"))
+        model = LanguageModel(server, AnswersFile(folder / "answers.jsonl"), "secret")
         return model.ask(ASKED, Count, _few), script, model
 
 
@@ -133,10 +136,10 @@ def test_a_question_that_is_refused_is_that_item_s_alone(tmp_path: Path) -> None
         ask(lambda body: (400, {"error": {"message": "maximum context length is 10"}}), tmp_path)
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_nobody_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "_RETRIES", 0)
     server = Server(base_url="http://127.0.0.1:9/v1", model="tiny")
-    model = LanguageModel(server, "", AnswersFile(tmp_path / "answers.jsonl"))
-    model._client.max_retries = 0
+    model = LanguageModel(server, AnswersFile(tmp_path / "answers.jsonl"))
     with pytest.raises(RewardError, match="cannot be reached"):
         model.ask(ASKED, Count)
 
@@ -161,7 +164,7 @@ def test_several_at_once_and_one_without_an_answer(tmp_path: Path) -> None:
     script = Script(lambda body: GOOD if body["messages"][0]["content"] != "4" else "no")
     with scripted(script) as url:
         model = LanguageModel(
-            Server(base_url=url, model="tiny", attempts=2), "", AnswersFile(tmp_path / "answers.jsonl")
+            Server(base_url=url, model="tiny", attempts=2), AnswersFile(tmp_path / "answers.jsonl")
         )
 
         def one(number: int) -> Count:
@@ -179,3 +182,110 @@ def test_prompts_take_data_as_data() -> None:
     assert "\n" not in quoted("a\n---\nb\u2028c") and "\u2028" not in quoted("\u2028")
     with pytest.raises(KeyError):
         prompt("judge", metrics="m")
+
+
+def logged(said: str, likeliest: dict[str, dict[str, float]]) -> Body:
+    """A completion of one token a word, with the log-probabilities of some."""
+    reply = completion(said)
+    words = re.findall(r'"[^"]*"|.', said)
+    reply["choices"][0]["logprobs"] = {
+        "content": [
+            {
+                "token": word,
+                "logprob": -0.1,
+                "bytes": None,
+                "top_logprobs": [
+                    {"token": token, "logprob": log, "bytes": None}
+                    for token, log in likeliest.get(word, {word: -0.1}).items()
+                ],
+            }
+            for word in words
+        ]
+    }
+    return reply
+
+
+def test_how_likely_the_words_of_an_answer_were(tmp_path: Path) -> None:
+    said = json.dumps({"number": 3, "why": None})
+    odds = {"3": {"3": math.log(0.6), "4": math.log(0.2), "30": math.log(0.1), '"': math.log(0.1)}}
+    weighed = Weighed("number", ("3", "4", "5"))
+    script = Script(lambda body: (200, logged(said, odds)))
+    with scripted(script) as url:
+        server = Server(base_url=url, model="tiny")
+        for _ in range(2):
+            model = LanguageModel(server, AnswersFile(tmp_path / "answers.jsonl"))
+            found, chances = model.ask_weighed(ASKED, Count, _few, weighed=weighed)
+            assert found.number == 3
+            assert chances == [{"3": pytest.approx(0.75), "4": pytest.approx(0.25), "5": 0}]
+        assert len(script.asked) == 1 and script.asked[0]["logprobs"] is True
+        script.answer = lambda body: (
+            (400, {"error": {"message": "logprobs are not known"}}) if ("logprobs" in body) else said
+        )
+        model = LanguageModel(server, AnswersFile(tmp_path / "others.jsonl"))
+        found, chances = model.ask_weighed(ASKED, Count, _few, weighed=weighed)
+        assert found.number == 3 and chances == []
+        script.answer = lambda body: (
+            200,
+            completion(said)
+            | {"choices": [completion(said)["choices"][0] | {"logprobs": {"content": [{"token": 3}]}}]},
+        )
+        assert model.ask_weighed(ASKED, Count, _few, weighed=weighed, draw=7)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("tokens", "expected"),
+    [
+        (
+            [
+                ('{"', {}),
+                ("better", {}),
+                ('":', {}),
+                (' "', {}),
+                ("A", {"A": -0.5, "B": -1.0, "tie": -2.0}),
+                ('"}', {}),
+            ],
+            0.5465,
+        ),
+        ([('{"better": "', {}), ("A", {"A": -0.5, "B": -1.0, "t": -2.0}), ('"}', {})], 0.5465),
+        ([('{"better": ', {}), ('"A', {'"A': -0.5, '"B': -1.0, '"tie': -2.0, "A": 0.0}), ('"}', {})], 0.5465),
+        (
+            [
+                ('{"better":"A"', {'{"better":"A"': -0.5, '{"better":"B"': -1.0, '{"better":"t': -2.0}),
+                ("}", {}),
+            ],
+            0.5465,
+        ),
+        ([('{"better": "', {}), ("A", {"x": -0.5}), ('"}', {})], None),
+        ([('{"best": "', {}), ("A", {"A": -0.5}), ('"}', {})], None),
+        ([], None),
+    ],
+)
+def test_words_are_told_however_the_tokens_are_cut(tokens: Any, expected: float | None) -> None:
+    completion = Completion(said="", tokens=[Token(*one) for one in tokens])
+    found = chances(completion, "better", ("A", "B", "tie"))
+    assert (found[0]["A"] if found else None) == (expected and pytest.approx(expected, abs=1e-3))
+
+
+def test_drawn_answers_are_asked_for_and_kept_each_by_its_number(tmp_path: Path) -> None:
+    script = Script(lambda body: json.dumps({"number": body.get("seed", 0), "why": None}))
+    with scripted(script) as url:
+        model = LanguageModel(Server(base_url=url, model="tiny"), AnswersFile(tmp_path / "answers.jsonl"))
+        found = [model.ask_weighed(ASKED, Count, draw=draw)[0].number for draw in (None, 1, 2, 1)]
+    assert found == [0, 1, 2, 1] and model.usage.kept == 1
+    assert [body["temperature"] for body in script.asked] == [0, 0.7, 0.7]
+
+
+def test_money_that_is_spent_ends_it_for_all(tmp_path: Path) -> None:
+    with pytest.raises(RewardError, match=r"^The limit is 5 a month\.$") as error:
+        ask(lambda body: (402, {"error": {"message": "The limit is 5 a month."}}), tmp_path)
+    assert not isinstance(error.value, NoAnswer)
+
+
+def test_a_server_that_knows_the_length_by_its_newer_name(tmp_path: Path) -> None:
+    def answer(body: Body) -> Reply:
+        if "max_tokens" in body:
+            return 400, {"error": {"message": "Use 'max_completion_tokens' instead of 'max_tokens'."}}
+        return GOOD
+
+    found, script, _ = ask(answer, tmp_path, answer_tokens=77)
+    assert found.number == 3 and script.asked[-1]["max_completion_tokens"] == 77

@@ -1,0 +1,94 @@
+"""What any language model gives back, wherever it runs, and how likely each of several answers was to it."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from workers.errors import RewardError
+
+DRAWN = 0.7  # temperature of answers that are drawn, as in Wang et al., https://arxiv.org/abs/2203.11171
+LIKELIEST = 20  # alternatives of a token that are asked for: no server gives more
+
+
+class NoAnswer(RewardError):
+    """The model was asked, and gave nothing that could be accepted. The others may still be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """likeliest: log-probabilities by text, of what could have stood here."""
+
+    text: str
+    likeliest: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """problem: what is wrong with it by itself, or empty. tokens: those of `said`, where they were asked for and the
+    model tells them."""
+
+    said: str
+    problem: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    tokens: Sequence[Token] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """messages: of a chat. schema: of the JSON object that is the answer, called `name`. draw: None for what the model
+    thinks likeliest; a number for an answer drawn by it. likeliest: whether tokens are wanted."""
+
+    messages: Sequence[Mapping[str, str]]
+    name: str
+    schema: Mapping[str, Any]
+    draw: int | None = None
+    likeliest: bool = False
+
+
+class Model(Protocol):
+    """Thread-safe. Raises NoAnswer where this one has none; RewardError where nobody will have one."""
+
+    def complete(self, wanted: Wanted) -> Completion: ...
+
+
+def chances(completion: Completion, field: str, words: Sequence[str]) -> list[dict[str, float]]:
+    """For each time the answer gives `field`, how likely each of the words was there; they sum to 1.
+
+    Empty where the tokens are not known, or none of the words can be told from the others by the token it begins with.
+    """
+    ends, at = [], 0
+    for token in completion.tokens:
+        at += len(token.text)
+        ends.append(at)
+    text = "".join(token.text for token in completion.tokens)
+    found = []
+    for place in re.finditer(rf'"{re.escape(field)}"\s*:\s*"?', text):
+        index = next((number for number, end in enumerate(ends) if end > place.end()), None)
+        if index is None:
+            return []
+        start = ends[index] - len(completion.tokens[index].text)
+        before = text[start : place.end()]  # of the same token: a quote, a space
+        mass = _mass(completion.tokens[index].likeliest, before, words)
+        total = math.fsum(mass.values())
+        if total <= 0:
+            return []
+        found.append({word: mass[word] / total for word in words})
+    return found
+
+
+def _mass(likeliest: Mapping[str, float], before: str, words: Sequence[str]) -> dict[str, float]:
+    """By word, the probability of tokens that only it begins with."""
+    mass = dict.fromkeys(words, 0.0)
+    for token, log in likeliest.items():
+        if not token.startswith(before):
+            continue
+        begins = token[len(before) :].split('"')[0].rstrip(", }]\n")
+        meant = [word for word in words if begins == word] or [
+            word for word in words if begins and word.startswith(begins)
+        ]
+        if len(meant) == 1:
+            mass[meant[0]] += math.exp(log)
+    return mass
