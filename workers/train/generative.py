@@ -313,9 +313,10 @@ class GenerativeFit:
     # What both stages share.
 
     def _measure(self) -> dict[str, float]:
-        """In the first stage the least loss is best, in the second the most right verdicts; of equals the later."""
+        """In the first stage the least loss is best, in the second the most right verdicts, each order by itself; of
+        equals the later."""
         measured = self._measured()
-        worth = measured["accuracy"] if self.reinforces else -measured["loss"]
+        worth = measured["right"] if self.reinforces else -measured["loss"]
         if self.best is None or worth >= self.best["worth"]:
             self.best, self.bad = {"worth": worth, "step": self.step, "weights": self._weights()}, 0
         else:
@@ -325,7 +326,7 @@ class GenerativeFit:
     @torch.no_grad()
     def _measured(self) -> dict[str, float]:
         """loss: as in the first stage, the mean of both orders. accuracy: of the mean of both orders' chances after the
-        likeliest critiques. consistency: both orders name the same run."""
+        likeliest critiques. right: of verdicts in one order. consistency: both orders name the same run."""
         self.writer.language.eval()
         losses: list[Tensor] = []
         for part in in_threes(self.validation, self.micro_tokens):
@@ -334,10 +335,12 @@ class GenerativeFit:
         asked = [one.pair[order] for one in self.validation[:_MEASURED] for order in (0, 1)]
         odds = answered(self.writer, asked, self.micro_tokens).view(-1, 2)
         chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
+        first, second = odds[:, 0] > 0, odds[:, 1] < 0
         return {
             "loss": float(torch.cat(losses).mean()),
             "accuracy": float(((chance > 0.5).float() + 0.5 * (chance == 0.5).float()).mean()),
-            "consistency": float(((odds[:, 0] > 0) == (odds[:, 1] < 0)).float().mean()),
+            "right": float((first.float() + second.float()).mean() / 2),
+            "consistency": float((first == second).float().mean()),
         }
 
     def _say(self, said: dict[str, float], measured: dict[str, float] | None) -> None:

@@ -198,7 +198,7 @@ def test_a_run_reports_what_any_other_does_and_how_much_order_matters(finished: 
     assert position["n"] == 4 and 0 <= position["consistency"] <= 1 and 0 <= position["first"] <= 1
     assert position["accuracy"]["both_orders"] == pytest.approx(report["preference"]["accuracy"])
     assert report["train"]["reasons"] == 3 and len(report["train"]["reinforced"]) == 2
-    assert report["train"]["taught"].keys() == {"loss", "accuracy", "consistency"}
+    assert report["train"]["taught"].keys() == {"loss", "accuracy", "right", "consistency"}
     assert (finished / "manifest.json").is_file()
     manifest = json.loads((finished / "model" / "touchstone.json").read_text())
     assert manifest["objective"] == "generative" and manifest["backbone"]["kind"] == "generative"
