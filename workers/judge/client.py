@@ -45,10 +45,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A field of the answer, the words it can hold, and so what is to be known of how likely each was."""
+    """Of a field that the answer gives once or more, the words it can hold each time: how likely was each?"""
 
     field: str
-    words: tuple[str, ...]
+    words: tuple[tuple[str, ...], ...]
 
 
 class Answers(Protocol):

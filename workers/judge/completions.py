@@ -9,6 +9,8 @@ from typing import Any, Protocol
 from workers.errors import RewardError
 
 DRAWN = 0.7  # temperature of answers that are drawn, as in Wang et al., https://arxiv.org/abs/2203.11171
+_UNCLEAR = 0.05  # of what is known: where more could be one word or another, nothing is said
+_END = re.compile(r'[",}\]\s]')  # what ends a word or a number
 LIKELIEST = 20  # alternatives of a token that are asked for: no server gives more
 
 
@@ -54,10 +56,11 @@ class Model(Protocol):
     def complete(self, wanted: Wanted) -> Completion: ...
 
 
-def chances(completion: Completion, field: str, words: Sequence[str]) -> list[dict[str, float]]:
-    """For each time the answer gives `field`, how likely each of the words was there; they sum to 1.
+def chances(completion: Completion, field: str, each: Sequence[Sequence[str]]) -> list[dict[str, float]]:
+    """For each time the answer gives `field`, how likely each of its words was there; they sum to 1.
 
-    Empty where the tokens are not known, or none of the words can be told from the others by the token it begins with.
+    each: the words, by time. Empty where the tokens are not known, the field is not given so often, or words cannot be
+    told from each other by the token they begin with.
     """
     ends, at = [], 0
     for token in completion.tokens:
@@ -65,30 +68,36 @@ def chances(completion: Completion, field: str, words: Sequence[str]) -> list[di
         ends.append(at)
     text = "".join(token.text for token in completion.tokens)
     found = []
-    for place in re.finditer(rf'"{re.escape(field)}"\s*:\s*"?', text):
+    places = list(re.finditer(rf'"{re.escape(field)}"\s*:\s*"?', text))
+    if len(places) != len(each):
+        return []
+    for place, words in zip(places, each, strict=True):
         index = next((number for number, end in enumerate(ends) if end > place.end()), None)
         if index is None:
             return []
         start = ends[index] - len(completion.tokens[index].text)
         before = text[start : place.end()]  # of the same token: a quote, a space
-        mass = _mass(completion.tokens[index].likeliest, before, words)
+        mass, unclear = _mass(completion.tokens[index].likeliest, before, words)
         total = math.fsum(mass.values())
-        if total <= 0:
+        if total <= 0 or unclear > _UNCLEAR * total:
             return []
         found.append({word: mass[word] / total for word in words})
     return found
 
 
-def _mass(likeliest: Mapping[str, float], before: str, words: Sequence[str]) -> dict[str, float]:
-    """By word, the probability of tokens that only it begins with."""
-    mass = dict.fromkeys(words, 0.0)
+def _mass(
+    likeliest: Mapping[str, float], before: str, words: Sequence[str]
+) -> tuple[dict[str, float], float]:
+    """By word, the probability of tokens that only it begins with; and that of tokens which several do."""
+    mass, unclear = dict.fromkeys(words, 0.0), 0.0
     for token, log in likeliest.items():
         if not token.startswith(before):
             continue
-        begins = token[len(before) :].split('"')[0].rstrip(", }]\n")
-        meant = [word for word in words if begins == word] or [
-            word for word in words if begins and word.startswith(begins)
-        ]
-        if len(meant) == 1:
+        rest = token[len(before) :]
+        begins = _END.split(rest, maxsplit=1)[0]
+        meant = [word for word in words if word == begins or (begins == rest and word.startswith(begins))]
+        if begins and len(meant) == 1:
             mass[meant[0]] += math.exp(log)
-    return mass
+        elif begins and meant:
+            unclear += math.exp(log)
+    return mass, unclear

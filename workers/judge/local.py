@@ -40,9 +40,7 @@ class Local:
             self._language.to(dtype=torch.bfloat16)
         words = int(text_config(self._language.config).vocab_size)
         tokenizer: Any = self._tokenizer
-        self._vocabulary = llguidance.hf.from_tokenizer(
-            tokenizer, n_vocab=max(words, len(self._tokenizer))
-        )
+        self._vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=max(words, len(self._tokenizer)))
         self._lock = threading.Lock()
 
     @torch.no_grad()

@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 _FOLDER = Path(__file__).parent / "prompts"
+# Ends of lines, controls, zero-width and bidirectional marks, lone surrogates, tags and variation selectors.
+_HIDDEN = re.compile(
+    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e01ef]"
+)
 _PLACE = re.compile(r"{{(\w+)}}")
 
 
@@ -39,5 +44,10 @@ def prompt(name: str, version: int = 1, **values: str) -> Prompt:
 
 
 def quoted(value: Any) -> str:
-    """As JSON on one line."""
-    return json.dumps(value, ensure_ascii=False).replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    """As JSON on one line. What ends a line somewhere, or is not seen by a reader, is written as an escape."""
+    return _HIDDEN.sub(_escaped, json.dumps(value, ensure_ascii=False))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

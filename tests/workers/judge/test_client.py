@@ -208,7 +208,7 @@ def logged(said: str, likeliest: dict[str, dict[str, float]]) -> Body:
 def test_how_likely_the_words_of_an_answer_were(tmp_path: Path) -> None:
     said = json.dumps({"number": 3, "why": None})
     odds = {"3": {"3": math.log(0.6), "4": math.log(0.2), "30": math.log(0.1), '"': math.log(0.1)}}
-    weighed = Weighed("number", ("3", "4", "5"))
+    weighed = Weighed("number", (("3", "4", "5"),))
     script = Script(lambda body: (200, logged(said, odds)))
     with scripted(script) as url:
         server = Server(base_url=url, model="tiny")
@@ -262,7 +262,7 @@ def test_how_likely_the_words_of_an_answer_were(tmp_path: Path) -> None:
 )
 def test_words_are_told_however_the_tokens_are_cut(tokens: Any, expected: float | None) -> None:
     completion = Completion(said="", tokens=[Token(*one) for one in tokens])
-    found = chances(completion, "better", ("A", "B", "tie"))
+    found = chances(completion, "better", [("A", "B", "tie")])
     assert (found[0]["A"] if found else None) == (expected and pytest.approx(expected, abs=1e-3))
 
 

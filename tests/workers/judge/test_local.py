@@ -34,7 +34,7 @@ def asked(folder: Path, answers: Path, **options: int) -> LanguageModel:
 
 
 def test_even_random_weights_answer_by_the_schema(folder: Path, tmp_path: Path) -> None:
-    weighed = Weighed("better", ("A", "B", "tie"))
+    weighed = Weighed("better", (("A", "B", "tie"),))
     model = asked(folder, tmp_path / "answers.jsonl")
     found = [model.ask_weighed(ASKED, Verdict, weighed=weighed, draw=draw) for draw in (None, 1, 2)]
     for verdict, chances in found:
