@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, QuerySet
 
 from apps.acquisition.models import Plan, Reason, Selection
+from apps.annotation.feedback.records import BY_JUDGES
 from apps.annotation.models import Campaign, Item, Submission
 from apps.core.artifacts import stage
 from apps.core.errors import NotFound
@@ -75,6 +76,7 @@ def is_due(plan: Plan) -> bool:
 def said_since(plan: Plan, selection: Selection) -> int:
     since = selection.started_at or selection.created_at
     rows = Submission.objects.filter(assignment__item__campaign=plan.campaign, created_at__gt=since)
+    rows = rows.exclude(BY_JUDGES)
     return rows.values("assignment").distinct().count()
 
 

@@ -20,6 +20,14 @@ class Origin(models.TextChoices):
     IMPORTED = "imported"
 
 
+VERIFIER = "verifier:"  # how the names of verifiers begin
+
+
+def is_by_judge(origin: str, annotator: str) -> bool:
+    """Whether it is the opinion of a machine. A verifier's word is a rule's, and somebody turned learning from it on."""
+    return origin == Origin.JUDGE and not annotator.startswith(VERIFIER)
+
+
 def random_key() -> int:
     return secrets.randbits(62)
 
@@ -196,6 +204,7 @@ class Assignment(models.Model):
         FLAGGED = "flagged"
         EXPIRED = "expired"
         OPEN = "open"
+        JUDGED = "judged", "by a judge"  # holds nobody's place and counts as nobody's answer
 
     item = models.ForeignKey(Item, models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="assignments")
@@ -286,6 +295,7 @@ from apps.annotation.kinds import (  # noqa: E402
 )
 
 __all__ = [
+    "VERIFIER",
     "Annotator",
     "Assignment",
     "Campaign",
@@ -300,4 +310,5 @@ __all__ = [
     "Rating",
     "Score",
     "Submission",
+    "is_by_judge",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from apps.annotation.feedback.records import newest_revision
 from apps.annotation.kinds.comment import Comment
 from apps.annotation.kinds.step import Marking
+from apps.annotation.models import Origin, Submission
 from apps.trajectories.notes import Note
 
 _WHO = "submission__assignment__annotator"
@@ -15,10 +16,10 @@ def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
     newest = newest_revision("submission__assignment")
     counts = {"submission__aside": False, "submission__revision": newest}
     for comment in Comment.objects.filter(trajectory=trajectory_id, **counts).select_related(_WHO):
-        who = comment.submission.assignment.annotator.name
+        who = _who(comment.submission)
         yield Note(who, comment.text, comment.first_step, comment.last_step, comment.sign or 0)
     for marking in Marking.objects.filter(trajectory=trajectory_id, **counts).select_related(_WHO):
-        who = marking.submission.assignment.annotator.name
+        who = _who(marking.submission)
         told = {int(step): label for step, label in marking.labels.items()}
         if marking.has_first_error and marking.first_error is not None:
             told[marking.first_error] = "bad"
@@ -31,3 +32,9 @@ def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
                 correction = marking.corrections.get(str(step))
                 text += f"; better: {correction}" if correction else ""
                 yield Note(who, text, agent_steps[step], agent_steps[step])
+
+
+def _who(submission: Submission) -> str:
+    """Their name, and what they are where they are no person."""
+    name, origin = submission.assignment.annotator.name, Origin(submission.origin)
+    return name if origin == Origin.PERSON else f"{name} ({origin.label.lower()})"

@@ -92,7 +92,7 @@ def people_of(campaign: Campaign) -> QuerySet[Annotator]:
 
     mine = Q(assignments__item__campaign=campaign, assignments__is_adjudication=False)
     return (
-        Annotator.objects.filter(mine)
+        Annotator.objects.filter(mine & ~Q(assignments__state=State.JUDGED))
         .annotate(
             submitted=how_many(State.SUBMITTED),
             skipped=how_many(State.SKIPPED),

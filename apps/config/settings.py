@@ -243,6 +243,7 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_ROUTES = {
     "apps.training.tasks.*": {"queue": "gpu"},
+    "apps.judges.tasks.*": {"queue": "gpu"},
     "apps.metrics.tasks.*": {"queue": "gpu"},
 }
 

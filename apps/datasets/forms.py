@@ -65,7 +65,7 @@ class ErasureForm(forms.Form):
 
 
 class FeedbackForm(forms.Form):
-    """Which feedback. Nothing chosen in a list means all of it."""
+    """Which feedback. Nothing chosen in a list means all of it, but what judges said: that has to be asked for."""
 
     chosen: tuple[str, ...] = ("campaigns", "kinds", "origins", "annotators", "adjudication")
 
@@ -78,7 +78,8 @@ class FeedbackForm(forms.Form):
     origins = forms.MultipleChoiceField(
         required=False,
         choices=[(origin, origin) for origin in get_args(Origin)],
-        help_text="Who judged: people here, language models, simulations, or people elsewhere.",
+        help_text="Who judged: people here, judges (language models and verifiers), simulations, or people elsewhere. "
+        "Nothing chosen: all but judges.",
         widget=forms.SelectMultiple(attrs=_SELECT | {"size": 4}),
     )
     annotators = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))

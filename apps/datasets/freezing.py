@@ -78,7 +78,8 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         write_records(not_tested, found.over(pulse.over(others, "reading what was derived"), in_test=False))
         if not found.digests:
             raise DomainError(
-                "There is no feedback that matches; label something or loosen the filters, then freeze again."
+                "There is no feedback that matches; label something or loosen the filters, then freeze again. What "
+                "judges said counts only where origins name them."
             )
         pulse.now(len(found.digests), "splitting by task")
         tree = Path(scratch) / "tree"

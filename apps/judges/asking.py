@@ -12,7 +12,7 @@ from django.conf import settings
 from apps.judges.calls import SECONDS, note_use
 from apps.judges.models import LanguageModel
 from apps.judges.relay import relay
-from apps.judges.services import keep_answers
+from apps.judges.services.language_models import keep_answers
 
 _ANSWERS = "answers.jsonl"
 

@@ -1,14 +1,20 @@
-"""The form of a language model."""
+"""Forms of language models and judges."""
 
 from dataclasses import fields
 from typing import Any
 
 from django import forms
+from django.db.models import QuerySet
 
-from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, LanguageModel
-from apps.judges.services import MOST_ANSWER_TOKENS, MOST_CALLS, LanguageModelSpec
+from apps.accounts.models import Project
+from apps.annotation.models import Campaign
+from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Judge, LanguageModel
+from apps.judges.selectors import TRIED, language_models_of
+from apps.judges.services import MOST_ANSWER_TOKENS, MOST_CALLS, JudgeSpec, LanguageModelSpec
+from apps.judges.services.judges import LONGEST_GUIDELINES, MOST_SAMPLES, PROMPTS
+from apps.rubrics.models import Rubric
 
-_TEXT = {"class": "form-control"}
+_TEXT, _SELECT = {"class": "form-control"}, {"class": "form-select"}
 
 
 _NUMBER = forms.NumberInput(attrs=_TEXT | {"step": "any", "min": "0"})
@@ -103,3 +109,105 @@ class LanguageModelForm(forms.Form):
         """Of a valid form."""
         given = {name: value for name, value in self.cleaned_data.items() if name != "key"}
         return LanguageModelSpec(**given | {"answer_tokens": given["answer_tokens"] or ANSWER_TOKENS})
+
+
+class JudgeForm(forms.Form):
+    name = forms.CharField(max_length=100, widget=forms.TextInput(attrs=_TEXT))
+    language_model: "forms.ModelChoiceField[LanguageModel]" = forms.ModelChoiceField(
+        queryset=LanguageModel.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
+    )
+    mode = forms.ChoiceField(choices=Judge.Mode.choices, widget=forms.Select(attrs=_SELECT))
+    rubric: "forms.ModelChoiceField[Rubric]" = forms.ModelChoiceField(
+        queryset=Rubric.objects.none(),
+        required=False,
+        empty_label="none: overall only",
+        help_text="To be held against people, the one that they judge by.",
+        widget=forms.Select(attrs=_SELECT),
+    )
+    guidelines = forms.CharField(
+        required=False,
+        max_length=LONGEST_GUIDELINES,
+        help_text="What people are told, as far as a judge can go by it.",
+        widget=forms.Textarea(attrs=_TEXT | {"rows": 4}),
+    )
+    samples = forms.IntegerField(
+        required=False,
+        min_value=1,
+        max_value=MOST_SAMPLES,
+        help_text="Answers that are averaged. Empty: 1, the likeliest. Each costs a call, two where runs are compared.",
+        widget=forms.NumberInput(attrs=_TEXT),
+    )
+    prompt = forms.TypedChoiceField(
+        choices=[(version, f"version {version}") for version in PROMPTS],
+        coerce=int,
+        required=False,
+        empty_value=str(PROMPTS[0]),
+        widget=forms.Select(attrs=_SELECT),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _choose(self, "language_model", language_models_of(project))
+        _choose(self, "rubric", Rubric.objects.filter(project=project).order_by("name", "-version"))
+
+    @property
+    def spec(self) -> JudgeSpec:
+        """Of a valid form."""
+        given = self.cleaned_data
+        return JudgeSpec(**given | {"samples": given["samples"] or 1, "prompt": int(given["prompt"])})
+
+
+class JudgingForm(forms.Form):
+    """What a judge is to go through."""
+
+    campaign: "forms.ModelChoiceField[Campaign]" = forms.ModelChoiceField(
+        queryset=Campaign.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
+    )
+    most = forms.IntegerField(
+        required=False,
+        min_value=1,
+        label="Items at most",
+        help_text="What people judged comes first. Empty: all.",
+        widget=forms.NumberInput(attrs=_TEXT),
+    )
+    prompt = forms.TypedChoiceField(
+        choices=[("", "the judge's own"), *((version, f"version {version}") for version in PROMPTS)],
+        coerce=int,
+        required=False,
+        empty_value=None,
+        widget=forms.Select(attrs=_SELECT),
+    )
+    hands_in = forms.BooleanField(
+        required=False,
+        label="Hand it in",
+        help_text="Its answers become judgements of the campaign, marked as a judge's.",
+        widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _choose(self, "campaign", Campaign.objects.filter(project=project).order_by("name"))
+
+
+class TrialForm(forms.Form):
+    """Which runs; without any, those that people judged last."""
+
+    runs = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Runs",
+        help_text=f"Their numbers, up to {TRIED}. Empty: some that are there.",
+        widget=forms.TextInput(attrs=_TEXT | {"placeholder": "12, 15, 31"}),
+    )
+
+    def clean_runs(self) -> list[int]:
+        parts = self.cleaned_data["runs"].replace(",", " ").split()
+        if not all(part.isdecimal() and len(part) < 19 for part in parts):
+            raise forms.ValidationError("Give the numbers of runs, with commas between.")
+        return [int(part) for part in parts]
+
+
+def _choose(form: forms.Form, name: str, rows: "QuerySet[Any]") -> None:
+    field = form.fields[name]
+    assert isinstance(field, forms.ModelChoiceField)
+    field.queryset = rows

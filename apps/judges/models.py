@@ -1,4 +1,4 @@
-"""Language models that a project may ask, and what they answered."""
+"""Language models that a project may ask, what they answered, and judges made of them."""
 
 from django.db import models
 from django.db.models import Q
@@ -6,6 +6,9 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.annotation.kinds.comment import Comment
+from apps.annotation.models import Campaign, Item
+from apps.core.jobs import Job
+from apps.rubrics.models import Criterion, Rubric
 from apps.trajectories.models import Trajectory
 
 LONGEST_URL = 500
@@ -100,9 +103,121 @@ class Answer(models.Model):
     answer = models.JSONField()
     comment = models.ForeignKey(Comment, models.CASCADE, null=True, related_name="+")
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, null=True, related_name="+")
+    other = models.ForeignKey(Trajectory, models.CASCADE, null=True, related_name="+")
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["language_model", "key"], name="answer_once")]
 
     def __str__(self) -> str:
         return self.key[:8]
+
+
+class Judge(models.Model):
+    """A language model that judges by a rubric. It never changes; another is another judge.
+
+    rubric: what runs are scored by; where they are compared it may be None, for overall only. guidelines: what it is
+    told, as people are. samples: answers that are averaged. prompt: the version it is asked with, unless a judging says
+    another. language_model: None once it was removed.
+    """
+
+    class Mode(models.TextChoices):
+        SCORE = "score", "Score each run by the rubric"
+        COMPARE = "compare", "Say which of two runs is better"
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="judges")
+    name = models.CharField(max_length=100)
+    language_model = models.ForeignKey(LanguageModel, models.SET_NULL, null=True, related_name="judges")
+    rubric = models.ForeignKey(Rubric, models.PROTECT, null=True, blank=True, related_name="judges")
+    mode = models.CharField(max_length=10, choices=Mode)
+    guidelines = models.TextField(blank=True)
+    samples = models.PositiveSmallIntegerField(default=1)
+    prompt = models.PositiveSmallIntegerField(default=1)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(fields=["project", "name"], name="judge_name_once"),
+            models.CheckConstraint(
+                condition=~Q(mode="score") | Q(rubric__isnull=False), name="judge_scores_by_rubric"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def annotator_name(self) -> str:
+        """What it is called among annotators: no person's name has a colon so."""
+        return f"judge:{self.name}"
+
+    @property
+    def asks(self) -> list[Criterion | None]:
+        """What it judges by, in order; None is overall."""
+        found: list[Criterion | None] = []
+        if self.rubric is not None:
+            found += [entry.criterion for entry in self.rubric.entries.select_related("criterion")]
+        return [*found, None] if self.mode == self.Mode.COMPARE else found
+
+
+class Judging(Job):
+    """One going through of items of a campaign, or, as a trial, of a few runs.
+
+    prompt: version of the prompts. most: items at most, those first that people judged. hands_in: whether its answers
+    become judgements of the campaign; handed_in_at: when they did. result: {"prompts": [...], "usage": {...}}.
+    """
+
+    judge = models.ForeignKey(Judge, models.CASCADE, related_name="judgings")
+    campaign = models.ForeignKey(Campaign, models.CASCADE, null=True, blank=True, related_name="judgings")
+    prompt = models.PositiveSmallIntegerField()
+    most = models.PositiveIntegerField(null=True, blank=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    hands_in = models.BooleanField(default=False)
+    handed_in_at = models.DateTimeField(null=True)
+    result = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"judging {self.pk}"
+
+    @property
+    def is_trial(self) -> bool:
+        return self.campaign_id is None
+
+
+class Judged(models.Model):
+    """A run, or two, and what the judge says. It goes with what it is about.
+
+    item: None in a trial. other: run b, where two are compared. answer: by criterion, as `workers.judge.rubric` has it.
+    problem: why there is no answer.
+    """
+
+    class State(models.TextChoices):
+        WAITING = "waiting"
+        DONE = "done"
+        FAILED = "failed"
+
+    judging = models.ForeignKey(Judging, models.CASCADE, related_name="judged")
+    item = models.ForeignKey(Item, models.CASCADE, null=True, related_name="judged")
+    trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="judged")
+    other = models.ForeignKey(Trajectory, models.CASCADE, null=True, related_name="judged_as_other")
+    state = models.CharField(max_length=7, choices=State, default=State.WAITING)
+    answer = models.JSONField(null=True)
+    problem = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["judging", "item", "trajectory"], nulls_distinct=False, name="judged_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="done", answer__isnull=False) | ~Q(state="done"), name="judged_has_answer"
+            ),
+        ]
+        indexes = [models.Index(fields=["judging", "state"], name="judged_state")]
+
+    def __str__(self) -> str:
+        return f"{self.judging_id}: {self.trajectory_id}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from apps.annotation.feedback.records import BY_JUDGES
 from apps.annotation.models import Submission
 from apps.monitoring.measures import MEASURES, Row, correlation, root_kl
 from apps.monitoring.models import Alert, Reading, Turn
@@ -106,7 +107,7 @@ def seconds_to_served(turn: Turn) -> float | None:
     said = Submission.objects.filter(
         assignment__item__campaign__project=turn.endpoint.project, created_at__lt=turn.entered["freezing"]
     )
-    last = said.order_by("-created_at").values_list("created_at", flat=True).first()
+    last = said.exclude(BY_JUDGES).order_by("-created_at").values_list("created_at", flat=True).first()
     return None if last is None else (turn.ended_at - last).total_seconds()
 
 

@@ -72,6 +72,8 @@ def _units(folder: Path) -> Iterator[Unit]:
 
 def _judged(judged: RubricJudge, mode: str, unit: Unit, runs: dict[str, Trajectory]) -> list[dict[str, Any]]:
     """By criterion."""
+    if any(one not in runs for one in unit.runs):
+        raise NoAnswer("The run is gone.")
     about = {"trajectory": unit.runs[0]}
     if mode == SCORE:
         return [asdict(one) for one in judged.score(runs[unit.runs[0]], about=about)]

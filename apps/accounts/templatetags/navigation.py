@@ -16,6 +16,7 @@ ROOMS = [
     ("Rubrics", "rubrics:rubric-list", Role.RESEARCHER),
     ("Campaigns", "annotation:campaign-list", Role.ANNOTATOR),
     ("Metrics", "metrics:induction-list", Role.RESEARCHER),
+    ("Judges", "judges:judge-list", Role.RESEARCHER),
     ("Datasets", "datasets:snapshot-list", Role.RESEARCHER),
     ("Runs", "training:run-list", Role.RESEARCHER),
     ("Models", "training:model-list", Role.RESEARCHER),

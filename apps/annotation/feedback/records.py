@@ -10,7 +10,7 @@ from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import Project
 from apps.annotation.kinds import KINDS, Feedback
-from apps.annotation.models import Assignment, Item, Submission
+from apps.annotation.models import VERIFIER, Assignment, Item, Origin, Submission
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_bare, load_trajectories
@@ -20,6 +20,8 @@ NAMES = (*KINDS, "outcome")  # what a filter by kind may name
 FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication")
 # What becomes of adjudicated items: only the adjudication, all that was said, or only what others said.
 ADJUDICATION = ("instead", "also", "not")
+# As `is_by_judge`.
+BY_JUDGES = Q(origin=Origin.JUDGE) & ~Q(assignment__annotator__name__startswith=VERIFIER)
 CHUNK = 500
 Load = Callable[[Iterable[int]], dict[int, schema.Trajectory]]
 _KEPT = 2000  # trajectories held while streaming; comparisons of one task come together
@@ -48,7 +50,10 @@ def newest_revision(assignment: str) -> Subquery:
 
 
 def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[Submission]:
-    """The newest revision of every assignment that matches, in a stable order."""
+    """The newest revision of every assignment that matches, in a stable order.
+
+    What judges said is only among it where the filters name origins or annotators; what verifiers said always is.
+    """
     rows = Submission.objects.filter(
         assignment__item__campaign__project=project, aside=False, revision=newest_revision("assignment")
     )
@@ -56,6 +61,8 @@ def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[S
         rows = rows.filter(assignment__item__campaign__name__in=filters["campaigns"])
     if filters.get("origins"):
         rows = rows.filter(origin__in=filters["origins"])
+    elif not filters.get("annotators"):
+        rows = rows.exclude(BY_JUDGES)
     if filters.get("annotators"):
         rows = rows.filter(assignment__annotator__name__in=filters["annotators"])
     if filters.get("since"):
@@ -86,6 +93,7 @@ def feedback_records(
 
     Where an item is adjudicated only that counts, unless `adjudication` says otherwise. Of gold and practice items
     only the adjudication counts: the other answers are about people, not about runs.
+    What judges said counts only where the filters name origins or annotators.
     filters, each optional: {"campaigns": [name], "kinds": [...], "origins": [...], "annotators": [name],
     "since": ISO time, "adjudication": "instead" | "also" | "not"}.
     bare: trajectories come without their steps, for whoever only asks which of them are meant (by their ids).

@@ -10,7 +10,15 @@ from apps.accounts.models import Project
 from apps.annotation.feedback.incoming import FeedbackResult, Incoming, OutcomeValue, same_trajectory
 from apps.annotation.kinds import KINDS, Judgement
 from apps.annotation.kinds.base import Stored
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory, Submission
+from apps.annotation.models import (
+    Annotator,
+    Assignment,
+    Campaign,
+    Item,
+    ItemTrajectory,
+    Submission,
+    is_by_judge,
+)
 from apps.annotation.services.items import item_key, recount
 from apps.rubrics.services import ImportedCriteria
 from apps.trajectories.models import Trajectory
@@ -193,6 +201,7 @@ class FeedbackWriter:
         keys = (self._key(items[index], one) for index, (one, _) in judged.items())
         assignments = self._assignments(list(dict.fromkeys(keys)))  # in the order of the file
         said = _what_was_said(assignments.values())
+        states: dict[int, str] = {}
         for index, (incoming, places) in judged.items():
             item = items[index]
             assignment = assignments[self._key(item, incoming)]
@@ -203,9 +212,13 @@ class FeedbackWriter:
             )
             if said[assignment.pk].add(KINDS[incoming.kind].row(incoming.value, stored), incoming.origin):
                 counts.created += 1
+                states[assignment.pk] = _state(incoming)
             else:
                 counts.duplicates += 1
-        _write_revisions({pk: one.new for pk, one in said.items() if one.new}, assignments.values())
+        _write_revisions({pk: one.new for pk, one in said.items() if one.new})
+        for state in set(states.values()):
+            its = Assignment.objects.filter(pk__in=[pk for pk, one in states.items() if one == state])
+            its.exclude(state=state).update(state=state, leased_until=None)
         recount({assignment.item_id for assignment in assignments.values()})
 
     def _key(self, item: Item, incoming: Incoming) -> _Key:
@@ -248,6 +261,11 @@ class FeedbackWriter:
         return self.annotators[name]
 
 
+def _state(incoming: Incoming) -> str:
+    is_judges = is_by_judge(incoming.origin, incoming.annotator)
+    return Assignment.State.JUDGED if is_judges else Assignment.State.SUBMITTED
+
+
 def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
     if len({row.pk for row in rows}) < len(rows):
         return same_trajectory(len(rows))
@@ -287,7 +305,7 @@ def _what_was_said(assignments: Iterable[Assignment]) -> dict[int, Said]:
     return said
 
 
-def _write_revisions(new: dict[int, list[Revision]], assignments: Iterable[Assignment]) -> None:
+def _write_revisions(new: dict[int, list[Revision]]) -> None:
     versions = dict(Assignment.objects.filter(pk__in=list(new)).values_list("pk", "item__campaign__version"))
     pairs = [
         (
@@ -308,7 +326,3 @@ def _write_revisions(new: dict[int, list[Revision]], assignments: Iterable[Assig
             written[type(row)].append(fresh)
     for model, rows in written.items():
         model.objects.bulk_create(rows)  # type: ignore[attr-defined]
-    ids = [assignment.pk for assignment in assignments if assignment.pk in new]
-    Assignment.objects.filter(pk__in=ids).exclude(state=Assignment.State.SUBMITTED).update(
-        state=Assignment.State.SUBMITTED, leased_until=None
-    )

@@ -170,7 +170,7 @@ def item_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
         "item": item,
         "trajectories": list(zip("ABCDEFGH", shown.trajectories, strict=False)),
         "judgements": selectors.said_of(item, shown),
-        "others": item.assignments.exclude(state="submitted").select_related("annotator"),
+        "others": item.assignments.exclude(state__in=["submitted", "judged"]).select_related("annotator"),
         "is_decided": expected_of(item) is not None,
         "members": project.memberships.select_related("user").order_by("user__email"),
         "is_researcher": Role(request.membership.role).includes(Role.RESEARCHER),

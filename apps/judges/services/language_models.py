@@ -108,12 +108,12 @@ def keep_answers(*, language_model: LanguageModel, lines: Iterable[dict[str, Any
     kept = list(lines)
     for start in range(0, len(kept), _BATCH):
         batch = kept[start : start + _BATCH]
-        about = [(_number(line, "comment"), _number(line, "trajectory")) for line in batch]
+        about = [[_number(line, what) for what in ("comment", "trajectory", "other")] for line in batch]
         with transaction.atomic():
             if not LanguageModel.objects.select_for_update(no_key=True).filter(pk=language_model.pk).exists():
                 return start
-            comments = _there(Comment, {comment for comment, _ in about})
-            runs = _there(Trajectory, {run for _, run in about})
+            comments = _there(Comment, {comment for comment, _, _ in about}) | {None}
+            runs = _there(Trajectory, {run for _, *both in about for run in both}) | {None}
             Answer.objects.bulk_create(
                 (
                     Answer(
@@ -122,9 +122,10 @@ def keep_answers(*, language_model: LanguageModel, lines: Iterable[dict[str, Any
                         answer=line["answer"],
                         comment_id=comment,
                         trajectory_id=run,
+                        other_id=other,
                     )
-                    for line, (comment, run) in zip(batch, about, strict=True)
-                    if (comment is None or comment in comments) and (run is None or run in runs)
+                    for line, (comment, run, other) in zip(batch, about, strict=True)
+                    if comment in comments and run in runs and other in runs
                 ),
                 ignore_conflicts=True,
             )

@@ -1,0 +1,82 @@
+"""Judges are made and removed. What a judge is never changes: figures of agreement are about it as it is."""
+
+from dataclasses import dataclass
+
+from django.db import transaction
+
+from apps.accounts.models import Project, User
+from apps.accounts.services import record_audit
+from apps.core.errors import Conflict, DomainError
+from apps.judges.models import Judge, LanguageModel
+from apps.rubrics.models import Rubric
+
+MOST_SAMPLES = 16  # as workers.judge.rubric allows
+PROMPTS = (1, 2)  # versions, of either mode
+LONGEST_GUIDELINES = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeSpec:
+    """See `Judge`."""
+
+    name: str
+    language_model: LanguageModel
+    mode: str
+    rubric: Rubric | None = None
+    guidelines: str = ""
+    samples: int = 1
+    prompt: int = 1
+
+
+@transaction.atomic
+def add_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
+    """Raises DomainError for what cannot be, Conflict for a name that is taken."""
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    name = " ".join(spec.name.split())
+    if not 1 <= len(name) <= 100:
+        raise DomainError("Its name has 1 to 100 characters.", pointer="/name")
+    if project.judges.filter(name=name).exists():
+        raise Conflict(f"There is a judge {name} already.", pointer="/name")
+    if spec.mode not in Judge.Mode.values:
+        raise DomainError(f"A judge's mode is {' or '.join(Judge.Mode.values)}.", pointer="/mode")
+    if spec.mode == Judge.Mode.SCORE and spec.rubric is None:
+        raise DomainError("Runs are scored by the criteria of a rubric; choose one.", pointer="/rubric")
+    if spec.language_model.project_id != project.pk or (
+        spec.rubric is not None and spec.rubric.project_id != project.pk
+    ):
+        raise DomainError("A judge is made of what its own project has.", status=404)
+    if not 1 <= spec.samples <= MOST_SAMPLES:
+        raise DomainError(f"1 to {MOST_SAMPLES} samples are averaged.", pointer="/samples")
+    check_prompt(spec.prompt)
+    if len(spec.guidelines) > LONGEST_GUIDELINES:
+        raise DomainError(
+            f"Guidelines have at most {LONGEST_GUIDELINES:,} characters.", pointer="/guidelines"
+        )
+    judge = Judge.objects.create(
+        project=project,
+        name=name,
+        language_model=spec.language_model,
+        rubric=spec.rubric,
+        mode=spec.mode,
+        guidelines=spec.guidelines.strip(),
+        samples=spec.samples,
+        prompt=spec.prompt,
+        created_by=by,
+    )
+    record_audit(project=project, actor=by, verb="judge.added", target=name, data={"mode": spec.mode})
+    return judge
+
+
+@transaction.atomic
+def remove_judge(*, judge: Judge, by: User | None) -> None:
+    """With its judgings; what it handed in stays, under its name, until it is deleted as any annotator's is."""
+    record_audit(project=judge.project, actor=by, verb="judge.removed", target=judge.name)
+    judge.delete()
+
+
+def check_prompt(version: int) -> None:
+    if version not in PROMPTS:
+        raise DomainError(
+            f"There is no version {version} of the prompts; there are {', '.join(map(str, PROMPTS))}.",
+            pointer="/prompt",
+        )

@@ -1,0 +1,232 @@
+"""Judgings begin, get their answers, and become judgements of a campaign."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+
+from apps.accounts.models import User
+from apps.accounts.services import record_audit
+from apps.annotation.kinds import Comment, Preference, Score
+from apps.annotation.kinds.base import Judgement
+from apps.annotation.models import Assignment, Campaign, Item
+from apps.annotation.services.machines import write_as_judge
+from apps.core import jobs
+from apps.core.errors import Conflict, DomainError
+from apps.judges.models import Judge, Judged, Judging
+from apps.judges.selectors import TRIED
+from apps.judges.services.judges import check_prompt
+from apps.rubrics.models import Criterion
+from apps.trajectories.models import Trajectory
+
+ADVANCE = "apps.judges.tasks.advance_judgings"
+MOST_UNITS = 200_000  # of a judging
+CLEAR = 0.1  # how far from a half a chance is no tie
+SURE = 0.9  # from which chance on a run is "better" rather than "slightly better"
+_BATCH = 500
+
+
+@transaction.atomic
+def start_judging(
+    *,
+    judge: Judge,
+    campaign: Campaign,
+    prompt: int | None = None,
+    most: int | None = None,
+    hands_in: bool = False,
+    by: User | None = None,
+) -> Judging:
+    """Have a judge go through a campaign's work, what people judged first.
+
+    prompt: a version, else the judge's own. hands_in: whether its answers become judgements of the campaign at the end.
+    Raises DomainError where there is nothing for it, or nobody to ask.
+    """
+    judging = _new(judge, campaign, prompt, most, by)
+    judging.hands_in = hands_in
+    if campaign.project_id != judge.project_id:
+        raise DomainError("A judge goes through campaigns of its own project.", status=404)
+    units = list(islice(_units_of(judge, campaign, most), MOST_UNITS + 1))
+    if not units:
+        wanted = "runs" if judge.mode == Judge.Mode.SCORE else "items of two runs"
+        raise DomainError(f"{campaign.name} has no {wanted} to judge; add some first.")
+    if len(units) > MOST_UNITS:
+        raise DomainError(
+            f"A judging is of at most {MOST_UNITS:,} runs; say how many at most.", pointer="/most"
+        )
+    return _begin(judging, units)
+
+
+@transaction.atomic
+def try_judge(
+    *, judge: Judge, runs: Sequence[Trajectory], prompt: int | None = None, by: User | None = None
+) -> Judging:
+    """Have it judge up to three runs, or, where it compares, each with the next one of the same task."""
+    judging = _new(judge, None, prompt, None, by)
+    if any(run.project_id != judge.project_id for run in runs):
+        raise DomainError("A judge is tried on runs of its own project.", status=404)
+    if judge.mode == Judge.Mode.SCORE:
+        units = [Judged(trajectory=run) for run in runs[:TRIED]]
+    else:
+        units = [Judged(trajectory=a, other=b) for a, b in pairwise(runs) if a.task_id == b.task_id][:TRIED]
+    if not units:
+        raise DomainError(
+            "There is nothing to try it on: choose runs"
+            + (", two of one task at least." if judge.mode == Judge.Mode.COMPARE else ".")
+        )
+    return _begin(judging, units)
+
+
+def keep_judged(judging: Judging, lines: Iterable[Mapping[str, Any]]) -> int:
+    """What came of units, as `workers.judge.run` writes it; how many. Raises ClaimLost."""
+    kept = list(lines)
+    with jobs.fenced(judging):
+        rows = {row.pk: row for row in judging.judged.filter(pk__in=[line["unit"] for line in kept])}
+        for line in kept:
+            row = rows.get(line["unit"])
+            if row is None:  # what it was about is gone
+                continue
+            row.answer, row.problem = line.get("answer"), line.get("problem", "")
+            row.state = Judged.State.FAILED if row.problem else Judged.State.DONE
+        Judged.objects.bulk_update(rows.values(), ["answer", "problem", "state"], batch_size=_BATCH)
+    return len(kept)
+
+
+@transaction.atomic
+def retry_failed(*, judging: Judging) -> None:
+    """Ask again for what has no answer. Raises Conflict where everything has, or it is under way."""
+    judging = Judging.objects.select_for_update().get(pk=judging.pk)
+    if not judging.is_finished:
+        raise Conflict("It is still under way.")
+    _require_model(judging.judge)
+    if not judging.judged.exclude(state=Judged.State.DONE).exists():
+        raise Conflict("Everything has an answer.")
+    judging.judged.filter(state=Judged.State.FAILED).update(state=Judged.State.WAITING, problem="")
+    jobs.requeue(judging, even_done=True)
+    jobs.nudge_on_commit(ADVANCE)
+
+
+@transaction.atomic
+def hand_in(*, judging: Judging, by: User | None) -> None:
+    """Have a worker make its answers judgements of the campaign. Raises Conflict where there are none."""
+    judging = (
+        Judging.objects.select_for_update(of=("self",))
+        .select_related("judge__project", "campaign")
+        .get(pk=judging.pk)
+    )
+    if judging.campaign is None:
+        raise Conflict("A trial is about no campaign, so there is nowhere to hand it in.")
+    if not judging.is_finished:
+        raise Conflict("It is still under way.")
+    if not judging.judged.filter(state=Judged.State.DONE).exists():
+        raise Conflict("There is no answer to hand in.")
+    Judging.objects.filter(pk=judging.pk).update(hands_in=True)
+    jobs.requeue(judging, even_done=True)
+    jobs.nudge_on_commit(ADVANCE)
+    record_audit(
+        project=judging.judge.project, actor=by, verb="judging.handed_in", target=str(judging),
+        data={"campaign": judging.campaign.name, "judge": judging.judge.name},
+    )  # fmt: skip
+
+
+def write_judgements(judging: Judging, check: Callable[[], None]) -> None:
+    """Its answers as judgements, under the judge's own name and of the origin `judge`.
+
+    They take nobody's place, and count for nothing that is about people. Handed in again, they are a new revision where
+    they say something else. check: called now and then. Raises ClaimLost.
+    """
+    judge, asks = judging.judge, judging.judge.asks
+    rows = judging.judged.filter(state=Judged.State.DONE, item__isnull=False).order_by("item", "pk")
+    by_item = _by_item(rows.iterator(chunk_size=_BATCH))
+    while some := list(islice(by_item, _BATCH)):
+        check()
+        with jobs.fenced(judging):
+            for item, judged in some:
+                said = [row for one in judged for row in _judgements(judge.mode, asks, one)]
+                if said:
+                    write_as_judge(project=judge.project, name=judge.annotator_name, item=item, rows=said)
+
+
+def _new(
+    judge: Judge, campaign: Campaign | None, prompt: int | None, most: int | None, by: User | None
+) -> Judging:
+    _require_model(judge)
+    prompt = judge.prompt if prompt is None else prompt
+    check_prompt(prompt)
+    if most is not None and most < 1:
+        raise DomainError("At most one item at least, or nothing for all.", pointer="/most")
+    return Judging(judge=judge, campaign=campaign, prompt=prompt, most=most, created_by=by)
+
+
+def _require_model(judge: Judge) -> None:
+    if judge.language_model is None:
+        raise DomainError(
+            f"The language model of {judge.name} was removed, so there is nobody to ask. Make a judge with another."
+        )
+
+
+def _begin(judging: Judging, units: Sequence[Judged]) -> Judging:
+    judging.progress = {"done": 0, "total": len(units), "note": "Waiting for a worker"}
+    judging.save()
+    for unit in units:
+        unit.judging = judging
+    Judged.objects.bulk_create(units, batch_size=_BATCH)
+    jobs.nudge_on_commit(ADVANCE)
+    return judging
+
+
+def _units_of(judge: Judge, campaign: Campaign, most: int | None) -> Iterator[Judged]:
+    said = Assignment.objects.filter(item=OuterRef("pk"), state=Assignment.State.SUBMITTED)
+    items = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK).annotate(is_judged=Exists(said))
+    items = items.order_by("-is_judged", "random_key", "pk").prefetch_related("places__trajectory")
+    rows: Any = items[:most] if most is not None else items
+    for item in rows.iterator(chunk_size=_BATCH):
+        runs = [place.trajectory for place in item.places.all()]
+        if judge.mode == Judge.Mode.SCORE:
+            for run in runs:
+                yield Judged(item=item, trajectory=run)
+        elif len(runs) == 2:
+            yield Judged(item=item, trajectory=runs[0], other=runs[1])
+
+
+def _by_item(rows: Iterable[Judged]) -> Iterator[tuple[int, list[Judged]]]:
+    item, found = 0, list[Judged]()
+    for row in rows:
+        assert row.item_id is not None
+        if row.item_id != item and found:
+            yield item, found
+            found = []
+        item = row.item_id
+        found.append(row)
+    if found:
+        yield item, found
+
+
+def _judgements(mode: str, asks: Sequence[Criterion | None], judged: Judged) -> Iterator[Judgement]:
+    """What an answer is as judgements: scores with their reasons, or preferences; and each reason at its step."""
+    for criterion, said in zip(asks, judged.answer or (), strict=True):
+        if mode == Judge.Mode.SCORE:
+            assert criterion is not None
+            if said["value"] is None:
+                continue
+            low, high = criterion.scale_low, criterion.scale_high
+            value = min(max(round(said["value"], 2), low), high)
+            yield Score(
+                trajectory_id=judged.trajectory_id, criterion=criterion, value=value, low=low, high=high,
+                note=said["reason"],
+            )  # fmt: skip
+            middle = (low + high) / 2
+            sign = 1 if value > middle else -1 if value < middle else None
+            yield from _comment(judged.trajectory_id, said["reason"], said["step"], sign)
+        elif said["chance"] is not None:
+            chance = said["chance"]
+            choice = "tie" if abs(chance - 0.5) <= CLEAR else "a" if chance > 0.5 else "b"
+            strength = 2 if max(chance, 1 - chance) >= SURE else 1
+            yield Preference(criterion=criterion, choice=choice, strength=strength)
+            yield from _comment(judged.trajectory_id, said["reason"], said["step_a"], None)
+
+
+def _comment(run: int, text: str, step: int | None, sign: int | None) -> Iterator[Comment]:
+    if text and step is not None:
+        yield Comment(trajectory_id=run, text=text, first_step=step, last_step=step, sign=sign)

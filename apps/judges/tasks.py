@@ -1,0 +1,13 @@
+"""What GPU workers do for judges: models in folders are asked there."""
+
+from celery import shared_task
+
+from apps.core import jobs
+from apps.judges.executing import execute
+from apps.judges.models import Judging
+
+
+@shared_task
+def advance_judgings() -> None:
+    """Judge wherever that waits."""
+    jobs.work_off(Judging, execute)
