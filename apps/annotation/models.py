@@ -24,7 +24,7 @@ VERIFIER = "verifier:"  # how the names of verifiers begin
 
 
 def is_by_judge(origin: str, annotator: str) -> bool:
-    """Whether it is the opinion of a machine. A verifier's word is a rule's, and somebody turned learning from it on."""
+    """Whether a machine says what it thinks. A verifier's word is a rule's, and somebody turned learning from it on."""
     return origin == Origin.JUDGE and not annotator.startswith(VERIFIER)
 
 

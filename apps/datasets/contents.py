@@ -5,6 +5,7 @@ import json
 from collections import Counter, defaultdict
 from typing import Any
 
+from apps.annotation.models import is_by_judge
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Trajectory
 from workers.schema.records import KIND_OF, trajectories_of
 from workers.schema.storage import to_builtins
@@ -53,13 +54,18 @@ def content_hash(digests: dict[str, list[bytes]]) -> str:
 
 
 class Reliability:
-    """How often each annotator chooses what most of the others chose, where three annotators or more compared."""
+    """How often each annotator chooses what most of the others chose, where three annotators or more compared.
+
+    Judges are not among them: what they agree with each other on says nothing of people.
+    """
 
     def __init__(self) -> None:
         self._choices: dict[tuple[str, str | None], dict[str, str]] = defaultdict(dict)
 
     def add(self, record: FeedbackRecord) -> None:
-        if isinstance(record, PreferenceRecord) and record.item is not None:
+        if not isinstance(record, PreferenceRecord) or record.item is None:
+            return
+        if not is_by_judge(record.origin, record.annotator):
             self._choices[(record.item, record.criterion)][record.annotator] = record.choice
 
     def shares(self) -> dict[str, float]:

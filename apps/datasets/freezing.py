@@ -2,26 +2,28 @@
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from apps.accounts.models import Project
 from apps.annotation.feedback.records import feedback_records
-from apps.annotation.models import Assignment, Item, Submission
+from apps.annotation.models import Assignment, Item, Submission, is_by_judge
 from apps.core.artifacts import delete_tree, store_tree
 from apps.core.database import refresh_statistics
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
-from apps.datasets.derived import SOURCES, check_derived
+from apps.datasets.derived import SOURCES, Source, check_derived
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS, split_tasks
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
 from workers.schema.leaks import find_leaks
 
+T = TypeVar("T")
 Report = Callable[[int], None]
 
 
@@ -47,7 +49,7 @@ class _Pulse:
     def __init__(self, snapshot: Snapshot, heart: Heart, report: Report | None) -> None:
         self._snapshot, self._heart, self._report = snapshot, heart, report
 
-    def over(self, records: Iterator[FeedbackRecord], note: str) -> Iterator[FeedbackRecord]:
+    def over(self, records: Iterable[T], note: str) -> Iterator[T]:
         for number, record in enumerate(records, start=1):
             self._heart.progress = {"done": number, "total": None, "note": note}
             self._heart.check()
@@ -67,15 +69,10 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
     with tempfile.TemporaryDirectory(prefix="snapshot-") as scratch:
         # Read once into one file, so that every split is of the same moment.
         everything = Path(scratch) / "everything.jsonl.zst"
-        said = feedback_records(project=snapshot.project, filters=filters)
         made = [SOURCES[name] for name in check_derived(snapshot.filters.get("derived") or ())]
         found = _Findings()
-        for_all = chain(said, *(one.records(snapshot.project) for one in made if one.in_test))
-        write_records(everything, found.over(pulse.over(for_all, "reading feedback")))
-        # What a model is not to be measured on is told apart by the file it is in.
-        not_tested = Path(scratch) / "not-tested.jsonl.zst"
-        others = chain.from_iterable(one.records(snapshot.project) for one in made if not one.in_test)
-        write_records(not_tested, found.over(pulse.over(others, "reading what was derived"), in_test=False))
+        counts = _that_count(snapshot.project, filters, made)
+        write_records(everything, found.over(pulse.over(counts, "reading feedback")))
         if not found.digests:
             raise DomainError(
                 "There is no feedback that matches; label something or loosen the filters, then freeze again. What "
@@ -84,9 +81,7 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         pulse.now(len(found.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(snapshot, (everything, not_tested), tree, found, pulse) | {
-            "leaks": _leaks(tree, pulse)
-        }
+        facts = _write_splits(snapshot, everything, tree, found, pulse) | {"leaks": _leaks(tree, pulse)}
         name = f"snapshots/{snapshot.pk}-{snapshot.attempt}"
         pulse.now(len(found.digests), "storing")
         store_tree(tree, name)
@@ -95,6 +90,17 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
     except ClaimLost:
         delete_tree(name)
         raise
+
+
+def _that_count(
+    project: Project, filters: dict[str, Any], made: Iterable[Source]
+) -> Iterator[tuple[FeedbackRecord, bool]]:
+    """Records, and whether a model may be measured on them: not on what judges said, since that is to be measured."""
+    for record in feedback_records(project=project, filters=filters):
+        yield record, isinstance(record, OutcomeRecord) or not is_by_judge(record.origin, record.annotator)
+    for source in made:
+        for derived in source.records(project):
+            yield derived, source.in_test
 
 
 def _leaks(tree: Path, pulse: _Pulse) -> dict[str, Any]:
@@ -114,8 +120,8 @@ class _Findings:
         self.census, self.reliability = Census(), Reliability()
         self.digests: list[tuple[str, bytes, bool]] = []  # task, digest, whether it may be in the test split
 
-    def over(self, records: Iterator[FeedbackRecord], *, in_test: bool = True) -> Iterator[FeedbackRecord]:
-        for record in records:
+    def over(self, records: Iterator[tuple[FeedbackRecord, bool]]) -> Iterator[FeedbackRecord]:
+        for record, in_test in records:
             self.census.add(record)
             self.reliability.add(record)
             self.digests.append((task_of(record), digest_of(record), in_test))
@@ -123,7 +129,7 @@ class _Findings:
 
 
 def _write_splits(
-    snapshot: Snapshot, everything: tuple[Path, Path], tree: Path, found: _Findings, pulse: _Pulse
+    snapshot: Snapshot, everything: Path, tree: Path, found: _Findings, pulse: _Pulse
 ) -> dict[str, Any]:
     wanted = snapshot.filters["split"]
     reliability = found.reliability.shares()
@@ -137,10 +143,9 @@ def _write_splits(
 
     def of_split(split: str) -> Iterator[FeedbackRecord]:
         nonlocal usable
-        parts = everything if split != "test" else everything[:1]
-        records = chain.from_iterable(read_records(part) for part in parts)
-        for record in pulse.over(records, f"writing {split}"):
-            if split_of[task_of(record)] != split:
+        records = pulse.over(read_records(everything), f"writing {split}")
+        for record, (task, _, in_test) in zip(records, found.digests, strict=True):
+            if split_of[task] != split or (split == "test" and not in_test):
                 continue
             usable += is_usable_pair(record)
             if not isinstance(record, OutcomeRecord):

@@ -59,7 +59,7 @@ def test_steps_end_where_nothing_is_known(
 ) -> None:
     load(project, "steps", said)
     assert rows(project, "trl-stepwise") == [
-        {"prompt": "Where is it?", "completions": STEPS[:completions], "labels": labels}
+        {"prompt": "Where is it?", "completions": STEPS[:completions], "labels": labels, "origin": "imported"}
     ]
 
 

@@ -41,6 +41,7 @@ def test_trl_has_prompt_chosen_rejected_and_margin(project: Project) -> None:
             "chosen": [{"role": "assistant", "content": "No. x is your problem."}],
             "rejected": [{"role": "assistant", "content": "Gladly: x is done, and I checked it."}],
             "margin": pytest.approx(2 / 3),
+            "origin": "imported",
         }
     ]
 
@@ -103,7 +104,7 @@ def test_trl_and_datasets_read_it(project: Project, tmp_path: Path, monkeypatch:
         cache_dir=str(tmp_path / "cache"),
         chunksize=2000,
     )
-    assert set(loaded.column_names) == {"prompt", "chosen", "rejected", "margin"}
+    assert set(loaded.column_names) == {"prompt", "chosen", "rejected", "margin", "origin"}
     assert len(loaded) == 21
     templated = [maybe_apply_chat_template(row, _Chat()) for row in loaded]  # type: ignore[arg-type]
     assert all(is_conversational(row) for row in loaded)

@@ -19,7 +19,7 @@ from apps.core.errors import DomainError
 from apps.judges import calls, services
 from apps.judges.calls import OverLimit, TooMany, call
 from apps.judges.models import LanguageModel, Spending
-from apps.judges.relay import relay
+from apps.judges.relay import REFUSED, relay
 from apps.judges.selectors import costs_of
 from apps.judges.services import LanguageModelSpec
 from tests.datasets.feedback import member
@@ -182,6 +182,28 @@ def test_calls_come_no_faster_than_allowed(project: Project, address: str, scrip
     assert len(script.asked) == 6
 
 
+def test_a_model_is_asked_as_it_is_now(project: Project, address: str, script: Script) -> None:
+    """However long ago it was read: a relay lives as long as what asks through it."""
+    asked = model(project, address)
+    spec = LanguageModelSpec(name="judge", base_url=address, model="larger", answer_tokens=7)
+    services.change_language_model(language_model=asked, spec=spec, key="sk-new", by=None)
+    call(asked, BODY, purpose="trial")
+    assert script.keys == {"sk-new"} and asked.key == ""
+    assert (script.asked[0]["model"], script.asked[0]["max_tokens"]) == ("larger", 7)
+    services.remove_language_model(language_model=LanguageModel.objects.get(), by=None)
+    with pytest.raises(DomainError, match="was removed") as error:
+        call(asked, BODY, purpose="trial")
+    assert error.value.status == 404 and len(script.asked) == 1
+
+
+def test_who_waits_less_is_sent_away_sooner(project: Project, address: str, script: Script) -> None:
+    asked = model(project, address, calls_per_minute=60)
+    LanguageModel.objects.update(next_call_at=timezone.now() + timedelta(seconds=10))
+    with pytest.raises(TooMany):
+        call(asked, BODY, purpose="trial", waits=5)
+    assert script.asked == [] and not Spending.objects.exists()
+
+
 def test_a_model_in_a_folder_is_not_called(project: Project, script: Script) -> None:
     asked = services.add_language_model(
         project=project, spec=LanguageModelSpec(name="here", folder="/models/x"), by=None
@@ -215,6 +237,37 @@ def test_the_relay_says_what_stops_it(project: Project, address: str) -> None:
         headers = {"Authorization": f"Bearer {word}"}
         spent = httpx.post(f"{here}/chat/completions", content=BODY, headers=headers)
         assert spent.status_code == 402 and "The limit of judge" in spent.json()["error"]["message"]
+        assert REFUSED in spent.headers, "so that it is not taken for the server's word"
         LanguageModel.objects.update(monthly_limit=None, next_call_at=timezone.now() + timedelta(seconds=90))
         later = httpx.post(f"{here}/chat/completions", content=BODY, headers=headers)
         assert later.status_code == 429 and 80 < int(later.headers["retry-after"]) <= 90
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waits_is_told_when_the_relay_ends(project: Project, address: str, script: Script) -> None:
+    asked, goes_on, told = model(project, address), threading.Event(), list[Exception]()
+
+    def answer(body: Any) -> str:
+        goes_on.wait(20)
+        return "ready"
+
+    def ask(here: str, word: str) -> None:
+        try:
+            httpx.post(f"{here}/chat/completions", content=BODY, headers={"Authorization": f"Bearer {word}"})
+        except httpx.HTTPError as error:
+            told.append(error)
+
+    script.answer = answer
+    with relay(asked, "judging") as (here, word):
+        waiting = threading.Thread(target=ask, args=(here, word))
+        waiting.start()
+        while not script.asked:
+            time.sleep(0.01)
+    waiting.join(timeout=5)
+    assert not waiting.is_alive() and len(told) == 1
+    goes_on.set()
+    for _ in range(500):
+        if Spending.objects.filter(failed=0).exists():
+            break
+        time.sleep(0.01)
+    assert only().calls == 1, "the answer that came is written down all the same"

@@ -14,10 +14,12 @@ def leave_one_out(records: Iterable[PreferenceRecord]) -> dict[str, Any] | None:
     """{leave_one_out, interval, n}, over items that at least three annotators judged; None if there are none.
 
     A judgement counts where the others have one most frequent choice. One annotator's several choices on an
-    item count as his last.
+    item count as his last. Judges are no annotators: the reference is what people reach.
     """
     items: dict[tuple[Any, ...], dict[str, str]] = defaultdict(dict)
     for record in records:
+        if record.origin == "judge":
+            continue
         first, second = record.a.content_hash, record.b.content_hash
         turned = first > second
         key = (record.a.task.id, record.criterion, record.item, *sorted((first, second)))

@@ -15,8 +15,13 @@ from typing import Any
 _FOLDER = Path(__file__).parent / "prompts"
 # Ends of lines, controls, zero-width and bidirectional marks, lone surrogates, tags and variation selectors.
 _HIDDEN = re.compile(
-    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e01ef]"
+)
+# How special tokens begin, in every family's templates: a server would take them for what they are.
+_SPECIAL = re.compile(
+    r"<(?=[|\uff5c]|/?(?:s|bos|eos|pad|unk|mask|start_of_turn|end_of_turn|think|tool_call|tool_response)>|<SYS>>|</SYS>>)"
+    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK|IMG)\])"
 )
 _PLACE = re.compile(r"{{(\w+)}}")
 
@@ -44,8 +49,9 @@ def prompt(name: str, version: int = 1, **values: str) -> Prompt:
 
 
 def quoted(value: Any) -> str:
-    """As JSON on one line. What ends a line somewhere, or is not seen by a reader, is written as an escape."""
-    return _HIDDEN.sub(_escaped, json.dumps(value, ensure_ascii=False))
+    """As JSON on one line. What ends a line somewhere, is not seen by a reader, or begins a special token is written as
+    an escape."""
+    return _SPECIAL.sub(_escaped, _HIDDEN.sub(_escaped, json.dumps(value, ensure_ascii=False)))
 
 
 def _escaped(found: re.Match[str]) -> str:

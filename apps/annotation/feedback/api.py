@@ -39,14 +39,21 @@ class FeedbackOut(Schema):
 
 @router.get("/projects/{slug}/feedback", summary="Feedback as NDJSON, newest revisions only", response=None)
 def feedback_list(
-    request: KeyRequest, slug: str, kind: str | None = None, since: str | None = None
+    request: KeyRequest,
+    slug: str,
+    kind: str | None = None,
+    since: str | None = None,
+    origin: str | None = None,
 ) -> HttpResponseBase:
-    """`kind`: pairwise, ranking, step, rubric, comment or rating. `since`: an ISO time.
+    """`kind`: pairwise, ranking, step, rubric, comment or rating. `since`: an ISO time. `origin`: who judged, person,
+    judge, simulated or imported; without, everybody but judges.
 
     Each line can be sent to `POST` again.
     """
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_READ)
-    filters = {"kinds": [kind] if kind else None, "since": since}
+    named = {"kinds": kind, "origins": origin}
+    filters: dict[str, Any] = {name: [value] if value else None for name, value in named.items()}
+    filters["since"] = since
     filters = {name: value for name, value in filters.items() if value}
     check_filters(filters)
     record_export(project=project, format="jsonl", filters=filters, by=request.auth)

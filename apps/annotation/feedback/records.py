@@ -37,6 +37,11 @@ def check_filters(filters: dict[str, Any]) -> None:
     for kind in filters.get("kinds") or ():
         if kind not in NAMES:
             raise DomainError(f"Unknown kind {kind!r}; known are {', '.join(NAMES)}.", pointer="/kinds")
+    for origin in filters.get("origins") or ():
+        if origin not in Origin.values:
+            raise DomainError(
+                f"Unknown origin {origin!r}; known are {', '.join(Origin.values)}.", pointer="/origins"
+            )
     if filters.get("since") and parse_datetime(filters["since"]) is None:
         raise DomainError("since is a time such as 2026-01-31T12:00:00Z.", pointer="/since")
     if filters.get("adjudication") and filters["adjudication"] not in ADJUDICATION:

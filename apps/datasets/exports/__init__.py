@@ -1,6 +1,7 @@
 """Snapshots for others: one module per format, each a stream of lines.
 
-An export takes the snapshot and a split (None: all of them) and yields lines that end with a newline.
+An export takes the snapshot and a split (None: all of them) and yields lines that end with a newline. Every line says
+who judged (`origin`), so that what judges said can be told from what people did.
 """
 
 from collections.abc import Callable, Iterator

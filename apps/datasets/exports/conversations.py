@@ -32,6 +32,11 @@ def sides(record: PreferenceRecord) -> tuple[Trajectory, Trajectory]:
     return (record.a, record.b) if record.choice == "a" else (record.b, record.a)
 
 
+def told(record: PreferenceRecord) -> dict[str, Any]:
+    """What preferences say beside the two sides."""
+    return {"margin": MARGINS[record.strength], "origin": record.origin}
+
+
 def lines(
     read: Callable[[], Iterator[One]],
     tools_in: Callable[[One], bool],

@@ -1,6 +1,6 @@
 """`openrlhf`: preferences as OpenRLHF's reward trainer reads them with `--apply_chat_template`: whole conversations.
 
-    {"chosen": [messages], "rejected": [messages], "margin": 0.67}
+    {"chosen": [messages], "rejected": [messages], "margin": 0.67, "origin": "person"}
 
 `--chosen_key chosen --rejected_key rejected` are its defaults; no prompt key is needed.
 """
@@ -10,12 +10,12 @@ from functools import partial
 from typing import Any
 
 from apps.datasets.exports.conversations import (
-    MARGINS,
     decided_pairs,
     lines,
     messages_of,
     pair_has_tools,
     sides,
+    told,
 )
 from apps.datasets.models import Snapshot
 from workers.schema import PreferenceRecord
@@ -27,4 +27,4 @@ def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
 
 def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
     chosen, rejected = (messages_of(one, tools=tools) for one in sides(record))
-    return {"chosen": chosen, "rejected": rejected, "margin": MARGINS[record.strength]}
+    return {"chosen": chosen, "rejected": rejected} | told(record)

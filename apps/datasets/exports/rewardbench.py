@@ -1,7 +1,7 @@
 """`rewardbench`: a test set as RewardBench reads one: texts, and which model wrote them.
 
     {"id": 0, "subset": "first", "prompt": "...", "chosen": "...", "rejected": "...",
-     "chosen_model": "fox", "rejected_model": "owl"}
+     "chosen_model": "fox", "rejected_model": "owl", "origin": "person"}
 
 subset is the dataset's name. What has several messages is written with their roles.
 """
@@ -27,5 +27,6 @@ def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
             "rejected": as_text(second),
             "chosen_model": chosen.agent,
             "rejected_model": rejected.agent,
+            "origin": record.origin,
         }
         yield json.dumps(row, ensure_ascii=False) + "\n"

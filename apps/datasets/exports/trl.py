@@ -1,6 +1,6 @@
 """`trl`: preferences as TRL's trainers read them: explicit prompt, conversational, with a margin.
 
-    {"prompt": [messages], "chosen": [messages], "rejected": [messages], "margin": 0.67}
+    {"prompt": [messages], "chosen": [messages], "rejected": [messages], "margin": 0.67, "origin": "person"}
 
 Ties, both-bad, judgements of one criterion and pairs of equal contents have no chosen side and are left out.
 """
@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from apps.datasets.exports.conversations import (
-    MARGINS,
     decided_pairs,
     lines,
     message,
@@ -18,6 +17,7 @@ from apps.datasets.exports.conversations import (
     pair_has_tools,
     sides,
     split_prompt,
+    told,
 )
 from apps.datasets.models import Snapshot
 from workers.schema import PreferenceRecord
@@ -32,4 +32,4 @@ def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
     prompt, first, second = split_prompt(messages_of(chosen, tools=tools), messages_of(rejected, tools=tools))
     if not prompt:
         prompt = [message({"role": "user", "content": record.a.task.instruction}, tools=tools)]
-    return {"prompt": prompt, "chosen": first, "rejected": second, "margin": MARGINS[record.strength]}
+    return {"prompt": prompt, "chosen": first, "rejected": second} | told(record)

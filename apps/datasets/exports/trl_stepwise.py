@@ -1,6 +1,6 @@
 """`trl-stepwise`: stepwise supervision as TRL describes it: what comes first, then steps, each right or not.
 
-    {"prompt": "...", "completions": ["...", ...], "labels": [true, false, ...]}
+    {"prompt": "...", "completions": ["...", ...], "labels": [true, false, ...], "origin": "person"}
 
 A step is what the agent said and called, after what came since its last step (an observation, the user). Good and
 neutral steps are right, bad ones are not. A run ends at the first step nobody marked: what comes after it is not known
@@ -25,6 +25,7 @@ def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
                 "prompt": as_text(prompt),
                 "completions": steps[: len(labels)],
                 "labels": labels[: len(steps)],
+                "origin": record.origin,
             }
             yield json.dumps(row, ensure_ascii=False) + "\n"
 

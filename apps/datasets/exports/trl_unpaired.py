@@ -1,6 +1,6 @@
 """`trl-unpaired`: single runs with a thumb up or down, as TRL's KTO trainer reads them.
 
-    {"prompt": [messages], "completion": [messages], "label": true}
+    {"prompt": [messages], "completion": [messages], "label": true, "origin": "person"}
 
 From ratings: accepted, or above the middle of the scale, is true; rejected or below is false; the middle says nothing.
 From comparisons, as TRL itself unpairs them: the chosen run is true, the rejected one false; both bad are both false.
@@ -15,8 +15,9 @@ from apps.datasets.exports.conversations import has_tools, lines, prompt_and_res
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import records_of
 from workers.schema import PreferenceRecord, RatingRecord, Trajectory
+from workers.schema.records import Origin
 
-Labelled = tuple[Trajectory, bool]
+Labelled = tuple[Trajectory, bool, Origin]
 
 
 def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
@@ -28,10 +29,10 @@ def _labelled(snapshot: Snapshot, split: str | None) -> Iterator[Labelled]:
         if isinstance(record, RatingRecord):
             label = _thumb(record)
             if label is not None:
-                yield record.trajectory, label
+                yield record.trajectory, label, record.origin
         elif isinstance(record, PreferenceRecord) and is_usable_pair(record) and record.choice != "tie":
-            yield record.a, record.choice == "a"
-            yield record.b, record.choice == "b"
+            yield record.a, record.choice == "a", record.origin
+            yield record.b, record.choice == "b", record.origin
 
 
 def _thumb(record: RatingRecord) -> bool | None:
@@ -42,5 +43,6 @@ def _thumb(record: RatingRecord) -> bool | None:
 
 
 def _row(one: Labelled, tools: bool) -> dict[str, Any]:
-    prompt, completion = prompt_and_rest(one[0], tools=tools)
-    return {"prompt": prompt, "completion": completion, "label": one[1]}
+    run, label, origin = one
+    prompt, completion = prompt_and_rest(run, tools=tools)
+    return {"prompt": prompt, "completion": completion, "label": label, "origin": origin}

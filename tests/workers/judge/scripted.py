@@ -9,9 +9,9 @@ from typing import Any
 from tests.core.servers import Handler, serving
 
 Body = dict[str, Any]
-Reply = (
-    str | tuple[int, Any] | None
-)  # what the model says; or a status and a body; or the connection is closed
+Raw = Callable[[Handler], None]
+# What the model says; or a status and a body; or what is done with the connection; or it is closed.
+Reply = str | tuple[int, Any] | Raw | None
 
 
 class Script:
@@ -34,6 +34,13 @@ def completion(said: str, *, ended: str = "stop", refusal: str | None = None) ->
     }
 
 
+def head(to: Handler, status: int, headers: dict[str, str]) -> None:
+    to.send_response(status)
+    for name, value in ({"Content-Type": "application/json"} | headers).items():
+        to.send_header(name, value)
+    to.end_headers()
+
+
 @contextmanager
 def scripted(script: Script) -> Iterator[str]:
     """Its base URL."""
@@ -48,13 +55,13 @@ def scripted(script: Script) -> Iterator[str]:
             if reply is None:
                 self.close_connection = True
                 return
+            if callable(reply):
+                self.close_connection = True
+                reply(self)
+                return
             status, said = (200, completion(reply)) if isinstance(reply, str) else reply
             data = said.encode() if isinstance(said, str) else json.dumps(said).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.send_header("Retry-After-Ms", "1")
-            self.end_headers()
+            head(self, status, {"Content-Length": str(len(data)), "Retry-After-Ms": "1"})
             self.wfile.write(data)
 
     with serving(Model) as address:

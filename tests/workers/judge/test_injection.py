@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.attacks import ATTACKS, PLACES, Attack, attacked, harmless
-from tests.workers.judge.rules import judged
+from benchmarks.rule_judge import judged
 from tests.workers.judge.scripted import Script, scripted
 from tests.workers.judge.test_rubric import run
 from workers.judge import Server

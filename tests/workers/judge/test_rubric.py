@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.workers.judge.rules import judged
+from benchmarks.rule_judge import judged
 from tests.workers.judge.scripted import Body, Reply, Script, completion, scripted
 from workers.errors import RewardError
 from workers.judge import Server

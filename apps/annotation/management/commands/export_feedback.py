@@ -10,6 +10,7 @@ from apps.accounts.services import project_for
 from apps.annotation.feedback.exports import EXPORTS, record_export
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.kinds import KINDS
+from apps.annotation.models import Origin
 from apps.core.commands import TouchstoneCommand
 
 
@@ -21,12 +22,21 @@ class Command(TouchstoneCommand):
         parser.add_argument("--format", choices=sorted(EXPORTS), default="jsonl")
         parser.add_argument("--kind", action="append", dest="kinds", choices=list(KINDS))
         parser.add_argument("--campaign", action="append", dest="campaigns")
+        parser.add_argument(
+            "--origin",
+            action="append",
+            dest="origins",
+            choices=list(Origin),
+            help="who judged; without, everybody but judges",
+        )
         parser.add_argument("--since", help="ISO time: only what was said from then on")
         parser.add_argument("--out", type=Path, help="the file to write; standard output without")
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
-        filters = {name: options[name] for name in ("kinds", "campaigns", "since") if options[name]}
+        filters = {
+            name: options[name] for name in ("kinds", "campaigns", "origins", "since") if options[name]
+        }
         check_filters(filters)
         record_export(project=project, format=options["format"], filters=filters, by=None)
         lines = EXPORTS[options["format"]](project=project, filters=filters)

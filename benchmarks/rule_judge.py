@@ -1,0 +1,81 @@
+"""A language model made of rules: it reads a judge's question line by line, and judges by what it finds there.
+
+It is as easily taken in as its question lets it be: a line that is no JSON, or a step twice, is the question's fault.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workers.judge.completions import Completion, Wanted
+
+IsBad = Callable[[Mapping[str, Any]], bool]  # of a step as a judge is shown it
+_FAILED = re.compile(r"\bfailed\b")
+
+
+def came_back_failed(step: Mapping[str, Any]) -> bool:
+    return _FAILED.search(step.get("got back", "")) is not None
+
+
+def judged(asked: Mapping[str, Any], is_bad: IsBad = came_back_failed) -> str:
+    """The answer to a question of `score` or `compare`: a run loses a point for each bad step.
+
+    asked: the body of a chat completion, of which the first two messages are read.
+    """
+    criteria, runs = read(asked, is_bad)
+    if len(runs) == 1:
+        (bad,) = runs
+        return json.dumps({one["key"]: scored(one, bad) for one in criteria})
+    a, b = map(len, runs)
+    better = "tie" if a == b else "A" if a < b else "B"
+    said = {
+        "reason": f"A failed {a} times, B {b} times.",
+        "step_a": next(iter(runs[0]), None),
+        "step_b": next(iter(runs[1]), None),
+        "better": better,
+    }
+    return json.dumps({one["key"]: said for one in criteria})
+
+
+def scored(criterion: Mapping[str, Any], bad: list[int]) -> dict[str, Any]:
+    points = criterion["scores"]
+    return {
+        "reason": f"{len(bad)} failed.",
+        "step": next(iter(bad), None),
+        "score": points[max(len(points) - 1 - len(bad), 0)],
+    }
+
+
+def read(
+    asked: Mapping[str, Any], is_bad: IsBad = came_back_failed
+) -> tuple[list[dict[str, Any]], list[list[int]]]:
+    """The criteria, and the bad steps of each run."""
+    system, user = asked["messages"][:2]
+    assert system["role"] == "system" and user["role"] == "user"
+    sections: list[list[str]] = []
+    for line in user["content"].split("\n"):
+        if re.fullmatch(r"(The criteria, one|The run, a step|Run [AB], a step) on each line:", line):
+            sections.append([])
+        elif sections and line:
+            sections[-1].append(line)
+    criteria, *runs = ([json.loads(line) for line in section] for section in sections)
+    found = []
+    for run in runs:
+        task, *steps = run
+        assert list(task) == ["task"], task
+        numbers = [step["step"] for step in steps if "step" in step]
+        assert numbers == sorted(set(numbers)), "a step came twice, or out of its turn"
+        found.append([step["step"] for step in steps if "step" in step and is_bad(step)])
+    return criteria, found
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """In the place of a model that is asked by `workers.judge.client`."""
+
+    is_bad: IsBad = came_back_failed
+
+    def complete(self, wanted: Wanted) -> Completion:
+        return Completion(said=judged({"messages": wanted.messages}, self.is_bad))

@@ -1,0 +1,33 @@
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from apps.accounts.models import Project, User
+from apps.judges.models import LanguageModel
+from apps.judges.services import LanguageModelSpec, add_language_model
+from benchmarks.rule_judge import judged
+from tests.datasets.feedback import member
+from tests.judges import parcels
+from tests.workers.judge.scripted import Script, scripted
+
+
+@pytest.fixture
+def script(settings: Any) -> Script:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    return Script(judged)
+
+
+@pytest.fixture
+def rules(project: Project, script: Script) -> Iterator[LanguageModel]:
+    """A language model that counts failures, in a project where people have judged."""
+    parcels.rubric(project)
+    parcels.say(project)
+    with scripted(script) as url:
+        spec = LanguageModelSpec(name="rules", base_url=url, model="rules")
+        yield add_language_model(project=project, spec=spec, key="sk-canary", by=None)
+
+
+@pytest.fixture
+def owner(project: Project) -> User:
+    return member(project, "owner@example.org", "owner")

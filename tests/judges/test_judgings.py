@@ -1,0 +1,290 @@
+"""Judgings from the row to the answers, by the real child process and a server that answers by rules or badly."""
+
+import json
+import re
+import threading
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from apps.annotation.models import Assignment, Item, Submission
+from apps.core import jobs
+from apps.core.errors import Conflict, DomainError
+from apps.datasets.erasure import erase_trajectory
+from apps.judges import services
+from apps.judges.models import Answer, Judged, Judging, LanguageModel, Spending
+from apps.judges.selectors import trial_runs
+from apps.rubrics.services import CriterionDraft, save_rubric
+from apps.trajectories.models import Trajectory
+from benchmarks.rule_judge import judged as by_rules
+from tests.judges import parcels
+from tests.judges.parcels import COMPARED, SCORED, campaign, done
+from tests.workers.judge.scripted import Body, Reply, Script, completion
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def start(model: LanguageModel, name: str = SCORED, **given: Any) -> Judging:
+    mode = "score" if name == SCORED else "compare"
+    judge = model.project.judges.filter(mode=mode).first() or parcels.judge(model, mode, mode=mode)
+    return services.start_judging(judge=judge, campaign=campaign(model.project, name), **given)
+
+
+def test_every_run_gets_the_score_of_the_rules(rules: LanguageModel, script: Script) -> None:
+    judging = done(start(rules))
+    assert judging.state == "succeeded", judging.error
+    rows = list(judging.judged.select_related("trajectory"))
+    assert len(rows) == Item.objects.filter(campaign=judging.campaign).count() == 2 * parcels.TASKS
+    for row in rows:
+        (said,) = row.answer
+        failed = sum("failed" in json.dumps(step.observation) for step in row.trajectory.steps.all())
+        assert said["value"] == 5 - failed and said["reason"] == f"{failed} failed."
+        assert said["step"] == (1 if failed else None), "the first of which it came back"
+    assert script.keys == {"sk-canary"}
+    assert judging.result["usage"]["calls"] == len(script.asked)
+    assert [one.split()[0] for one in judging.result["prompts"]] == ["score.v1"]
+    spent = Spending.objects.get()
+    assert (spent.purpose, spent.calls, spent.failed) == ("judging", len(script.asked), 0)
+
+
+def test_pairs_are_asked_about_in_both_orders(rules: LanguageModel, script: Script) -> None:
+    judging = done(start(rules, COMPARED))
+    assert judging.state == "succeeded", judging.error
+    assert len(script.asked) == 2 * parcels.TASKS
+    for row in judging.judged.select_related("trajectory__task"):
+        (said,) = row.answer
+        one, two = parcels.failures(int(row.trajectory.task.external_id.removeprefix("task-")))
+        assert said["chance"] == (1.0 if one < two else 0.0) == said["first"] == said["second"]
+
+
+def test_what_was_asked_once_is_not_asked_again(rules: LanguageModel, script: Script) -> None:
+    done(start(rules))
+    before = len(script.asked)
+    assert done(start(rules)).state == "succeeded"
+    assert len(script.asked) == before
+    done(start(rules, prompt=2))
+    assert len(script.asked) == 2 * before, "other words are another question"
+
+
+BAD: dict[str, Reply] = {
+    "malformed": '{"c0": {"reason": "sent"',
+    "no JSON at all": "I would rather give it a 5.",
+    "another schema": json.dumps({"score": 5, "why": "all sent"}),
+    "off the scale": json.dumps({"c0": {"reason": "great", "step": 0, "score": 11}}),
+    "a step that is not there": json.dumps({"c0": {"reason": "great", "step": 99, "score": 5}}),
+    "no reason": json.dumps({"c0": {"reason": " ", "step": 0, "score": 5}}),
+    "cut off": (200, completion('{"c0": {"reason": "it se', ended="length")),
+    "refused": (200, completion("", refusal="I cannot judge this.")),
+    "rate limited for good": (429, {"error": {"message": "Too many requests."}}),
+    "broken": (503, "<html>Bad gateway</html>"),
+    "hung up": None,
+    "no choice": (200, {"choices": [], "usage": {}}),
+}
+
+
+def test_a_bad_answer_is_no_answer_and_can_be_asked_for_again(rules: LanguageModel, script: Script) -> None:
+    """Of a task's runs the server answers badly, each task in its own way, however often it is asked."""
+    hows = dict(zip((f"task-{number}" for number in range(5, 5 + len(BAD))), BAD, strict=True))
+
+    def reply(body: Body) -> Reply:
+        task = re.search(r"parcels of (task-\d+)", body["messages"][1]["content"])
+        assert task is not None
+        return BAD[hows[task[1]]] if task[1] in hows else by_rules(body)
+
+    script.answer = reply
+    judging = done(start(rules))
+    assert judging.state == "succeeded", judging.error
+    failed = list(judging.judged.filter(state=Judged.State.FAILED).select_related("trajectory__task"))
+    assert {one.trajectory.task.external_id for one in failed} == set(hows)
+    assert len(failed) == 2 * len(hows)
+    assert all(one.answer is None and one.problem for one in failed), "nothing is made up"
+    assert judging.judged.filter(state=Judged.State.DONE).count() == 2 * parcels.TASKS - len(failed)
+    script.answer, before = by_rules, len(script.asked)
+    services.retry_failed(judging=judging)
+    assert done(judging).state == "succeeded"
+    assert not judging.judged.exclude(state=Judged.State.DONE).exists()
+    assert len(script.asked) == before + len(failed), "only what failed is paid for again"
+    with pytest.raises(Conflict, match="Everything has an answer"):
+        services.retry_failed(judging=judging)
+
+
+def test_the_limit_of_money_stops_it_at_the_limit(rules: LanguageModel, script: Script) -> None:
+    """Each call costs 1, and can cost a little more than 2."""
+
+    def reply(body: Body) -> Reply:
+        said = by_rules(body)
+        return 200, completion(said) | {"usage": {"prompt_tokens": 1000, "completion_tokens": 0}}
+
+    script.answer = reply
+    LanguageModel.objects.filter(pk=rules.pk).update(
+        prompt_price=1000, completion_price=1000, monthly_limit=Decimal("20"), answer_tokens=100
+    )
+    rules.refresh_from_db()
+    judging = done(start(rules))
+    assert judging.state == "failed" and "The limit of rules is 20" in judging.error
+    assert len(script.asked) <= Spending.objects.get().cost <= 20
+    answered = judging.judged.filter(state=Judged.State.DONE).count()
+    assert 0 < answered < 2 * parcels.TASKS
+    assert not judging.judged.filter(state=Judged.State.FAILED).exists(), "what was not asked waits"
+    LanguageModel.objects.filter(pk=rules.pk).update(monthly_limit=None)
+    services.retry_failed(judging=judging)
+    assert done(judging).state == "succeeded"
+    assert len(script.asked) == 2 * parcels.TASKS, "what was under way at the limit is not paid for twice"
+
+
+def test_a_key_that_is_refused_ends_it_in_words(rules: LanguageModel, script: Script) -> None:
+    script.answer = lambda body: (401, {"error": {"message": "No such key."}})
+    judging = done(start(rules))
+    assert judging.state == "failed" and "refused the key" in judging.error
+    assert "sk-canary" not in judging.error
+
+
+def test_cancelled_it_keeps_what_it_has(rules: LanguageModel, script: Script) -> None:
+    asked, ended = threading.Event(), threading.Event()
+
+    def reply(body: Body) -> Reply:
+        if len(script.asked) == 8:
+            asked.set()
+            assert ended.wait(60)
+        return by_rules(body)
+
+    script.answer = reply
+    judging = start(rules)
+
+    def cancel() -> None:
+        try:
+            assert asked.wait(60)
+            jobs.request_cancel(Judging.objects.get(pk=judging.pk))
+        finally:
+            connection.close()
+
+    helper = threading.Thread(target=cancel)
+    helper.start()
+    done(judging)
+    ended.set()
+    helper.join()
+    assert judging.state == "cancelled"
+    kept = judging.judged.filter(state=Judged.State.DONE).count()
+    assert kept < 2 * parcels.TASKS and not judging.judged.filter(state=Judged.State.FAILED).exists()
+    assert Answer.objects.count() >= kept
+    script.answer = by_rules
+    services.retry_failed(judging=judging)
+    assert done(judging).state == "succeeded"
+
+
+def test_a_worker_that_died_is_followed_by_one_that_goes_on(rules: LanguageModel, script: Script) -> None:
+    judging = done(start(rules))
+    half = list(judging.judged.order_by("pk")[: parcels.TASKS].values_list("pk", flat=True))
+    Judged.objects.filter(pk__in=half).update(state=Judged.State.WAITING, answer=None)
+    silent = timezone.now() - timedelta(days=1)
+    Judging.objects.filter(pk=judging.pk).update(state="running", heartbeat_at=silent)
+    lost = Judging.objects.get(pk=judging.pk)
+    assert done(judging).state == "succeeded" and judging.attempt > lost.attempt
+    assert not judging.judged.exclude(state=Judged.State.DONE).exists()
+    with pytest.raises(jobs.ClaimLost):
+        services.keep_judged(lost, [{"unit": half[0], "problem": "too late"}])
+
+
+def test_runs_that_are_deleted_leave_nothing(rules: LanguageModel) -> None:
+    judging = done(start(rules))
+    run = Trajectory.objects.order_by("pk").first()
+    assert run is not None
+    told = Answer.objects.filter(trajectory=run).count()
+    assert told == 1
+    kept, pk = Answer.objects.count(), run.pk
+    erase_trajectory(trajectory=run, by=None)
+    assert Answer.objects.count() == kept - told
+    assert not judging.judged.filter(trajectory=pk).exists()
+
+
+def test_it_is_tried_on_three_runs(rules: LanguageModel) -> None:
+    judge = parcels.judge(rules)
+    trial = done(services.try_judge(judge=judge, runs=trial_runs(judge, [])))
+    assert trial.is_trial and trial.state == "succeeded"
+    assert trial.judged.filter(state=Judged.State.DONE).count() == 3
+    with pytest.raises(Conflict, match="nowhere to hand it in"):
+        services.hand_in(judging=trial, by=None)
+    compares = parcels.judge(rules, "compares", mode="compare")
+    assert done(services.try_judge(judge=compares, runs=trial_runs(compares, []))).state == "succeeded"
+
+
+def test_what_cannot_be_judged_is_said(rules: LanguageModel) -> None:
+    judge = parcels.judge(rules)
+    compares = parcels.judge(rules, "compares", mode="compare")
+    with pytest.raises(DomainError, match="no items of two runs"):
+        services.start_judging(judge=compares, campaign=campaign(rules.project, SCORED))
+    with pytest.raises(DomainError, match="no version 9 of the prompts"):
+        services.start_judging(judge=judge, campaign=campaign(rules.project, SCORED), prompt=9)
+    with pytest.raises(DomainError, match="At most one item at least"):
+        services.start_judging(judge=judge, campaign=campaign(rules.project, SCORED), most=0)
+    few = services.start_judging(judge=judge, campaign=campaign(rules.project, SCORED), most=2)
+    assert few.judged.count() == 2
+    with pytest.raises(Conflict, match="still under way"):
+        services.retry_failed(judging=few)
+    with pytest.raises(Conflict, match="still under way"):
+        services.hand_in(judging=few, by=None)
+    services.remove_language_model(language_model=rules, by=None)
+    done(few)
+    assert few.state == "failed" and "was removed" in few.error
+    judge.refresh_from_db()
+    with pytest.raises(DomainError, match="nobody to ask"):
+        services.start_judging(judge=judge, campaign=campaign(rules.project, SCORED))
+    with pytest.raises(DomainError, match="nobody to ask"):
+        services.retry_failed(judging=Judging.objects.get(pk=few.pk))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": " "}, "1 to 100 characters"),
+        ({"name": "rules"}, "a judge rules already"),
+        ({"mode": "guess"}, "score or compare"),
+        ({"rubric": None}, "choose one"),
+        ({"samples": 0}, "1 to 16 samples"),
+        ({"prompt": 3}, "no version 3"),
+        ({"guidelines": "x" * 20_001}, "at most 20,000"),
+    ],
+)
+def test_a_judge_that_cannot_be_is_refused(rules: LanguageModel, given: dict[str, Any], message: str) -> None:
+    parcels.judge(rules)
+    with pytest.raises(DomainError, match=message):
+        parcels.judge(rules, **{"name": "other"} | given)
+
+
+def test_a_rubric_a_judge_uses_stays_as_it_was(rules: LanguageModel) -> None:
+    judge = parcels.judge(rules)
+    other = save_rubric(project=rules.project, name="Parcels", criteria=[CriterionDraft(name="Speed")])
+    assert judge.rubric is not None and other.version == judge.rubric.version + 1
+    assert [one.name for one in judge.asks if one] == ["Care"]
+
+
+def test_handed_in_they_are_judgements_of_the_judge(rules: LanguageModel) -> None:
+    people = Submission.objects.count()
+    judging = done(start(rules, hands_in=True))
+    assert judging.state == "succeeded" and judging.handed_in_at
+    mine = Submission.objects.filter(assignment__annotator__name="judge:score")
+    assert mine.count() == 2 * parcels.TASKS and Submission.objects.count() == people + mine.count()
+    assert set(mine.values_list("origin", "assignment__state")) == {("judge", Assignment.State.JUDGED)}
+    for item in Item.objects.filter(campaign=judging.campaign):
+        assert item.done == 2, "it takes nobody's place"
+    with_reason = mine.filter(scores__value__lt=5).first()
+    assert with_reason is not None
+    assert "failed." in with_reason.scores.get().note and with_reason.comments.get().first_step == 1
+    services.hand_in(judging=judging, by=None)
+    done(judging)
+    assert mine.count() == 2 * parcels.TASKS, "the same said again is said once"
+
+
+def test_comparisons_are_handed_in_with_their_strength(rules: LanguageModel) -> None:
+    judging = done(start(rules, COMPARED, hands_in=True))
+    rows = Submission.objects.filter(assignment__annotator__name="judge:compare")
+    assert rows.count() == parcels.TASKS
+    for row in rows.select_related("assignment__item__task"):
+        one, two = parcels.failures(int(row.assignment.item.task.external_id.removeprefix("task-")))
+        said = row.preferences.get()
+        assert (said.choice, said.strength, said.criterion) == ("a" if one < two else "b", 2, None)
+    assert judging.handed_in_at

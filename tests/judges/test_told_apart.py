@@ -1,0 +1,256 @@
+"""What a judge says is told apart from what people say: in every export, page, figure and filter of a snapshot.
+
+A judge says the opposite of what people say, of everything, so that wherever it was mixed in, it would show.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+
+from apps.accounts.models import Project, User
+from apps.accounts.services import create_api_key
+from apps.annotation import selectors as annotation
+from apps.annotation.feedback.exports import EXPORTS
+from apps.annotation.models import Annotator, Assignment, Item, Submission
+from apps.core.errors import DomainError
+from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
+from apps.judges import services
+from apps.judges.models import Judge, Judged, LanguageModel
+from apps.metrics.selectors import comments_of
+from tests.datasets.feedback import freeze, member
+from tests.judges import parcels
+from tests.judges.parcels import COMPARED, SCORED, campaign
+from workers.evaluate.annotators import leave_one_out
+from workers.schema import PreferenceRecord
+from workers.schema.records import KIND_OF
+
+pytestmark = pytest.mark.django_db
+NAMES = {"judge:scores", "judge:compares"}
+
+
+@pytest.fixture
+def judged(rules: LanguageModel) -> Project:
+    """Both campaigns are judged, and handed in."""
+    project = rules.project
+    scores, compares = parcels.judge(rules, "scores"), parcels.judge(rules, "compares", mode="compare")
+    for judge, name in ((scores, SCORED), (compares, COMPARED)):
+        judging = services.start_judging(judge=judge, campaign=campaign(project, name), hands_in=True)
+        for row in judging.judged.select_related("item", "trajectory__task"):
+            Judged.objects.filter(pk=row.pk).update(state="done", answer=[_opposite(judge, row)])
+        assert parcels.done(judging).state == "succeeded", judging.error
+    assert set(_by_judges().values_list("assignment__annotator__name", flat=True)) == NAMES
+    return project
+
+
+def _opposite(judge: Judge, row: Judged) -> dict[str, Any]:
+    if judge.mode == "score":
+        return {"value": 1.0, "spread": None, "reason": "Judge says it is bad.", "step": 1}
+    one, two = parcels.failures(int(row.trajectory.task.external_id.removeprefix("task-")))
+    chance = 0.0 if one < two else 1.0
+    said = {"chance": chance, "first": chance, "second": chance, "spread": None}
+    return said | {"reason": "Judge says so.", "step_a": 1, "step_b": None}
+
+
+def _by_judges() -> Any:
+    return Submission.objects.filter(origin="judge")
+
+
+def _lines(project: Project, format: str, **filters: Any) -> str:
+    return "".join(EXPORTS[format](project=project, filters=filters))
+
+
+MARKED = {"jsonl": '"origin": "judge"', "csv": ",judge,", "atif": '"origin": "judge"', "otel": "judge"}
+
+
+def test_no_export_of_feedback_is_forgotten_here() -> None:
+    """Guidelines tell what metrics say, which are induced from people's comments: see the figures below."""
+    assert set(EXPORTS) == {*MARKED, "guidelines"}
+
+
+@pytest.mark.parametrize("format", MARKED)
+def test_in_every_export_of_feedback(judged: Project, format: str) -> None:
+    assert "judge" not in _lines(judged, format).lower()
+    asked_for = _lines(judged, format, origins=["judge"])
+    assert (
+        MARKED[format] in asked_for and "judge:" in asked_for and "ann" not in asked_for.replace("annot", "")
+    )
+    both = _lines(judged, format, origins=["judge", "imported"])
+    assert MARKED[format] in both and "ann" in both
+
+
+def test_in_lines_every_record_says_who_it_is_of(judged: Project) -> None:
+    lines = [json.loads(line) for line in _lines(judged, "jsonl", origins=["judge", "imported"]).splitlines()]
+    said = Counter((one["origin"], one["annotator"] in NAMES) for one in lines)
+    assert set(said) == {("judge", True), ("imported", False)}
+    assert said["judge", True] > 3 * parcels.TASKS, "scores, comparisons, and comments at steps"
+
+
+def test_by_command_and_api(judged: Project, client: Client, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("export_feedback", judged.slug)
+    assert "judge:" not in capsys.readouterr().out
+    call_command("export_feedback", judged.slug, "--origin", "judge")
+    assert "ann" not in capsys.readouterr().out.replace("annot", "")
+    _, secret = create_api_key(project=judged, scopes=["feedback:read"], by=None)
+    head = {"Authorization": f"Bearer {secret}"}
+    url = f"/api/v1/projects/{judged.slug}/feedback"
+
+    def read(query: str = "") -> str:
+        reply: Any = client.get(url + query, headers=head)
+        return b"".join(reply.streaming_content).decode()
+
+    assert "judge:" not in read() and "judge:" not in read("?kind=rubric")
+    assert read("?origin=judge").count("judge:") == read("?origin=judge").count("\n") > 0
+    assert client.get(url + "?origin=oracle", headers=head).status_code == 400
+
+
+def test_read_back_they_are_a_judge_s_again(judged: Project) -> None:
+    lines = _lines(judged, "jsonl", origins=["judge"])
+    other = Project.objects.create(slug="other", name="Other")
+    records: dict[str, list[dict[str, Any]]] = {}
+    for line in map(json.loads, lines.splitlines()):
+        kind = "pairs" if "choice" in line else "rubric" if "criterion" in line else "comments"
+        records.setdefault(kind, []).append(line)
+    assert set(records) == {"pairs", "rubric", "comments"}
+    for kind, some in records.items():
+        parcels.tell(other, kind, some)
+    rows = Assignment.objects.filter(item__campaign__project=other)
+    assert rows.exists() and not rows.exclude(state=Assignment.State.JUDGED).exists()
+    assert not Item.objects.filter(campaign__project=other).exclude(done=0).exists()
+    assert _lines(other, "jsonl") == ""
+
+
+@pytest.fixture
+def with_judges(judged: Project) -> Iterator[Any]:
+    yield freeze(judged, "all", filters={"origins": ["imported", "judge"]})
+
+
+def test_in_every_filter_of_a_snapshot(judged: Project, with_judges: Any) -> None:
+    def census(name: str, **filters: Any) -> set[str]:
+        return set(freeze(judged, name, filters=filters).annotators)
+
+    people = {"ann", "ben"}
+    assert census("none") == people
+    assert census("by-campaign", campaigns=[SCORED]) == people
+    assert census("by-kind", kinds=["rubric", "comment"]) == people
+    assert census("since", since="2020-01-01T00:00:00Z") == people
+    assert census("adjudicated", adjudication="also") == people
+    assert census("imported", origins=["imported"]) == people
+    assert census("judges", origins=["judge"]) == NAMES
+    assert census("by-name", annotators=["judge:scores"]) == {"judge:scores"}
+    assert set(with_judges.annotators) == people | NAMES
+    assert {name: one["origins"] for name, one in with_judges.annotators.items() if name in NAMES} == {
+        name: ["judge"] for name in NAMES
+    }
+    with pytest.raises(DomainError, match="Unknown origin 'robot'"):
+        census("wrong", origins=["robot"])
+
+
+def test_a_model_is_never_measured_on_them(with_judges: Any) -> None:
+    from apps.datasets.selectors import records_of
+
+    def origins(split: str) -> Counter[str]:
+        return Counter(
+            one.origin for one in records_of(with_judges, split) if KIND_OF[type(one)] != "outcome"
+        )  # type: ignore[union-attr]
+
+    assert origins("train")["judge"] > 0 and origins("train")["imported"] > 0
+    assert origins("test")["imported"] > 0 and origins("test")["judge"] == 0
+
+
+def test_what_a_person_reaches_is_of_people() -> None:
+    from tests.workers.conftest import said
+    from workers.schema import Task, Trajectory
+
+    a, b = (Trajectory(steps=(said("agent", word),), task=Task(id="t")) for word in ("well", "badly"))
+
+    def by(name: str, choice: Any, origin: Any = "person") -> PreferenceRecord:
+        return PreferenceRecord(a=a, b=b, choice=choice, annotator=name, item="i", origin=origin)
+
+    people = [by("ann", "a"), by("ben", "a")]
+    assert leave_one_out([*people, by("judge:x", "a", "judge")]) is None
+    found = leave_one_out([*people, by("cleo", "a"), by("judge:x", "b", "judge")])
+    assert found is not None and found["leave_one_out"] == 1.0
+
+
+@pytest.mark.parametrize("format", OF_SNAPSHOTS)
+def test_in_every_export_of_a_snapshot(judged: Project, with_judges: Any, format: str) -> None:
+    rows = [json.loads(line) for line in OF_SNAPSHOTS[format](with_judges, None)]
+    judgements = [one for one in rows if format != "jsonl" or "annotator" in one]
+    origins = Counter(one.get("origin") for one in judgements)
+    if format in ("trl-stepwise",):
+        assert not rows, "nobody marked steps"
+        return
+    assert set(origins) == {"imported", "judge"}, "every line says whose it is"
+    without = [json.loads(line) for line in OF_SNAPSHOTS[format](freeze(judged, "people"), None)]
+    assert {one.get("origin") for one in without if format != "jsonl" or "annotator" in one} == {"imported"}
+
+
+def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("agreement", judged.slug, "--json")
+    said = capsys.readouterr().out
+    assert "judge:" not in said
+    found = json.loads(said)["kinds"]
+    assert found["rubric"]["alpha"] == pytest.approx(1.0) and found["rubric"]["annotators"] == 2
+    for name in (SCORED, COMPARED):
+        people = annotation.people_of(campaign(judged, name))
+        assert not {one.name for one in people} & NAMES
+        progress = annotation.progress_of(campaign(judged, name))
+        assert (
+            progress.done
+            == Submission.objects.filter(
+                assignment__item__campaign=campaign(judged, name), assignment__state="submitted"
+            ).count()
+        )
+    assert not comments_of(judged, None).exists(), "metrics are induced from what people wrote"
+
+
+def test_on_every_page(judged: Project, client: Client, rose: User) -> None:
+    client.force_login(rose)
+    base = f"/p/{judged.slug}"
+
+    def page(path: str) -> str:
+        reply = client.get(f"{base}/{path}")
+        assert reply.status_code == 200, path
+        return reply.content.decode()
+
+    marks = campaign(judged, SCORED)
+    item = Item.objects.filter(campaign=marks).first()
+    assert item is not None
+    run = item.places.get().trajectory_id
+    for quiet in ("campaigns/", f"campaigns/{marks.pk}/", f"campaigns/{marks.pk}/quality/", "metrics/"):
+        assert "judge:" not in page(quiet), quiet
+    shown = page(f"campaigns/judged/{item.pk}/")
+    assert "judge:scores" in shown and '<span class="badge">Judge</span>' in shown
+    assert "judge:scores (judge)" in page(f"trajectories/{run}/")
+    frozen = freeze(judged, "all", filters={"origins": ["imported", "judge"]})
+    told = page(f"datasets/{frozen.pk}/")
+    assert "judge:scores" in told and '<td class="caption">judge</td>' in told
+    assert "judge" in page("datasets/new/"), "the form says that judges have to be asked for"
+
+
+def test_whoever_adjudicates_sees_who_is_a_judge(judged: Project, client: Client) -> None:
+    reviewer = member(judged, "rev@example.org", "reviewer")
+    client.force_login(reviewer)
+    item = Item.objects.filter(campaign=campaign(judged, SCORED)).first()
+    assert item is not None
+    begun = client.post(f"/p/{judged.slug}/campaigns/judged/{item.pk}/adjudicate/", follow=True)
+    shown = begun.content.decode()
+    assert "judge:scores" in shown and '<span class="badge">Judge</span>' in shown
+
+
+def test_annotators_do_not_see_them(judged: Project, client: Client, ann: User) -> None:
+    client.force_login(ann)
+    home = client.get(f"/p/{judged.slug}/campaigns/").content.decode()
+    assert "judge:" not in home
+    item = Item.objects.filter(campaign=campaign(judged, SCORED)).first()
+    assert item is not None
+    assert client.get(f"/p/{judged.slug}/campaigns/judged/{item.pk}/").status_code == 403
+
+
+def test_a_judge_has_no_login() -> None:
+    assert not Annotator.objects.filter(name__startswith="judge:", user__isnull=False).exists()
