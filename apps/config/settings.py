@@ -274,6 +274,7 @@ LOGGING = {
     "root": {"handlers": ["stderr"], "level": env_str("TOUCHSTONE_LOG_LEVEL", "INFO")},
     "loggers": {
         "httpx": {"level": "WARNING"},  # a line for every call
+        "httpx2": {"level": "WARNING"},  # openai's
         "axes": {"level": "WARNING"},  # four for every login
         "django.request": {
             "level": "ERROR"

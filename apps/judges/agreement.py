@@ -248,12 +248,12 @@ def against(first: Held, second: Held) -> Against:
         return Against(len(common), alphas[0], alphas[1], None, None)
     tasks = [first.said[mine[one]][2].item.task_id for one in common]  # type: ignore[union-attr]
     drawn = []
-    for rows in _resampled(tasks):
+    for rows in resampled(tasks):
         a, b = (_alpha(one[rows], people[rows]) for one in said)
         if a is not None and b is not None:
             drawn.append(a - b)
     return Against(
-        len(common), alphas[0], alphas[1], alphas[0] - alphas[1], _interval(drawn, len(set(tasks)))
+        len(common), alphas[0], alphas[1], alphas[0] - alphas[1], interval_of(drawn, len(set(tasks)))
     )
 
 
@@ -261,7 +261,7 @@ def _figure(held: Held, name: str, things: Sequence[Thing]) -> Figure:
     values = np.array([held.said[thing][0] for thing in things])
     people = np.array([held.opinions[thing].value for thing in things])
     tasks = [held.said[thing][2].item.task_id for thing in things]  # type: ignore[union-attr]
-    drawn = [alpha for rows in _resampled(tasks) if (alpha := _alpha(values[rows], people[rows])) is not None]
+    drawn = [alpha for rows in resampled(tasks) if (alpha := _alpha(values[rows], people[rows])) is not None]
     decided = people != 0.5
     same = None
     if held.judging.judge.mode == Judge.Mode.COMPARE and decided.any():
@@ -272,7 +272,7 @@ def _figure(held: Held, name: str, things: Sequence[Thing]) -> Figure:
         n=len(things),
         tasks=len(set(tasks)),
         alpha=_alpha(values, people),
-        interval=_interval(drawn, len(set(tasks))),
+        interval=interval_of(drawn, len(set(tasks))),
         bias=float((values - people).mean()) if len(things) else 0.0,
         same=same,
         people=_among_people([held.opinions[thing] for thing in things]),
@@ -305,7 +305,7 @@ def _alpha(a: Floats, b: Floats) -> float | None:
     return float(1 - ((a - b) ** 2).mean() / expected)
 
 
-def _resampled(tasks: Sequence[int]) -> Iterable[NDArray[np.int64]]:
+def resampled(tasks: Sequence[int]) -> Iterable[NDArray[np.int64]]:
     """Rows of tasks drawn with replacement, RESAMPLES times; always the same draws."""
     by: dict[int, list[int]] = defaultdict(list)
     for row, task in enumerate(tasks):
@@ -318,7 +318,7 @@ def _resampled(tasks: Sequence[int]) -> Iterable[NDArray[np.int64]]:
         yield np.concatenate([groups[one] for one in dice.integers(0, len(groups), len(groups))])
 
 
-def _interval(drawn: Sequence[float], tasks: int) -> tuple[float, float] | None:
+def interval_of(drawn: Sequence[float], tasks: int) -> tuple[float, float] | None:
     """95 %; None where there are too few tasks to say."""
     if tasks < 5 or len(drawn) < RESAMPLES // 2:
         return None

@@ -65,18 +65,27 @@ def completions_url(language_model: LanguageModel) -> str:
     return f"{language_model.base_url.rstrip('/')}/chat/completions"
 
 
-def call(language_model: LanguageModel, body: bytes, *, purpose: str, seconds: float = SECONDS) -> Reply:
-    """The server's own answer to a chat completion, whatever its status. body: JSON.
+def call(
+    language_model: LanguageModel,
+    body: bytes,
+    *,
+    purpose: str,
+    seconds: float = SECONDS,
+    waits: float = MOST_WAITED,
+) -> Reply:
+    """The server's own answer to a chat completion, whatever its status. body: JSON. waits: seconds for its turn.
 
-    Raises OverLimit, TooMany, and DomainError for a body that is none, a model that is gone or is in a folder, an
-    address that may not be called, and a server that does not answer (status 502).
+    The model is asked as it is now, by its present key, whatever it was when `language_model` was read. Raises
+    OverLimit, TooMany, and DomainError for a body that is none, a model that is gone or is in a folder, an address that
+    may not be called, and a server that does not answer (status 502).
     """
+    language_model = _as_it_is(language_model)
     if language_model.is_local:
         raise DomainError(f"{language_model.name} is in a folder, where only GPU workers can ask it.")
     asked = _bounded(body, language_model)
     key = decrypted(language_model.key)
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    reserved = _reserve(language_model, asked, purpose)
+    reserved = _reserve(language_model, asked, purpose, waits)
     time.sleep(max((reserved.at - timezone.now()).total_seconds(), 0.0))
     url = completions_url(language_model)
     try:
@@ -145,12 +154,20 @@ def _bounded(body: bytes, language_model: LanguageModel) -> dict[str, Any]:
     return asked | {"model": language_model.model, name: length}
 
 
-@transaction.atomic
-def _reserve(language_model: LanguageModel, asked: dict[str, Any], purpose: str) -> _Reserved:
-    """A turn, and what it can cost at most: no token is shorter than a byte."""
-    row = LanguageModel.objects.select_for_update(no_key=True).filter(pk=language_model.pk).first()
+def _as_it_is(language_model: LanguageModel, *, locked: bool = False) -> LanguageModel:
+    rows = LanguageModel.objects.select_for_update(no_key=True) if locked else LanguageModel.objects
+    row = rows.filter(pk=language_model.pk).first()
     if row is None:
         raise DomainError(f"The language model {language_model.name} was removed.", status=404)
+    return row
+
+
+@transaction.atomic
+def _reserve(
+    language_model: LanguageModel, asked: dict[str, Any], purpose: str, waits: float = MOST_WAITED
+) -> _Reserved:
+    """A turn, and what it can cost at most: no token is shorter than a byte."""
+    row = _as_it_is(language_model, locked=True)
     now = timezone.now()
     said = len(
         json.dumps([asked.get(name) for name in ("messages", "response_format")], ensure_ascii=False).encode()
@@ -169,7 +186,7 @@ def _reserve(language_model: LanguageModel, asked: dict[str, Any], purpose: str)
     if row.calls_per_minute:
         at = max(now, row.next_call_at or now)
         wait = (at - now).total_seconds()
-        if wait > MOST_WAITED:
+        if wait > waits:
             raise TooMany(f"{row.name} is asked {row.calls_per_minute} times a minute at most.", wait)
         row.next_call_at = at + timedelta(seconds=60 / row.calls_per_minute)
         row.save(update_fields=["next_call_at"])

@@ -15,7 +15,7 @@ from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
 from apps.judges.asking import asking
 from apps.judges.models import Judged, Judging, Spending
-from apps.judges.services.judgings import keep_judged, write_judgements
+from apps.judges.services.judgings import keep_judged, tell_explorer, write_judgements
 from apps.rubrics.models import Criterion
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
@@ -36,6 +36,7 @@ def execute(judging: Judging) -> None:
                 pulse.progress = {"done": 0, "total": None, "note": "Handing it in"}
                 write_judgements(judging, pulse.check)
                 judging.handed_in_at = timezone.now()
+            tell_explorer(judging)
             finish(
                 judging,
                 JobState.SUCCEEDED,
@@ -104,14 +105,14 @@ def _config(judging: Judging, server: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "server": server,
         "mode": judge.mode,
-        "criteria": [_criterion(one, judge.mode) for one in judge.asks],
+        "criteria": [criterion_of(one, judge.mode) for one in judge.asks],
         "version": judging.prompt,
         "samples": judge.samples,
         "guidelines": judge.guidelines,
     }
 
 
-def _criterion(criterion: Criterion | None, mode: str) -> dict[str, Any]:
+def criterion_of(criterion: Criterion | None, mode: str) -> dict[str, Any]:
     if criterion is None:
         return {"name": OVERALL, "definition": "Which run does the task better, all in all."}
     told = {

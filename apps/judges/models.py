@@ -9,7 +9,7 @@ from apps.annotation.kinds.comment import Comment
 from apps.annotation.models import Campaign, Item
 from apps.core.jobs import Job
 from apps.rubrics.models import Criterion, Rubric
-from apps.trajectories.models import Trajectory
+from apps.trajectories.models import Trajectory, TrajectoryFact
 
 LONGEST_URL = 500
 ANSWER_TOKENS = 4096
@@ -151,6 +151,11 @@ class Judge(models.Model):
     def annotator_name(self) -> str:
         """What it is called among annotators: no person's name has a colon so."""
         return f"judge:{self.name}"
+
+    @property
+    def fact_kind(self) -> str:
+        """Of what the explorer knows of its scores."""
+        return f"{TrajectoryFact.BY_JUDGE}{self.pk}"
 
     @property
     def asks(self) -> list[Criterion | None]:

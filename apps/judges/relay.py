@@ -5,9 +5,10 @@ knows neither the key nor where the model is. The call goes out by the guard of 
 import json
 import math
 import secrets
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,24 +18,37 @@ from django.db import connections
 from apps.core import outgoing
 from apps.core.encryption import decrypted
 from apps.core.errors import DomainError
-from apps.judges.calls import TooMany, call
+from apps.judges.calls import MOST_WAITED, SECONDS, TooMany, call
 from apps.judges.models import LanguageModel
 
 _MOST_ASKED = 4_000_000  # bytes
 _PASSED_ON = ("content-type", "retry-after", "retry-after-ms")
+REFUSED = "x-touchstone-refused"  # a header of what the server itself never saw
 
 
 @contextmanager
-def relay(language_model: LanguageModel, purpose: str) -> Iterator[tuple[str, str]]:
-    """A base URL, and the key it wants. purpose: what the calls are written down for (`Spending.Purpose`).
+def relay(
+    language_model: LanguageModel, purpose: str, *, seconds: float = SECONDS, waits: float = MOST_WAITED
+) -> Iterator[tuple[str, str]]:
+    """A base URL, and the key it wants. purpose: what the calls are written down for (`Spending.Purpose`). seconds,
+    waits: of each call, see `call`.
 
     Raises DomainError where the model may not be called, or its key is lost.
     """
     outgoing.check_url(language_model.base_url)
     decrypted(language_model.key)
     word = secrets.token_urlsafe(32)
+    under_way = set[socket.socket]()
 
     class Relay(BaseHTTPRequestHandler):
+        def setup(self) -> None:
+            super().setup()
+            under_way.add(self.connection)
+
+        def finish(self) -> None:
+            under_way.discard(self.connection)
+            super().finish()
+
         def do_POST(self) -> None:
             size = int(self.headers.get("Content-Length", "0"))
             given = self.headers.get("Authorization", "")
@@ -49,7 +63,7 @@ def relay(language_model: LanguageModel, purpose: str) -> Iterator[tuple[str, st
 
         def _pass_on(self, body: bytes) -> None:
             try:
-                reply = call(language_model, body, purpose=purpose)
+                reply = call(language_model, body, purpose=purpose, seconds=seconds, waits=waits)
             except TooMany as error:
                 self._refuse(error.status, error.message, {"retry-after": f"{math.ceil(error.seconds)}"})
             except DomainError as error:
@@ -62,15 +76,16 @@ def relay(language_model: LanguageModel, purpose: str) -> Iterator[tuple[str, st
 
         def _refuse(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
             body = json.dumps({"error": {"message": message}}).encode()
-            self._answer(status, body, {"content-type": "application/json"} | (headers or {}))
+            self._answer(status, body, {"content-type": "application/json", REFUSED: "1"} | (headers or {}))
 
         def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            with suppress(ConnectionError):  # who asked may not wait any more
+                self.end_headers()
+                self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: what is asked is said by who asks."""
@@ -85,3 +100,6 @@ def relay(language_model: LanguageModel, purpose: str) -> Iterator[tuple[str, st
         server.shutdown()
         thread.join()
         server.server_close()
+        for one in list(under_way):  # nobody waits for a server that takes long
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)

@@ -7,11 +7,11 @@ from typing import Any
 from apps.accounts.models import Project
 from apps.rewards import remote
 from apps.rewards.models import Endpoint
-from apps.rewards.services import checked_spec
+from apps.rewards.specs import Checked, checked_spec
 from apps.trajectories.models import Trajectory
-from workers.schema.endpoints import EndpointSpec
 
 MOST, MOST_TOKENS = 60, 120_000
+MOST_JUDGED = 12  # where a judge is asked: each run is a call that costs something
 MOVERS = 8
 
 
@@ -43,15 +43,16 @@ class DryRun:
 
 def dry_run(*, project: Project, endpoint: Endpoint | None, spec: Any) -> DryRun | None:
     """None where the project has no trajectories. Raises as `put_spec` and `remote.dry_run` do."""
-    parsed, models = checked_spec(project=project, spec=spec)
-    chosen = _chosen(project)
+    wanted = checked_spec(project=project, spec=spec)
+    now = None
+    if endpoint is not None and endpoint.active is not None:
+        now = checked_spec(project=project, spec=endpoint.active.spec)
+    judged = wanted.judges or (now and now.judges)
+    chosen = _chosen(project, MOST_JUDGED if judged else MOST)
     if not chosen:
         return None
-    after = _scored(project, parsed, {name: model.artifact for name, model in models.items()}, chosen)
-    before: list[dict[str, Any]] | None = None
-    if endpoint is not None and endpoint.active is not None:
-        now, served = checked_spec(project=project, spec=endpoint.active.spec)
-        before = _scored(project, now, {name: model.artifact for name, model in served.items()}, chosen)
+    after = _scored(project, wanted, chosen)
+    before = _scored(project, now, chosen) if now is not None else None
     rows = [
         Row(
             trajectory,
@@ -68,11 +69,11 @@ def dry_run(*, project: Project, endpoint: Endpoint | None, spec: Any) -> DryRun
     )
 
 
-def _chosen(project: Project) -> list[Trajectory]:
+def _chosen(project: Project, most: int) -> list[Trajectory]:
     """The newest, up to as many tokens as are scored while somebody waits."""
     found: list[Trajectory] = []
     tokens = 0
-    for one in project.trajectories.select_related("task").order_by("-pk")[:MOST]:
+    for one in project.trajectories.select_related("task").order_by("-pk")[:most]:
         tokens += one.token_count
         if found and tokens > MOST_TOKENS:
             break
@@ -80,11 +81,14 @@ def _chosen(project: Project) -> list[Trajectory]:
     return found
 
 
-def _scored(
-    project: Project, spec: EndpointSpec, artifacts: Mapping[str, str], chosen: Sequence[Trajectory]
-) -> list[dict[str, Any]]:
-    ids = [str(one.pk) for one in chosen]
-    return remote.dry_run(project, spec=spec.to_builtins(), artifacts=artifacts, trajectory_ids=ids)
+def _scored(project: Project, checked: Checked, chosen: Sequence[Trajectory]) -> list[dict[str, Any]]:
+    return remote.dry_run(
+        project,
+        spec=checked.spec.to_builtins(),
+        artifacts=checked.artifacts,
+        judges={name: judge.pk for name, judge in checked.judges.items()},
+        trajectory_ids=[str(one.pk) for one in chosen],
+    )
 
 
 def _turned(rows: Sequence[Row]) -> tuple[int, int]:

@@ -39,7 +39,7 @@ def _percent(label: str, share: float, help_text: str = "") -> forms.FloatField:
 
 def _revision_label(revision: EndpointRevision) -> str:
     parts = revision.spec["components"]
-    return f"{revision.number}: {', '.join(one.get('model') or one['type'] for one in parts)}"
+    return f"{revision.number}: {', '.join(one.get('model') or one.get('judge') or one['type'] for one in parts)}"
 
 
 class DeployForm(forms.Form):

@@ -5,6 +5,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.judges.models import Judge
 from apps.training.models import RewardModel
 
 
@@ -42,6 +43,7 @@ class EndpointRevision(models.Model):
     number = models.PositiveIntegerField()
     spec = models.JSONField()
     reward_models = models.ManyToManyField(RewardModel, through="RevisionModel", related_name="revisions")
+    judges = models.ManyToManyField(Judge, through="RevisionJudge", related_name="revisions")
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -57,6 +59,16 @@ class RevisionModel(models.Model):
 
     revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="uses")
     model = models.ForeignKey(RewardModel, models.PROTECT, related_name="uses")
+
+    def __str__(self) -> str:
+        return f"the endpoint {self.revision}"
+
+
+class RevisionJudge(models.Model):
+    """A judge a revision asks cannot be removed."""
+
+    revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="asks")
+    judge = models.ForeignKey(Judge, models.PROTECT, related_name="asked_by")
 
     def __str__(self) -> str:
         return f"the endpoint {self.revision}"

@@ -43,12 +43,18 @@ def dry_run(
     *,
     spec: Mapping[str, Any],
     artifacts: Mapping[str, str],
+    judges: Mapping[str, int],
     trajectory_ids: Sequence[str],
     timeout: float = 240.0,
 ) -> list[dict[str, Any]]:
     """Results of stored trajectories by a spec that is not deployed. Raises RewardServiceError."""
     caller = Caller(settings.REWARDS_ADDRESS, lambda: make_token(project.slug), retries=ONCE, timeout=timeout)
-    body = {"spec": dict(spec), "artifacts": dict(artifacts), "trajectory_ids": list(trajectory_ids)}
+    body = {
+        "spec": dict(spec),
+        "artifacts": dict(artifacts),
+        "judges": dict(judges),
+        "trajectory_ids": list(trajectory_ids),
+    }
     try:
         results: list[dict[str, Any]] = caller.call("POST", "/internal/dry-run", json=body)["results"]
         return results

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -15,23 +14,20 @@ from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError, NotFound
 from apps.core.names import check_slug
-from apps.core.outgoing import check_url
-from apps.rewards.models import Endpoint, EndpointRevision, RevisionModel, Trial
+from apps.judges.models import Judge
+from apps.judges.services import lock_judge
+from apps.rewards.models import Endpoint, EndpointRevision, RevisionJudge, RevisionModel, Trial
 from apps.rewards.redaction import parse_redaction
 from apps.rewards.selectors import verdict_of
-from apps.rewards.serving.vllm_server import unknown
+from apps.rewards.specs import check_models, checked_spec, placed
 from apps.rewards.trials import parse_rules
 from apps.training.models import RewardModel
-from apps.training.selectors import model_named
 from apps.training.services import lock_usable
 from workers.schema.endpoints import (
     CriterionPart,
-    Delta,
     EndpointSpec,
-    Pessimism,
+    JudgePart,
     RewardModelPart,
-    Verifier,
-    parse_spec,
     parse_transforms,
 )
 
@@ -103,74 +99,17 @@ def put_spec(
 
     Raises InvalidRecord or DomainError with the pointer of the bad field.
     """
-    parsed, models = checked_spec(project=project, spec=spec)
-    for index, component in enumerate(parsed.components):
+    checked = checked_spec(project=project, spec=spec)
+    for index, component in enumerate(checked.spec.components):
         if isinstance(component, RewardModelPart | CriterionPart):
-            try:
-                lock_usable(models[component.model])
-            except DomainError as error:
-                error.pointer = f"/components/{index}/model"
-                raise
+            with placed(f"/components/{index}/model"):
+                lock_usable(checked.models[component.model])
+        elif isinstance(component, JudgePart):
+            with placed(f"/components/{index}/judge"):
+                lock_judge(checked.judges[component.judge])
     endpoint = _endpoint_for(project, endpoint_name, by)
-    return _add_revision(endpoint, parsed, list(models.values()), by, beside)
-
-
-def checked_spec(*, project: Project, spec: Any) -> tuple[EndpointSpec, dict[str, RewardModel]]:
-
-    parsed = parse_spec(spec)
-    models, names = {}, {}
-    for index, component in enumerate(parsed.components):
-        if isinstance(component, RewardModelPart | CriterionPart):
-            try:
-                model = model_named(component.model, project=project)
-            except DomainError as error:
-                error.pointer = f"/components/{index}/model"
-                raise
-            names[component.model] = str(model)
-            models[str(model)] = model
-            _require_server(component, f"/components/{index}/server")
-        elif isinstance(component, Verifier):
-            try:
-                check_url(component.url)
-            except DomainError as error:
-                error.pointer = f"/components/{index}/url"
-                raise
-    full = parsed.with_models(names)
-    check_models(full, models)
-    return full, models
-
-
-def _require_server(component: RewardModelPart | CriterionPart, pointer: str) -> None:
-    server = component.server if isinstance(component, RewardModelPart) else None
-    if server is not None and server not in settings.VLLM_SERVERS:
-        raise DomainError(unknown(server), pointer=pointer)
-
-
-def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
-    """What the models' manifests tell of whether they can do what the spec asks. Raises DomainError."""
-    summed = [models[one.model] for one in spec.components if isinstance(one, RewardModelPart) and one.weight]
-    _refuse_mixed_aggregations(summed)
-    for index, one in enumerate(spec.components):
-        if isinstance(one, CriterionPart) and not models[one.model].manifest.get("criteria"):
-            raise DomainError(
-                f"{one.model} scores no criteria; train one on rubric scores.",
-                pointer=f"/components/{index}/model",
-            )
-    for index, transform in enumerate(spec.transforms):
-        at = f"/transforms/{index}"
-        single = [name for name, model in models.items() if _heads(model) == 1]
-        if isinstance(transform, Pessimism) and single:
-            raise DomainError(
-                f"pessimism needs an ensemble, and {single[0]} has a single head; train it with `ensemble` above 1.",
-                pointer=at,
-            )
-        values = [str(model) for model in summed if model.manifest.get("aggregation") == "value"]
-        if isinstance(transform, Delta) and values:
-            raise DomainError(
-                f"delta makes differences of step scores, and those of {values[0]} (aggregation value) are differences "
-                "already; leave the transform out.",
-                pointer=at,
-            )
+    models, judges = list(checked.models.values()), list(checked.judges.values())
+    return _add_revision(endpoint, checked.spec, models, by, beside, judges)
 
 
 @transaction.atomic
@@ -346,6 +285,7 @@ def _add_revision(
     models: Sequence[RewardModel],
     by: Actor,
     beside: Beside | None,
+    judges: Sequence[Judge] = (),
 ) -> EndpointRevision:
     endpoint = _locked(endpoint)
     last = endpoint.revisions.aggregate(last=Max("number"))["last"] or 0
@@ -355,6 +295,7 @@ def _add_revision(
     )
     distinct = {model.pk: model for model in models}.values()
     RevisionModel.objects.bulk_create(RevisionModel(revision=revision, model=model) for model in distinct)
+    RevisionJudge.objects.bulk_create(RevisionJudge(revision=revision, judge=judge) for judge in judges)
     if beside is None:
         _activate(endpoint, revision, by)
     _record(endpoint, by, "endpoint.deployed", {"revision": revision.number, "spec": revision.spec})
@@ -413,22 +354,6 @@ def _locked(endpoint: Endpoint) -> Endpoint:
     """Changes of one endpoint are one after the other."""
     rows = Endpoint.objects.select_for_update(of=("self",)).select_related("active", "project")
     return rows.get(pk=endpoint.pk)
-
-
-def _heads(model: RewardModel) -> int | None:
-    """Of the ensemble; None where the manifest does not say."""
-    heads = model.manifest.get("heads") or {}
-    return heads.get("ensemble")
-
-
-def _refuse_mixed_aggregations(models: Sequence[RewardModel]) -> None:
-    found = sorted({str(model.manifest.get("aggregation")) for model in models})
-    if len(found) > 1:
-        raise DomainError(
-            f"The models aggregate their steps differently ({', '.join(found)}), so their step rewards cannot be "
-            "added; combine models of one aggregation.",
-            pointer="/components",
-        )
 
 
 def _record(endpoint: Endpoint, by: Actor, verb: str, data: dict[str, Any]) -> None:

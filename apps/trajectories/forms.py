@@ -52,7 +52,9 @@ class FilterForm(forms.Form):
         choices=[("", "Any format"), *((one.name, one.name) for one in formats.FORMATS.values())],
         widget=forms.Select(attrs=_SELECT),
     )
-    fact = forms.ChoiceField(required=False, label="By the metric", widget=forms.Select(attrs=_SELECT))
+    fact = forms.ChoiceField(
+        required=False, label="By the metric or judge", widget=forms.Select(attrs=_SELECT)
+    )
     judged = forms.ChoiceField(
         required=False,
         choices=[("", "Anyhow, or not at all"), *JUDGED.items()],

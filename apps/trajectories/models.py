@@ -72,7 +72,12 @@ class Trajectory(models.Model):
 
 
 class TrajectoryFact(models.Model):
-    """What an upper app found out about a trajectory: good above 0, bad below. See `replace_facts`."""
+    """What an upper app found out about a trajectory: good above 0, bad below. See `replace_facts`.
+
+    kind: whose it is; those of judges begin with BY_JUDGE, and count only where they are named.
+    """
+
+    BY_JUDGE = "judge "
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="+")
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="facts")

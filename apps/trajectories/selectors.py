@@ -134,7 +134,9 @@ def filter_trajectories(
 ) -> QuerySet[Trajectory]:
     """text: words in any step (texts.query_of). task: a task's id. agent, version: names. success: the outcome.
     since: when it was imported. pattern: a name of patterns.PATTERNS. steps, reward: from and up to, inclusive.
-    metadata: `key=value`. judged: one of JUDGED, by the fact of this name, or by any. Raises DomainError."""
+    metadata: `key=value`. judged: one of JUDGED, by the fact of this name, or by any that is no judge's.
+
+    Raises DomainError."""
     equal = {
         "task__external_id": task,
         "agent_name": agent,
@@ -169,11 +171,9 @@ def fact_names(project: Project) -> list[str]:
 def best_of_tasks(rows: QuerySet[Trajectory], fact: str = "") -> QuerySet[Trajectory]:
     """Of each task the run whose facts have the highest mean, the newest of equals; none of a task without facts.
 
-    fact: only by that of this name.
+    fact: only by that of this name; without, by all but judges'.
     """
-    facts = TrajectoryFact.objects.filter(
-        trajectory=OuterRef("pk"), **({"name": fact} if fact else {})
-    ).order_by()
+    facts = _facts(fact).order_by()
     mean = facts.values("trajectory").annotate(mean=Avg("value")).values("mean")
     ranked = rows.annotate(worth=Subquery(mean)).filter(worth__isnull=False)
     place = Window(RowNumber(), partition_by=F("task"), order_by=[F("worth").desc(), F("pk").desc()])
@@ -184,14 +184,17 @@ def best_of_tasks(rows: QuerySet[Trajectory], fact: str = "") -> QuerySet[Trajec
 def _judged(rows: QuerySet[Trajectory], project: Project, fact: str, judged: str) -> QuerySet[Trajectory]:
     if judged and judged not in JUDGED:
         raise DomainError(f"judged is {judged!r}; it must be one of {', '.join(JUDGED)}.")
-    facts = TrajectoryFact.objects.filter(project=project, trajectory=OuterRef("pk"))
-    if fact:
-        facts = facts.filter(name=fact)
+    facts = _facts(fact).filter(project=project)
     if judged in ("good", "bad"):
         side = {"value__gt": 0} if judged == "good" else {"value__lt": 0}
         return rows.filter(Exists(facts.filter(**side)))
     rows = rows.filter(Exists(facts))
     return rows.exclude(Exists(facts.filter(value__lt=0))) if judged else rows
+
+
+def _facts(name: str) -> QuerySet[TrajectoryFact]:
+    facts = TrajectoryFact.objects.filter(trajectory=OuterRef("pk"))
+    return facts.filter(name=name) if name else facts.exclude(kind__startswith=TrajectoryFact.BY_JUDGE)
 
 
 def newest_traces(project: Project) -> QuerySet[Trace]:

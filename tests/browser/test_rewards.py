@@ -17,6 +17,7 @@ from apps.rewards.models import Endpoint
 from apps.rewards.services import deploy
 from apps.rewards.usage import Event, Group
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
+from tests.rewards.judged import judge_of, model_at
 from tests.rewards.test_usage_page import ATIF, RESULT
 from tests.workers.engine.fakes import FakeModel
 from workers.schema import parse_item
@@ -97,3 +98,26 @@ def test_compose(page: Page, live_server: Any, tools: Any, campaign: Campaign, s
         page.get_by_role("button", name="Dry run").click()
         expect(page.get_by_text("/transforms/2/scale")).to_be_visible()
         tools.shoot(page, "endpoint-compose-wrong")
+
+
+def test_judges_are_offered(
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, settings: Any
+) -> None:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    tools.login(page, live_server, User.objects.get(email="rose@example.org"))
+    address = f"{live_server.url}/p/desk/endpoints/compose/"
+    page.goto(address)
+    page.locator("summary", has_text="Judges").click()
+    expect(page.get_by_text("No judge here scores runs by a rubric yet.")).to_be_visible()
+    tools.shoot(page, "endpoint-compose-no-judge")
+    judge_of(campaign.project, model_at(campaign.project, "http://127.0.0.1:9/v1"))
+    page.goto(address)
+    page.locator("summary", has_text="Judges").click()
+    expect(page.get_by_text("by Care, Speed")).to_be_visible()
+    tools.shoot(page, "endpoint-compose-judges")
+    written = {"components": [json.loads(page.locator("li code", has_text="inspector").inner_text())]}
+    page.get_by_label("Spec").fill(json.dumps(written))
+    page.get_by_label("Endpoint").fill("judged")
+    page.get_by_role("button", name="Deploy").click()
+    page.wait_for_url("**/endpoints/judged/")
+    assert Endpoint.objects.get(name="judged").active is not None

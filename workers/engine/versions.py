@@ -9,6 +9,7 @@ from typing import Any
 
 from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.components import Part, combine
+from workers.engine.judging import Ask, Bench, Opinion, no_judge, rated, readable
 from workers.engine.protocol import Content, Rated, RawScore, Rendered, RewardModel
 from workers.engine.rules import rate
 from workers.engine.transforms import Whole, apply
@@ -19,6 +20,7 @@ from workers.schema.endpoints import (
     CriterionPart,
     Delta,
     EndpointSpec,
+    JudgePart,
     Pessimism,
     RewardModelPart,
     Verifier,
@@ -32,8 +34,8 @@ class Score:
     """reward: transforms included. raw, baseline, steps: model units. std, components: the reward scale.
 
     unit: what one model unit is worth on the reward scale. step_scores: of process rewards (aggregations mean and
-    min), each step's own score, treated as a reward is. critiques: by component, of models that write. preferred: of
-    two that were compared by a model that can, how likely this one is the better.
+    min), each step's own score, treated as a reward is. critiques: by component, of models that write and of judges.
+    preferred: of two that were compared by a model that can, how likely this one is the better.
     """
 
     reward: float
@@ -56,7 +58,8 @@ class Score:
 class Prepared:
     """Items ready to be scored. rendered: by model name. rated: by component, what rules said already.
 
-    criteria: what each model is asked to score, by its name. asked: what the request asked for itself.
+    criteria: what each model is asked to score, by its name. asked: what the request asked for itself. judges: who is
+    asked of them; runs: as these read them; cut: whether they leave something out.
     """
 
     items: Sequence[Item]
@@ -64,12 +67,25 @@ class Prepared:
     rated: Mapping[str, list[Rated]]
     criteria: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asked: tuple[str, ...] = ()
+    judges: Sequence[JudgePart] = ()
+    runs: Sequence[Trajectory] = ()
+    cut: Sequence[bool] = ()
 
     @property
     def truncated(self) -> int | None:
         """The first item that is too long to be read whole."""
-        found = zip(*self.rendered.values(), strict=True)
-        return next((index for index, all_ in enumerate(found) if any(one.truncated for one in all_)), None)
+        by_model = [[one.truncated for one in batch] for batch in self.rendered.values()]
+        found = zip(*by_model, *([self.cut] if self.judges else []), strict=True)
+        return next((index for index, all_ in enumerate(found) if any(all_)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What was answered, by item. by_model: by the model's name; verified, opinions: by component."""
+
+    by_model: Mapping[str, list[RawScore]]
+    verified: Mapping[str, list[float]]
+    opinions: Mapping[str, list[Opinion]]
 
 
 Verify = Callable[[Verifier, Sequence[Item]], Awaitable[list[float]]]
@@ -90,6 +106,7 @@ class Version:
         batcher: Batcher,
         on_close: Callable[["Version"], None],
         verify: Verify = no_verifier,
+        ask: Ask = no_judge,
     ) -> None:
         self.number = number
         self.spec = spec
@@ -97,12 +114,16 @@ class Version:
         self._batcher = batcher
         self._on_close = on_close
         self._verify = verify
+        self._ask = ask
+        self._bench = Bench.of(spec)
         self._active = 0
         self._retired = False
         self._deltas = any(isinstance(one, Delta) for one in spec.transforms)
         self._own_aggregation = _aggregation(spec, models)
         self._rules = [
-            one for one in spec.components if not isinstance(one, RewardModelPart | CriterionPart | Verifier)
+            one
+            for one in spec.components
+            if not isinstance(one, RewardModelPart | CriterionPart | Verifier | JudgePart)
         ]
         for served in models.values():
             if not (math.isfinite(served.model.median) and 0 < served.model.std < math.inf):
@@ -129,11 +150,18 @@ class Version:
         return next((name for name, served in self.models.items() if served.model.scores_criteria), None)
 
     def render(
-        self, items: Sequence[Item], pointer: str = "", *, space: str = "", criteria: Sequence[str] = ()
+        self,
+        items: Sequence[Item],
+        pointer: str = "",
+        *,
+        space: str = "",
+        criteria: Sequence[str] = (),
+        writes: bool = False,
     ) -> Prepared:
         """Items made ready, in any thread. Raises RewardError at `pointer/<index>`.
 
-        space: whose sessions these are. criteria: names or texts that the items are to be scored by as well.
+        space: whose sessions these are. criteria: names or texts that the items are to be scored by as well. writes:
+        whether critiques are wanted.
         """
         asked = tuple(dict.fromkeys(criteria))
         if asked and self.scorer is None:
@@ -145,13 +173,17 @@ class Version:
         if asked and self.scorer is not None:
             by_model[self.scorer] = tuple(dict.fromkeys((*asked, *by_model[self.scorer])))
         rendered: dict[str, list[Rendered]] = {name: [] for name in self.models}
-        rated: dict[str, list[Rated]] = {one.name: [] for one in self._rules}
+        by_rule: dict[str, list[Rated]] = {one.name: [] for one in self._rules}
+        judges, read = self._bench.asked(writes=writes), list[tuple[Trajectory, bool]]()
         for index, item in enumerate(items):
             try:
-                self._render(item, space, rendered, rated)
+                self._render(item, space, rendered, by_rule)
+                if judges:
+                    read.append(readable(item))
             except RewardError as error:
                 raise error.at(f"{pointer}/{index}") from None
-        return Prepared(items, rendered, rated, by_model, asked)
+        runs, cut = [run for run, _ in read], [short for _, short in read]
+        return Prepared(items, rendered, by_rule, by_model, asked, judges, runs, cut)
 
     async def score(self, prepared: Prepared) -> list[Score]:
         """Scores in order. Raises Overloaded, or RewardError with the pointer `/<index>` of the bad item."""
@@ -162,13 +194,26 @@ class Version:
             for name, batch in prepared.rendered.items()
         ]
         verifiers = [one for one in self.spec.components if isinstance(one, Verifier)]
-        scores, verified = await asyncio.gather(
-            asyncio.gather(*map(asyncio.wrap_future, futures)),
-            asyncio.gather(*(self._verify(one, prepared.items) for one in verifiers)),
+        judging = asyncio.gather(*(self._judged(name, prepared) for name in _names(prepared.judges)))
+        try:
+            scores, verified, opinions = await asyncio.gather(
+                asyncio.gather(*map(asyncio.wrap_future, futures)),
+                asyncio.gather(*(self._verify(one, prepared.items) for one in verifiers)),
+                judging,
+            )
+        finally:
+            judging.cancel()  # where there is no reward anyhow, nobody goes on paying for it
+        said = _Said(
+            by_model=dict(zip(prepared.rendered, scores, strict=True)),
+            verified={one.name: numbers for one, numbers in zip(verifiers, verified, strict=True)},
+            opinions={name: each for one in opinions for name, each in one.items()},
         )
-        by_model = dict(zip(prepared.rendered, scores, strict=True))
-        said = {one.name: numbers for one, numbers in zip(verifiers, verified, strict=True)}
-        return [self._combine(prepared, by_model, said, index) for index in range(len(prepared.items))]
+        return [self._combine(prepared, said, index) for index in range(len(prepared.items))]
+
+    async def _judged(self, judge: str, prepared: Prepared) -> dict[str, list[Opinion]]:
+        """By component: one after the other, since the second asks what was answered to the first."""
+        parts = [one for one in prepared.judges if one.judge == judge]
+        return {one.name: await self._ask(one, prepared.runs) for one in parts}
 
     @property
     def judge(self) -> str | None:
@@ -181,8 +226,8 @@ class Version:
 
     @property
     def writes(self) -> bool:
-        """Whether a model of it says why."""
-        return any(served.model.compares for served in self.models.values())
+        """Whether a model of it says why, or a judge does."""
+        return bool(self._bench.parts) or any(served.model.compares for served in self.models.values())
 
     async def preference(self, prepared: Prepared) -> float | None:
         """How likely the first of two items is the better one: the mean of asking in both orders. None where no model
@@ -233,7 +278,7 @@ class Version:
             self._on_close(self)
 
     def _render(
-        self, item: Item, space: str, rendered: dict[str, list[Rendered]], rated: dict[str, list[Rated]]
+        self, item: Item, space: str, rendered: dict[str, list[Rendered]], by_rule: dict[str, list[Rated]]
     ) -> None:
         content = item.content
         if isinstance(content, TrajectoryId):
@@ -243,20 +288,17 @@ class Version:
             rendered[name].append(served.model.render(content, session=session))
         count: Any = len if self.counter is None else self.counter.count
         for rule in self._rules:
-            rated[rule.name].append(rate(rule, item, count))
+            by_rule[rule.name].append(rate(rule, item, count))
 
-    def _combine(
-        self,
-        prepared: Prepared,
-        by_model: Mapping[str, list[RawScore]],
-        verified: Mapping[str, list[float]],
-        index: int,
-    ) -> Score:
-        scores = {name: found[index] for name, found in by_model.items()}
+    def _combine(self, prepared: Prepared, said: "_Said", index: int) -> Score:
+        scores = {name: found[index] for name, found in said.by_model.items()}
         steps = _steps(prepared.items[index])
-        combined = combine(
-            [self._part(one, scores, prepared.rated, verified, index, steps) for one in self.spec.components]
-        )
+        counted = [
+            one
+            for one in self.spec.components
+            if not isinstance(one, JudgePart) or one.name in self._bench.counted
+        ]
+        combined = combine([self._part(one, scores, prepared.rated, said, index, steps) for one in counted])
         whole = apply(self.spec.transforms, combined)
         numbers = (whole.reward, whole.raw, whole.baseline, whole.std or 0.0, *whole.steps)
         if not all(map(math.isfinite, numbers)):
@@ -269,17 +311,18 @@ class Version:
             std=whole.std,
             steps=whole.steps,
             components=whole.components,
-            flags=self._flags(scores.values(), whole.std, steps),
+            flags=self._flags(scores.values(), whole.std, steps, bool(prepared.cut) and prepared.cut[index]),
             tokens=sum(score.tokens for score in scores.values()),
             cached_tokens=sum(score.cached_tokens for score in scores.values()),
             criteria=asked or None,
             unit=whole.unit,
             step_scores=self._step_scores(combined) if self.aggregation in ("mean", "min") else (),
             critiques={
-                one.name: said
+                one.name: words
                 for one in self.spec.components
-                if isinstance(one, RewardModelPart) and (said := scores[one.model].critique) is not None
-            },
+                if isinstance(one, RewardModelPart) and (words := scores[one.model].critique) is not None
+            }
+            | {name: opinions[index].critique for name, opinions in said.opinions.items()},
         )
 
     def _step_scores(self, whole: Whole) -> tuple[float, ...]:
@@ -290,8 +333,8 @@ class Version:
         self,
         component: Any,
         scores: Mapping[str, RawScore],
-        rated: Mapping[str, list[Rated]],
-        verified: Mapping[str, list[float]],
+        by_rule: Mapping[str, list[Rated]],
+        said: "_Said",
         index: int,
         steps: int,
     ) -> Part:
@@ -306,15 +349,17 @@ class Version:
             low, high = scale
             value = (scores[component.model].criteria[component.criterion] - low) / (high - low)
         elif isinstance(component, Verifier):
-            value = verified[name][index]
+            value = said.verified[name][index]
+        elif isinstance(component, JudgePart):
+            return Part.of_rule(name, weight, rated(component, said.opinions[name][index], steps, index))
         else:
-            return Part.of_rule(name, weight, rated[name][index])
+            return Part.of_rule(name, weight, by_rule[name][index])
         return Part.of_rule(name, weight, Rated(value, (*[0.0] * (steps - 1), value)))
 
-    def _flags(self, scores: Any, std: float | None, steps: int) -> tuple[str, ...]:
+    def _flags(self, scores: Any, std: float | None, steps: int, cut: bool) -> tuple[str, ...]:
         rewrites = steps > 1 and any(served.model.rewrites for served in self.models.values())
         return (
-            *("truncated",) * any(score.truncated for score in scores),
+            *("truncated",) * (cut or any(score.truncated for score in scores)),
             *("out_of_distribution",) * any((score.strangeness or 0.0) > 1 for score in scores),
             *("uncertain",) * (std is not None and std > UNCERTAIN_ABOVE),
             *("template_rewrites",) * rewrites,
@@ -336,6 +381,10 @@ def _aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> str:
             "already; leave the transform out."
         )
     return found[0] if found else "sum"
+
+
+def _names(parts: Sequence[JudgePart]) -> list[str]:
+    return list(dict.fromkeys(one.judge for one in parts))
 
 
 def _steps(item: Item) -> int:

@@ -9,7 +9,8 @@ class Server:
     model), or in a folder of `save_pretrained`, here, on `device`.
 
     answer_tokens: how long an answer may get. at_once: calls under way together. attempts: how often an item is asked
-    before it has no answer. timeout: seconds of one call.
+    before it has no answer. timeout: seconds of one call. retries: of a call that met no server, a busy one or a broken
+    one; None for some.
     """
 
     base_url: str = ""
@@ -20,6 +21,7 @@ class Server:
     at_once: int = 4
     attempts: int = 3
     timeout: float = 120.0
+    retries: int | None = None
 
     @property
     def name(self) -> str:

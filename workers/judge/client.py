@@ -85,11 +85,14 @@ class AnswersFile:
 class LanguageModel:
     """Thread-safe. Raises RewardError where the model is in a folder and cannot be loaded."""
 
-    def __init__(self, server: Server, answers: Answers, key: str = "") -> None:
-        """key: the secret of the server, else OPENAI_API_KEY of the environment."""
+    def __init__(
+        self, server: Server, answers: Answers, key: str = "", *, model: Model | None = None
+    ) -> None:
+        """key: the secret of the server, else OPENAI_API_KEY of the environment. model: the server's, where it is there
+        already."""
         self.server, self.usage, self.asked = server, Usage(), dict[str, int]()
         self._answers, self._lock = answers, threading.Lock()
-        self._model = _model(server, key or os.environ.get("OPENAI_API_KEY", ""))
+        self._model = model or model_of(server, key or os.environ.get("OPENAI_API_KEY", ""))
 
     def ask(
         self,
@@ -193,7 +196,8 @@ class LanguageModel:
         return found
 
 
-def _model(server: Server, key: str) -> Model:
+def model_of(server: Server, key: str) -> Model:
+    """Raises RewardError where it is in a folder and cannot be loaded."""
     if not server.folder:
         return Remote(server, key)
     from workers.judge.local import Local  # brings torch along

@@ -4,6 +4,7 @@ Long texts lose their middle, long runs the steps between those that matter; wha
 not shown.
 """
 
+import sys
 from collections.abc import Collection
 from typing import Any
 
@@ -35,6 +36,13 @@ def shown(trajectory: Trajectory, *, closely: Collection[int] = (), characters: 
         lines.append(quoted(_step(index, trajectory.steps[index], _CLOSE if index in closely else each)))
         before = index
     return "\n".join(lines)
+
+
+def leaves_out(trajectory: Trajectory) -> bool:
+    """Whether `shown` leaves anything of it out."""
+    numbers = any(step.features is not None and len(step.features) > _NUMBERS for step in trajectory.steps)
+    long = len(trajectory.task.instruction) > _TASK
+    return numbers or long or shown(trajectory) != shown(trajectory, characters=sys.maxsize)
 
 
 def _step(index: int, step: Step, characters: int) -> dict[str, Any]:

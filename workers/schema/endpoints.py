@@ -95,6 +95,20 @@ class Verifier(_Part, frozen=True, kw_only=True, tag="verifier"):
     timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=30)] = 10.0
 
 
+class JudgePart(_Part, frozen=True, kw_only=True, tag="judge"):
+    """What a language model says of the run by a rubric, as its place on the scale: 0 to 1; and why, in words.
+
+    judge: the name of a judge of the project that scores. criterion: one of its rubric's; without it, the mean of those
+    that apply, by the rubric's weights. otherwise: the number where the judge cannot tell; else that is an error.
+    timeout_seconds: of a call. With a weight of 0 it is no part of the reward, and asked for critiques only.
+    """
+
+    judge: Name
+    criterion: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+    otherwise: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    timeout_seconds: Annotated[float, msgspec.Meta(gt=0, le=300)] = 60.0
+
+
 Component = (
     RewardModelPart
     | CriterionPart
@@ -105,6 +119,7 @@ Component = (
     | ToolMatch
     | Pattern
     | Verifier
+    | JudgePart
 )
 
 
@@ -158,6 +173,11 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def models(self) -> tuple[str, ...]:
         named = (one.model for one in self.components if isinstance(one, RewardModelPart | CriterionPart))
         return tuple(dict.fromkeys(named))
+
+    @property
+    def gates(self) -> frozenset[str]:
+        """The components that a transform looks at."""
+        return frozenset(one.component for one in self.transforms if isinstance(one, Gate))
 
     def criteria(self, model: str) -> tuple[str, ...]:
         """What the model is asked to score, by its components."""
@@ -259,9 +279,8 @@ def _parsed(raw: Any, parts: Any, at: str) -> Any:
 
 def _require_sense(spec: EndpointSpec, pointer: str) -> None:
     """What no single part can see."""
-    gates = {one.component for one in spec.transforms if isinstance(one, Gate)}
     for index, one in enumerate(spec.components):
-        if one.weight == 0 and one.name not in gates and not isinstance(one, Verifier):
+        if one.weight == 0 and one.name not in spec.gates and not isinstance(one, Verifier | JudgePart):
             raise InvalidRecord(
                 "weight is 0 and no gate looks at the component; leave it out, or give it a weight.",
                 pointer=f"{pointer}/components/{index}/weight",

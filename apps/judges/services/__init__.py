@@ -1,6 +1,6 @@
 """What changes language models, judges and their judgings."""
 
-from apps.judges.services.judges import JudgeSpec, add_judge, remove_judge
+from apps.judges.services.judges import JudgeSpec, add_judge, lock_judge, remove_judge
 from apps.judges.services.judgings import hand_in, keep_judged, retry_failed, start_judging, try_judge
 from apps.judges.services.language_models import (
     MOST_ANSWER_TOKENS,
@@ -26,6 +26,7 @@ __all__ = [
     "hand_in",
     "keep_answers",
     "keep_judged",
+    "lock_judge",
     "remove_judge",
     "remove_language_model",
     "retry_failed",

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 
 from django.db import transaction
+from django.db.models import ProtectedError
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError
 from apps.judges.models import Judge, LanguageModel
 from apps.rubrics.models import Rubric
+from apps.trajectories.services import replace_facts
 
 MOST_SAMPLES = 16  # as workers.judge.rubric allows
 PROMPTS = (1, 2)  # versions, of either mode
@@ -69,9 +71,28 @@ def add_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
 
 @transaction.atomic
 def remove_judge(*, judge: Judge, by: User | None) -> None:
-    """With its judgings; what it handed in stays, under its name, until it is deleted as any annotator's is."""
-    record_audit(project=judge.project, actor=by, verb="judge.removed", target=judge.name)
-    judge.delete()
+    """With its judgings; what it handed in stays, under its name, until it is deleted as any annotator's is.
+
+    Raises Conflict where an endpoint asks it.
+    """
+    locked = Judge.objects.select_for_update(of=("self",)).select_related("project").get(pk=judge.pk)
+    record_audit(project=locked.project, actor=by, verb="judge.removed", target=locked.name)
+    kind = locked.fact_kind
+    try:
+        locked.delete()
+    except ProtectedError as error:
+        users = sorted({str(one) for one in error.protected_objects})
+        raise Conflict(
+            f"{locked.name} cannot be removed: {', '.join(users[:5])} {'asks' if len(users) == 1 else 'ask'} it, or "
+            "could be rolled back to it."
+        ) from None
+    replace_facts(project=locked.project, kind=kind, facts=())
+
+
+def lock_judge(judge: Judge) -> None:
+    """For whoever is about to put it to use: it cannot be removed before this transaction ends. Raises Conflict."""
+    if not Judge.objects.select_for_update(no_key=True).filter(pk=judge.pk).exists():
+        raise Conflict(f"The judge {judge.name} has been removed.")
 
 
 def check_prompt(version: int) -> None:

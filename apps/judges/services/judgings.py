@@ -20,12 +20,14 @@ from apps.judges.selectors import TRIED
 from apps.judges.services.judges import check_prompt
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
+from apps.trajectories.services import replace_facts
 
 ADVANCE = "apps.judges.tasks.advance_judgings"
 MOST_UNITS = 200_000  # of a judging
 CLEAR = 0.1  # how far from a half a chance is no tie
 SURE = 0.9  # from which chance on a run is "better" rather than "slightly better"
 _BATCH = 500
+_LONGEST_NAME = 200  # of a fact
 
 
 @transaction.atomic
@@ -146,6 +148,30 @@ def write_judgements(judging: Judging, check: Callable[[], None]) -> None:
                 said = [row for one in judged for row in _judgements(judge.mode, asks, one)]
                 if said:
                     write_as_judge(project=judge.project, name=judge.annotator_name, item=item, rows=said)
+
+
+def tell_explorer(judging: Judging) -> None:
+    """Have the explorer know what this judging says of each run by each criterion; of this judge, nothing else."""
+    judge, asks = judging.judge, judging.judge.asks
+    if judging.is_trial or judge.mode != Judge.Mode.SCORE:
+        return
+    with jobs.fenced(judging):
+        rows = judging.judged.filter(state=Judged.State.DONE)
+        runs = Trajectory.objects.filter(judged__in=rows).order_by("pk")
+        there = set(runs.select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
+        told = {
+            (run, f"{judge.name}: {criterion.name}"[:_LONGEST_NAME]): _goodness(criterion, said["value"])
+            for run, answer in rows.order_by("pk").values_list("trajectory", "answer")
+            for criterion, said in zip(asks, answer or (), strict=True)
+            if run in there and criterion is not None and said["value"] is not None
+        }
+        facts = ((run, name, value) for (run, name), value in told.items())
+        replace_facts(project=judge.project, kind=judge.fact_kind, facts=facts)
+
+
+def _goodness(criterion: Criterion, value: float) -> float:
+    """From -1 to 1; 0 in the middle of the scale."""
+    return 2 * (value - criterion.scale_low) / (criterion.scale_high - criterion.scale_low) - 1
 
 
 def _new(

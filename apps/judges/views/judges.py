@@ -13,6 +13,7 @@ from apps.accounts.models import Project, Role
 from apps.core import jobs
 from apps.core.errors import DomainError
 from apps.judges import agreement, services
+from apps.judges.evaluation import standings_of
 from apps.judges.forms import JudgeForm, JudgingForm, TrialForm
 from apps.judges.models import Judge, Judged, Judging
 from apps.judges.selectors import (
@@ -120,7 +121,7 @@ def judging_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRe
         "figures": agreement.figures_of(held) if held.both else [],
         "order": agreement.order_of(held),
         "spread": agreement.spread_of(held),
-        "fewest": agreement.FEWEST,
+        "standings": standings_of(judging) if judging.is_finished else [],
         "disagreements": Paginator(apart, _PAGE).get_page(request.GET.get("apart")),
         "others": others,
         "other": other,

@@ -116,11 +116,14 @@ class _Work:
         asked = self.asked
         if asked.writes and not version.writes:
             raise RewardError(
-                "No model of this endpoint writes critiques; deploy one of the objective `generative`, or ask for "
-                "`score`."
+                "Nothing behind this endpoint writes critiques; deploy a model of the objective `generative`, or a "
+                "judge, or ask for `score`."
             )
         prepared = version.render(
-            [self.items[place] for place in places], space=self.caller.name, criteria=asked.criteria
+            [self.items[place] for place in places],
+            space=self.caller.name,
+            criteria=asked.criteria,
+            writes=asked.writes,
         )
         if asked.whole and (index := prepared.truncated) is not None:
             pointer = f"{asked.pointer}/{places[index]}" if asked.pointer else None

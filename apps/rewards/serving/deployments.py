@@ -14,7 +14,8 @@ from typing import Any
 
 from apps.core.errors import DomainError
 from apps.rewards.serving.directory import EndpointInfo, RevisionInfo, TrialInfo
-from workers.engine import Batcher, RewardModel, ServedModel, Verify, Version
+from workers.engine import Ask, Batcher, RewardModel, ServedModel, Verify, Version
+from workers.engine.judging import no_judge
 from workers.engine.versions import no_verifier
 from workers.errors import RewardError
 from workers.schema.endpoints import parse_spec
@@ -27,6 +28,14 @@ AT_ONCE = 4  # requests to a server that computes a model
 Load = Callable[[str, str], tuple[RewardModel, Any]]
 # An artifact's name and that of a server to the model that the server computes.
 Connect = Callable[[str, str], RewardModel]
+
+
+# Keys of judges by name, and their project's name, to who asks them.
+AskOf = Callable[[Mapping[str, int], str], Ask]
+
+
+def nobody(judges: Mapping[str, int], project: str) -> Ask:
+    return no_judge
 
 
 def no_server(artifact: str, server: str) -> RewardModel:
@@ -140,13 +149,19 @@ class _Shared:
 
 class Deployments:
     def __init__(
-        self, batcher: Batcher, load: Load, verify: Verify = no_verifier, connect: Connect = no_server
+        self,
+        batcher: Batcher,
+        load: Load,
+        verify: Verify = no_verifier,
+        connect: Connect = no_server,
+        ask: AskOf = nobody,
     ) -> None:
         self.by_name: dict[str, Deployment] = {}
         self._batcher = batcher
         self._load = load
         self._verify = verify
         self._connect = connect
+        self._ask = ask
         self._shared: dict[_Place, _Shared] = {}
         self._lanes: dict[str, Batcher] = {}  # by server
         self._one_at_a_time = asyncio.Lock()
@@ -218,7 +233,8 @@ class Deployments:
     def _load_version(self, revision: RevisionInfo, project: str) -> Version:
         spec = parse_spec(revision.spec)
         models = {name: self._served(name, spec.servers.get(name), revision, project) for name in spec.models}
-        version = Version(revision.number, spec, models, self._batcher, self._release, self._verify)
+        ask = self._ask(revision.judges, project)
+        version = Version(revision.number, spec, models, self._batcher, self._release, self._verify, ask)
         version.warm_up()
         return version
 

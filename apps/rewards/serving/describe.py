@@ -4,7 +4,7 @@ from typing import Any
 
 from apps.rewards.serving.deployments import Deployment
 from workers.engine import Version
-from workers.schema.endpoints import UNCERTAIN_ABOVE, RewardModelPart
+from workers.schema.endpoints import UNCERTAIN_ABOVE, JudgePart, RewardModelPart
 
 
 def describe_deployment(deployment: Deployment) -> dict[str, Any]:
@@ -39,7 +39,15 @@ def _trial(deployment: Deployment) -> dict[str, Any] | None:
 
 def _nothing() -> dict[str, Any]:
     return dict.fromkeys(
-        ("spec", "aggregation", "reward_statistics", "template_fingerprint", "uncertain_above", "models")
+        (
+            "spec",
+            "aggregation",
+            "reward_statistics",
+            "template_fingerprint",
+            "uncertain_above",
+            "models",
+            "judges",
+        )
     )
 
 
@@ -75,4 +83,9 @@ def _version(version: Version) -> dict[str, Any]:
         "template_fingerprint": fingerprints.pop() if len(fingerprints) == 1 else None,
         "uncertain_above": UNCERTAIN_ABOVE,
         "models": models,
+        "judges": [
+            {"component": one.name, "judge": one.judge, "criterion": one.criterion, "weight": one.weight}
+            for one in version.spec.components
+            if isinstance(one, JudgePart)
+        ],
     }

@@ -29,11 +29,12 @@ class KeyInfo:
 
 @dataclass(frozen=True, slots=True)
 class RevisionInfo:
-    """artifacts: where each model of the spec lies, by `project/name@version`."""
+    """artifacts: where each model of the spec lies, by `project/name@version`. judges: their keys, by name."""
 
     number: int
     spec: dict[str, Any]
     artifacts: dict[str, str]
+    judges: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +92,12 @@ def _endpoints() -> dict[str, EndpointInfo]:
     trials = (
         Trial.objects.filter(ended_at=None)
         .select_related("revision")
-        .prefetch_related(Prefetch("revision__reward_models", models))
+        .prefetch_related(Prefetch("revision__reward_models", models), "revision__judges")
     )
     rows = Endpoint.objects.select_related("project", "active").prefetch_related(
-        Prefetch("active__reward_models", models), Prefetch("trials", trials, to_attr="open_trials")
+        Prefetch("active__reward_models", models),
+        "active__judges",
+        Prefetch("trials", trials, to_attr="open_trials"),
     )
     return {row.name: _endpoint(row) for row in rows}
 
@@ -116,4 +119,4 @@ def _endpoint(row: Endpoint) -> EndpointInfo:
 
 def _revision(row: EndpointRevision) -> RevisionInfo:
     artifacts = {str(model): model.artifact for model in row.reward_models.all()}
-    return RevisionInfo(row.number, row.spec, artifacts)
+    return RevisionInfo(row.number, row.spec, artifacts, {judge.name: judge.pk for judge in row.judges.all()})

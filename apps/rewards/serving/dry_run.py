@@ -16,15 +16,19 @@ POINTER = "/trajectory_ids"
 
 
 async def dry_run(request: Request, state: State, caller: Caller) -> Scored:
-    """{"spec", "artifacts": {model: artifact}, "trajectory_ids"}. Its models are let go of again afterwards."""
+    """{"spec", "artifacts": {model: artifact}, "judges": {name: key}, "trajectory_ids"}.
+
+    Its models are let go of again afterwards.
+    """
     if caller.name != INTERNAL:
         raise Problem(f"There is no {request.url.path} here.", status=404)
     document = read_document(await read_body(request))
     artifacts = convert(document.get("artifacts"), dict[str, str], pointer="/artifacts")
+    judges = convert(document.get("judges", {}), dict[str, int], pointer="/judges")
     ids = convert(document.get("trajectory_ids"), list[str], pointer=POINTER)
     spec = convert(document.get("spec"), dict, pointer="/spec")
     asked = ScoreRequest(tuple(Item(content=TrajectoryId(one)) for one in ids), pointer=POINTER)
-    version = await state.deployments.undeployed(RevisionInfo(0, spec, artifacts), caller.project)
+    version = await state.deployments.undeployed(RevisionInfo(0, spec, artifacts, judges), caller.project)
     with version.lease():
         version.retire()  # closed as soon as this is answered
         with asked.placing():

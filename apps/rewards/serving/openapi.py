@@ -29,10 +29,10 @@ _REFUSALS = {
     "408": "the body did not arrive in time",
     "409": "another revision than `version` answers",
     "413": "the body is over the limit, or an item is longer than the model reads and was not to be cut",
-    "422": "a wrong value, named by `pointer`",
-    "429": "too many tokens are waiting; see Retry-After",
-    "502": "a verifier behind the endpoint answered what is none; see Retry-After",
-    "503": "switched off, or not loaded yet; see Retry-After",
+    "422": "a wrong value, named by `pointer`; or a judge cannot tell of this input",
+    "429": "too much is waiting, or a judge's turn comes later; see Retry-After",
+    "502": "a verifier or judge behind the endpoint answered what is none; see Retry-After",
+    "503": "switched off, not loaded yet, or a verifier or judge cannot be asked; see Retry-After, where it passes",
 }
 
 
@@ -46,7 +46,9 @@ def document() -> Json:
         },
         f"{base}/rank": {"post": _operation("The best of several", "ScoreRequest", "Ranking")},
         f"{base}/critique": {
-            "post": _operation("Rewards of items, and why, in words", "ScoreRequest", "Critiques")
+            "post": _operation(
+                "Rewards of items, and why, in words, by component", "ScoreRequest", "Critiques"
+            )
         },
         f"{base}/advantages": {
             "post": _operation("Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages")
@@ -156,6 +158,15 @@ def _schemas() -> Json:
             "stratum": {"type": ["string", "number", "null"]},
         },
     )
+    text: Json = {"type": "string"}
+    judge = _object(
+        {
+            "component": text,
+            "judge": text,
+            "criterion": {"type": ["string", "null"]},
+            "weight": _NUMBER,
+        }
+    )
     option = {"anyOf": [_NUMBER, {"type": "boolean"}]}
     advantage = _object({"advantage": _NUMBER, "steps": _list(_NUMBER), "reward": _NUMBER})
     return {
@@ -204,6 +215,7 @@ def _schemas() -> Json:
                 "wanted": {"type": ["integer", "null"]},
                 "switched_off": {"type": "boolean"},
             },
+            {"judges": {"anyOf": [{"type": "null"}, _list(judge)]}},
             closed=False,
         ),
         "Problem": _object(

@@ -13,6 +13,7 @@ from django.conf import settings
 from apps.core import artifacts
 from apps.rewards.serving.deployments import Deployments, Load
 from apps.rewards.serving.directory import Directory
+from apps.rewards.serving.judges import Judges
 from apps.rewards.serving.metrics import Metrics
 from apps.rewards.serving.shadow import Shadow
 from apps.rewards.serving.usage import Usage
@@ -99,7 +100,8 @@ async def running_state(load: Load) -> AsyncIterator[State]:
     readers = ThreadPoolExecutor(READERS, thread_name_prefix="touchstone-reader")
     verifiers = Verifiers()
     servers = VllmServers()
-    state = State(Deployments(batcher, load, verifiers, servers), readers)
+    judges = Judges(settings.REWARDS_CACHE_BYTES // 8)
+    state = State(Deployments(batcher, load, verifiers, servers, judges.of), readers)
     watching = asyncio.create_task(state.watcher.run())
     counting = asyncio.create_task(state.usage.run())
     comparing = asyncio.create_task(state.shadow.run())
@@ -115,6 +117,7 @@ async def running_state(load: Load) -> AsyncIterator[State]:
         await state.usage.flush()
         state.deployments.close()
         verifiers.close()
+        await asyncio.to_thread(judges.close)
         await asyncio.to_thread(state.watcher.close)
         await asyncio.to_thread(state.usage.close)
         readers.shutdown(wait=False, cancel_futures=True)

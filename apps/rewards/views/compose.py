@@ -6,14 +6,16 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.text import slugify
 from django.views.decorators.http import require_http_methods
 from touchstone_client import RewardServiceError
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.judges.models import Judge
 from apps.rewards import services
-from apps.rewards.dry_run import dry_run
+from apps.rewards.dry_run import MOST_JUDGED, dry_run
 from apps.rewards.forms import ComposeForm
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoints_of
@@ -30,6 +32,7 @@ def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
     data = request.POST if request.method == "POST" else None
     form = ComposeForm(data, initial={"endpoint": name, "spec": _first_spec(project, endpoint)})
     context: dict[str, Any] = {"project": project, "form": form, "endpoint": endpoint}
+    context |= {"judges": _judges(project), "most_judged": MOST_JUDGED}
     if request.method == "POST" and form.is_valid():
         spec = form.cleaned_data["spec"]
         try:
@@ -44,6 +47,21 @@ def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
         except RewardServiceError as error:
             context["failure"] = str(error)
     return render(request, "rewards/endpoint_compose.html", context)
+
+
+def _judges(project: Project) -> list[dict[str, Any]]:
+    """Those that score, what they judge by, and a component of each."""
+    rows = project.judges.filter(mode=Judge.Mode.SCORE).select_related("language_model", "rubric")
+    return [
+        {
+            "judge": judge,
+            "criteria": [one.name for one in judge.asks if one is not None],
+            "component": json.dumps(
+                {"name": slugify(judge.name) or "judge", "type": "judge", "judge": judge.name}
+            ),
+        }
+        for judge in rows
+    ]
 
 
 def _placed(error: DomainError | RewardError) -> str:

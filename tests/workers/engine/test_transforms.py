@@ -113,7 +113,7 @@ def test_a_spec_is_filled_in_and_comes_back() -> None:
         ({"components": []}, "/components"),
         ({"components": [MAIN, MAIN]}, "/components/1/name"),
         ({"components": [MAIN | {"weight": 0}]}, "/components/0/weight"),
-        ({"components": [MAIN | {"type": "judge"}]}, "/components/0/type"),
+        ({"components": [MAIN | {"type": "jury"}]}, "/components/0/type"),
         ({"components": [MAIN | {"colour": 1}]}, "/components/0/colour"),
         ({"components": [{"name": "main"}]}, "/components/0/model"),
         ({"components": [MAIN], "transforms": [{"type": "spline"}]}, "/transforms/0/type"),

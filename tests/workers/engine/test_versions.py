@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from tests.workers.engine.fakes import FakeModel
+from tests.workers.judge.judges import decoder, writer
 from workers.engine import Batcher, Score, ServedModel, Version
 from workers.errors import RewardError
+from workers.models.generative import GenerativeModel
 from workers.schema import Item, Text, parse_item
 from workers.schema.endpoints import EndpointSpec, RewardModelPart, parse_spec
 
@@ -104,7 +107,7 @@ def test_warming_up_fails_where_scoring_would(batcher) -> None:
 def compose(
     batcher: Batcher,
     *components: dict,
-    models: dict[str, FakeModel] | None = None,
+    models: dict[str, Any] | None = None,
     transforms=(),
     verify=None,
 ) -> Version:
@@ -159,6 +162,29 @@ def test_a_criterion_is_its_place_on_its_scale(batcher) -> None:
     assert caught.value.pointer == "/criteria"
     with pytest.raises(RewardError, match="scores no criteria"):
         compose(batcher, MODEL, part)
+
+
+def test_a_judge_that_follows_principles_is_weighed_by_one(batcher, tmp_path) -> None:
+    known = {"kind": {"text": "kind: Says please.", "scale": [0.0, 1.0]}}
+    manifest = {"criteria": known, "aggregation": "sum", "reward": {"median": 0.0, "std": 0.5}}
+    model = GenerativeModel(writer(decoder(tmp_path), principles=True), manifest)
+    parts = [
+        {"name": by, "type": "criterion", "model": "p/m@1", "criterion": by, "weight": 3}
+        for by in ("kind", "The opposite of: kind")
+    ]
+    (alone,) = score_items(compose(batcher, MODEL, models={"p/m@1": model}), TURNS)
+    version = compose(batcher, MODEL, *parts, models={"p/m@1": model})
+    (one,), (asked,) = score_items(version, TURNS), score_items(version, TURNS, criteria=["new"])
+    (expected,) = model.score(
+        [model.render(parse_item(TURNS).content)], criteria=[part["criterion"] for part in parts]
+    )
+    assert one.components == {"main": alone.reward} | {
+        by: pytest.approx(3 * chance) for by, chance in expected.criteria.items()
+    }
+    assert asked.reward == one.reward and list(asked.criteria or {}) == ["new"]
+    plain = GenerativeModel(writer(decoder(tmp_path)), manifest | {"criteria": {}})
+    with pytest.raises(RewardError, match="scores no criteria"):
+        compose(batcher, MODEL, *parts, models={"p/m@1": plain})
 
 
 def test_rules_alone_need_no_model(batcher) -> None:

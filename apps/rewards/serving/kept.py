@@ -1,0 +1,61 @@
+"""What judges answered, kept in memory: the same question is not asked twice. Bounded in bytes, oldest use out."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+_SLOT = 300  # bytes about, of a key and its place in the table
+
+
+@dataclass(eq=False, slots=True)
+class Kept:
+    """Thread-safe. nbytes: about what it takes."""
+
+    max_bytes: int
+    nbytes: int = 0
+    _entries: "OrderedDict[str, bytes]" = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, whose: str) -> "KeptOf":
+        """The answers of one language model. whose: what it is, beside its name."""
+        return KeptOf(self, whose)
+
+    def get(self, key: str) -> Any:
+        with self._lock:
+            found = self._entries.get(key)
+            if found is None:
+                return None
+            self._entries.move_to_end(key)
+        return msgspec.json.decode(found)
+
+    def put(self, key: str, answer: Any) -> None:
+        data = msgspec.json.encode(answer)
+        with self._lock:
+            before = self._entries.pop(key, None)
+            self.nbytes += _size(data) - (0 if before is None else _size(before))
+            self._entries[key] = data
+            while self.nbytes > self.max_bytes and self._entries:
+                _, oldest = self._entries.popitem(last=False)
+                self.nbytes -= _size(oldest)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOf:
+    """`workers.judge.client.Answers`."""
+
+    kept: Kept
+    whose: str
+
+    def get(self, key: str) -> Any:
+        return self.kept.get(f"{self.whose} {key}")
+
+    def keep(self, key: str, answer: Any, about: Mapping[str, str]) -> None:
+        self.kept.put(f"{self.whose} {key}", answer)
+
+
+def _size(data: bytes) -> int:
+    return len(data) + _SLOT

@@ -1,0 +1,115 @@
+"""Language models that judges of endpoints ask: by `apps.judges` alone, with its limits, costs, keys and guard."""
+
+import threading
+from collections import OrderedDict
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.conf import settings
+
+from apps.judges.calls import MOST_WAITED
+from apps.judges.models import LanguageModel, Spending
+from apps.judges.relay import relay
+from apps.rewards.serving.kept import Kept
+
+MOST_LOADED = 2  # that are in a folder
+_SLACK = 10.0  # seconds that the relay has beyond the server's
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a language model is. What else is changed of it, its key and limits, the relay reads by itself."""
+
+    base_url: str
+    model: str
+    folder: str
+    answer_tokens: int
+
+    @classmethod
+    def of(cls, row: LanguageModel) -> "_Place":
+        return cls(row.base_url, row.model, row.folder, row.answer_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """model: a `workers.judge.completions.Model`. closes: its relay."""
+
+    place: _Place
+    model: Any
+    closes: ExitStack
+
+
+class LanguageModels:
+    """Thread-safe. What a server was found not to know, and what is loaded, lives as long as the process."""
+
+    def __init__(self, kept: Kept) -> None:
+        self._kept = kept
+        self._open: OrderedDict[tuple[int, float], _Open] = OrderedDict()
+        self._lock = threading.Lock()
+        self._opening: dict[int, threading.Lock] = {}
+
+    def get(self, row: LanguageModel, seconds: float) -> Any:
+        """A `workers.judge.client.LanguageModel`, its usage counted from nought. seconds: of a call.
+
+        Raises DomainError where it may not be asked, RewardError where it cannot be loaded.
+        """
+        from workers.judge import Server  # and openai's client, which importing this module should not cost
+        from workers.judge.client import LanguageModel as Client
+
+        place = _Place.of(row)
+        common: dict[str, Any] = {"answer_tokens": place.answer_tokens, "retries": 0}
+        if row.is_local:
+            server = Server(**common, model=row.name, folder=place.folder, device=settings.REWARDS_DEVICE)
+            seconds = 0.0
+        else:
+            server = Server(**common, model=place.model, timeout=seconds + min(seconds, MOST_WAITED) + _SLACK)
+        key = (row.pk, seconds)
+        found = self._there(key, place)
+        if found is None:
+            with self._lock:
+                opening = self._opening.setdefault(row.pk, threading.Lock())
+            with opening:  # a folder is not loaded twice
+                found = self._there(key, place) or self._add(key, place, row, server, seconds)
+        whose = f"{row.pk} {place.base_url} {place.folder}"
+        return Client(server, self._kept.of(whose), model=found.model)
+
+    def close(self) -> None:
+        with self._lock:
+            going = list(self._open.values())
+            self._open.clear()
+        for one in going:
+            one.closes.close()
+
+    def _there(self, key: tuple[int, float], place: _Place) -> _Open | None:
+        with self._lock:
+            found = self._open.get(key)
+            if found is None or found.place != place:
+                return None
+            self._open.move_to_end(key)
+            return found
+
+    def _add(
+        self, key: tuple[int, float], place: _Place, row: LanguageModel, server: Any, seconds: float
+    ) -> _Open:
+        from workers.judge.client import model_of
+
+        with ExitStack() as opening:
+            word = ""
+            if not row.is_local:
+                waits = min(seconds, MOST_WAITED)
+                opened = relay(row, Spending.Purpose.ENDPOINT, seconds=seconds, waits=waits)
+                address, word = opening.enter_context(opened)
+                server = replace(server, base_url=address)
+            added = _Open(place, model_of(server, word), opening.pop_all())
+        with self._lock:
+            going = [one for other, one in self._open.items() if other[0] == row.pk and one.place != place]
+            self._open = OrderedDict(
+                (other, one) for other, one in self._open.items() if other[0] != row.pk or one.place == place
+            )
+            self._open[key] = added
+            loaded = [other for other, one in self._open.items() if one.place.folder]
+            going += [self._open.pop(other) for other in loaded[:-MOST_LOADED]]
+        for one in going:
+            one.closes.close()
+        return added

@@ -1,0 +1,149 @@
+"""Whether a spec can be served: its models and judges are there, and can do what it asks of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from apps.accounts.models import Project
+from apps.core.errors import DomainError
+from apps.core.outgoing import check_url
+from apps.judges.models import Judge
+from apps.judges.selectors import judge_named
+from apps.rewards.serving.vllm_server import unknown
+from apps.training.models import RewardModel
+from apps.training.selectors import model_named
+from workers.schema.endpoints import (
+    CriterionPart,
+    Delta,
+    EndpointSpec,
+    JudgePart,
+    Pessimism,
+    RewardModelPart,
+    Verifier,
+    parse_spec,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """spec: with the full names of its models. models: by these. judges: by name."""
+
+    spec: EndpointSpec
+    models: dict[str, RewardModel]
+    judges: dict[str, Judge]
+
+    @property
+    def artifacts(self) -> dict[str, str]:
+        return {name: model.artifact for name, model in self.models.items()}
+
+
+def checked_spec(*, project: Project, spec: Any) -> Checked:
+    """A spec as decoded JSON. Raises InvalidRecord or DomainError with the pointer of the bad field."""
+    parsed = parse_spec(spec)
+    models, names, judges = dict[str, RewardModel](), dict[str, str](), dict[str, Judge]()
+    for index, component in enumerate(parsed.components):
+        at = f"/components/{index}"
+        if isinstance(component, RewardModelPart | CriterionPart):
+            with placed(f"{at}/model"):
+                model = model_named(component.model, project=project)
+            names[component.model] = str(model)
+            models[str(model)] = model
+            _require_server(component, f"{at}/server")
+        elif isinstance(component, Verifier):
+            with placed(f"{at}/url"):
+                check_url(component.url)
+        elif isinstance(component, JudgePart):
+            judges[component.judge] = _judge(component, project, at)
+    full = parsed.with_models(names)
+    check_models(full, models)
+    return Checked(full, models, judges)
+
+
+@contextmanager
+def placed(pointer: str) -> Iterator[None]:
+    """Errors within are raised at this place of the spec."""
+    try:
+        yield
+    except DomainError as error:
+        error.pointer = pointer
+        raise
+
+
+def _judge(part: JudgePart, project: Project, at: str) -> Judge:
+    with placed(f"{at}/judge"):
+        judge = judge_named(project, part.judge)
+        if judge.mode != Judge.Mode.SCORE:
+            raise DomainError(
+                f"{judge.name} says which of two runs is better; a reward needs a judge that scores each run."
+            )
+        if judge.language_model is None:
+            raise DomainError(
+                f"The language model of {judge.name} was removed, so there is nobody to ask. Make a judge with another."
+            )
+    assert judge.rubric is not None
+    weights = {
+        entry.criterion.name: entry.weight for entry in judge.rubric.entries.select_related("criterion")
+    }
+    if part.criterion is None and not any(weights.values()):
+        raise DomainError(
+            f"Every weight in {judge.rubric} is 0, so there is no mean of it; name a criterion.",
+            pointer=f"{at}/criterion",
+        )
+    if part.criterion is not None and part.criterion not in weights:
+        raise DomainError(
+            f"{judge.name} does not judge by {part.criterion!r}; it judges by {', '.join(weights)}.",
+            pointer=f"{at}/criterion",
+        )
+    return judge
+
+
+def _require_server(component: RewardModelPart | CriterionPart, pointer: str) -> None:
+    server = component.server if isinstance(component, RewardModelPart) else None
+    if server is not None and server not in settings.VLLM_SERVERS:
+        raise DomainError(unknown(server), pointer=pointer)
+
+
+def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
+    """What the models' manifests tell of whether they can do what the spec asks. Raises DomainError."""
+    summed = [models[one.model] for one in spec.components if isinstance(one, RewardModelPart) and one.weight]
+    _refuse_mixed_aggregations(summed)
+    for index, one in enumerate(spec.components):
+        if isinstance(one, CriterionPart) and not models[one.model].manifest.get("criteria"):
+            raise DomainError(
+                f"{one.model} scores no criteria; train one on rubric scores.",
+                pointer=f"/components/{index}/model",
+            )
+    for index, transform in enumerate(spec.transforms):
+        at = f"/transforms/{index}"
+        single = [name for name, model in models.items() if _heads(model) == 1]
+        if isinstance(transform, Pessimism) and single:
+            raise DomainError(
+                f"pessimism needs an ensemble, and {single[0]} has a single head; train it with `ensemble` above 1.",
+                pointer=at,
+            )
+        values = [str(model) for model in summed if model.manifest.get("aggregation") == "value"]
+        if isinstance(transform, Delta) and values:
+            raise DomainError(
+                f"delta makes differences of step scores, and those of {values[0]} (aggregation value) are differences "
+                "already; leave the transform out.",
+                pointer=at,
+            )
+
+
+def _heads(model: RewardModel) -> int | None:
+    """Of the ensemble; None where the manifest does not say."""
+    heads = model.manifest.get("heads") or {}
+    return heads.get("ensemble")
+
+
+def _refuse_mixed_aggregations(models: Sequence[RewardModel]) -> None:
+    found = sorted({str(model.manifest.get("aggregation")) for model in models})
+    if len(found) > 1:
+        raise DomainError(
+            f"The models aggregate their steps differently ({', '.join(found)}), so their step rewards cannot be "
+            "added; combine models of one aggregation.",
+            pointer="/components",
+        )

@@ -1,0 +1,51 @@
+"""Judges as components of an endpoint's spec."""
+
+import jsonschema
+import pytest
+
+from workers.errors import InvalidRecord
+from workers.schema.endpoints import JudgePart, parse_spec
+from workers.schema.jsonschemas import schemas
+
+JUDGE = {"name": "tone", "type": "judge", "judge": "polite"}
+MODEL = {"name": "main", "model": "p/m@1"}
+
+
+def test_a_judge_is_filled_in_and_comes_back() -> None:
+    spec = parse_spec({"components": [JUDGE, JUDGE | {"name": "b", "criterion": "kind", "otherwise": 0}]})
+    first, second = spec.components
+    assert first == JudgePart(name="tone", judge="polite", weight=1.0, timeout_seconds=60.0)
+    assert (second.criterion, second.otherwise) == ("kind", 0.0)
+    built = spec.to_builtins()
+    assert built["components"][0] == JUDGE | {"weight": 1.0, "timeout_seconds": 60.0}
+    assert parse_spec(built) == spec
+    jsonschema.validate(built, schemas()["endpoint"])
+
+
+def test_a_judge_of_no_weight_says_why() -> None:
+    spec = parse_spec({"components": [MODEL, JUDGE | {"weight": 0}]})
+    assert not spec.gates
+    gate = {"type": "gate", "component": "tone"}
+    assert parse_spec({"components": [MODEL, JUDGE], "transforms": [gate]}).gates == {"tone"}
+    with pytest.raises(InvalidRecord, match="every weight is 0"):
+        parse_spec({"components": [JUDGE | {"weight": 0}]})
+
+
+@pytest.mark.parametrize(
+    ("part", "pointer"),
+    [
+        ({"name": "t", "type": "judge"}, "/components/0/judge"),
+        (JUDGE | {"judge": ""}, "/components/0/judge"),
+        (JUDGE | {"criterion": ""}, "/components/0/criterion"),
+        (JUDGE | {"otherwise": 1.1}, "/components/0/otherwise"),
+        (JUDGE | {"otherwise": -0.1}, "/components/0/otherwise"),
+        (JUDGE | {"otherwise": float("nan")}, "/components/0/otherwise"),
+        (JUDGE | {"timeout_seconds": 0}, "/components/0/timeout_seconds"),
+        (JUDGE | {"timeout_seconds": 301}, "/components/0/timeout_seconds"),
+        (JUDGE | {"model": "p/m@1"}, "/components/0/model"),
+    ],
+)
+def test_what_cannot_be_says_where(part: dict, pointer: str) -> None:
+    with pytest.raises(InvalidRecord) as caught:
+        parse_spec({"components": [part]})
+    assert caught.value.pointer == pointer
