@@ -76,19 +76,25 @@ def records(tasks: Sequence[int], *, reasons: float, seed: int) -> list[Feedback
     return found
 
 
-def decoder(folder: Path, seed: int) -> Path:
+def decoder(
+    folder: Path, seed: int, *, more: Sequence[str] = (), vocabulary: int = 700, apart: str = ""
+) -> Path:
+    """more: texts that its tokenizer is to know too. vocabulary, apart: of `save_decoder`."""
     dice = random.Random(0)
     runs = [shown(run_of(task_of(0), wrong % (_STEPS + 1), dice)) for wrong in range(100)]
     asked = (prompt("verdict_run", by="", run=""), prompt("verdict_pair", by="", a="", b=""))
     texts = [
         *runs,
+        *more,
         *(message["content"] for one in asked for message in one.messages),
         *(
             f"A: {n} went wrong.\nB: {n} went wrong.\n{MARK} A {MARK} B {MARK} good {MARK} bad"
             for n in range(_STEPS + 1)
         ),
     ] * 20
-    return save_decoder(folder, texts, seed=seed, vocabulary=700, width=96, layers=3, heads=4)
+    return save_decoder(
+        folder, texts, seed=seed, vocabulary=vocabulary, width=96, layers=3, heads=4, apart=apart
+    )
 
 
 def recipe(folder: Path, quick: bool) -> Recipe:

@@ -112,7 +112,7 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
     cache = like.backbone.new_cache(_CACHE_BYTES) if like else None
     folds = Folds(recipe, seed, choose_device("auto"), say, cache=cache, like=like)
     found = folds.judge(records)
-    report = report_of(found.judged, found.validation, criterion=recipe.criterion)
+    report = report_of(found.judged, found.validation, criteria={recipe.criterion})
     part, name = case.what
     whole = (report["steps"] or {}).get("located") if part == "located" else report[part]
     baselines = {
@@ -140,7 +140,7 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
 
 
 def _beside_bigrams(judged: list[Judged], folds: Folds, accuracy: float) -> dict[str, Any]:
-    found = predictions(judged, folds.recipe.criterion)
+    found = predictions(judged, {folds.recipe.criterion})
     peer = bag_of_bigrams(found, [folds.fold_of(one.record, folds.recipe.folds, 0) for one in found])
     against = compare_predictions(found, peer)
     return {

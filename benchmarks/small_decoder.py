@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast, Qwen2Config
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast, Qwen2Config
 from transformers.utils import logging
 
 from workers.schema import FeedbackRecord
@@ -30,11 +30,24 @@ def save_decoder(
     width: int = 512,
     layers: int = 10,
     heads: int = 8,
+    apart: str = "",
 ) -> Path:
-    """As a model of the hub lies on a disk, of Qwen2's architecture."""
+    """As a model of the hub lies on a disk, of Qwen2's architecture.
+
+    apart: a pattern of what is never part of a longer token; all between may become one, be it sentences. Without it,
+    tokens end where words do. With it the architecture is Llama's: what lies beside a Qwen2 is cut into words by
+    transformers, whatever its tokenizer says.
+    """
     logging.disable_progress_bar()
     made = Tokenizer(models.BPE())
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if apart:
+        made.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(apart), "isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
     made.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
@@ -48,7 +61,7 @@ def save_decoder(
     )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
-    config = Qwen2Config(
+    config = (LlamaConfig if apart else Qwen2Config)(
         vocab_size=vocabulary,
         hidden_size=width,
         intermediate_size=3 * width,

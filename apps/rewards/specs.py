@@ -113,7 +113,7 @@ def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
     for index, one in enumerate(spec.components):
         if isinstance(one, CriterionPart) and not models[one.model].manifest.get("criteria"):
             raise DomainError(
-                f"{one.model} scores no criteria; train one on rubric scores.",
+                f"{one.model} scores no criteria; train one on rubric scores, or a judge with `principles = true`.",
                 pointer=f"/components/{index}/model",
             )
     for index, transform in enumerate(spec.transforms):

@@ -24,9 +24,10 @@ from benchmarks import (
     principles,
 )
 from benchmarks.bag_of_bigrams import bag_of_bigrams
+from benchmarks.debate import DebateJudge
 from benchmarks.drawing import round_step
 from benchmarks.faults import broken, seeds_of
-from benchmarks.judge_school import KINDS
+from benchmarks.judge_school import KINDS, Teacher, pair_of
 from benchmarks.kept import Kept
 from benchmarks.label_efficiency import crossing
 from benchmarks.results import tables
@@ -34,6 +35,8 @@ from benchmarks.written import write_between
 from tests.workers.judge.scripted import Script, scripted
 from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
+from workers.judge import Server
+from workers.judge.client import LanguageModel
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.recipe import SINGLE
 
@@ -387,10 +390,25 @@ def test_judges_are_compared_pair_by_pair() -> None:
     found = judge_variants.summary([{"seed": seed, "judges": judges} for seed in (0, 1)])
     lines = judge_variants.tables(found)
     assert found["pairs"] == 4
-    assert found["judges"]["debate"]["both_orders"]["seeds"] == [1, 1]
+    assert found["judges"]["debate"]["both_orders"]["models"] == [1, 1]
     (cells,) = (line.split(" | ") for line in lines if line.startswith("| one answer |"))
     assert cells[1] == "2.0" and cells[3].startswith("50.0 [")
     assert any(line.startswith("| debate less one answer | +50.0 [") for line in lines)
+
+
+def test_advocates_are_heard_once_and_verdicts_given_in_both_orders() -> None:
+    teacher = Teacher(random.Random(4))
+    model = LanguageModel(Server(model="teacher"), judge_variants.Memory(), model=teacher)
+    better, worse = pair_of(random.Random(4))
+    (found,) = DebateJudge(model, [judge_variants.CARE]).compare(worse, better)
+    assert (found.chance, found.first, found.second) == (0, 0, 0)
+    assert [one.of for one in teacher.lessons] == ["debate_side"] * 2 + ["debate_verdict"] * 2
+    of_worse, of_better, first, second = (one.messages[1]["content"] for one in teacher.lessons)
+    assert (
+        of_worse.split("The other run")[1].split("\n")[2:] == of_better.split("Your run")[1].split("\n")[2:14]
+    )
+    heard = [one[one.index("What the advocate") :].split("\n") for one in (first, second)]
+    assert heard[0][1] == heard[1][4] != heard[0][4] == heard[1][1]
 
 
 def test_a_teacher_of_judges_is_always_right() -> None:

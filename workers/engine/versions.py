@@ -132,7 +132,10 @@ class Version:
                     f"deviation {served.model.std}); train it on trajectories it can tell apart."
                 )
             if spec.criteria(served.name) and not served.model.scores_criteria:
-                raise RewardError(f"{served.name} scores no criteria; train one on rubric scores.")
+                raise RewardError(
+                    f"{served.name} scores no criteria; train one on rubric scores, or a judge with "
+                    "`principles = true`."
+                )
 
     @property
     def aggregation(self) -> str:

@@ -19,8 +19,8 @@ _SHOWN = 20
 def compare(judge: Judge, other: Judge, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
     """{difference, interval, n, flips: {won, lost, examples}, distance}: the first minus `other`, paired, by task."""
     ours, theirs = judge(records), other(records)
-    criterion = judge.model.manifest.get("criterion")
-    compared = compare_predictions(predictions(ours, criterion), predictions(theirs, criterion))
+    by = judge.model.compared_by
+    compared = compare_predictions(predictions(ours, by), predictions(theirs, by))
     return compared | {"distance": reward_distance(ours, theirs)}
 
 

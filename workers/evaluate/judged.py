@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from workers.models import LoadedModel, RawScore, Scorer
 from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
+from workers.schema.logistic import logistic
 from workers.schema.records import trajectories_of
 from workers.text.segments import segments
 
@@ -40,7 +41,8 @@ class Judge:
         self._cache = cache
         self._keys: dict[str, bytes] = {}
         self._scores: dict[bytes, RawScore] = {}
-        self._compared: dict[tuple[str, str], Compared] = {}
+        self._compared: dict[tuple[str, str, str | None], Compared] = {}
+        self._by: dict[tuple[str, str], float] = {}
 
     def __call__(self, records: Iterable[FeedbackRecord]) -> list[Judged]:
         """In the order of the records."""
@@ -53,31 +55,48 @@ class Judge:
                 rendered.setdefault(one.key, one)
                 self._keys[name] = one.key
         new = [one for key, one in rendered.items() if key not in self._scores]
-        names = list(self.model.criteria) if self.model.scores_criteria else []
+        heads = isinstance(self.model, LoadedModel) and self.model.scores_criteria
+        names = list(self.model.criteria) if heads else []
         for batch in _by_tokens(new):
             found = self.model.score(batch, cache=self._cache, criteria=names)
             self._scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
         return [Judged(record, self._scores_of(record)) for record in kept]
 
     def _scores_of(self, record: FeedbackRecord) -> tuple[RawScore, ...]:
-        """A model that compares is asked to, by its own criterion: the difference of the rewards is its log-odds."""
+        """A model that compares is asked to: the difference of the rewards is its log-odds. One that follows principles
+        is asked by the record's own."""
         scores = tuple(map(self._score, trajectories_of(record)))
-        if isinstance(self.model, LoadedModel) or not isinstance(record, PreferenceRecord):
+        by = getattr(record, "criterion", None)
+        if isinstance(self.model, LoadedModel) or by not in self.model.compared_by:
             return scores
-        if record.criterion != self.model.manifest["criterion"]:
-            return scores
+        if not isinstance(record, PreferenceRecord):
+            return scores if by not in self.model.criteria else self._scores_by(by, record, scores)
         half = self._compare(record).log_odds / 2
         return dataclasses.replace(scores[0], raw=half), dataclasses.replace(scores[1], raw=-half)
+
+    def _scores_by(
+        self, criterion: str, record: FeedbackRecord, scores: Sequence[RawScore]
+    ) -> tuple[RawScore, ...]:
+        found = []
+        for trajectory, score in zip(trajectories_of(record), scores, strict=True):
+            key = trajectory.content_hash, criterion
+            if key not in self._by:
+                assert not isinstance(self.model, LoadedModel)
+                self._by[key] = self.model.log_odds(trajectory, by=criterion)
+            odds = self._by[key]
+            found.append(dataclasses.replace(score, raw=odds, criteria={criterion: logistic(odds)}))
+        return tuple(found)
 
     def compared(self, records: Iterable[PreferenceRecord]) -> list[tuple[PreferenceRecord, "Compared"]]:
         """What a model that writes says of pairs; each is asked about once."""
         return [(record, self._compare(record)) for record in records]
 
     def _compare(self, record: PreferenceRecord) -> "Compared":
-        key = record.a.content_hash, record.b.content_hash
+        by = record.criterion if record.criterion in self.model.criteria else None
+        key = record.a.content_hash, record.b.content_hash, by
         if key not in self._compared:
             assert not isinstance(self.model, LoadedModel)
-            (self._compared[key],) = self.model.compare([(record.a, record.b)])
+            (self._compared[key],) = self.model.compare([(record.a, record.b)], by=by)
         return self._compared[key]
 
     def _score(self, trajectory: Trajectory) -> RawScore:

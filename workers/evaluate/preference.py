@@ -1,6 +1,6 @@
 """How often a model prefers what people preferred, beside rules that need no model."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,12 +40,12 @@ class Prediction:
         return sign * (self.raw[0] - self.raw[1])
 
 
-def predictions(judged: Sequence[Judged], criterion: str | None) -> list[Prediction]:
-    """Of the comparisons by `criterion` (None: overall) and the pairs of rankings; other records are left out."""
+def predictions(judged: Sequence[Judged], criteria: Collection[str | None]) -> list[Prediction]:
+    """Of the comparisons by these criteria (None: overall) and the pairs of rankings; other records are left out."""
     wanted = [
         one
         for one in judged
-        if isinstance(one.record, PreferenceRecord | RankingRecord) and one.record.criterion == criterion
+        if isinstance(one.record, PreferenceRecord | RankingRecord) and one.record.criterion in criteria
     ]
     texts = {side.content_hash: side for one in wanted for side in trajectories_of(one.record)}
     length = {key: own_length(side) for key, side in texts.items()}
@@ -108,9 +108,14 @@ def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
 
 
 def subsets(strict: Sequence[Prediction]) -> dict[str, dict[str, Any]]:
-    """Accuracy by what the task's metadata calls its `subset`, where it does: {name: {accuracy, interval, n}}."""
+    """Accuracy by what the task's metadata calls its `subset`, where it does, and where there are several criteria by
+    each: {name: {accuracy, interval, n}}."""
     names: dict[str, list[Prediction]] = {}
+    several = len({one.record.criterion for one in strict}) > 1
     for one in strict:
+        if several:
+            by = one.record.criterion
+            names.setdefault("overall" if by is None else f"by {by}", []).append(one)
         name = one.record.a.task.metadata.get("subset")
         if name is not None:
             names.setdefault(str(name), []).append(one)

@@ -1,7 +1,7 @@
 """report.json: how good a model is, on data it has not seen."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,16 +25,16 @@ def evaluate(
 ) -> dict[str, Any]:
     """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null."""
     started = time.monotonic()
-    report = report_of(judge(test), judge(validation), criterion=judge.model.manifest.get("criterion"))
+    report = report_of(judge(test), judge(validation), criteria=judge.model.compared_by)
     return report | {"seconds": time.monotonic() - started}
 
 
 def report_of(
-    judged: Sequence[Judged], validation: Sequence[Judged], *, criterion: str | None
+    judged: Sequence[Judged], validation: Sequence[Judged], *, criteria: Collection[str | None]
 ) -> dict[str, Any]:
     """The same, of what was scored before."""
-    found = predictions(judged, criterion)
-    measured = preference_report(found, predictions(validation, criterion))
+    found = predictions(judged, criteria)
+    measured = preference_report(found, predictions(validation, criteria))
     report = {
         "annotators": leave_one_out(
             [one.record for one in judged if isinstance(one.record, PreferenceRecord)]
@@ -54,7 +54,7 @@ def report_of(
 def predict(model: Scorer, records: Sequence[FeedbackRecord], *, cache: Any = None) -> list[Prediction]:
     """What the model gives both sides of every usable comparison by its criterion, in the order of the records."""
     wanted = [record for record in records if isinstance(record, PreferenceRecord)]
-    return predictions(judge(model, wanted, cache=cache), model.manifest.get("criterion"))
+    return predictions(judge(model, wanted, cache=cache), model.compared_by)
 
 
 def length_correlation(judged: Sequence[Judged]) -> float | None:

@@ -6,8 +6,8 @@ mark, read where their tokens part.
 
 import hashlib
 from array import array
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from workers.text import Content, ConversationRenderer
 from workers.text.rendered import Apart
 
 MARK = "Verdict:"
+_OPPOSITE = "The opposite of: "
 _LEAST = 400  # characters of a run, below which nothing is worth reading
 
 
@@ -37,12 +38,14 @@ class Words:
 class Asked(Apart):
     """ids: the prompt, up to where the model's answer begins. reads: by agent step of the (first) run; the verdict is
     on the whole, so it is read for the last only. truncated: something of a run was left out. is_pair: two are asked
-    about, and the words are A and B rather than good and bad."""
+    about, and the words are A and B rather than good and bad. runs: what it was made of, where the same may be asked by
+    other principles."""
 
     ids: tuple[int, ...]
     reads: tuple[int | None, ...]
     truncated: bool
     is_pair: bool = False
+    runs: tuple[Trajectory, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def tokens(self) -> int:
@@ -50,27 +53,36 @@ class Asked(Apart):
 
     @cached_property
     def key(self) -> bytes:
-        return hashlib.blake2b(array("q", (len(self.reads), *self.ids)).tobytes(), digest_size=16).digest()
+        read = array("q", (len(self.reads), *self.ids)).tobytes()
+        # By another principle there may be room for other parts of it.
+        whole = [run.content_hash.encode() for run in self.runs if self.truncated]
+        return hashlib.blake2b(b"".join((read, *whole)), digest_size=16).digest()
 
 
 class VerdictRenderer:
     """conversations: of the same tokenizer. critique_tokens: what is kept free for the answer.
 
-    criterion: what is judged by; None: overall. Safe to use from any thread.
+    criterion: what is judged by where no principle is given; None: overall. principles: whether some will be, so that
+    what is asked keeps its runs. Safe to use from any thread.
     """
 
     rewrites = False
 
     def __init__(
-        self, conversations: ConversationRenderer, *, critique_tokens: int, criterion: str | None = None
+        self,
+        conversations: ConversationRenderer,
+        *,
+        critique_tokens: int,
+        criterion: str | None = None,
+        principles: bool = False,
     ) -> None:
         self.tokenizer = conversations.tokenizer
         self.template = conversations.template
         self.max_tokens = conversations.max_tokens
         self.critique_tokens = critique_tokens
         self.criterion = criterion
+        self.principles = principles
         self._conversations = conversations
-        self._by = "" if criterion is None else f"Judge by this alone: {quoted(criterion)}\n"
         self.mark_ids = conversations.encode(MARK)
         self.of_pair = self._words("A", "B")
         self.of_run = self._words("good", "bad")
@@ -82,15 +94,18 @@ class VerdictRenderer:
         """Names, versions and hashes of the files they are made of."""
         return [prompt("verdict_run", by="", run="").of, prompt("verdict_pair", by="", a="", b="").of]
 
-    def render(self, content: Content) -> Asked:
-        """The question about one run. Raises RewardError for what has no agent step or cannot be shown."""
-        run = _trajectory(content)
-        return self._fitted([run], lambda run: prompt("verdict_run", by=self._by, run=run))
+    def render(self, content: Content, *, by: str | None = None) -> Asked:
+        """The question about one run. by: a principle, in words.
 
-    def pair(self, a: Content, b: Content) -> Asked:
+        Raises RewardError for what has no agent step or cannot be shown.
+        """
+        run, line = _trajectory(content), self._line(by)
+        return self._fitted([run], lambda run: prompt("verdict_run", by=line, run=run))
+
+    def pair(self, a: Content, b: Content, *, by: str | None = None) -> Asked:
         """The question which is better, in this order."""
-        runs = [_trajectory(a), _trajectory(b)]
-        return self._fitted(runs, lambda a, b: prompt("verdict_pair", by=self._by, a=a, b=b))
+        runs, line = [_trajectory(a), _trajectory(b)], self._line(by)
+        return self._fitted(runs, lambda a, b: prompt("verdict_pair", by=line, a=a, b=b))
 
     def words(self, asked: Asked) -> Words:
         return self.of_pair if asked.is_pair else self.of_run
@@ -117,6 +132,10 @@ class VerdictRenderer:
     def settings(self) -> list[Any]:
         return [[self.critique_tokens, self.criterion], *self._conversations.settings()]
 
+    def _line(self, by: str | None) -> str:
+        by = self.criterion if by is None else by
+        return "" if by is None else f"Judge by this alone: {quoted(by)}\n"
+
     def _fitted(self, runs: list[Trajectory], ask: Callable[..., Prompt]) -> Asked:
         """With as many characters of the runs as there is room for."""
         characters, whole = 1 << 24, True
@@ -126,7 +145,8 @@ class VerdictRenderer:
             if len(ids) <= self.room:
                 agent = runs[0].agent_steps
                 reads = (*[None] * (len(agent) - 1), len(ids) - 1)
-                return Asked(tuple(ids), reads, not whole, len(runs) == 2)
+                kept = tuple(runs) if self.principles else ()
+                return Asked(tuple(ids), reads, not whole, len(runs) == 2, kept)
             longest = max(map(len, texts))
             if min(characters, longest) <= _LEAST:
                 raise RewardError(
@@ -145,6 +165,19 @@ class VerdictRenderer:
                 "another vocabulary."
             )
         return Words(yes, no, tuple(ids[0][:alike]), ids[0][alike], ids[1][alike])
+
+
+def opposite(principle: str) -> str:
+    """Sun et al. 2023 (arXiv 2310.05910) negate principles, so that a judge has to read the one it is given."""
+    return f"{_OPPOSITE}{principle}"
+
+
+def principle(name: str, known: Mapping[str, Mapping[str, Any]]) -> str:
+    """In words: of a criterion's name its text, of the opposite of one the opposite of its text, else as it is."""
+    if name in known:
+        return str(known[name]["text"])
+    of = name.removeprefix(_OPPOSITE)
+    return opposite(str(known[of]["text"])) if of != name and of in known else name
 
 
 def _trajectory(content: Content) -> Trajectory:

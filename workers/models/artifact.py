@@ -89,15 +89,16 @@ def save_generative(
     recipe: Recipe,
     reward: dict[str, float],
     lineage: Lineage,
+    criteria: dict[str, dict[str, Any]] | None = None,
     training: dict[str, Any] | None = None,
 ) -> None:
-    """Write the artifact of a model that writes; see `save`."""
+    """Write the artifact of a model that writes; see `save`. criteria: the principles it learnt to judge by."""
     folder.mkdir(parents=True, exist_ok=True)
     from workers.models.generative import save_language
 
     part = save_language(writer, folder, recipe)
     said = {
-        "criteria": {},
+        "criteria": criteria or {},
         "aggregation": "sum",
         "reward_from": "verdict",
         "reward": reward,

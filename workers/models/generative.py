@@ -1,13 +1,14 @@
 """A judge that writes a critique and gives a verdict, as a reward model.
 
 The reward of a run is the log-odds of "good" against "bad" after the critique the model thinks likeliest. Two runs are
-compared in both orders, and the chances averaged.
+compared in both orders, and the chances averaged. One that learnt to follow principles (SALMON, Sun et al. 2023, arXiv
+2310.05910) is asked the same by each that a request names, and the chance of "good" is its score.
 """
 
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from workers.errors import RewardError
-from workers.judge.verdicts import Asked, VerdictRenderer
+from workers.judge.verdicts import Asked, VerdictRenderer, principle
 from workers.judge.writer import Writer, Written
 from workers.models.decoder import conversation_renderer, decoder_folder
 from workers.models.loaded import Described, RawScore
@@ -64,7 +65,6 @@ class GenerativeModel(Described):
     """May be called from any thread, and computes one batch at a time."""
 
     familiar = None
-    scores_criteria = False
     compares = True
     greeting: Content = Text("Hello.")
 
@@ -78,33 +78,50 @@ class GenerativeModel(Described):
     def precision(self) -> str:
         return "bfloat16" if self.writer.in_bfloat16 else "float32"
 
+    @property
+    def scores_criteria(self) -> bool:
+        return bool(self.criteria)
+
+    @property
+    def compared_by(self) -> set[str | None]:
+        return super().compared_by | self.criteria.keys()
+
     def score(
         self, batch: Sequence[Asked], *, cache: Any = None, criteria: Sequence[str] = ()
     ) -> list[RawScore]:
         """In order. Each is written by itself, so that nothing depends on what is asked beside it.
 
-        Raises RewardError for criteria, and if a score is not finite.
+        criteria: names it was trained on, the texts of new ones, or "The opposite of: " either. Raises RewardError for
+        them where it follows none, and if a score is not finite.
         """
-        if criteria:
+        if criteria and not self.scores_criteria:
             raise RewardError(
-                "this model scores no criteria; train one on rubric scores.", pointer="/criteria"
+                "this judge scores no criteria; train one with `principles = true`.", pointer="/criteria"
             )
-        return [self._raw_score(one, answer) for one, answer in zip(batch, self.answers(batch), strict=True)]
+        return [self._scored(one, criteria) for one in batch]
 
     def render_pair(self, a: Content, b: Content) -> Asked:
         """The question which is better, in this order; `score` of it is the log-odds of the first."""
         return self.renderer.pair(a, b)
 
-    def compare(self, pairs: Sequence[tuple[Content, Content]]) -> list[Compared]:
-        """In order. Raises RewardError for what cannot be read."""
+    def compare(self, pairs: Sequence[tuple[Content, Content]], *, by: str | None = None) -> list[Compared]:
+        """In order. by: as `score` takes criteria. Raises RewardError for what cannot be read."""
+        text = self._text(by)
         answers = self.answers(
-            [self.render_pair(*sides) for pair in pairs for sides in (pair, (pair[1], pair[0]))]
+            [self.renderer.pair(*sides, by=text) for pair in pairs for sides in (pair, (pair[1], pair[0]))]
         )
         return [Compared(*both) for both in zip(answers[::2], answers[1::2], strict=True)]
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer]:
         """The likeliest critique of each, and the verdict after it."""
         return [self._answer(one) for one in asked]
+
+    def log_odds(self, content: Content, *, by: str) -> float:
+        """Of "good" by a principle."""
+        return self._answer(self.renderer.render(content, by=self._text(by))).log_odds
+
+    def _text(self, by: str | None) -> str | None:
+        return None if by is None else principle(by, self.criteria)
 
     def _answer(self, asked: Asked) -> Answer:
         with self._lock, torch.no_grad():
@@ -117,6 +134,16 @@ class GenerativeModel(Described):
                 "the model's verdict is not a finite number; train it anew with a lower learning rate."
             )
         return Answer(written, log_odds)
+
+    def _scored(self, asked: Asked, criteria: Sequence[str]) -> RawScore:
+        ask = self.renderer.pair if asked.is_pair else self.renderer.render
+        by = {name: ask(*asked.runs, by=self._text(name)) for name in criteria}
+        answer, *others = self.answers([asked, *by.values()])
+        alone = self._raw_score(asked, answer)
+        more = sum(one.tokens + len(said.written.ids) for one, said in zip(by.values(), others, strict=True))
+        scores = {name: logistic(said.log_odds) for name, said in zip(by, others, strict=True)}
+        cut = any(one.truncated for one in by.values())
+        return replace(alone, tokens=alone.tokens + more, truncated=alone.truncated or cut, criteria=scores)
 
     def _raw_score(self, asked: Asked, answer: Answer) -> RawScore:
         steps = (*[0.0] * (len(asked.reads) - 1), answer.log_odds)
@@ -138,6 +165,7 @@ def verdict_renderer(folder: Path, recipe: Recipe) -> VerdictRenderer:
         conversation_renderer(folder, max_tokens=recipe.max_tokens),
         critique_tokens=recipe.critique_tokens,
         criterion=recipe.criterion,
+        principles=recipe.principles,
     )
 
 
@@ -183,6 +211,7 @@ def load_generative(folder: Path, manifest: dict[str, Any], device: str, precisi
         conversation_renderer(folder, max_tokens=text["max_tokens"]),
         critique_tokens=text["critique_tokens"],
         criterion=manifest["criterion"],
+        principles=bool(manifest["criteria"]),
     )
     writer = Writer(load_language(folder, device=device), renderer)
     writer.in_bfloat16 = precision == "bfloat16"

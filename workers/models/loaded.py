@@ -77,6 +77,11 @@ class Described:
         """Whether its template changes what earlier steps look like when the next one comes."""
         return self.renderer.rewrites
 
+    @property
+    def compared_by(self) -> set[str | None]:
+        """By which criteria comparisons say whether its rewards are right; None: overall."""
+        return {self.manifest.get("criterion")}
+
     def render(self, content: Content, *, session: Session | None = None) -> Any:
         """What the backbone reads of an item; no tensor is touched. Raises RewardError for what it cannot read.
 
@@ -140,7 +145,8 @@ class LoadedModel(Described):
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
         if names and not self.scores_criteria:
             raise RewardError(
-                "this model scores no criteria; train one on rubric scores.", pointer="/criteria"
+                "this model scores no criteria; train one on rubric scores, or a judge with `principles = true`.",
+                pointer="/criteria",
             )
         return {name: self.criteria.get(name, {"text": name})["text"] for name in names}
 

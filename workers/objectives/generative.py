@@ -7,6 +7,9 @@ words' log-probabilities after the critique c (A and B; good and bad), and y the
     run          -log sigma(z_y - z_other)    Bradley and Terry (1952) on the verdicts about the two
     critique     -mean_t log p(c_t | c_<t)    where somebody wrote one
 
+A question may name a principle that alone is to be judged by; by the opposite of one, y is the other side (SALMON, Sun
+et al. 2023, arXiv 2310.05910).
+
 Critics that write first: Ankner et al. 2024 (arXiv 2408.11791); verdicts read off the next token: Zhang et al. 2024
 (arXiv 2408.15240). Then the judge's own critiques, by whether their verdict was right: GRPO (arXiv 2402.03300) as
 RM-R1 (arXiv 2505.02387) does, made stable as R1-Reward does (arXiv 2505.02835).
@@ -70,11 +73,12 @@ def reinforce_loss(
     pre_clip: float = 1000.0,
     kl: float = 0.0,
 ) -> Tensor:
-    """[n, tokens] log-probabilities now, when sampled, and of the model at the start; [n] advantages. [n]
+    """[n, tokens] log-probabilities now, when sampled, and of the model at the start; [n] advantages. [n, tokens]
 
     Each token's ratio is bounded before it is exponentiated, |log ratio| <= log(pre_clip), so that no token's ratio
     explodes where its advantage is negative (R1-Reward's pre-clip), then clipped as in PPO. The divergence from the
-    start is Schulman's estimator exp(d) - d - 1 with d = reference - now. Mean over the tokens of each.
+    start is Schulman's estimator exp(d) - d - 1 with d = reference - now. Every token counts the same, however long its
+    critique is (DAPO, arXiv 2503.14476): where the tokens of each are averaged, right critiques grow ever shorter.
     """
     bound = math.log(pre_clip)
     ratio = (log_probs - sampled).clamp(-bound, bound).exp()
@@ -82,13 +86,14 @@ def reinforce_loss(
     gain = torch.minimum(ratio * weight, ratio.clamp(1 - clip, 1 + clip) * weight)
     difference = (reference - log_probs).clamp(-10, 10)
     divergence = difference.exp() - difference - 1
-    return -((gain - kl * divergence) * mask).sum(-1) / mask.sum(-1).clamp(min=1)
+    return -(gain - kl * divergence) * mask
 
 
 def reward(is_right: Tensor, agrees: Tensor, is_formed: Tensor, *, consistency: float = 0.5) -> Tensor:
     """R = right (1 + consistency * agrees) + formed / 2 (R1-Reward's). [samples]
 
-    right, formed: 0 or 1; formed where the verdict came by itself, within the tokens there are. agrees: 0 to 1. There
+    right, formed: 0 or 1; formed where the verdict came by itself, within the tokens there are, and after a critique
+    where the judge was taught to write one. agrees: 0 to 1. There
     another model says whether critique and verdict agree; here it is the share of the judge's verdicts on the same pair
     in the other order that name the same run.
     """

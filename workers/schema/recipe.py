@@ -82,6 +82,8 @@ class Recipe:
 
     critique_tokens: Annotated[int, Meta(ge=1, le=8192)] = 256
     critique_weight: NonNegative = 1.0
+    principles: bool = False
+    negate: Share = 0.25
     reinforce_steps: Annotated[int, Meta(ge=0, le=100_000)] = 0
     reinforce_samples: Annotated[int, Meta(ge=2, le=64)] = 8
     reinforce_rate: Positive = 1e-5
@@ -135,6 +137,8 @@ PURPOSES: dict[str, str] = {
     "generated_weight": "how much a generated comparison counts beside one that a person made",
     "critique_tokens": "of 'generative': a critique has at most so many tokens, then the verdict is asked for",
     "critique_weight": "of 'generative': how much learning what people wrote counts beside their verdicts",
+    "principles": "of 'generative': ask each comparison by its own criterion, so that a request may name any",
+    "negate": "of 'principles': the share asked by the opposite of the criterion, so that it has to be read",
     "reinforce_steps": "of 'generative': steps of reinforcement by right verdicts, after the epochs; 0: none",
     "reinforce_samples": "critiques written of each pair, in each order; they are compared with each other",
     "reinforce_rate": "the learning rate of reinforcement",
@@ -189,6 +193,8 @@ REASONS: dict[str, str] = {
     "generated_weight": "what was made up counts less than what was said",
     "critique_tokens": "a few sentences on each run",
     "critique_weight": "both are learnt from people",
+    "principles": "the overall judgement is what most campaigns ask for",
+    "negate": "enough to learn what an opposite is, and most is asked as people were",
     "reinforce_steps": "it needs a judge that is often right already, and many times the time",
     "reinforce_samples": "as many as GRPO needs to tell better from worse",
     "reinforce_rate": "a tenth of the decoder's, since samples are noisier than labels",
@@ -304,6 +310,11 @@ def _check(recipe: Recipe) -> None:
             "the backbone 'decoder' needs `decoder`, a folder with a causal language model from save_pretrained.",
             pointer="/decoder",
         )
+    if recipe.principles and recipe.objective != GENERATIVE:
+        raise RewardError(
+            f"principles = true means nothing to the objective {recipe.objective!r}; only 'generative' reads them.",
+            pointer="/principles",
+        )
     if recipe.objective == GENERATIVE:
         _check_generative(recipe)
     if recipe.heads_only and (recipe.unfrozen or recipe.folds):
@@ -343,6 +354,12 @@ def _check_generative(recipe: Recipe) -> None:
                 f"{key} = {getattr(recipe, key)!r} means nothing to the objective 'generative'; leave it out.",
                 pointer=f"/{key}",
             )
+    if recipe.principles and recipe.criterion is not None:
+        raise RewardError(
+            f"principles = true asks each comparison by its own criterion, criterion = {recipe.criterion!r} all by "
+            "one; leave one of them out.",
+            pointer="/criterion",
+        )
     if recipe.annotators == "learnt":
         raise RewardError(
             "annotators = 'learnt' is not known to the objective 'generative'; choose 'given' or 'equal'.",

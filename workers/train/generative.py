@@ -132,7 +132,7 @@ class GenerativeFit:
         order = list(range(len(self.train)))
         random.Random(f"{self.seed}/{epoch}").shuffle(order)  # noqa: S311 (not for secrets)
         chosen = order[place * self.recipe.batch_pairs : (place + 1) * self.recipe.batch_pairs]
-        batch = [self.train[one] for one in chosen]
+        batch = self._by_principles([self.train[one] for one in chosen])
         dice = random.Random(self._seed("order"))  # noqa: S311 (not for secrets)
         orders = [dice.randrange(2) for _ in batch]
         self.losses.append(self._within_memory(lambda: self._descend(batch, orders)))
@@ -236,9 +236,11 @@ class GenerativeFit:
         number = self.step - self.taught_steps
         rate = self._set_rate(self.recipe.reinforce_rate, number, self.recipe.reinforce_steps)
         dice = random.Random(self._seed("pairs"))  # noqa: S311 (not for secrets)
-        batch = dice.sample(self.train, min(self.recipe.batch_pairs, len(self.train)))
+        batch = self._by_principles(dice.sample(self.train, min(self.recipe.batch_pairs, len(self.train))))
         self.writer.language.eval()
-        sampled = self._within_memory(lambda: sample(self.writer, batch, self.recipe, self.micro_tokens))
+        sampled = self._within_memory(
+            lambda: sample(self.writer, batch, self.recipe, self.micro_tokens, writes=self.writes)
+        )
         reference = (
             sampled.old
             if self.reference is None
@@ -286,15 +288,18 @@ class GenerativeFit:
                 sampled.width,
             )
             old, start = sampled.old[part].to(device), reference[part].to(device)
-            loss = reinforce_loss(
-                now,
-                old,
-                start,
-                sampled.advantages[part].to(device),
-                mask,
-                clip=self.recipe.reinforce_clip,
-                kl=self.recipe.reinforce_kl,
-            ).sum() / len(sampled.lines)
+            loss = (
+                reinforce_loss(
+                    now,
+                    old,
+                    start,
+                    sampled.advantages[part].to(device),
+                    mask,
+                    clip=self.recipe.reinforce_clip,
+                    kl=self.recipe.reinforce_kl,
+                ).sum()
+                / tokens
+            )
             self._require_finite(loss)
             loss.backward()
             total += float(loss.detach())
@@ -311,6 +316,12 @@ class GenerativeFit:
         return total, clipped, divergence
 
     # What both stages share.
+
+    def _by_principles(self, batch: Sequence[Question]) -> list[Question]:
+        """A share of those by a principle is asked by its opposite."""
+        dice = random.Random(self._seed("opposites"))  # noqa: S311 (not for secrets)
+        drawn = [dice.random() < self.recipe.negate for _ in batch]
+        return [one.opposite or one if turn else one for one, turn in zip(batch, drawn, strict=True)]
 
     def _measure(self) -> dict[str, float]:
         """In the first stage the least loss is best, in the second the most right verdicts, each order by itself; of

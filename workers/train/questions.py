@@ -1,34 +1,45 @@
 """Comparisons and what their annotators wrote, as questions to a judge that writes."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from workers.judge.verdicts import Asked, VerdictRenderer
-from workers.schema import CommentRecord, FeedbackRecord, PreferenceRecord, Trajectory
+from workers.judge.verdicts import Asked, VerdictRenderer, opposite
+from workers.schema import CommentRecord, FeedbackRecord, PreferenceRecord, ScoreRecord, Trajectory
 from workers.schema.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A comparison. reasons: what its annotator wrote of the better run and of the other, "" for nothing."""
+    """A comparison. reasons: what its annotator wrote of the better run and of the other, "" for nothing. by: the
+    principle it was made by, in words; None: overall, or the renderer's criterion."""
 
     better: Trajectory
     other: Trajectory
     reasons: tuple[str, str]
     weight: float
     smoothing: float
+    by: str | None = None
 
     @property
     def has_reasons(self) -> bool:
         return any(self.reasons)
+
+    @property
+    def opposite(self) -> "Pair | None":
+        """By the opposite of its principle, where it has one, the other run is the better. What its annotator wrote
+        argues for her own choice, so it gives no reasons."""
+        if self.by is None:
+            return None
+        return replace(self, better=self.other, other=self.better, reasons=("", ""), by=opposite(self.by))
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A pair as it is asked. pair: with the better run as A, and as B. runs: the better one, and the other.
 
-    reasons: token ids, of `pair` and of `runs`, in their order.
+    reasons: token ids, of `pair` and of `runs`, in their order. opposite: the same by the opposite of its principle.
     """
 
     of: Pair
@@ -36,14 +47,17 @@ class Question:
     runs: tuple[Asked, Asked]
     pair_reasons: tuple[list[int], list[int]]
     run_reasons: tuple[list[int], list[int]]
+    opposite: "Question | None" = None
 
     @property
     def longest(self) -> int:
         return max(len(one.ids) for one in (*self.pair, *self.runs)) + max(map(len, self.pair_reasons))
 
 
-def pairs_of(records: Iterable[FeedbackRecord], recipe: Recipe) -> tuple[list[Pair], dict[str, int]]:
-    """What can be learnt from, and how many comparisons were left out, by reason."""
+def pairs_of(
+    records: Iterable[FeedbackRecord], recipe: Recipe, principles: Mapping[str, Mapping[str, Any]] = {}
+) -> tuple[list[Pair], dict[str, int]]:
+    """What can be learnt from, and how many comparisons were left out, by reason. principles: see `principles_of`."""
     kept = list(records)
     said: dict[tuple[str, str], list[str]] = defaultdict(list)
     for record in kept:
@@ -56,7 +70,7 @@ def pairs_of(records: Iterable[FeedbackRecord], recipe: Recipe) -> tuple[list[Pa
             continue
         if record.weight <= 0:
             skipped["of weight 0"] += 1
-        elif record.criterion != recipe.criterion:
+        elif record.criterion != recipe.criterion and record.criterion not in principles:
             name = f"by the criterion {record.criterion!r}" if record.criterion else "without a criterion"
             skipped[name] += 1
         elif record.choice not in ("a", "b"):
@@ -64,11 +78,35 @@ def pairs_of(records: Iterable[FeedbackRecord], recipe: Recipe) -> tuple[list[Pa
         elif record.a.content_hash == record.b.content_hash:
             skipped["of trajectories that read the same"] += 1
         else:
-            pairs.append(_pair(record, said, recipe))
+            known = principles.get(record.criterion or "")
+            pairs.append(_pair(record, said, recipe, None if known is None else known["text"]))
     return pairs, dict(skipped)
 
 
-def _pair(record: PreferenceRecord, said: dict[tuple[str, str], list[str]], recipe: Recipe) -> Pair:
+def principles_of(records: Iterable[FeedbackRecord]) -> dict[str, dict[str, Any]]:
+    """By name, {text, scale} of the criteria of pairs: what a principle says, and on what scale its scores are.
+
+    A criterion is defined where runs are scored by it; else its name has to say what it means.
+    """
+    kept = list(records)
+    defined = {
+        one.criterion: one.definition for one in kept if isinstance(one, ScoreRecord) and one.definition
+    }
+    names = dict.fromkeys(
+        one.criterion
+        for one in kept
+        if isinstance(one, PreferenceRecord) and one.criterion and one.weight > 0 and one.choice in ("a", "b")
+    )
+    return {
+        name: {"text": f"{name}: {defined[name]}" if name in defined else name, "scale": [0.0, 1.0]}
+        for name in names
+        if name is not None
+    }
+
+
+def _pair(
+    record: PreferenceRecord, said: dict[tuple[str, str], list[str]], recipe: Recipe, by: str | None
+) -> Pair:
     better, other = (record.a, record.b) if record.choice == "a" else (record.b, record.a)
     known = record.reliability if recipe.annotators == "given" else None
     return Pair(
@@ -80,31 +118,38 @@ def _pair(record: PreferenceRecord, said: dict[tuple[str, str], list[str]], reci
         ),
         weight=record.weight,
         smoothing=max(recipe.label_smoothing, min(1 - known, 0.49) if known is not None else 0.0),
+        by=by,
     )
 
 
-def questions_of(pairs: Iterable[Pair], renderer: VerdictRenderer) -> list[Question]:
-    asked: dict[str, Asked] = {}
+def questions_of(
+    pairs: Iterable[Pair], renderer: VerdictRenderer, *, with_opposites: bool = False
+) -> list[Question]:
+    asked: dict[tuple[str, str | None], Asked] = {}
 
-    def run(trajectory: Trajectory) -> Asked:
-        name = trajectory.content_hash
+    def run(trajectory: Trajectory, by: str | None) -> Asked:
+        name = trajectory.content_hash, by
         if name not in asked:
-            asked[name] = renderer.render(trajectory)
+            asked[name] = renderer.render(trajectory, by=by)
         return asked[name]
 
-    return [
-        Question(
+    def question(one: Pair, turned: Pair | None) -> Question:
+        return Question(
             of=one,
-            pair=(renderer.pair(one.better, one.other), renderer.pair(one.other, one.better)),
-            runs=(run(one.better), run(one.other)),
+            pair=(
+                renderer.pair(one.better, one.other, by=one.by),
+                renderer.pair(one.other, one.better, by=one.by),
+            ),
+            runs=(run(one.better, one.by), run(one.other, one.by)),
             pair_reasons=(
                 renderer.critique_ids(_both(*one.reasons)),
                 renderer.critique_ids(_both(*one.reasons[::-1])),
             ),
             run_reasons=(renderer.critique_ids(one.reasons[0]), renderer.critique_ids(one.reasons[1])),
+            opposite=None if turned is None else question(turned, None),
         )
-        for one in pairs
-    ]
+
+    return [question(one, one.opposite if with_opposites else None) for one in pairs]
 
 
 def _both(a: str, b: str) -> str:

@@ -286,7 +286,7 @@ class _Run:
             folder=self.folder / "folds",
         )
         found = folds.judge(records)
-        report = report_of(found.judged, found.validation, criterion=self.recipe.criterion)
+        report = report_of(found.judged, found.validation, criteria={self.recipe.criterion})
         return report | {"folds": self.recipe.folds}
 
     def _stop_here(self) -> None:

@@ -38,8 +38,11 @@ class Sampled:
 
 
 @torch.no_grad()
-def sample(writer: Writer, batch: Sequence[Question], recipe: Recipe, tokens: int) -> Sampled:
-    """Drawn with torch's generator. tokens: what goes through the model at once."""
+def sample(
+    writer: Writer, batch: Sequence[Question], recipe: Recipe, tokens: int, *, writes: bool
+) -> Sampled:
+    """Drawn with torch's generator. tokens: what goes through the model at once. writes: whether people gave reasons;
+    then a verdict without one is not formed."""
     samples, renderer = recipe.reinforce_samples, writer.renderer
     prompts = [one.pair[order] for one in batch for order in (0, 1)]
     written: list[Written] = []
@@ -57,7 +60,7 @@ def sample(writer: Writer, batch: Sequence[Question], recipe: Recipe, tokens: in
     by_prompt = right.view(len(batch), 2, samples)
     other = by_prompt.mean(-1).flip(1).unsqueeze(-1)  # how often the other order names the better run
     agrees = torch.where(by_prompt > 0, other, 1 - other).reshape(-1)
-    formed = torch.tensor([one.is_formed for one in written]).float()
+    formed = torch.tensor([is_whole(one, writes=writes) for one in written]).float()
     rewards = reward(right, agrees, formed, consistency=recipe.reinforce_consistency)
     return Sampled(
         lines=lines,
@@ -71,6 +74,11 @@ def sample(writer: Writer, batch: Sequence[Question], recipe: Recipe, tokens: in
         formed=formed,
         entropy=entropy,
     )
+
+
+def is_whole(one: Written, *, writes: bool) -> bool:
+    """Whether the verdict came by itself, and a critique before it where there are to be some."""
+    return one.is_formed and (bool(one.critique) or not writes)
 
 
 @torch.no_grad()

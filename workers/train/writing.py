@@ -19,7 +19,7 @@ from workers.train.directory import Config, read_split
 from workers.train.events import Report
 from workers.train.generative import GenerativeFit
 from workers.train.loop import Limits, Stopped
-from workers.train.questions import Pair, pairs_of, questions_of
+from workers.train.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.rewards import Measured, reward_statistics, training_statistics
 
 
@@ -38,8 +38,11 @@ def train_generative(
             pointer="/parent",
         )
     splits = {split: read_split(folder, split) for split in ("train", "validation", "test")}
-    pairs, skipped = pairs_of(splits["train"], recipe)
+    principles = principles_of(splits["train"]) if recipe.principles else {}
+    pairs, skipped = pairs_of(splits["train"], recipe, principles)
     _require_usable(pairs, skipped)
+    if recipe.principles:
+        _require_principles(pairs, events)
     for reason, count in skipped.items():
         events(message=f"left out of training: {count} records {reason}")
     torch.manual_seed(config.seed)
@@ -50,8 +53,8 @@ def train_generative(
     fit = GenerativeFit(
         writer,
         recipe,
-        questions_of(pairs, renderer),
-        questions_of(pairs_of(splits["validation"], recipe)[0], renderer),
+        questions_of(pairs, renderer, with_opposites=recipe.negate > 0),
+        questions_of(pairs_of(splits["validation"], recipe, principles)[0], renderer),
         seed=config.seed,
         report=events,
         limits=Limits(stop, config.budget.seconds if config.budget else None, folder / "checkpoints"),
@@ -68,6 +71,7 @@ def train_generative(
         folder / "model",
         recipe=recipe,
         reward=reward,
+        criteria=principles,
         lineage=Lineage(snapshot=config.snapshot, code_version=config.code_version),
         training=training,
     )
@@ -97,8 +101,8 @@ def position(judge: Judge, records: Sequence[FeedbackRecord]) -> dict[str, Any] 
     that came within the critique's tokens, accuracy: {one_order, both_orders}}. one_order: the mean of asking (a, b)
     and asking (b, a); both_orders: of the averaged chances.
     """
-    by = judge.model.manifest["criterion"]
-    pairs = [one for one in records if isinstance(one, PreferenceRecord) and one.criterion == by]
+    by = judge.model.compared_by
+    pairs = [one for one in records if isinstance(one, PreferenceRecord) and one.criterion in by]
     found = judge.compared(pairs)
     told = [(one, 1 if record.choice == "a" else -1) for record, one in found if record.choice in ("a", "b")]
     if not told:
@@ -149,3 +153,17 @@ def _require_usable(pairs: Sequence[Pair], skipped: dict[str, int]) -> None:
         "at least two, of different tasks, and freeze again.",
         pointer="/snapshot",
     )
+
+
+def _require_principles(pairs: Sequence[Pair], events: Report) -> None:
+    if all(one.by is None for one in pairs):
+        raise RewardError(
+            "principles = true learns from comparisons by criteria, and the training split has none that name a better "
+            "side; leave it out, or ask by criteria in a campaign.",
+            pointer="/principles",
+        )
+    if all(one.by is not None for one in pairs):
+        events(
+            message="no comparison is overall, so its reward without a principle was not learnt; weigh its scores by "
+            "criteria instead (components of the kind criterion)"
+        )

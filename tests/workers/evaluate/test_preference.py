@@ -1,10 +1,11 @@
 """Accuracy, baselines and verdict, worked out by hand."""
 
 import pytest
+from msgspec.structs import replace
 
 from workers.evaluate.bootstrap import mean_interval
 from workers.evaluate.comparison import compare_predictions
-from workers.evaluate.preference import accuracy_report, preference_report, verdict
+from workers.evaluate.preference import Prediction, accuracy_report, preference_report, subsets, verdict
 
 
 def test_accuracy_counts_equal_rewards_as_half(predicted) -> None:
@@ -89,3 +90,14 @@ class TestInterval:
     def test_the_same_again(self) -> None:
         values, tasks = [1.0, 0.0, 1.0, 1.0], ["a", "b", "c", "d"]
         assert mean_interval(values, tasks) == mean_interval(values, tasks)
+
+
+def test_where_there_are_several_criteria_each_is_a_subset(predicted) -> None:
+    def by(criterion: str | None, margin: float, task: int) -> Prediction:
+        one = predicted(margin, task=task)
+        return Prediction(replace(one.record, criterion=criterion), one.raw, one.length, one.steps)
+
+    kept = [by(None, 1.0, 0), by("kind", 1.0, 0), by("kind", -1.0, 1)]
+    found = {name: (one["accuracy"], one["n"]) for name, one in subsets(kept).items()}
+    assert found == {"overall": (1.0, 1), "by kind": (0.5, 2)}
+    assert subsets(kept[1:]) == {}, "of a single criterion it is the accuracy"

@@ -142,6 +142,37 @@ def test_nothing_is_made_up_of_what_cannot_be(tmp_path: Path, change: dict[str, 
         assert "This answer cannot be used" in script.asked[-1]["messages"][-1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"c0": {"reason": "r", "step": 0, "score": 1}}, "missing required field `c1`"),
+        ({"c0": {"reason": "r", "score": 1}, "c1": {"reason": "r", "step": 0, "score": 1}}, "`step`"),
+        ({"c0": {"reason": "r", "step": 0, "score": "5"}, "c1": None}, "at /c0/score"),
+        ([], "It holds no JSON object"),
+    ],
+)
+def test_a_run_without_all_of_its_scores_has_none_and_the_next_has(
+    tmp_path: Path, answer: Any, told: str
+) -> None:
+    def half(body: Body) -> str:
+        return json.dumps(answer) if "strange" in body["messages"][1]["content"] else judged(body)
+
+    with judge(tmp_path, half) as (one, _):
+        runs = {"strange": run("a", said="strange"), "plain": run("failed")}
+        found = dict(one.model.each(runs, lambda name: one.score(runs[name])))
+    assert isinstance(found["strange"], NoAnswer) and told in found["strange"].message
+    assert not isinstance(found["plain"], NoAnswer) and found["plain"][0].value == 4
+
+
+def test_a_verdict_for_nobody_is_none(tmp_path: Path) -> None:
+    said = {"reason": "r", "step_a": 0, "step_b": 0, "better": "C"}
+    with (
+        judge(tmp_path, lambda body: json.dumps({"c0": said, "c1": said})) as (one, _),
+        pytest.raises(NoAnswer, match="at /c0/better"),
+    ):
+        one.compare(run("a"), run("b"))
+
+
 def test_scales_that_are_not_whole(tmp_path: Path) -> None:
     half = Criterion(name="Half", low=0.5, high=2.5)
     with judge(tmp_path, criteria=[half]) as (one, script):
@@ -155,6 +186,11 @@ def test_what_cannot_judge_is_told(tmp_path: Path) -> None:
     for criteria, samples in (([], 1), ([CARE], 0), ([CARE], 17)):
         with pytest.raises(RewardError), judge(tmp_path, criteria=criteria, samples=samples):
             raise AssertionError("never reached")
+
+
+def test_a_prompt_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(RewardError, match=r"no version 3 .* there are 1, 2"), judge(tmp_path, version=3):
+        raise AssertionError("never reached")
 
 
 def test_the_second_prompt_is_another_question(tmp_path: Path) -> None:

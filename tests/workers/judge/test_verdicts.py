@@ -45,6 +45,29 @@ def test_a_run_and_a_pair_are_quoted_line_by_line() -> None:
     assert run.key != one.render(b).key
 
 
+def test_a_principle_is_asked_in_the_place_of_the_criterion() -> None:
+    plain, one = renderer(), renderer(criterion="is polite")
+    assert one.render(run_of("good"), by="is short").ids == plain.render(run_of("good"), by="is short").ids
+    asked = plain.pair(run_of("good"), run_of("bad"), by='short"\n\u2028Run A')
+    assert 'Judge by this alone: "short\\"\\n\\u2028Run A"\n' in plain.text(asked.ids), (
+        "in one line, whatever it is"
+    )
+    assert asked.key != plain.pair(run_of("good"), run_of("bad")).key
+
+
+def test_runs_are_kept_to_be_asked_about_by_principles() -> None:
+    conversations = ConversationRenderer(tokenizer(), 700)
+    one = VerdictRenderer(conversations, critique_tokens=20, principles=True)
+    a, b = run_of("good"), run_of("bad")
+    assert one.pair(a, b).runs == (a, b) and one.render(a).runs == (a,)
+    assert renderer().render(a).runs == ()
+    assert one.render(a).key == renderer(700).render(a).key
+    long = [run_of("sent " * 900 + middle + " lost" * 900) for middle in ("good bad", "bad good")]
+    first, second = (one.render(run) for run in long)
+    assert first.truncated and first.ids == second.ids
+    assert first.key != second.key, "by another principle another part of them may be shown"
+
+
 def test_long_runs_lose_their_middles_and_say_so() -> None:
     one = renderer(max_tokens=700)
     long = Trajectory(

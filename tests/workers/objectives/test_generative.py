@@ -57,7 +57,7 @@ def test_gain_is_clipped_where_it_helps_and_ratios_before_they_explode() -> None
     worth = torch.tensor([1.0, -1.0, -1.0])
     mask = torch.ones(3, 1)
     loss = reinforce_loss(now, sampled, sampled, worth, mask, clip=0.2)
-    assert loss.tolist() == pytest.approx([-1.2, 1.5, 1000.0], rel=1e-4)
+    assert loss.flatten().tolist() == pytest.approx([-1.2, 1.5, 1000.0], rel=1e-4)
 
 
 def test_drifting_costs_and_padding_nothing() -> None:
@@ -65,7 +65,14 @@ def test_drifting_costs_and_padding_nothing() -> None:
     mask = torch.tensor([[1.0, 0.0]])
     loss = reinforce_loss(now, now, start, torch.tensor([0.0]), mask, kl=2.0)
     # exp(d) - d - 1 with d = log(0.25) - log(0.5) = -log 2
-    assert loss.tolist() == pytest.approx([2.0 * (0.5 + math.log(2) - 1)])
+    assert loss.flatten().tolist() == pytest.approx([2.0 * (0.5 + math.log(2) - 1), 0.0])
+
+
+def test_a_token_counts_the_same_in_a_long_critique_as_in_a_short_one() -> None:
+    now = torch.zeros(2, 4)
+    mask = torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]])
+    loss = reinforce_loss(now, now, now, torch.tensor([1.0, 1.0]), mask)
+    assert loss.sum(-1).tolist() == pytest.approx([-1.0, -4.0])
 
 
 def test_the_reward_of_a_verdict() -> None:

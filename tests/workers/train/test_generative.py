@@ -11,7 +11,7 @@ import torch
 from tests.workers.judge.judges import decoder, recipe, records, run_of
 from workers.errors import RewardError
 from workers.evaluate import Judge
-from workers.judge.writer import Writer
+from workers.judge.writer import Writer, Written
 from workers.models import is_generative, load, load_scorer
 from workers.models.generative import GenerativeModel, build_writer
 from workers.schema import CommentRecord, PreferenceRecord, write_records
@@ -20,7 +20,7 @@ from workers.train.generative import GenerativeFit
 from workers.train.loop import Limits, Stopped
 from workers.train.questions import in_threes, pairs_of, questions_of
 from workers.train.run import train
-from workers.train.sampling import log_probs_of, sample
+from workers.train.sampling import is_whole, log_probs_of, sample
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_what_is_sampled_is_what_the_model_said_then(folder: Path) -> None:
     fit.writer.language.eval()
     torch.manual_seed(3)
     batch = fit.train[:2]
-    drawn = sample(fit.writer, batch, chosen, 4096)
+    drawn = sample(fit.writer, batch, chosen, 4096, writes=True)
     assert len(drawn.lines) == 2 * 2 * 3 == len(drawn.own)
     torch.testing.assert_close(log_probs_of(fit.writer, drawn, 900), drawn.old, atol=1e-5, rtol=0)
     better_is_a = torch.tensor([True] * 3 + [False] * 3).repeat(2)
@@ -118,6 +118,13 @@ def test_what_is_sampled_is_what_the_model_said_then(folder: Path) -> None:
         drawn.right.view(2, 2, 3) > 0, rights.flip(1).unsqueeze(-1), 1 - rights.flip(1).unsqueeze(-1)
     )
     torch.testing.assert_close(drawn.agrees, expected.reshape(-1))
+
+
+def test_a_verdict_without_a_critique_is_whole_only_where_nobody_wrote_any() -> None:
+    said, silent = Written((1, 2), "It was lost.", True), Written((2,), "", True)
+    assert is_whole(said, writes=True) and is_whole(silent, writes=False)
+    assert not is_whole(silent, writes=True)
+    assert not is_whole(Written((1,), "It was", False), writes=False), "it was cut off"
 
 
 def test_reinforcement_moves_towards_what_was_right(folder: Path) -> None:
