@@ -121,7 +121,7 @@ class JudgeForm(forms.Form):
         queryset=Rubric.objects.none(),
         required=False,
         empty_label="none: overall only",
-        help_text="To be held against people, the one that they judge by.",
+        help_text="Scores need one. To be held against people, the one that they judge by.",
         widget=forms.Select(attrs=_SELECT),
     )
     guidelines = forms.CharField(
@@ -138,10 +138,10 @@ class JudgeForm(forms.Form):
         widget=forms.NumberInput(attrs=_TEXT),
     )
     prompt = forms.TypedChoiceField(
-        choices=[(version, f"version {version}") for version in PROMPTS],
+        choices=[(version, f"{version}: {told}") for version, told in PROMPTS.items()],
         coerce=int,
         required=False,
-        empty_value=str(PROMPTS[0]),
+        empty_value="1",
         widget=forms.Select(attrs=_SELECT),
     )
 
@@ -171,7 +171,10 @@ class JudgingForm(forms.Form):
         widget=forms.NumberInput(attrs=_TEXT),
     )
     prompt = forms.TypedChoiceField(
-        choices=[("", "the judge's own"), *((version, f"version {version}") for version in PROMPTS)],
+        choices=[
+            ("", "the judge's own"),
+            *((version, f"{version}: {told}") for version, told in PROMPTS.items()),
+        ],
         coerce=int,
         required=False,
         empty_value=None,

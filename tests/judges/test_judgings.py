@@ -2,9 +2,11 @@
 
 import json
 import re
+import shutil
 import threading
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from apps.judges.selectors import trial_runs
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.trajectories.models import Trajectory
 from benchmarks.rule_judge import judged as by_rules
+from benchmarks.small_decoder import save_decoder
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign, done
 from tests.workers.judge.scripted import Body, Reply, Script, completion
@@ -30,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def start(model: LanguageModel, name: str = SCORED, **given: Any) -> Judging:
     mode = "score" if name == SCORED else "compare"
-    judge = model.project.judges.filter(mode=mode).first() or parcels.judge(model, mode, mode=mode)
+    judge = model.judges.filter(mode=mode).first() or parcels.judge(model, f"{model}-{mode}", mode=mode)
     return services.start_judging(judge=judge, campaign=campaign(model.project, name), **given)
 
 
@@ -59,6 +62,29 @@ def test_pairs_are_asked_about_in_both_orders(rules: LanguageModel, script: Scri
         (said,) = row.answer
         one, two = parcels.failures(int(row.trajectory.task.external_id.removeprefix("task-")))
         assert said["chance"] == (1.0 if one < two else 0.0) == said["first"] == said["second"]
+
+
+def test_a_model_in_a_folder_judges_by_the_schema_and_nothing_is_sent(
+    rules: LanguageModel, script: Script, tmp_path: Path
+) -> None:
+    """Random weights: what they say is nonsense, and of the form it has to be or no answer."""
+    folder = save_decoder(tmp_path, ['{"c0": {"reason": "x"}}'], vocabulary=300, width=16, layers=1, heads=2)
+    spec = services.LanguageModelSpec(name="here", folder=str(folder), answer_tokens=3000)
+    here = services.add_language_model(project=rules.project, spec=spec, by=None)
+    judging = done(start(here, most=2))
+    assert judging.state == "succeeded", judging.error
+    for row in judging.judged.all():
+        if row.state == Judged.State.DONE:
+            (said,) = row.answer
+            assert (said["value"] is None or 1 <= said["value"] <= 5) and len(said["reason"]) <= 2000
+        else:
+            assert row.answer is None and "no answer that can be used" in row.problem
+    spent = Spending.objects.get()
+    assert (spent.name, spent.purpose, spent.cost) == ("here", "judging", 0) and spent.calls >= 2
+    assert not script.asked
+    shutil.rmtree(folder)
+    again = done(start(here, most=2, prompt=2))
+    assert again.state == "failed" and "there is no decoder in" in again.error
 
 
 def test_what_was_asked_once_is_not_asked_again(rules: LanguageModel, script: Script) -> None:
@@ -266,7 +292,7 @@ def test_handed_in_they_are_judgements_of_the_judge(rules: LanguageModel) -> Non
     people = Submission.objects.count()
     judging = done(start(rules, hands_in=True))
     assert judging.state == "succeeded" and judging.handed_in_at
-    mine = Submission.objects.filter(assignment__annotator__name="judge:score")
+    mine = Submission.objects.filter(assignment__annotator__name="judge:rules-score")
     assert mine.count() == 2 * parcels.TASKS and Submission.objects.count() == people + mine.count()
     assert set(mine.values_list("origin", "assignment__state")) == {("judge", Assignment.State.JUDGED)}
     for item in Item.objects.filter(campaign=judging.campaign):
@@ -281,7 +307,7 @@ def test_handed_in_they_are_judgements_of_the_judge(rules: LanguageModel) -> Non
 
 def test_comparisons_are_handed_in_with_their_strength(rules: LanguageModel) -> None:
     judging = done(start(rules, COMPARED, hands_in=True))
-    rows = Submission.objects.filter(assignment__annotator__name="judge:compare")
+    rows = Submission.objects.filter(assignment__annotator__name="judge:rules-compare")
     assert rows.count() == parcels.TASKS
     for row in rows.select_related("assignment__item__task"):
         one, two = parcels.failures(int(row.assignment.item.task.external_id.removeprefix("task-")))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
     """Where a language model is asked: by its address (base_url, as OpenAI's clients take it, mostly ending in /v1, and
-    model), or in a folder of `save_pretrained`, here, on `device`.
+    model), or in a folder of `save_pretrained`, here, on `device` (auto, cpu or cuda).
 
     answer_tokens: how long an answer may get. at_once: calls under way together. attempts: how often an item is asked
     before it has no answer. timeout: seconds of one call. retries: of a call that met no server, a busy one or a broken

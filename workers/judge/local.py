@@ -20,6 +20,7 @@ from workers.judge.completions import DRAWN, LIKELIEST, Completion, NoAnswer, To
 from workers.models.decoder import conversation_renderer, decoder_folder, read_config, text_config
 from workers.models.generative import load_language
 from workers.schema import Part, Step
+from workers.train.run import choose_device
 
 _LONGEST = 600  # characters of a text in an answer: some models would write for ever
 _SOURCES: Mapping[str, Any] = {"system": "system", "user": "user", "assistant": "agent"}
@@ -35,7 +36,8 @@ class Local:
         self.room = longest - self.answer_tokens
         self._conversations = conversation_renderer(folder, max_tokens=longest)
         self._tokenizer = self._conversations.tokenizer
-        self._language = load_language(folder, device=server.device).eval().requires_grad_(False)
+        device = str(choose_device(server.device))
+        self._language = load_language(folder, device=device).eval().requires_grad_(False)
         if self._language.device.type == "cuda":
             self._language.to(dtype=torch.bfloat16)
         words = int(text_config(self._language.config).vocab_size)

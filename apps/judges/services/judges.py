@@ -13,7 +13,10 @@ from apps.rubrics.models import Rubric
 from apps.trajectories.services import replace_facts
 
 MOST_SAMPLES = 16  # as workers.judge.rubric allows
-PROMPTS = (1, 2)  # versions, of either mode
+PROMPTS = {
+    1: "a reason, then the verdict",
+    2: "what speaks for and against is weighed first",
+}  # of either mode
 LONGEST_GUIDELINES = 20_000
 
 

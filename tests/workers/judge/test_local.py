@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 import pytest
+import torch
 
 from benchmarks.small_decoder import save_decoder
 from workers.errors import RewardError
@@ -55,6 +56,18 @@ def test_a_question_without_room_is_refused(folder: Path, tmp_path: Path) -> Non
     long = Prompt("test.v1", ({"role": "user", "content": "a lot of words " * 10_000},))
     with pytest.raises(NoAnswer, match=r"The question has [\d,]+ tokens"):
         asked(folder, tmp_path / "answers.jsonl").ask(long, Verdict)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="has a GPU")
+def test_the_device_is_chosen_or_refused_in_words(folder: Path, tmp_path: Path) -> None:
+    def on(device: str) -> LanguageModel:
+        return LanguageModel(
+            Server(folder=str(folder), device=device), AnswersFile(tmp_path / "answers.jsonl")
+        )
+
+    assert on("auto").ask(ASKED, Verdict) == on("cpu").ask(ASKED, Verdict)
+    with pytest.raises(RewardError, match="torch finds none on this machine"):
+        on("cuda")
 
 
 def test_a_folder_without_a_model_is_told(tmp_path: Path) -> None:
