@@ -157,9 +157,9 @@ class TestVersions:
         assert not schema.database_is_ready()
 
     def test_migrations_that_are_pending(self) -> None:
-        MigrationRecorder(connection).record_unapplied("rewards", "0003_trials_and_samples")
+        MigrationRecorder(connection).record_unapplied("rewards", "0004_judges")
         with pytest.raises(
             CommandError,
-            match=r"1 migrations are not applied, the first: rewards\.0003_trials_and_samples\. Run",
+            match=r"1 migrations are not applied, the first: rewards\.0004_judges\. Run",
         ):
             call_command("create_project", "desk")
