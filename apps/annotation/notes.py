@@ -35,6 +35,6 @@ def notes(trajectory_id: int, agent_steps: list[int]) -> Iterator[Note]:
 
 
 def _who(submission: Submission) -> str:
-    """Their name, and what they are where they are no person."""
-    name, origin = submission.assignment.annotator.name, Origin(submission.origin)
-    return name if origin == Origin.PERSON else f"{name} ({origin.label.lower()})"
+    """Their name, and that they are a judge where they are one."""
+    name, origin = submission.assignment.annotator.name, submission.origin
+    return f"{name} (judge)" if origin == Origin.JUDGE else name

@@ -105,6 +105,7 @@ TRUSTED = {
     "apps/core/serving.py": "its own ports",
     "apps/core/management/commands/worker.py": "this machine's name",
     "apps/judges/calls.py": "by the guard; only the errors of its client are named here",
+    "apps/judges/relay.py": "connections of this machine to it, which it ends",
     "apps/rewards/serving/verifiers.py": "by the guard; only the errors of its client are named here",
     "apps/rewards/serving/vllm_server.py": "TOUCHSTONE_VLLM_SERVERS",
     "apps/accounts/views/sign_on.py": "TOUCHSTONE_OIDC_URL, by allauth; only its errors are named here",
