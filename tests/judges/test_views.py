@@ -156,6 +156,17 @@ def test_without_a_language_model_it_says_what_is_missing(client: Client, rose: 
         assert posted.status_code == 422 and not Judge.objects.exists()
 
 
+def test_without_a_rubric_it_says_where_one_is_written(
+    client: Client, rules: LanguageModel, rose: User
+) -> None:
+    client.force_login(rose)
+    url = f"/p/{rules.project.slug}/judges/"
+    assert "There is no rubric yet" not in client.get(url).content.decode()
+    rules.project.rubrics.all().delete()
+    page = client.get(url).content.decode()
+    assert "There is no rubric yet" in page and f'href="/p/{rules.project.slug}/rubrics/"' in page
+
+
 def test_a_removed_language_model_leaves_figures_and_says_so(
     client: Client, judging: Judging, rose: User
 ) -> None:

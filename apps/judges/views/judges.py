@@ -48,6 +48,7 @@ def judge_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "form": form,
         "judges": project.judges.select_related("language_model", "rubric"),
         "judgings": judgings_of(project).filter(campaign__isnull=False)[:LISTED],
+        "has_rubrics": project.rubrics.exists(),
         "has_language_models": language_models_of(project).exists(),
         "may_add_models": Role(request.membership.role).includes(Role.OWNER),
     }
