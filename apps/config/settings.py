@@ -15,6 +15,7 @@ from apps.core.environment import (
     env_int,
     env_list,
     env_mail,
+    env_networks,
     env_pairs,
     env_path,
     env_str,
@@ -31,6 +32,8 @@ _SECRET_KEY = env_str("TOUCHSTONE_SECRET_KEY", "")
 SECRET_KEY = _SECRET_KEY or cast(str, SimpleLazyObject(partial(embedded.secret_key, HOME)))
 ALLOWED_HOSTS = env_list("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
+# From whom X-Forwarded-For and X-Forwarded-Proto are believed (apps/core/client_address.py).
+TRUSTED_PROXIES = env_networks("TOUCHSTONE_TRUSTED_PROXIES")
 MAIL = env_mail("TOUCHSTONE_EMAIL_URL")  # empty: no mail is sent
 EMAIL_HOST = MAIL.get("EMAIL_HOST", "localhost")
 EMAIL_PORT = MAIL.get("EMAIL_PORT", 25)

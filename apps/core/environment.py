@@ -1,5 +1,6 @@
 """Reading settings from the environment, with an error that names the variable."""
 
+import ipaddress
 import os
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,19 @@ def env_choice(name: str, default: str, choices: list[str]) -> str:
 def env_list(name: str, default: list[str]) -> list[str]:
     raw = os.environ.get(name, "")
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
+
+
+def env_networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """`10.0.0.0/8,192.0.2.7,...`: networks, or single addresses."""
+    networks = []
+    for part in env_list(name, []):
+        try:
+            networks.append(ipaddress.ip_network(part, strict=False))
+        except ValueError:
+            raise ImproperlyConfigured(
+                f"{name} has {part!r}; it must be addresses (192.0.2.7) or networks (10.0.0.0/8), separated by commas."
+            ) from None
+    return networks
 
 
 def env_pairs(name: str) -> dict[str, str]:
