@@ -24,6 +24,7 @@ def main() -> None:
     if home := _option(sys.argv[1:], "--home"):  # the settings read it, so it comes before them
         os.environ["TOUCHSTONE_HOME"] = home
     try:
+        import touchstone_client  # noqa: F401 - no dependency that pip would look up: an index may have another one
         from django.core.management import execute_from_command_line
     except ModuleNotFoundError:
         sys.exit(

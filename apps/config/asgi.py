@@ -9,13 +9,15 @@ from django.conf import settings
 from django.core.asgi import get_asgi_application
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 django: Any = get_asgi_application()
 
+from apps.core.client_wheel import client_wheel  # noqa: E402
 from apps.core.limits import BodyLimit  # noqa: E402
 from apps.core.proxy import METHODS, forward, lifespan  # noqa: E402 - reads the settings
 from apps.core.schema import database_is_ready  # noqa: E402
@@ -41,10 +43,27 @@ async def ready(request: object) -> Response:
     return JSONResponse(document, 200 if is_ready else 503, None if is_ready else {"Retry-After": "3"})
 
 
+async def client_index(request: Request) -> Response:
+    """For people, and for pip's `--find-links`: the one wheel with its hash."""
+    wheel = await run_in_threadpool(client_wheel)
+    link = f'<a href="{wheel.file_name}#sha256={wheel.sha256}">{wheel.file_name}</a>'
+    return HTMLResponse(f"<!doctype html><title>Client</title><p>{link}</p>")
+
+
+async def client_file(request: Request) -> Response:
+    """The client of this server, so that nobody has to trust an index for it."""
+    wheel = await run_in_threadpool(client_wheel)
+    if request.path_params["file_name"] != wheel.file_name:
+        return PlainTextResponse(f"There is only {wheel.file_name} here.", 404)
+    return Response(wheel.content, media_type="application/zip")
+
+
 application = Starlette(
     routes=[
         Route("/healthz", alive),
         Route("/readyz", ready),
+        Route("/client/", client_index),
+        Route("/client/{file_name}", client_file),
         Route("/api/v1/rewards{rest:path}", forward, methods=METHODS),
         Route("/compat{rest:path}", forward, methods=METHODS),
         Mount(settings.STATIC_URL.rstrip("/"), Revalidated(directory=settings.STATICFILES_DIRS[0])),

@@ -6,7 +6,6 @@ the installation's secret key, checkpoints of unfinished runs (such a run begins
 
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +19,7 @@ from django.utils import timezone
 from psycopg import sql
 
 from apps.core import archive, artifacts
+from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
 
 FORMAT = 1
@@ -87,7 +87,7 @@ def restore(path: Path, report: Report = lambda done, note: None) -> dict[str, A
 def _head() -> dict[str, Any]:
     return {
         "format": FORMAT,
-        "touchstone": version("touchstone"),
+        "touchstone": installed_version(),
         "created": timezone.now().isoformat(),
         "migrations": _applied(),
         "tables": _tables(),
@@ -142,7 +142,7 @@ def _refuse_unknown(head: dict[str, Any], path: Path) -> None:
     unknown = [f"{app}.{name}" for app, name in head["migrations"] if (app, name) not in known]
     if head["format"] != FORMAT or unknown:
         raise DomainError(
-            f"{path} was made by a newer Touchstone ({head['touchstone']}, this is {version('touchstone')})"
+            f"{path} was made by a newer Touchstone ({head['touchstone']}, this is {installed_version()})"
             f"{': it has ' + ', '.join(unknown[:3]) if unknown else ''}. Restore it with that version or a later one."
         )
 

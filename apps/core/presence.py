@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from importlib.metadata import version
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +16,7 @@ from django.db.models import ExpressionWrapper, F, fields
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from apps.core.distributions import installed_version
 from apps.core.models import Service
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def forget_gone() -> int:
 
 def _keep_saying(name: str, stop: threading.Event) -> None:
     host, pid, first = socket.gethostname(), os.getpid(), True
-    facts: dict[str, Any] = {"name": name, "home": str(settings.HOME), "version": version("touchstone")}
+    facts: dict[str, Any] = {"name": name, "home": str(settings.HOME), "version": installed_version()}
     facts["started_at"] = timezone.now()
     while True:
         try:

@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import time
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from apps.core import stopping, subprocesses
 from apps.core.artifacts import delete_tree, stage, store_tree
+from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
 from apps.core.jobs import (
     ClaimLost,
@@ -85,7 +85,7 @@ def prepare(run: Run, folder: Path) -> None:
         "attempt": run.attempt,
         "snapshot": {"name": str(run.snapshot), "hash": run.snapshot.content_hash},
         "parent": parent,
-        "code_version": version("touchstone"),
+        "code_version": installed_version(),
     }
     _write_whole(folder / "config.json", json.dumps(config, indent=2))
 

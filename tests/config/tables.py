@@ -261,5 +261,5 @@ REWARDS = {
     "/compat/llamafactory/{endpoint}",
 }
 REWARDS_FOR_ANYBODY = {"/healthz", "/readyz", "/metrics", "/api/v1/rewards/openapi.json"}
-WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static"}
+WEB_FOR_ANYBODY = {"/healthz", "/readyz", "/static", "/client/", "/client/{file_name}"}
 WEB_PASSED_ON = {"/api/v1/rewards{rest:path}", "/compat{rest:path}"}

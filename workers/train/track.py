@@ -117,7 +117,7 @@ def _needed(module: str, package: str) -> Any:
         return import_module(module)
     except ImportError as error:
         raise RewardError(
-            f"{package} is not installed; install the extra: pip install 'touchstone[trackers]'."
+            f"{package} is not installed for {sys.executable}. Run: pip install -c constraints.txt {package}"
         ) from error
 
 

@@ -12,6 +12,7 @@ from touchstone_client import RewardServiceError
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
+from apps.core.distributions import client_wheel_name
 from apps.core.errors import DomainError, NotFound
 from apps.rewards import remote, services
 from apps.rewards.forms import DeployForm, SwitchForm, TryForm
@@ -157,6 +158,7 @@ def _detail(request: ProjectRequest, endpoint: Endpoint, **context: Any) -> Http
             "revisions": revisions_of(endpoint),
             **trial_context(endpoint),
             "url": settings.REWARDS_URL or settings.PUBLIC_URL,
+            "client_wheel": client_wheel_name(),
         }
     )
     return render(request, "rewards/endpoint_detail.html", context)

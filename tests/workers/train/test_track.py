@@ -95,5 +95,8 @@ def test_what_cannot_be_tracked_is_told(run: Path, tmp_path: Path, monkeypatch: 
     with pytest.raises(RewardError, match=r"is no run directory: it has no config\.json"):
         track(tmp_path, to="tensorboard")
     monkeypatch.setitem(sys.modules, "mlflow", None)
-    with pytest.raises(RewardError, match=r"mlflow-skinny is not installed; .*touchstone\[trackers\]"):
+    with pytest.raises(
+        RewardError,
+        match=r"mlflow-skinny is not installed for .*: pip install -c constraints.txt mlflow-skinny$",
+    ):
         track(run, to="mlflow")

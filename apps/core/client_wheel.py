@@ -1,0 +1,77 @@
+"""The client's wheel, made from the client that is installed here: trainers install it from their own server.
+
+A wheel of pure Python is a zip with a list of its files (PEP 427), so no build tool is needed, and the same files make
+the same bytes on every machine.
+"""
+
+import base64
+import hashlib
+import io
+import zipfile
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.metadata import Distribution, distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+from apps.core.distributions import CLIENT, client_wheel_name
+
+PACKAGE = "touchstone_client"
+_WHEEL = "Wheel-Version: 1.0\nGenerator: touchstone\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+_EARLIEST = (1980, 1, 1, 0, 0, 0)  # that a zip knows
+
+
+@dataclass(frozen=True)
+class ClientWheel:
+    file_name: str
+    content: bytes
+
+    @cached_property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@cache
+def client_wheel() -> ClientWheel:
+    """Raises PackageNotFoundError where the client is not installed under its name."""
+    installed = distribution(CLIENT)
+    name = f"{CLIENT.replace('-', '_')}-{installed.version}"
+    files = _package_files() | _metadata_files(installed, f"{name}.dist-info")
+    record = f"{name}.dist-info/RECORD"
+    files[record] = _record(files, record)
+    return ClientWheel(file_name=client_wheel_name(), content=_archive(files))
+
+
+def _package_files() -> dict[str, bytes]:
+    spec = find_spec(PACKAGE)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"{PACKAGE} is not installed", name=PACKAGE)
+    folder = Path(spec.origin).parent
+    files = [path for path in folder.rglob("*") if path.suffix in (".py", ".typed") and path.is_file()]
+    return {f"{PACKAGE}/{path.relative_to(folder).as_posix()}": path.read_bytes() for path in files}
+
+
+def _metadata_files(installed: Distribution, folder: str) -> dict[str, bytes]:
+    texts = {name: installed.read_text(name) for name in ("METADATA", "entry_points.txt")}
+    found = {f"{folder}/{name}": text.encode() for name, text in texts.items() if text}
+    return found | {f"{folder}/WHEEL": _WHEEL.encode()}
+
+
+def _record(files: dict[str, bytes], itself: str) -> bytes:
+    lines = [f"{name},sha256={_digest(content)},{len(content)}" for name, content in sorted(files.items())]
+    return "\n".join([*lines, f"{itself},,", ""]).encode()
+
+
+def _digest(content: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+
+
+def _archive(files: dict[str, bytes]) -> bytes:
+    """The package first and its metadata last, as PEP 427 recommends; every file as of one moment."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as archive:
+        for name in sorted(files, key=lambda name: (".dist-info/" in name, name)):
+            entry = zipfile.ZipInfo(name, _EARLIEST)
+            entry.external_attr = 0o100644 << 16
+            archive.writestr(entry, files[name])  # stored: what zlib makes of it differs between versions
+    return written.getvalue()
