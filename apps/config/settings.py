@@ -19,6 +19,7 @@ from apps.core.environment import (
     env_pairs,
     env_path,
     env_str,
+    password_in,
 )
 from apps.core.sign_on import sign_on_providers
 
@@ -188,12 +189,20 @@ STORAGES = {
     },
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
+# Without them `boto3` looks where it always does: its profile, the machine's role.
+_S3_KEYS = (env_str("AWS_ACCESS_KEY_ID", ""), env_str("AWS_SECRET_ACCESS_KEY", ""))
+_S3_TOKEN = env_str("AWS_SESSION_TOKEN", "")
+S3_CREDENTIALS: dict[str, str] = {}
+if all(_S3_KEYS):
+    S3_CREDENTIALS = {"access_key": _S3_KEYS[0], "secret_key": _S3_KEYS[1]}
+    S3_CREDENTIALS |= {"security_token": _S3_TOKEN} if _S3_TOKEN else {}
 if env_str("TOUCHSTONE_S3_BUCKET", ""):
     STORAGES["artifacts"] = {
         "BACKEND": "storages.backends.s3.S3Storage",
         "OPTIONS": {
             "bucket_name": env_str("TOUCHSTONE_S3_BUCKET", ""),
             "endpoint_url": env_str("TOUCHSTONE_S3_URL", "") or None,
+            **S3_CREDENTIALS,
         },
     }
 
@@ -265,8 +274,9 @@ KNOWN_SECRETS = [
     _SECRET_KEY,
     OIDC_SECRET,
     EMAIL_HOST_PASSWORD,
-    env_str("AWS_SECRET_ACCESS_KEY", ""),
-    env_str("AWS_SESSION_TOKEN", ""),
+    _S3_KEYS[1],
+    _S3_TOKEN,
+    *(password_in(address) for address in VLLM_SERVERS.values()),
 ]
 LOG_FORMAT = env_choice("TOUCHSTONE_LOG_FORMAT", "text", ["text", "json"])
 LOGGING = {

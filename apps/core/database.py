@@ -1,6 +1,5 @@
 """The embedded database in a process whose settings were read before it ran, and what the planner knows of it."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -10,13 +9,14 @@ from django.db import connections
 from django.db.models import Model
 
 from apps.core import database_url, embedded
+from apps.core.environment import is_set
 
 
 def adopt(server: embedded.Server) -> None:
     """Let Django and Celery in this process use a server just started."""
     connections["default"].close()
     connections["default"].settings_dict.update(database_url.parse(server.url))
-    if not os.environ.get("CELERY_BROKER_URL"):
+    if not is_set("CELERY_BROKER_URL"):
         current_app.conf.broker_url = settings.CELERY_BROKER_URL = embedded.broker_url(server.home)
 
 

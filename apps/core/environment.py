@@ -1,4 +1,8 @@
-"""Reading settings from the environment, with an error that names the variable."""
+"""Reading settings from the environment, with an error that names the variable.
+
+Each can also be given as a file: `NAME_FILE` is the path of one that holds the value, as container platforms mount
+secrets. A value in the environment is seen by whoever may look at the process or at its container's description.
+"""
 
 import ipaddress
 import os
@@ -8,15 +12,58 @@ from urllib.parse import unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+_FILE_BYTES = 64 * 1024
 _MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
+def is_set(name: str) -> bool:
+    """Whether it is given, as itself or as a file."""
+    return bool(os.environ.get(name) or os.environ.get(f"{name}_FILE"))
+
+
+def _raw(name: str) -> str | None:
+    path = os.environ.get(f"{name}_FILE", "")
+    if not path:
+        return os.environ.get(name)
+    if os.environ.get(name):
+        raise ImproperlyConfigured(f"{name} and {name}_FILE are both set; unset one of them.")
+    return _content(path, f"{name}_FILE")
+
+
+def _content(path: str, variable: str) -> str:
+    """Neither path nor content is repeated in an error: where the secret itself was put by mistake, it is the path."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(_FILE_BYTES + 1)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{variable} names a file that cannot be read ({error.strerror}). Correct the path, or let the user that "
+            "runs Touchstone read it."
+        ) from None
+    except ValueError:  # a NUL in the path
+        raise ImproperlyConfigured(f"{variable} is no path of a file.") from None
+    if len(content) > _FILE_BYTES:
+        raise ImproperlyConfigured(
+            f"{variable} names a file of over {_FILE_BYTES // 1024} KiB; a setting is shorter."
+        )
+    try:
+        value = content.decode().removeprefix("\ufeff").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ImproperlyConfigured(f"{variable} names a file that is not UTF-8 text.") from None
+    if not value or "\0" in value or "\n" in value:
+        raise ImproperlyConfigured(
+            f"{variable} names a file that must hold one line, the value, and holds none or more."
+        )
+    return value
+
+
 def env_str(name: str, default: str) -> str:
-    return os.environ.get(name, default)
+    raw = _raw(name)
+    return default if raw is None else raw
 
 
 def env_int(name: str, default: int) -> int:
-    raw = os.environ.get(name, "")
+    raw = _raw(name) or ""
     try:
         return int(raw) if raw else default
     except ValueError:
@@ -24,21 +71,21 @@ def env_int(name: str, default: int) -> int:
 
 
 def env_bool(name: str, default: bool) -> bool:
-    raw = os.environ.get(name, "").lower()
+    raw = (_raw(name) or "").lower()
     if raw in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
         return raw in ("1", "true", "yes", "on") if raw else default
     raise ImproperlyConfigured(f"{name} is {raw!r}; it must be 1 or 0.")
 
 
 def env_choice(name: str, default: str, choices: list[str]) -> str:
-    value = os.environ.get(name) or default
+    value = _raw(name) or default
     if value not in choices:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(choices)}.")
     return value
 
 
 def env_list(name: str, default: list[str]) -> list[str]:
-    raw = os.environ.get(name, "")
+    raw = _raw(name) or ""
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
 
 
@@ -66,7 +113,7 @@ def env_pairs(name: str) -> dict[str, str]:
 def env_mail(name: str) -> dict[str, Any]:
     """`smtp://USER:PASSWORD@HOST:PORT`, `smtp+tls://` (STARTTLS) or `smtps://`; what Django calls its parts. Empty
     without. What is wrong is not repeated: it may hold a password."""
-    raw = os.environ.get(name, "")
+    raw = _raw(name) or ""
     if not raw:
         return {}
     try:
@@ -88,5 +135,12 @@ def env_mail(name: str) -> dict[str, Any]:
     }
 
 
+def password_in(url: str) -> str:
+    try:
+        return unquote(urlsplit(url).password or "")
+    except ValueError:
+        return ""
+
+
 def env_path(name: str, default: Path) -> Path:
-    return Path(os.environ.get(name) or default).expanduser().resolve()
+    return Path(_raw(name) or default).expanduser().resolve()

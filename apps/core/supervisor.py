@@ -20,6 +20,7 @@ from django.db import connections
 
 from apps.core import broker, embedded
 from apps.core.database import adopt
+from apps.core.environment import env_str
 from apps.core.errors import Conflict, DomainError
 from apps.core.outage import is_outage
 from apps.core.processes import Process
@@ -202,21 +203,21 @@ class Stack:
         self._something.clear()
 
     def _environment(self) -> dict[str, str]:
-        public = {"TOUCHSTONE_PUBLIC_URL": self.url} if "TOUCHSTONE_PUBLIC_URL" not in os.environ else {}
-        return {
-            **os.environ,
-            **public,
+        rewards = filter(None, [self.rewards_url, env_str("TOUCHSTONE_REWARDS_ADDRESS", "")])
+        given = {
             "TOUCHSTONE_HOME": str(self.home),
-            # Ours, and those of the operator that run beside it.
+            "TOUCHSTONE_PUBLIC_URL": env_str("TOUCHSTONE_PUBLIC_URL", self.url),
             "TOUCHSTONE_REWARDS_ADDRESS": ",".join(
-                filter(None, [self.rewards_url, os.environ.get("TOUCHSTONE_REWARDS_ADDRESS")])
-            ),
+                rewards
+            ),  # ours, and those of the operator that run beside it
         }
+        as_files = {f"{name}_FILE" for name in given}
+        return {name: value for name, value in os.environ.items() if name not in as_files} | given
 
     def _adopt(self) -> None:
         """Let this process, whose settings were read before the start, use what was started too."""
         settings.REWARDS_ADDRESS = self.rewards_url
-        settings.PUBLIC_URL = os.environ.get("TOUCHSTONE_PUBLIC_URL", self.url)
+        settings.PUBLIC_URL = env_str("TOUCHSTONE_PUBLIC_URL", self.url)
         if self.postgres is not None:
             adopt(self.postgres)
 

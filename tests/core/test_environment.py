@@ -1,12 +1,27 @@
 import os
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from apps.core.environment import env_bool, env_int, env_list, env_path
+from apps.core.environment import (
+    env_bool,
+    env_choice,
+    env_int,
+    env_list,
+    env_mail,
+    env_pairs,
+    env_path,
+    env_str,
+    is_set,
+)
+from apps.core.supervisor import Stack
 
 
 def test_numbers_say_which_variable_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,3 +65,122 @@ def test_threads_of_torch_wait_without_spinning_unless_told_otherwise() -> None:
             check=False,
         )
         assert done.stdout.strip() == expected, done.stderr
+
+
+READERS: list[tuple[Callable[[], Any], str, Any]] = [
+    (lambda: env_str("TOUCHSTONE_X", ""), "a value", "a value"),
+    (lambda: env_int("TOUCHSTONE_X", 1), "7", 7),
+    (lambda: env_bool("TOUCHSTONE_X", False), "on", True),
+    (lambda: env_choice("TOUCHSTONE_X", "a", ["a", "b"]), "b", "b"),
+    (lambda: env_list("TOUCHSTONE_X", []), "a,b", ["a", "b"]),
+    (lambda: env_pairs("TOUCHSTONE_X"), "a=http://:k@h", {"a": "http://:k@h"}),
+    (lambda: env_mail("TOUCHSTONE_X")["EMAIL_HOST_PASSWORD"], "smtp://u:p@h", "p"),
+    (lambda: env_path("TOUCHSTONE_X", Path("/")), "/tmp", Path("/tmp")),
+]
+
+
+@pytest.mark.parametrize(("read", "raw", "expected"), READERS)
+def test_every_setting_can_be_a_file(
+    read: Callable[[], Any], raw: str, expected: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_text(f"{raw}\n")
+    monkeypatch.setenv("TOUCHSTONE_X_FILE", str(tmp_path / "x"))
+    assert read() == expected and is_set("TOUCHSTONE_X")
+    monkeypatch.setenv("TOUCHSTONE_X", "")  # as compose files leave it
+    assert read() == expected
+
+
+def _refusal(read: Callable[[], Any]) -> str:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        read()
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("read", [read for read, _, _ in READERS])
+def test_a_value_and_a_file_are_one_too_many(
+    read: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x").write_text("s3cret-in-file")
+    monkeypatch.setenv("TOUCHSTONE_X", "s3cret-itself")
+    monkeypatch.setenv("TOUCHSTONE_X_FILE", str(tmp_path / "x"))
+    assert _refusal(read) == "TOUCHSTONE_X and TOUCHSTONE_X_FILE are both set; unset one of them."
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "cannot be read"),
+        (b"", "one line"),
+        (b"\n\n", "one line"),
+        (b"s3cret\ns3cret\n", "one line"),
+        (b"s3cret\0", "one line"),
+        (b"s3cret\xff\xfe", "not UTF-8"),
+        (b"s3cret" * 20_000, "over 64 KiB"),
+    ],
+)
+def test_a_bad_file_is_named_by_its_variable_and_not_repeated(
+    content: bytes | None, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s3cret"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv("TOUCHSTONE_X_FILE", str(path))
+    for read, _, _ in READERS:
+        message = _refusal(read)
+        assert message.startswith("TOUCHSTONE_X_FILE ") and says in message
+        assert "s3cret" not in message  # neither what is in it, nor a secret that was put for the path
+
+
+@pytest.mark.parametrize("path", ["/", "/dev/full/x", "sk-live-secret-0123456789"])
+def test_what_is_no_file_is_refused_in_words(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_X_FILE", path)
+    message = _refusal(lambda: env_str("TOUCHSTONE_X", ""))
+    assert "cannot be read" in message and "sk-live" not in message
+
+
+SECRETS = {
+    "DATABASE_URL": "postgresql://app:pass-of-database@db.example/touchstone",
+    "CELERY_BROKER_URL": "redis://:pass-of-broker@redis.example:6379/0",
+    "TOUCHSTONE_SECRET_KEY": "key-of-installation-0123456789",
+    "TOUCHSTONE_OIDC_SECRET": "secret-of-sign-on",
+    "TOUCHSTONE_EMAIL_URL": "smtp+tls://u:pass-of-mail@mail.example",
+    "TOUCHSTONE_VLLM_SERVERS": "one=http://:key-of-server@gpu.example:8000",
+    "AWS_ACCESS_KEY_ID": "AKIA0000",
+    "AWS_SECRET_ACCESS_KEY": "secret-of-bucket",
+    "AWS_SESSION_TOKEN": "token-of-bucket",
+}
+
+
+def test_every_secret_can_be_a_file_and_is_kept_from_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SECRETS.items():
+        (tmp_path / name).write_text(f"{value}\n")
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / name))
+    monkeypatch.setenv("TOUCHSTONE_S3_BUCKET", "bucket")
+    settings = runpy.run_path(str(Path(__file__).parents[2] / "apps/config/settings.py"))
+    assert settings["DATABASES"]["default"]["PASSWORD"] == "pass-of-database"
+    assert not settings["DATABASE_IS_EMBEDDED"]
+    assert settings["CELERY_BROKER_URL"] == SECRETS["CELERY_BROKER_URL"]
+    assert settings["SECRET_KEY"] == SECRETS["TOUCHSTONE_SECRET_KEY"]
+    assert settings["VLLM_SERVERS"] == {"one": "http://:key-of-server@gpu.example:8000"}
+    assert settings["EMAIL_HOST_PASSWORD"] == "pass-of-mail"
+    options = settings["STORAGES"]["artifacts"]["OPTIONS"]
+    assert (options["access_key"], options["secret_key"]) == ("AKIA0000", "secret-of-bucket")
+    assert options["security_token"] == "token-of-bucket"
+    kept = {"key-of-installation-0123456789", "secret-of-sign-on", "pass-of-mail", "key-of-server"}
+    assert kept | {"secret-of-bucket", "token-of-bucket"} <= set(settings["KNOWN_SECRETS"])
+
+
+def test_what_up_gives_its_processes_is_not_given_twice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It sets some variables for them; where the operator gave those as files, both would be set."""
+    (tmp_path / "url").write_text("https://touchstone.example\n")
+    monkeypatch.delenv("TOUCHSTONE_PUBLIC_URL", raising=False)
+    monkeypatch.setenv("TOUCHSTONE_PUBLIC_URL_FILE", str(tmp_path / "url"))
+    stack: Any = SimpleNamespace(home=tmp_path, url="http://127.0.0.1:2", rewards_url="http://127.0.0.1:1")
+    given = Stack._environment(stack)
+    assert given["TOUCHSTONE_PUBLIC_URL"] == "https://touchstone.example"
+    assert "TOUCHSTONE_PUBLIC_URL_FILE" not in given
