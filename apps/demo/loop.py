@@ -176,7 +176,11 @@ def train(
 
 def put_on_endpoint(model: RewardModel, by: User) -> EndpointRevision:
     """The revision that serves this model; a new one unless it does already."""
-    endpoint = Endpoint.objects.filter(name=ENDPOINT).select_related("active__endpoint").first()
+    endpoint = (
+        Endpoint.objects.filter(project=model.project, name=ENDPOINT)
+        .select_related("active__endpoint")
+        .first()
+    )
     served = endpoint.active if endpoint is not None else None
     if served is not None and served.reward_models.filter(pk=model.pk).exists():
         return served

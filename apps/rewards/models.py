@@ -10,14 +10,14 @@ from apps.training.models import RewardModel
 
 
 class Endpoint(models.Model):
-    """Unique per installation: trainers name it in a URL without a project.
+    """Unique per project: trainers name it in a URL without a project, and their key says which project's it is.
 
     sample_share: of what is scored, that is kept; 0 keeps nothing. It is kept for sample_days, at most sample_most
     items, without what sample_redacts (kinds of `redaction.KINDS`) and sample_patterns find.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
-    name = models.SlugField(max_length=60, unique=True)
+    name = models.SlugField(max_length=60)
     active = models.ForeignKey("EndpointRevision", models.PROTECT, null=True, related_name="+")
     switched_off = models.BooleanField(default=False)
     switched_off_reason = models.TextField(blank=True)
@@ -28,8 +28,15 @@ class Endpoint(models.Model):
     sample_patterns = ArrayField(models.TextField(), default=list)
     created_at = models.DateTimeField(default=timezone.now)
 
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="endpoint_name_per_project")]
+
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.project.slug}/{self.name}"
 
     @property
     def sample_percent(self) -> str:

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
-from apps.core.errors import NotFound
+from apps.core.errors import DomainError, NotFound
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
 from apps.rewards.trials import Pairs, Verdict, judge, merged, parse_rules
 from workers.schema import Task, Text, Trajectory, parse_item
 from workers.schema.endpoints import EndpointSpec, parse_spec
 from workers.schema.messages import build_trajectory, from_prompt_response
+
+ENDPOINT_HELP = "its name; PROJECT/NAME where several projects have an endpoint of that name"
 
 
 def endpoints_of(project: Project) -> QuerySet[Endpoint]:
@@ -25,12 +27,26 @@ def endpoint_of(project: Project, name: str) -> Endpoint:
     return endpoint
 
 
-def endpoint_named(name: str) -> Endpoint:
-    """For commands, which may see every project. Raises NotFound with how to make one."""
-    endpoint = Endpoint.objects.select_related("active", "project").filter(name=name).first()
-    if endpoint is None:
-        raise NotFound(f"There is no endpoint {name!r}; make one with `deploy MODEL {name}`.")
-    return endpoint
+def endpoint_named(text: str) -> Endpoint:
+    """The endpoint `project/name`, or `name` where only one project has it. For commands, which see every project.
+
+    Raises NotFound with how to make one, DomainError with the full names where several projects have one.
+    """
+    slug, _, name = text.rpartition("/")
+    rows = Endpoint.objects.select_related("active", "project").filter(name=name).order_by("project__slug")
+    found = list(rows.filter(project__slug=slug) if slug else rows)
+    if not found:
+        raise NotFound(f"There is no endpoint {text!r}; make one with `deploy MODEL {name}`.")
+    if len(found) > 1:
+        names = ", ".join(endpoint.full_name for endpoint in found)
+        raise DomainError(f"{len(found)} projects have an endpoint {name!r}; name one of {names}.")
+    return found[0]
+
+
+def shortest_name(endpoint: Endpoint) -> str:
+    """What commands print, and accept again: the name alone where no other project has it."""
+    is_shared = Endpoint.objects.filter(name=endpoint.name).exclude(pk=endpoint.pk).exists()
+    return endpoint.full_name if is_shared else endpoint.name
 
 
 def revisions_of(endpoint: Endpoint) -> QuerySet[EndpointRevision]:

@@ -76,7 +76,7 @@ async def _healthz(request: Request) -> Response:
 async def _readyz(request: Request) -> Response:
     """Counts only: the names of endpoints are their projects' business."""
     state: State = request.app.state.service
-    all_of_them = list(state.deployments.by_name.values())
+    all_of_them = list(state.deployments.by_key.values())
     document: dict[str, Any] = {
         "status": "ready" if state.is_ready else "starting",
         "database": "ok" if state.watcher.unreachable_since is None else "unreachable",

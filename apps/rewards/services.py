@@ -33,7 +33,6 @@ from workers.schema.endpoints import (
 
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
 RESERVED = ("compose", "deploy", "node")
-ONE_SET = "endpoints of all projects share one set of names."
 MOST_SAMPLES, MOST_SAMPLE_DAYS = 100_000, 366
 CANARY_SHARE = 0.1  # of what is asked, where a trial goes on by itself
 Actor = User | ApiKey | None
@@ -55,7 +54,7 @@ class Beside:
 
 @transaction.atomic
 def create_endpoint(*, project: Project, name: str, by: Actor) -> Endpoint:
-    """An endpoint with nothing on it yet. Names are unique in the installation: trainers put them into URLs."""
+    """An endpoint with nothing on it yet. Raises Conflict where the project has one of that name."""
     check_slug(name, what="endpoint", pointer="/endpoint")
     if name in RESERVED:
         raise DomainError(f"{name!r} is the address of a page; choose another name.", pointer="/endpoint")
@@ -63,7 +62,10 @@ def create_endpoint(*, project: Project, name: str, by: Actor) -> Endpoint:
         with transaction.atomic():
             endpoint = Endpoint.objects.create(project=project, name=name)
     except IntegrityError:
-        raise Conflict(f"The name {name!r} is taken; {ONE_SET}", pointer="/endpoint") from None
+        raise Conflict(
+            f"The project {project.slug} already has an endpoint {name!r}; choose another name.",
+            pointer="/endpoint",
+        ) from None
     record_audit(project=project, actor=by, verb="endpoint.created", target=name)
     return endpoint
 
@@ -271,12 +273,8 @@ def _check_samples(share: float, days: int, most: int) -> None:
 
 
 def _endpoint_for(project: Project, name: str, by: Actor) -> Endpoint:
-    endpoint = Endpoint.objects.filter(name=name).first()
-    if endpoint is None:
-        return create_endpoint(project=project, name=name, by=by)
-    if endpoint.project_id != project.pk:
-        raise Conflict(f"The name {name!r} is taken; {ONE_SET}", pointer="/endpoint")
-    return endpoint
+    endpoint = Endpoint.objects.filter(project=project, name=name).first()
+    return endpoint or create_endpoint(project=project, name=name, by=by)
 
 
 def _add_revision(

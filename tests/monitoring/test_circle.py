@@ -159,7 +159,7 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
     endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
     keep_samples(endpoint=endpoint, share=1.0, by=None)
     wait_until(lambda: serves(service, "reward", 1), 60)
-    wait_until(lambda: service.state.deployments.by_name["reward"].info.sample_share == 1.0)
+    wait_until(lambda: service.deployed["reward"].info.sample_share == 1.0)
 
     headers = {"Authorization": f"Bearer {key}"}
     with (

@@ -44,6 +44,11 @@ class Service:
     def state(self) -> Any:
         return self.app.state.service
 
+    @property
+    def deployed(self) -> dict[str, Any]:
+        """Deployments by the names of their endpoints, where every project has names of its own."""
+        return {name: deployment for (_, name), deployment in self.state.deployments.by_key.items()}
+
 
 def wait_until(condition: Callable[[], bool], seconds: float = 15.0) -> None:
     """Poll for something another thread does; fails after `seconds`."""
@@ -158,7 +163,7 @@ def serve_stored(service: Service, project: Project, folder: Path, name: str) ->
 
 
 def serves(service: Service, endpoint: str, number: int) -> bool:
-    deployment = service.state.deployments.by_name.get(endpoint)
+    deployment = service.deployed.get(endpoint)
     return deployment is not None and deployment.version is not None and deployment.version.number == number
 
 

@@ -95,12 +95,21 @@ def test_who_may(desk, admin) -> None:
     assert api(create_project(slug="other"), Scope.ADMIN).get(f"{PATH}/fresh").status_code == 404
     assert Client().get(f"{PATH}/fresh").status_code == 401
     assert admin.get(f"{PATH}/nothing").status_code == 404
-    taken = api(other := create_project(slug="third"), Scope.ADMIN)
+
+
+def test_projects_have_names_of_their_own(desk, admin) -> None:
+    put(admin, spec_of("m@1"))
+    third = api(other := create_project(slug="third"), Scope.ADMIN)
     RewardModel.objects.create(project=other, name="m", version=1, artifact="x", manifest=MANIFEST)
-    reply = taken.put(
-        "/api/v1/projects/third/endpoints/fresh", spec_of("m@1"), content_type="application/json"
+    path = "/api/v1/projects/third/endpoints/fresh"
+    reply = third.put(path, spec_of("m@1"), content_type="application/json")
+    assert (reply.status_code, reply.json()["project"]) == (200, "third")
+    third.put(
+        path, spec_of("m@1", transforms=[{"type": "squash", "scale": 2}]), content_type="application/json"
     )
-    assert reply.status_code == 409
+    assert (third.get(path).json()["active"], admin.get(f"{PATH}/fresh").json()["active"]) == (2, 1)
+    with pytest.raises(Conflict, match="already has an endpoint 'fresh'"):
+        services.create_endpoint(project=desk, name="fresh", by=None)
 
 
 def test_a_write_sent_again_is_done_once(admin) -> None:

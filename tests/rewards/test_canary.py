@@ -40,7 +40,7 @@ def beside(project, service, endpoint, how: Beside, model: Any = None) -> Trial:
     """Revision 2 of the endpoint on trial, loaded."""
     made = make_model(project, service, model or FakeModel(factor=10.0))
     deploy(model=made, endpoint_name=endpoint, project=project, by=None, beside=how)
-    wait_until(lambda: service.state.deployments.by_name[endpoint].on_trial is not None)
+    wait_until(lambda: service.deployed[endpoint].on_trial is not None)
     trial = open_trial(Endpoint.objects.get(name=endpoint))
     assert trial is not None
     return trial
@@ -187,7 +187,7 @@ def test_promotion_moves_what_is_loaded(service, project, http, endpoint) -> Non
     wait_until(lambda: serves(service, endpoint, 2))
     assert service.loaded == loaded
     assert ask(http, endpoint, {"text": "abc"})["version"] == 2
-    assert service.state.deployments.by_name[endpoint].on_trial is None
+    assert service.deployed[endpoint].on_trial is None
     with pytest.raises(Ended):
         withdraw(trial=trial, by=None, reason="late")
     described = http.get(f"/api/v1/rewards/{endpoint}/").json()
@@ -200,7 +200,7 @@ def test_withdrawal_leaves_the_active_one(service, project, http, endpoint) -> N
     described = http.get(f"/api/v1/rewards/{endpoint}/").json()["trial"]
     assert described == {"version": 2, "wanted": 2, "stage": "canary", "share": 1.0, "failure": None}
     withdraw(trial=trial, by=None, reason="no good")
-    wait_until(lambda: service.state.deployments.by_name[endpoint].on_trial is None)
+    wait_until(lambda: service.deployed[endpoint].on_trial is None)
     assert ask(http, endpoint, messages("p"))["version"] == 1
     wait_until(lambda: len(service.state.deployments._shared) == 1)
 
@@ -208,7 +208,7 @@ def test_withdrawal_leaves_the_active_one(service, project, http, endpoint) -> N
 def test_one_that_cannot_be_loaded_says_so_and_disturbs_nobody(service, project, http, endpoint) -> None:
     made = make_model(project, service)
     deploy(model=made, endpoint_name=endpoint, project=project, by=None, beside=HALF)
-    slot = service.state.deployments.by_name[endpoint].candidate
+    slot = service.deployed[endpoint].candidate
     wait_until(lambda: slot.failure is not None)
     assert ask(http, endpoint, messages("p"))["version"] == 1
     described = http.get(f"/api/v1/rewards/{endpoint}/").json()
@@ -257,7 +257,7 @@ def test_rules_take_a_good_one_from_shadow_to_promotion(service, project, http, 
     trial.refresh_from_db()
     assert (trial.stage, trial.share) == ("canary", 0.1)
     assert "held to every rule" in trial.reason
-    wait_until(lambda: service.state.deployments.by_name[endpoint].on_trial[0].share == 0.1)
+    wait_until(lambda: service.deployed[endpoint].on_trial[0].share == 0.1)
     assert pairs_of(trial).items == 0  # a stage begins anew
     some("b")
     compared(service, trial, 30)
@@ -281,7 +281,7 @@ def test_rules_withdraw_a_canary_that_is_worse(service, project, http, endpoint)
     trial.refresh_from_db()
     assert trial.stage == "withdrawn"
     assert trial.reason.startswith("The uncertain share is 100.0 % against 0.0 %")
-    wait_until(lambda: service.state.deployments.by_name[endpoint].on_trial is None)
+    wait_until(lambda: service.deployed[endpoint].on_trial is None)
     assert ask(http, endpoint, messages("p0"))["version"] == 1
 
 
@@ -340,7 +340,7 @@ def test_nothing_is_tried_beside_nothing(project) -> None:
 def test_the_off_switch_is_for_both(service, project, http, endpoint) -> None:
     beside(project, service, endpoint, Beside("canary", 1.0))
     switch_off(endpoint=Endpoint.objects.get(), reason="stop", by=None)
-    wait_until(lambda: service.state.deployments.by_name[endpoint].info.switched_off)
+    wait_until(lambda: service.deployed[endpoint].info.switched_off)
     reply = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [messages("p")], "version": 2})
     assert reply.status_code == 503
 

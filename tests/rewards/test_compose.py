@@ -69,7 +69,7 @@ def test_a_dry_run_shows_what_would_change_and_deploys_nothing(
     assert "Nothing is deployed" in page.content.decode()
     assert EndpointRevision.objects.count() == 1
     assert service.loaded == loaded  # what is served already is not loaded again
-    assert service.state.deployments.by_name[endpoint].version.number == 1
+    assert service.deployed[endpoint].version.number == 1
 
 
 def test_a_model_that_is_served_nowhere_is_let_go_of(researcher, project, endpoint, asks, service) -> None:

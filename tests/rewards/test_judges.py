@@ -176,7 +176,7 @@ def test_what_is_on_trial_is_asked_once_with_what_answers(http, service, project
     """The shadow has the same judge say the same, and nobody pays for it twice."""
     spec = {"components": [PART | {"weight": 2}]}
     put_spec(project=project, endpoint_name=endpoint, spec=spec, by=None, beside=Beside())
-    wait_until(lambda: service.state.deployments.by_name[endpoint].on_trial is not None)
+    wait_until(lambda: service.deployed[endpoint].on_trial is not None)
     ask(http, endpoint, "score", item(1))
     wait_until(lambda: TrialRollup.objects.filter(pairs=1, failed=0).exists())
     assert len(script.asked) == 1

@@ -80,7 +80,7 @@ def test_every_form_gives_the_same_reward(service, real, project, http, key) -> 
 
 
 def test_text_and_its_token_ids(service, real, http) -> None:
-    model = service.state.deployments.by_name[real].version.models["desk/real@1"].model
+    model = service.deployed[real].version.models["desk/real@1"].model
     ids = model.renderer.token_ids(RESPONSE)
     text, tokens = score(http, {"text": RESPONSE}, {"input_ids": ids})
     assert tokens["reward"] == pytest.approx(text["reward"], abs=1e-5)
@@ -99,7 +99,7 @@ def test_alone_in_a_batch_and_in_any_order(service, real, http) -> None:
     items += [{"messages": MESSAGES}, {"messages": LONGER}]
 
     def forget() -> None:
-        for served in deployments.by_name[real].version.models.values():
+        for served in deployments.by_key["desk", real].version.models.values():
             served.cache.cache._entries.clear()
             served.cache.cache.bytes = 0
             service.state.deployments.batchers[0].forget(served)

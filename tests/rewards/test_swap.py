@@ -62,8 +62,8 @@ def test_a_request_ends_on_the_version_it_began_with(service, project, http, end
         slow = pool.submit(
             http.post, f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": "slow"}]}
         )
-        wait_until(lambda: service.state.deployments.by_name[endpoint].version._active == 1)
-        version = service.state.deployments.by_name[endpoint].version
+        wait_until(lambda: service.deployed[endpoint].version._active == 1)
+        version = service.deployed[endpoint].version
         row = Endpoint.objects.get(name=endpoint)
         # The same model with another transform: the model stays loaded, the old version drains.
         spec = row.active.spec | {"transforms": [{"type": "clip", "eta": 10}]}
@@ -86,7 +86,7 @@ class Broken(FakeModel):
 @pytest.mark.parametrize("bad", [None, Broken(), FakeModel(std=0.0)])
 def test_a_broken_revision_leaves_the_old_one_serving(service, project, http, endpoint, bad) -> None:
     deploy(model=make_model(project, service, bad), endpoint_name=endpoint, project=project, by=None)
-    wait_until(lambda: service.state.deployments.by_name[endpoint].failure is not None)
+    wait_until(lambda: service.deployed[endpoint].failure is not None)
     assert http.post(f"/api/v1/rewards/{endpoint}/score", json=BODY).json()["version"] == 1
     described = http.get(f"/api/v1/rewards/{endpoint}/").json()
     assert (described["version"], described["wanted"], described["failure"]["version"]) == (1, 2, 2)
@@ -99,7 +99,7 @@ def test_a_broken_revision_leaves_the_old_one_serving(service, project, http, en
 
 def test_an_endpoint_whose_first_revision_is_broken_says_so(service, project, key, http) -> None:
     deploy(model=make_model(project, service), endpoint_name="fresh", project=project, by=None)
-    wait_until(lambda: getattr(service.state.deployments.by_name.get("fresh"), "failure", None) is not None)
+    wait_until(lambda: getattr(service.deployed.get("fresh"), "failure", None) is not None)
     reply = http.post("/api/v1/rewards/fresh/score", json=BODY)
     assert reply.status_code == 503
     assert "fresh@1 cannot be served" in reply.json()["detail"]
@@ -152,7 +152,7 @@ def test_an_endpoint_is_never_seen_without_its_key(project, monkeypatch) -> None
     monkeypatch.undo()
     seen = directory.read_directory()
     assert len(seen.keys) == 1
-    assert list(seen.endpoints) == ["meanwhile"]
+    assert list(seen.endpoints) == [("desk", "meanwhile")]
 
 
 def test_it_answers_while_the_database_is_away(service, project, http, endpoint, monkeypatch) -> None:

@@ -185,7 +185,7 @@ def test_samples_are_kept_where_it_is_wished(service, http, endpoint) -> None:
     ask()
     assert not ScoreSample.objects.exists()
     keep_samples(endpoint=row, share=1.0, by=None)
-    wait_until(lambda: service.state.deployments.by_name[endpoint].info.sample_share == 1.0)
+    wait_until(lambda: service.deployed[endpoint].info.sample_share == 1.0)
     ask()
     sample = ScoreSample.objects.get()
     assert (sample.run, sample.version, sample.steps, sample.tokens) == ("r", 1, 1, 1)
@@ -197,7 +197,7 @@ def test_samples_are_kept_where_it_is_wished(service, http, endpoint) -> None:
 
 
 def followed(service, endpoint: str, share: float) -> None:
-    wait_until(lambda: service.state.deployments.by_name[endpoint].info.sample_share == share)
+    wait_until(lambda: service.deployed[endpoint].info.sample_share == share)
 
 
 def flushed(service) -> None:
@@ -281,9 +281,9 @@ def test_prometheus_reads_them(service, http, endpoint) -> None:
     http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": 7}]})
     text = httpx.get(f"{service.url}/metrics", trust_env=False).text
     for line in (
-        f'touchstone_requests_total{{endpoint="{endpoint}",status="200"}} 1.0',
-        f'touchstone_requests_total{{endpoint="{endpoint}",status="422"}} 1.0',
-        f'touchstone_items_total{{endpoint="{endpoint}"}} 2.0',
+        f'touchstone_requests_total{{endpoint="{endpoint}",project="desk",status="200"}} 1.0',
+        f'touchstone_requests_total{{endpoint="{endpoint}",project="desk",status="422"}} 1.0',
+        f'touchstone_items_total{{endpoint="{endpoint}",project="desk"}} 2.0',
         "touchstone_queue_tokens 0.0",
         "process_resident_memory_bytes",
     ):

@@ -103,7 +103,6 @@ def test_deploying(desk, model, researcher) -> None:
     [
         ({"endpoint": "deploy"}, "is the address of a page"),
         ({"endpoint": "a b"}, "valid"),
-        ({"endpoint": "theirs"}, "is taken"),
         ({"endpoint": "fresh", "transform": "squash", "amount": "-1"}, "Expected `float` &gt; 0.0"),
         ({"endpoint": "fresh", "transform": "delta"}, "not one of the available choices"),
     ],
@@ -111,7 +110,6 @@ def test_deploying(desk, model, researcher) -> None:
 def test_deploying_what_cannot_be_says_why(desk, model, researcher, data, message) -> None:
     other = create_project(slug="other")
     theirs = RewardModel.objects.create(project=other, name="m", version=1, artifact="x", manifest=MANIFEST)
-    deploy(model=theirs, endpoint_name="theirs", project=other, by=None)
     page = researcher.post(url("endpoint-deploy"), {"model": model.pk, **data})
     assert page.status_code == 200
     assert message in page.content.decode()

@@ -168,7 +168,7 @@ def test_a_server_that_comes_back_with_another_model_is_not_believed(
 
 
 def failure(service: Service) -> str | None:
-    deployment = service.state.deployments.by_name.get("big")
+    deployment = service.deployed.get("big")
     return None if deployment is None or deployment.failure is None else deployment.failure.detail
 
 

@@ -56,9 +56,9 @@ def caller_of(request: Request, directory: Directory, *, query_key: bool = False
 
 
 def deployment_for(caller: Caller, name: str, deployments: Deployments) -> Deployment:
-    """The endpoint, if it is of the caller's project. Raises UnknownEndpoint, 404: a stranger learns nothing."""
-    deployment = deployments.by_name.get(name)
-    if deployment is None or deployment.info.project != caller.project:
+    """The endpoint of this name in the caller's project. Raises UnknownEndpoint, 404: a stranger learns nothing."""
+    deployment = deployments.by_key.get((caller.project, name))
+    if deployment is None:
         raise UnknownEndpoint(f"There is no endpoint {name!r} for this key.", status=404)
     return deployment
 

@@ -71,7 +71,7 @@ async def answer(deployment: Deployment, asked: ScoreRequest, caller: Caller, in
         chosen = await in_reader(_chosen, trial, asked, work.items)
         rest = [place for place in everything if place not in chosen]
         own, its = await asyncio.gather(
-            work.scored(active, rest), work.tried(candidate, sorted(chosen), deployment.info.name)
+            work.scored(active, rest), work.tried(candidate, sorted(chosen), deployment.info.full_name)
         )
         if chosen and not its:
             own |= await work.scored(active, sorted(chosen))

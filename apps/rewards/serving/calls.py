@@ -42,9 +42,7 @@ class Call:
     def answered(self, scored: Scored, answer: Answer) -> None:
         assert self.deployment is not None
         info, usage, items = self.deployment.info, scored.usage(), answer.items
-        self.state.metrics.answered(
-            info.name, scored.seconds, len(items), usage["tokens"], usage["cached_tokens"]
-        )
+        self.state.metrics.answered(info, scored.seconds, len(items), usage["tokens"], usage["cached_tokens"])
         for version, places in answer.by_version().items():
             self._count(scored, version, [scored.scores[place] for place in places])
         if info.sample_share > 0:
@@ -84,7 +82,7 @@ class Call:
         if self.deployment is None:
             return
         version = self.deployment.version
-        self.state.metrics.refused(self.deployment.info.name, status)
+        self.state.metrics.refused(self.deployment.info, status)
         milliseconds = 1000 * (time.perf_counter() - self.started)
         self.state.usage.record(Event(self._group(version.number if version else 0), status, milliseconds))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.directory import EndpointInfo, RevisionInfo, TrialInfo
+from apps.rewards.serving.directory import EndpointInfo, EndpointKey, RevisionInfo, TrialInfo
 from workers.engine import Ask, Batcher, RewardModel, ServedModel, Verify, Version
 from workers.engine.judging import no_judge
 from workers.engine.versions import no_verifier
@@ -156,7 +156,7 @@ class Deployments:
         connect: Connect = no_server,
         ask: AskOf = nobody,
     ) -> None:
-        self.by_name: dict[str, Deployment] = {}
+        self.by_key: dict[EndpointKey, Deployment] = {}
         self._batcher = batcher
         self._load = load
         self._verify = verify
@@ -172,14 +172,14 @@ class Deployments:
         """Where items wait: for this process, and for each server that computes models."""
         return [self._batcher, *self._lanes.values()]
 
-    def update(self, endpoints: Mapping[str, EndpointInfo]) -> None:
+    def update(self, endpoints: Mapping[EndpointKey, EndpointInfo]) -> None:
         """Follow the directory: start loading what is new, retire what is gone."""
-        for name in [name for name in self.by_name if name not in endpoints]:
-            gone = self.by_name.pop(name)
+        for key in [key for key in self.by_key if key not in endpoints]:
+            gone = self.by_key.pop(key)
             gone.active.empty()
             gone.candidate.empty()
-        for name, info in endpoints.items():
-            deployment = self.by_name.setdefault(name, Deployment(info))
+        for key, info in endpoints.items():
+            deployment = self.by_key.setdefault(key, Deployment(info))
             deployment.follow(info)
             self._fill(deployment.active, info)
             self._fill(deployment.candidate, info)
@@ -189,7 +189,7 @@ class Deployments:
         return await self._make_version(revision, project)
 
     def close(self) -> None:
-        for deployment in self.by_name.values():
+        for deployment in self.by_key.values():
             for slot in (deployment.active, deployment.candidate):
                 if slot.loading is not None:
                     slot.loading.cancel()
@@ -208,12 +208,12 @@ class Deployments:
             detail = error.message if isinstance(error, DomainError | RewardError) else f"{error!r}"
             slot.failure = Failure(revision.number, detail, time.monotonic() + RETRY_SECONDS)
             logger.exception(
-                "%s@%s cannot be served: %s", info.name, revision.number, detail, exc_info=not expected
+                "%s@%s cannot be served: %s", info.full_name, revision.number, detail, exc_info=not expected
             )
             slot.loading = None
             return
         seconds = time.perf_counter() - started
-        logger.info("%s@%s is loaded, in %.1f s", info.name, revision.number, seconds)
+        logger.info("%s@%s is loaded, in %.1f s", info.full_name, revision.number, seconds)
         slot.loading, slot.failure = None, None
         if slot.wanted is None or slot.has_wanted:  # nobody waits for it any more
             version.retire()

@@ -47,6 +47,9 @@ class TrialInfo:
     revision: RevisionInfo
 
 
+EndpointKey = tuple[str, str]  # a project's slug, and the name of an endpoint of it
+
+
 @dataclass(frozen=True, slots=True)
 class EndpointInfo:
     pk: int
@@ -59,11 +62,15 @@ class EndpointInfo:
     redaction: Redaction = NO_REDACTION
     trial: TrialInfo | None = None
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.project}/{self.name}"
+
 
 @dataclass(frozen=True, slots=True)
 class Directory:
     keys: Mapping[str, KeyInfo] = field(default_factory=dict)  # by hash
-    endpoints: Mapping[str, EndpointInfo] = field(default_factory=dict)
+    endpoints: Mapping[EndpointKey, EndpointInfo] = field(default_factory=dict)
 
 
 def read_directory() -> Directory:
@@ -87,7 +94,7 @@ def _keys() -> dict[str, KeyInfo]:
     }
 
 
-def _endpoints() -> dict[str, EndpointInfo]:
+def _endpoints() -> dict[EndpointKey, EndpointInfo]:
     models = RewardModel.objects.select_related("project")
     trials = (
         Trial.objects.filter(ended_at=None)
@@ -99,7 +106,7 @@ def _endpoints() -> dict[str, EndpointInfo]:
         "active__judges",
         Prefetch("trials", trials, to_attr="open_trials"),
     )
-    return {row.name: _endpoint(row) for row in rows}
+    return {(row.project.slug, row.name): _endpoint(row) for row in rows}
 
 
 def _endpoint(row: Endpoint) -> EndpointInfo:

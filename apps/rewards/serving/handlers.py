@@ -169,7 +169,13 @@ def _log(scored: Scored, caller: Caller) -> None:
     tags, usage = scored.asked.tags, scored.usage()
     logger.info(
         "%s@%s inputs=%d tokens=%d cached=%d ms=%.1f caller=%s run=%s policy=%s",
-        *(scored.endpoint, scored.version, usage["inputs"], usage["tokens"], usage["cached_tokens"]),
+        *(
+            f"{caller.project}/{scored.endpoint}",
+            scored.version,
+            usage["inputs"],
+            usage["tokens"],
+            usage["cached_tokens"],
+        ),
         *(usage["milliseconds"], caller.name, tags.run, tags.policy_version),
     )
 

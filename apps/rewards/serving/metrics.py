@@ -8,6 +8,7 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from apps.rewards.serving.directory import EndpointInfo
 from apps.rewards.serving.usage import Usage
 from apps.rewards.usage import LATENCY_MS
 from workers.engine import Batcher
@@ -27,18 +28,26 @@ class Metrics:
             collector(registry=registry)
         seconds = [edge / 1000 for edge in LATENCY_MS]
         self._requests = Counter(
-            "touchstone_requests_total", "Requests, by status.", ["endpoint", "status"], registry=registry
+            "touchstone_requests_total",
+            "Requests, by status.",
+            ["project", "endpoint", "status"],
+            registry=registry,
         )
         self._latency = Histogram(
             "touchstone_request_seconds",
             "Of those answered.",
-            ["endpoint"],
+            ["project", "endpoint"],
             buckets=seconds,
             registry=registry,
         )
-        self._items = Counter("touchstone_items_total", "Items scored.", ["endpoint"], registry=registry)
+        self._items = Counter(
+            "touchstone_items_total", "Items scored.", ["project", "endpoint"], registry=registry
+        )
         self._tokens = Counter(
-            "touchstone_tokens_total", "Tokens of items scored.", ["endpoint", "cached"], registry=registry
+            "touchstone_tokens_total",
+            "Tokens of items scored.",
+            ["project", "endpoint", "cached"],
+            registry=registry,
         )
         self._gauge(
             "queue_tokens", "Tokens waiting to be scored.", lambda: sum(one.queued for one in batchers())
@@ -54,15 +63,16 @@ class Metrics:
         self._gauge("usage_waiting", "Requests whose usage is not written yet.", lambda: usage.waiting)
         self._gauge("usage_lost_total", "Requests whose usage is lost.", lambda: usage.lost)
 
-    def answered(self, endpoint: str, seconds: float, items: int, tokens: int, cached: int) -> None:
-        self._requests.labels(endpoint, "200").inc()
-        self._latency.labels(endpoint).observe(seconds)
-        self._items.labels(endpoint).inc(items)
-        self._tokens.labels(endpoint, "no").inc(tokens - cached)
-        self._tokens.labels(endpoint, "yes").inc(cached)
+    def answered(self, info: EndpointInfo, seconds: float, items: int, tokens: int, cached: int) -> None:
+        labels = (info.project, info.name)
+        self._requests.labels(*labels, "200").inc()
+        self._latency.labels(*labels).observe(seconds)
+        self._items.labels(*labels).inc(items)
+        self._tokens.labels(*labels, "no").inc(tokens - cached)
+        self._tokens.labels(*labels, "yes").inc(cached)
 
-    def refused(self, endpoint: str, status: int) -> None:
-        self._requests.labels(endpoint, str(status)).inc()
+    def refused(self, info: EndpointInfo, status: int) -> None:
+        self._requests.labels(info.project, info.name, str(status)).inc()
 
     def shown(self) -> bytes:
         return generate_latest(self._registry)

@@ -67,7 +67,7 @@ class Shadow:
                 try:
                     await self._compare(one)
                 except Exception:  # it must not end: a trial would wait for ever
-                    logger.exception("a trial of %s could not be followed", one.deployment.info.name)
+                    logger.exception("a trial of %s could not be followed", one.deployment.info.full_name)
             self._some.clear()
 
     async def _compare(self, one: _Answered) -> None:

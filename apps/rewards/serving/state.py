@@ -54,7 +54,7 @@ class State:
     def is_ready(self) -> bool:
         """Whether what was deployed at the start has been tried; once true it stays true."""
         if not self.was_ready and self.directory is not None:
-            self.was_ready = all(one.active.was_tried for one in self.deployments.by_name.values())
+            self.was_ready = all(one.active.was_tried for one in self.deployments.by_key.values())
         return self.was_ready
 
     async def in_reader(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

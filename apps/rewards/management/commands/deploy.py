@@ -4,7 +4,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from apps.core.commands import TouchstoneCommand
+from apps.core.errors import DomainError
 from apps.rewards.remote import wait_until_served
+from apps.rewards.selectors import shortest_name
 from apps.rewards.services import Beside, deploy
 from apps.training.selectors import model_named
 
@@ -14,7 +16,7 @@ class Command(TouchstoneCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", help="project/name@version; the newest version without")
-        parser.add_argument("endpoint")
+        parser.add_argument("endpoint", help="its name in the project of the model; made if it is new")
         parser.add_argument("--shadow", action="store_true", help="on trial in the shadow of what answers")
         parser.add_argument(
             "--canary", type=float, metavar="SHARE", help="on trial, answering this share (0 to 1)"
@@ -41,10 +43,17 @@ class Command(TouchstoneCommand):
             beside = Beside("canary", canary, automatic=automatic)
         elif shadow:
             beside = Beside("shadow", automatic=automatic)
-        revision = deploy(model=found, endpoint_name=endpoint, project=found.project, by=None, beside=beside)
+        slug, short = endpoint.rpartition("/")[::2]
+        if slug not in ("", found.project.slug):
+            raise DomainError(
+                f"The model {found} is of the project {found.project.slug}, so it cannot be deployed on {endpoint}; "
+                f"name {short} alone, or import the model into {slug}."
+            )
+        revision = deploy(model=found, endpoint_name=short, project=found.project, by=None, beside=beside)
         tried = ", on trial" if beside else ""
-        self.say(f"{found} is revision {revision.number} of {endpoint}{tried}.")
-        result = {"endpoint": endpoint, "revision": revision.number, "model": str(found)}
+        served_as = shortest_name(revision.endpoint)
+        self.say(f"{found} is revision {revision.number} of {served_as}{tried}.")
+        result = {"endpoint": served_as, "revision": revision.number, "model": str(found)}
         if no_wait or beside is not None:
             return result
         served, note = wait_until_served(revision, seconds=timeout)

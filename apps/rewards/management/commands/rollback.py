@@ -5,7 +5,7 @@ from typing import Any
 
 from apps.core.commands import TouchstoneCommand
 from apps.rewards.remote import wait_until_served
-from apps.rewards.selectors import endpoint_named, spec_of
+from apps.rewards.selectors import ENDPOINT_HELP, endpoint_named, spec_of
 from apps.rewards.services import rollback
 
 
@@ -13,7 +13,7 @@ class Command(TouchstoneCommand):
     help = "Go back to an earlier revision of an endpoint."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("endpoint")
+        parser.add_argument("endpoint", help=ENDPOINT_HELP)
         parser.add_argument(
             "--to", type=int, help="the number of the revision; the one before the active without"
         )

@@ -15,7 +15,7 @@ from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.rewards.models import Endpoint
 from apps.rewards.remote import ask
-from apps.rewards.selectors import endpoint_named
+from apps.rewards.selectors import ENDPOINT_HELP, endpoint_named
 from workers.errors import RewardError
 from workers.schema import parse_json
 from workers.schema.decode import require_object
@@ -29,7 +29,7 @@ class Command(TouchstoneCommand):
     help = "Score items through the reward service: one JSON object a line in, one result a line out."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("endpoint")
+        parser.add_argument("endpoint", help=ENDPOINT_HELP)
         parser.add_argument("file", help="JSON lines, each an item of the reward API; - reads standard input")
 
     def run(self, *, endpoint: str, file: str, **_: Any) -> dict[str, Any]:
