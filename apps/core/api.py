@@ -21,13 +21,24 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.parser import Parser
 
 from apps.core.errors import DomainError
 from apps.core.logs import current
 from apps.core.outage import RETRY_AFTER, in_words, is_outage
-from workers.errors import RewardError
+from workers.errors import InvalidRecord, RewardError
+from workers.schema import BODY_LIMITS, TooMuchJson, parse_json
 
 log = logging.getLogger(__name__)
+
+
+class BoundedParser(Parser):
+    """Bodies of JSON within BODY_LIMITS; what passes them is answered by `_too_much`."""
+
+    def parse_body(self, request: HttpRequest) -> dict[str, Any]:
+        body: dict[str, Any] = parse_json(request.body, limits=BODY_LIMITS, repeats=False)
+        return body
+
 
 PROBLEM = "application/problem+json"
 DEFAULT_LIMIT, MAX_LIMIT = 100, 1000
@@ -84,8 +95,17 @@ def _validation(error: ValidationError) -> HttpResponse:
     return problem(422, f"{place}: {first['detail']}", pointer=first.get("pointer"), errors=errors)
 
 
+def _too_much(error: RewardError) -> HttpResponse | None:
+    """The answer to a document over a limit of its shape; None for another error."""
+    if not isinstance(error, TooMuchJson):
+        return None
+    detail = f"The document is {error.message}"
+    return problem(413, detail, pointer=error.pointer or None, limit=error.limit, limit_name=error.name)
+
+
 def install_problem_handlers(api: NinjaAPI) -> None:
-    """Have every error of `api` answered by a problem document."""
+    """Have every error of `api` answered by a problem document, and its bodies read within limits."""
+    api.parser = BoundedParser()
 
     @api.exception_handler(DomainError)
     def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
@@ -93,7 +113,7 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(RewardError)
     def reward_error(request: HttpRequest, error: RewardError) -> HttpResponse:
-        return problem(422, error.message, pointer=error.pointer)
+        return _too_much(error) or problem(422, error.message, pointer=error.pointer)
 
     @api.exception_handler(ValidationError)
     def validation_error(request: HttpRequest, error: ValidationError) -> HttpResponse:
@@ -111,6 +131,9 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(HttpError)
     def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+        cause = error.__cause__  # ninja's "Cannot parse request body" does not say why
+        if isinstance(cause, InvalidRecord):
+            return _too_much(cause) or problem(400, f"The body is {cause.message}")
         return problem(error.status_code, str(error))
 
     @api.exception_handler(PermissionDenied)

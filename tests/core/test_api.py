@@ -143,6 +143,24 @@ def test_a_body_that_is_no_json_is_refused(call: Callable[..., Any]) -> None:
     assert call("post", "/t/projects/desk/notes", "{").status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (b'{"number": 1, "inner": [' + b"[]," * 300_000 + b"[]]}", 413, "over 250,000 arrays and objects"),
+        (b'{"number": ' + b"[" * 100 + b"]" * 100 + b"}", 413, "over 64 levels"),
+        (b'{"number": ' + b"1" * 2000 + b"}", 413, "2,000 digits"),
+        (b'{"number": 1, "number": 2}', 400, "the key 'number' twice"),
+    ],
+    ids=["bomb", "depth", "digits", "twice"],
+)
+def test_a_bomb_of_json_is_refused_before_it_is_built(
+    call: Callable[..., Any], body: bytes, status: int, says: str
+) -> None:
+    answer = call("post", "/t/projects/desk/notes", body)
+    assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
+    assert says in json.loads(answer.content)["detail"]
+
+
 @pytest.mark.parametrize("authorization", [None, "Bearer tsk_00000000_wrong", "Basic YTpi", "Bearer"])
 def test_without_a_live_key_nothing_opens(project: Project, authorization: str | None) -> None:
     headers = {"Authorization": authorization} if authorization else {}

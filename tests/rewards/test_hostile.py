@@ -112,3 +112,31 @@ def test_a_length_that_is_none(service, endpoint, key, length) -> None:
             f"Content-Length: {length}\r\n\r\n{{}}".encode()
         )
         assert one.recv(65536).split(b" ")[1] in (b"400", b"413")
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_bomb_of_json_is_refused_before_it_is_built(http, endpoint, path) -> None:
+    """60 MB of empty lists took 26 s and 2 GB; now their brackets are counted first."""
+    for part, limit in ((b"[],", 250_000), (b"1,", 1_000_000), (b'{"a":1},', 250_000)):
+        bomb = b'{"inputs":[' + part * 600_000 + (b"1," * 500_000) + b"1]}"
+        reply = http.post(path.format(endpoint=endpoint), content=bomb)
+        assert (reply.status_code, _is_problem(reply)) == (413, True)
+        assert reply.json()["limit"] == limit
+        assert f"over {limit:,}" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status", "says"),
+    [
+        (b'{"inputs":' + b"[" * 65 + b"]" * 65 + b"}", 413, "over 64 levels"),
+        (b'{"inputs":[{"text":"a","logprob":' + b"1" * 1001 + b"}]}", 413, "1,001 digits"),
+        (b'{"' + b"a" * 5000 + b'":1}', 413, "a key of 5,000 bytes"),
+        (b'{"inputs":[{"text":"' + b"a" * (17 * 2**20) + b'"}]}', 413, "a string of"),
+        (b'{"inputs":[],"inputs":[{"text":"a"}]}', 400, "the key 'inputs' twice"),
+    ],
+    ids=["depth", "digits", "key", "string", "twice"],
+)
+def test_other_shapes_of_json_are_refused(http, endpoint, sent, status, says) -> None:
+    reply = http.post(f"/api/v1/rewards/{endpoint}/score", content=sent)
+    assert (reply.status_code, _is_problem(reply)) == (status, True)
+    assert says in reply.json()["detail"]

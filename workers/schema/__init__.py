@@ -29,6 +29,7 @@ from workers.schema.records import (
     ToolCall,
     Trajectory,
 )
+from workers.schema.shape import BODY_LIMITS, RECORD_LIMITS, ShapeLimits, TooMuchJson, check_json_shape
 from workers.schema.storage import (
     holds_trajectory,
     read_records,
@@ -40,6 +41,8 @@ from workers.schema.storage import (
 SCHEMA_VERSION = 1
 
 __all__ = [
+    "BODY_LIMITS",
+    "RECORD_LIMITS",
     "SCHEMA_VERSION",
     "Anchor",
     "Choice",
@@ -56,15 +59,18 @@ __all__ = [
     "RankingRecord",
     "RatingRecord",
     "ScoreRecord",
+    "ShapeLimits",
     "Step",
     "StepLabel",
     "StepLabelRecord",
     "Task",
     "Text",
     "TokenIds",
+    "TooMuchJson",
     "ToolCall",
     "Trajectory",
     "TrajectoryId",
+    "check_json_shape",
     "clean",
     "from_atif",
     "from_messages",

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from workers.errors import InvalidRecord
+from workers.schema.shape import RECORD_LIMITS, ShapeLimits, check_json_shape
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
@@ -15,8 +16,14 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 _PATH = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
-def parse_json(data: bytes | str, *, pointer: str = "") -> Any:
-    """Decode one JSON document. NaN and Infinity are refused; lone surrogates and NUL are let through (see `clean`)."""
+def parse_json(
+    data: bytes | str, *, pointer: str = "", limits: ShapeLimits = RECORD_LIMITS, repeats: bool = True
+) -> Any:
+    """Decode one JSON document. NaN and Infinity are refused; lone surrogates and NUL are let through (see `clean`).
+
+    limits: held to before anything is built. repeats: whether an object may have a key twice, the last one counts.
+    """
+    check_json_shape(data, limits, pointer=pointer)
 
     def refuse(constant: str) -> float:
         raise InvalidRecord(
@@ -25,7 +32,8 @@ def parse_json(data: bytes | str, *, pointer: str = "") -> Any:
 
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
-        return json.loads(text, parse_constant=refuse)
+        hook = None if repeats else _without_repeats
+        return json.loads(text, parse_constant=refuse, object_pairs_hook=hook)
     except UnicodeDecodeError as error:
         raise InvalidRecord(
             f"not UTF-8 at byte {error.start}; save the file as UTF-8.", pointer=pointer
@@ -40,6 +48,16 @@ def parse_json(data: bytes | str, *, pointer: str = "") -> Any:
         raise InvalidRecord(
             "not readable: it has a whole number of thousands of digits.", pointer=pointer
         ) from None
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two readers of an object with a key twice may each believe another value, so it is refused."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise InvalidRecord(f"not clear: an object has the key {twice[:100]!r} twice; send it once.")
+    return found
 
 
 def clean(value: Any) -> tuple[Any, int]:

@@ -21,7 +21,7 @@ from apps.annotation.feedback.services import import_numbered
 from apps.annotation.kinds import KINDS
 from apps.core.errors import DomainError
 from workers.errors import InvalidRecord
-from workers.schema import parse_json
+from workers.schema import BODY_LIMITS, parse_json
 
 router = Router()
 # What only one of the record formats has.
@@ -87,7 +87,7 @@ def _read(request: HttpRequest) -> Iterable[tuple[int, Incoming | InvalidRecord]
     """The records of the body with their number, from 1."""
     body = request.body
     if body.lstrip()[:1] == b"[":
-        body = b"\n".join(json.dumps(record).encode() for record in parse_json(body))
+        body = b"\n".join(json.dumps(record).encode() for record in parse_json(body, limits=BODY_LIMITS))
     return read_json_lines(BytesIO(body), _parse)
 
 

@@ -22,7 +22,7 @@ async def dry_run(request: Request, state: State, caller: Caller) -> Scored:
     """
     if caller.name != INTERNAL:
         raise Problem(f"There is no {request.url.path} here.", status=404)
-    document = read_document(await read_body(request))
+    document = await state.in_reader(read_document, await read_body(request))
     artifacts = convert(document.get("artifacts"), dict[str, str], pointer="/artifacts")
     judges = convert(document.get("judges", {}), dict[str, int], pointer="/judges")
     ids = convert(document.get("trajectory_ids"), list[str], pointer=POINTER)

@@ -74,7 +74,8 @@ async def critique(request: Request) -> Response:
 
 
 async def advantages(request: Request) -> Response:
-    return _json(reply_advantages(await _scored(request, parse_advantages)))
+    scored = await _scored(request, parse_advantages)
+    return _json(await _state(request).in_reader(reply_advantages, scored))
 
 
 async def try_spec(request: Request) -> Response:

@@ -9,7 +9,7 @@ from typing import Any
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.stored import stored_trajectory
 from workers.errors import InvalidRecord, RewardError
-from workers.schema import Item, TrajectoryId, parse_item, parse_json
+from workers.schema import BODY_LIMITS, Item, TooMuchJson, TrajectoryId, parse_item, parse_json
 from workers.schema.decode import escape, kind_of, require_list, require_object
 
 _ITEM = re.compile(r"/(\d+)(?=/|$)")
@@ -112,9 +112,13 @@ def check_keys(document: Mapping[str, Any], known: Sequence[str], at: str = "") 
 
 
 def read_document(body: bytes) -> dict[str, Any]:
-    """The JSON object of a body. Raises Problem 400 where it is no JSON, InvalidRecord where it is no object."""
+    """The JSON object of a body. Raises Problem 400 where it is no JSON, 413 where it holds more than BODY_LIMITS,
+    InvalidRecord where it is no object."""
     try:
-        document = parse_json(body)
+        document = parse_json(body, limits=BODY_LIMITS, repeats=False)
+    except TooMuchJson as error:
+        message = f"The body is {error.message}"
+        raise Problem(message, status=413, limit=error.limit, limit_name=error.name) from None
     except InvalidRecord as error:
         raise Problem(f"The body is {error.message}", status=400) from None
     return require_object(document)

@@ -1,0 +1,188 @@
+"""How much a JSON document may hold, found out from its bytes before anything is built from them.
+
+60 MB of `[],[],...` become gigabytes of objects and minutes of garbage collection, so counting afterwards is too late.
+One pass of numpy over the bytes, about 2 ms for each MB, in pieces so that memory stays small and a document over a
+limit is left at once. The document need not be valid: what is wrong with it otherwise is for the decoder to say.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from workers.errors import InvalidRecord
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_PIECE = 2**17  # bytes: fits the processor's cache
+_QUOTE, _COMMA, _COLON = b'",:'
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeLimits:
+    """values: elements of arrays and members of objects, in all. containers: arrays and objects. digits: of one number.
+    string, key: bytes of one, as sent."""
+
+    depth: int
+    values: int
+    containers: int
+    string: int
+    key: int = 4096
+    digits: int = 1000
+
+    @property
+    def smallest(self) -> int:
+        """A document of so few bytes passes none of them."""
+        return min(self.depth, self.values, self.containers, self.string, self.key, self.digits)
+
+
+# One trajectory, record or file of records: numeric observations may be long. Read by workers, not while others wait.
+RECORD_LIMITS = ShapeLimits(depth=128, values=5_000_000, containers=1_000_000, string=64 * 2**20)
+# The body of an API call, which a process decodes while it has others to answer.
+BODY_LIMITS = ShapeLimits(depth=64, values=1_000_000, containers=250_000, string=16 * 2**20)
+
+
+class TooMuchJson(InvalidRecord):
+    """A document over a limit. name: of ShapeLimits; limit: its value; at: the byte that passed it."""
+
+    def __init__(self, message: str, *, name: str, limit: int, at: int, pointer: str | None = None) -> None:
+        super().__init__(message, pointer=pointer)
+        self.name, self.limit, self.place = name, limit, at
+
+
+def check_json_shape(body: bytes | str, limits: ShapeLimits, *, pointer: str = "") -> None:
+    """Raises TooMuchJson with the limit that the document passes, and where. Costs memory for a piece of it only."""
+    if len(body) <= limits.smallest:
+        return
+    _check(body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body, limits, pointer)
+
+
+def _check(data: bytes, limits: ShapeLimits, pointer: str = "") -> None:
+    scan = _Scan(data, limits, pointer)
+    for start, piece in _pieces(data):
+        scan.read(start, piece)
+    scan.end()
+
+
+def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Cut anywhere but within an escape; what is escaped is blotted out, at equal length."""
+    start = 0
+    while start < len(data):
+        piece = data[start : start + _PIECE]
+        if piece.endswith(b"\\") and (len(piece) - len(piece.rstrip(b"\\"))) % 2:
+            piece += data[start + _PIECE : start + _PIECE + 1]
+        length = len(piece)
+        if b"\\" in piece:
+            piece = piece.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+        yield start, piece
+        start += length
+
+
+@dataclass(eq=False, slots=True)
+class _Scan:
+    """What was seen so far. kinds, places: of the last two marks, so that a key or number may lie across two pieces;
+    begins: whether a string begins there."""
+
+    data: bytes
+    limits: ShapeLimits
+    pointer: str
+    depth: int = 0
+    values: int = 1
+    containers: int = 0
+    within: bool = False  # a string
+    kinds: Any = field(init=False)
+    places: Any = field(init=False)
+    begins: Any = field(init=False)
+    tables: "tuple[np.ndarray, np.ndarray]" = field(init=False)
+
+    def __post_init__(self) -> None:
+        import numpy as np  # here: not everything that reads the contracts reads documents of others
+
+        is_mark, steps = np.zeros(256, bool), np.zeros(256, np.int32)
+        is_mark[list(b'"[]{},:')] = True
+        steps[list(b"[{")], steps[list(b"]}")] = 1, -1
+        self.tables = is_mark, steps
+        self.kinds, self.places = np.array([_COMMA], np.uint8), np.array([-1], np.int64)
+        self.begins = np.array([False])
+
+    def read(self, start: int, piece: bytes) -> None:
+        import numpy as np
+
+        is_mark, steps = self.tables
+        dense = np.frombuffer(piece, np.uint8)
+        places = np.flatnonzero(is_mark[dense])
+        kinds = dense[places]
+        quotes = kinds == _QUOTE
+        within = (
+            np.bitwise_xor.accumulate(quotes) ^ self.within
+        )  # from an opening quote up to before the closing one
+        if len(within):
+            self.within = bool(within[-1])
+        real = quotes | ~within  # a mark inside a string is text
+        kinds, places = kinds[real], places[real] + start
+        outside = kinds != _QUOTE
+        self._count(kinds[outside], places[outside], steps)
+        self.kinds = np.concatenate([self.kinds, kinds])
+        self.places = np.concatenate([self.places, places])
+        self.begins = np.concatenate([self.begins, within[real]])
+        self._measure()
+
+    def end(self) -> None:
+        """What is between the last mark and the end of the document."""
+        if self.within:
+            self._refuse_string(len(self.data) - int(self.places[-1]) - 1, int(self.places[-1]), key=False)
+        else:
+            self._refuse_number(int(self.places[-1]), len(self.data))
+
+    def _count(self, kinds: Any, places: Any, steps: Any) -> None:
+        import numpy as np
+
+        moves = steps[kinds]
+        depths = self.depth + np.cumsum(moves, dtype=np.int64)
+        opens = moves == 1
+        values = self.values + np.cumsum(opens | (kinds == _COMMA), dtype=np.int64)
+        containers = self.containers + np.cumsum(opens, dtype=np.int64)
+        for name, found, what in (
+            ("depth", depths, "nested too deeply: over {} levels"),
+            ("containers", containers, "too large: over {} arrays and objects"),
+            ("values", values, "too large: over {} values"),
+        ):
+            limit = getattr(self.limits, name)
+            if len(found) and int(found.max()) > limit:
+                self._refuse(name, what.format(f"{limit:,}"), int(places[int((found > limit).argmax())]))
+        if len(kinds):
+            self.depth, self.values = int(depths[-1]), int(values[-1])
+            self.containers = int(containers[-1])
+
+    def _measure(self) -> None:
+        """Strings, keys and numbers: the gaps between marks."""
+        import numpy as np
+
+        gaps = np.diff(self.places) - 1
+        strings = self.begins[:-1]
+        smallest = min(self.limits.string, self.limits.key, self.limits.digits)
+        for index in np.flatnonzero(gaps > smallest).tolist():
+            at, after = int(self.places[index]), int(self.places[index + 1])
+            if strings[index]:
+                is_key = index + 2 < len(self.kinds) and self.kinds[index + 2] == _COLON
+                self._refuse_string(int(gaps[index]), at, key=is_key)
+            else:
+                self._refuse_number(at, after)
+        self.kinds, self.places, self.begins = self.kinds[-2:], self.places[-2:], self.begins[-2:]
+
+    def _refuse_string(self, length: int, at: int, *, key: bool) -> None:
+        name = "key" if key else "string"
+        limit = getattr(self.limits, name)
+        if length > limit:
+            self._refuse(name, f"too large: a {name} of {length:,} bytes, of at most {limit:,}", at)
+
+    def _refuse_number(self, at: int, after: int) -> None:
+        limit = self.limits.digits
+        length = len(self.data[at + 1 : after].strip(b" \t\r\n")) if after - at - 1 > limit else 0
+        if length > limit:
+            self._refuse("digits", f"too large: a number of {length:,} digits, of at most {limit:,}", at + 1)
+
+    def _refuse(self, name: str, what: str, at: int) -> None:
+        limit = getattr(self.limits, name)
+        message = f"{what}, at byte {at:,}. Send less of it, or in parts."
+        raise TooMuchJson(message, name=name, limit=limit, at=at, pointer=self.pointer)
