@@ -6,7 +6,7 @@ ARGS ?=
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test faults lint format bench audit install clean
+.PHONY: demo test faults lint format bench audit lock install clean
 
 install: $(VENV)/.installed
 
@@ -42,6 +42,14 @@ bench: install  ## every benchmark at full size
 
 audit: install  ## known vulnerabilities of what is pinned, where a database of them can be reached
 	$(PY) .ci/audit
+
+lock: $(VENV)/tools/.installed  ## requirements/*.txt: every distribution with the hashes of its files
+	$(VENV)/tools/bin/python .ci/lock
+
+$(VENV)/tools/.installed: .ci/tools.txt
+	$(PYTHON) -m venv $(VENV)/tools
+	$(VENV)/tools/bin/python -m pip install --quiet -r .ci/tools.txt
+	touch $@
 
 clean:
 	rm -rf $(VENV) var
