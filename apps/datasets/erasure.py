@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
-from django.core.files.storage import storages
 from django.db import connection, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -19,7 +18,7 @@ from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Annotator, Assignment, Item, Participation, Submission
 from apps.annotation.services.items import recount
-from apps.core.artifacts import delete_tree
+from apps.core.artifacts import delete_file, delete_tree
 from apps.core.jobs import JobState
 from apps.datasets.exporting import remove_exports
 from apps.datasets.models import Snapshot
@@ -107,7 +106,7 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
         remove_exports(project=project)
         _record(project, by, "trajectory.deleted", f"run {number}", told)
     for name in files:  # after the commit: a file without a row does no harm
-        storages["artifacts"].delete(name)
+        delete_file(name)
     return told
 
 

@@ -25,6 +25,7 @@ from apps.core.artifacts import delete_tree, store_file
 from apps.core.database import refresh_statistics
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.core.storage_names import storage_name
 from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
 from apps.datasets.exports import record_export, require_format
 from apps.datasets.models import Export, Snapshot
@@ -82,7 +83,7 @@ def build_export(export: Export) -> None:
         with heart(export) as pulse, tempfile.TemporaryDirectory(prefix="export-") as scratch:
             path = Path(scratch) / file_name(export)
             lines = _write(export, path, pulse)
-            name = f"exports/{export.project_id}/{export.pk}-{export.attempt}/{path.name}"
+            name = storage_name("exports", export.project_id, f"{export.pk}-{export.attempt}", path.name)
             with path.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
             size = path.stat().st_size

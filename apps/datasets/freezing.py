@@ -16,6 +16,7 @@ from apps.core.artifacts import delete_tree, store_tree
 from apps.core.database import refresh_statistics
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.core.storage_names import storage_name
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
 from apps.datasets.derived import SOURCES, Source, check_derived
 from apps.datasets.models import Snapshot
@@ -82,7 +83,7 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         tree = Path(scratch) / "tree"
         tree.mkdir()
         facts = _write_splits(snapshot, everything, tree, found, pulse) | {"leaks": _leaks(tree, pulse)}
-        name = f"snapshots/{snapshot.pk}-{snapshot.attempt}"
+        name = storage_name("snapshots", f"{snapshot.pk}-{snapshot.attempt}")
         pulse.now(len(found.digests), "storing")
         store_tree(tree, name)
     try:

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
-from django.core.files.storage import storages
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -13,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.api import paginate
+from apps.core.artifacts import open_file
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import JobState
 from apps.datasets import exporting
@@ -139,11 +139,12 @@ def export_file(request: ProjectRequest, project: Project, pk: int) -> FileRespo
     export = get_object_or_404(Export.objects.select_related("project", "snapshot"), project=project, pk=pk)
     if not export.is_there:
         raise NotFound("This file is not there any more, or not yet; export it anew.")
-    if not storages["artifacts"].exists(export.artifact):
-        raise NotFound("The file is missing from the artifact store; `doctor` looks at the store.")
+    try:
+        file = open_file(export.artifact)
+    except NotFound:
+        raise NotFound("The file is missing from the artifact store; `doctor` looks at the store.") from None
     name = exporting.file_name(export)
     kind = "text/csv; charset=utf-8" if name.endswith(".csv") else "application/gzip"
-    file = storages["artifacts"].open(export.artifact)
     return FileResponse(file, as_attachment=True, filename=name, content_type=kind)
 
 

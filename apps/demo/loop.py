@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -20,6 +19,7 @@ from apps.annotation.services.builder import Choice, build_items
 from apps.annotation.services.campaigns import create_campaign
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
+from apps.core.storage_names import home_path
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import records_of
@@ -78,7 +78,7 @@ def _login(email: str, name: str) -> Login:
 
 def make_key(project: Project, by: User) -> str:
     """A key that may score, kept in the home (0600) so that a second start prints the same."""
-    path = Path(settings.HOME) / "demo-key"
+    path = home_path("demo-key")
     if path.exists():
         secret = path.read_text()
         key = api_key_for(secret)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
+from apps.core.storage_names import download_header
 from apps.rubrics import documents, selectors, services
 from apps.rubrics.forms import RubricForm, YamlForm, criteria_forms
 from apps.rubrics.models import Rubric
@@ -44,7 +45,7 @@ def rubric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 def rubric_yaml(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     rubric = selectors.rubric_in(project, pk)
     response = HttpResponse(documents.write(rubric), content_type="application/yaml; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="rubric-{rubric.pk}.yaml"'
+    response["Content-Disposition"] = download_header(f"rubric-{rubric.pk}.yaml")
     return response
 
 

@@ -32,6 +32,7 @@ from apps.core.jobs import (
     heartbeat_seconds,
 )
 from apps.core.room import in_words
+from apps.core.storage_names import storage_name
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.events import EventTail
@@ -216,7 +217,7 @@ def _conclude(run: Run, folder: Path, status: int) -> None:
 def _register(run: Run, folder: Path) -> None:
     manifest = json.loads((folder / "model" / "touchstone.json").read_text(encoding="utf-8"))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    artifact = f"models/run-{run.pk}-{run.attempt}"
+    artifact = _artifact_name(run, run.attempt)
     with heart(run):
         store_tree(folder / "model", artifact)
     try:
@@ -225,8 +226,12 @@ def _register(run: Run, folder: Path) -> None:
         delete_tree(artifact)
         raise
     for attempt in range(1, run.attempt):  # one that ended between storing and registering
-        delete_tree(f"models/run-{run.pk}-{attempt}")
+        delete_tree(_artifact_name(run, attempt))
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+def _artifact_name(run: Run, attempt: int) -> str:
+    return storage_name("models", f"run-{run.pk}-{attempt}")
 
 
 def _identity(folder: Path) -> str | None:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.core.names import parse_name
+from apps.core.storage_names import home_path
 from apps.training.models import RewardModel, Run
 
 
@@ -50,7 +50,7 @@ def line_of(model: RewardModel) -> Iterator[RewardModel]:
 
 
 def run_folder(run: Run) -> Path:
-    return Path(settings.HOME) / "runs" / str(run.pk)
+    return home_path("runs", run.pk)
 
 
 def events_after(run: Run, seq: int = 0) -> list[dict[str, Any]]:

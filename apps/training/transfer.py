@@ -10,6 +10,7 @@ from apps.accounts.models import Project
 from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError
 from apps.core.names import check_slug
+from apps.core.storage_names import storage_name
 from apps.training import services
 from apps.training.card import model_card
 from apps.training.models import RewardModel
@@ -33,7 +34,7 @@ def import_model(*, project: Project, folder: Path, name: str, by: services.By) 
     """Check an artifact folder, store it, register it as the next version of `name`."""
     manifest = check_artifact(folder)
     check_slug(name, what="model")
-    artifact = f"models/import-{uuid.uuid4().hex}"
+    artifact = storage_name("models", f"import-{uuid.uuid4().hex}")
     store_tree(folder, artifact)
     try:
         return services.adopt_model(project=project, name=name, artifact=artifact, manifest=manifest, by=by)

@@ -5,7 +5,7 @@ from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
 from django.http import HttpResponse, JsonResponse
-from ninja import Router, Schema
+from ninja import Field, Router, Schema
 
 from apps.accounts.access import project_of_key, require_scope
 from apps.accounts.auth import KeyRequest
@@ -29,6 +29,9 @@ class Imported(Schema):
     created: int
     duplicates: int
     rejected: list[Rejected]
+    missing_attachments: list[str] = Field(
+        [], description="sources sha256:... that name no attachment of the project; kept as text"
+    )
 
 
 class Outcome(Schema):

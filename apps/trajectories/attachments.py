@@ -1,22 +1,24 @@
 """Images and files that came inside a trajectory as data URLs: taken out, kept once per project by their content.
 
-A part then names `sha256:<digest>` instead of carrying the bytes; its content hash is of that form.
+A part then names `sha256:<digest>` instead of carrying the bytes; its content hash is of that form. Anybody can write
+such a source into a trajectory, so it is believed only where it is a digest and an Attachment row of the same project
+has it; whatever else it says is text.
 """
 
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, BinaryIO
 
-from django.core.files.base import ContentFile
-from django.core.files.storage import storages
 from msgspec.structs import replace
 
 from apps.accounts.models import Project
+from apps.core import artifacts
 from apps.core.errors import NotFound
+from apps.core.storage_names import is_digest, storage_name
 from apps.trajectories.models import Attachment
 from apps.trajectories.pictures import RASTER, Look, is_small, look, smaller
 from workers import schema
@@ -25,6 +27,7 @@ from workers.errors import InvalidRecord
 PREFIX = "sha256:"
 MISSING = "The file of this attachment is missing from the artifact store; `doctor` looks at the store."
 _SMALL = "image/webp"
+_FOLDER = "attachments"
 _DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64,(.*)", re.DOTALL)
 
 
@@ -33,6 +36,38 @@ class Blob:
     digest: str
     look: Look
     data: bytes
+
+
+def digest_of(source: str | None) -> str | None:
+    """The digest that the source of a part names, if it names one; whether there is such an attachment, rows say."""
+    digest = (source or "").removeprefix(PREFIX) if (source or "").startswith(PREFIX) else ""
+    return digest if is_digest(digest) else None
+
+
+def attachments_named(project: Project | int, digests: Collection[str]) -> dict[str, Attachment]:
+    """The attachments of a project (or of the one with that key) by their digests; what it has not is left out."""
+    wanted = {digest for digest in digests if is_digest(digest)}
+    rows = Attachment.objects.filter(project=project, sha256__in=wanted) if wanted else ()
+    return {row.sha256: row for row in rows}
+
+
+def digests_in(steps: Iterable[schema.Step]) -> set[str]:
+    """The digests that steps name, truly or not."""
+    named = (digest_of(part.source) for step in steps for part in _parts(step))
+    return {digest for digest in named if digest is not None}
+
+
+def claims_in(trajectory: schema.Trajectory) -> frozenset[str]:
+    """The sources that look like names of attachments, right or wrong, in a trajectory that somebody sends."""
+    sources = (part.source or "" for step in trajectory.steps for part in _parts(step))
+    return frozenset(source for source in sources if source.startswith(PREFIX))
+
+
+def missing_of(project: Project, claims: Collection[str]) -> set[str]:
+    """Of the claims those that name no attachment of the project."""
+    digests = {claim: digest_of(claim) for claim in claims}
+    found = attachments_named(project, {digest for digest in digests.values() if digest is not None})
+    return {claim for claim, digest in digests.items() if digest not in found}
 
 
 def detach(trajectory: schema.Trajectory) -> tuple[schema.Trajectory, list[Blob]]:
@@ -54,9 +89,7 @@ def store(project: Project, blobs: Sequence[Blob]) -> None:
     for digest in kept:
         del wanted[digest]
     for blob in wanted.values():
-        name = file_name(project.pk, blob.digest)
-        if not storages["artifacts"].exists(name):
-            storages["artifacts"].save(name, ContentFile(blob.data))
+        artifacts.store_content(blob.data, file_name(project.pk, blob.digest))
     Attachment.objects.bulk_create(
         Attachment(
             project=project,
@@ -71,45 +104,50 @@ def store(project: Project, blobs: Sequence[Blob]) -> None:
 
 
 def file_name(project_id: int, digest: str) -> str:
-    return f"attachments/{project_id}/{digest[:2]}/{digest}"
+    return storage_name(_FOLDER, project_id, digest[:2], digest)
 
 
 def small_name(project_id: int, digest: str) -> str:
     """Of the small picture that is made of one when it is first looked at."""
-    return f"{file_name(project_id, digest)}.small.webp"
+    return storage_name(_FOLDER, project_id, digest[:2], f"{digest}.small.webp")
+
+
+def open_attachment(attachment: Attachment) -> BinaryIO:
+    """Its file. Raises NotFound."""
+    try:
+        return artifacts.open_file(file_name(attachment.project_id, attachment.sha256))
+    except NotFound:
+        raise NotFound(MISSING) from None
 
 
 def small_picture(attachment: Attachment) -> tuple[bytes, str]:
     """The picture, or where it is large a small one, and its media type. Raises NotFound for what is none."""
     if attachment.media_type not in RASTER:
         raise NotFound("This attachment is not a picture.")
-    store, small = storages["artifacts"], small_name(attachment.project_id, attachment.sha256)
-    if store.exists(small):
-        return _content(small), _SMALL
-    data = _content(file_name(attachment.project_id, attachment.sha256))
+    small = small_name(attachment.project_id, attachment.sha256)
+    if artifacts.is_stored(small):
+        return artifacts.read_file(small), _SMALL
+    data = content_of(attachment)
     if attachment.width and attachment.height and is_small(attachment.width, attachment.height, len(data)):
         return data, attachment.media_type
     try:
         made = smaller(data, attachment.media_type)
     except InvalidRecord as error:
         raise NotFound(error.message) from None
-    store.save(small, ContentFile(made))
+    artifacts.store_content(made, small)
     return made, _SMALL
 
 
-def _content(name: str) -> bytes:
-    if not storages["artifacts"].exists(name):
-        raise NotFound(MISSING)
-    with storages["artifacts"].open(name) as file:
-        return cast(bytes, file.read())
+def content_of(attachment: Attachment) -> bytes:
+    """Raises NotFound."""
+    with open_attachment(attachment) as file:
+        return file.read()
 
 
 def last_picture(step: schema.Step) -> str | None:
-    """The digest of the last picture of a step."""
+    """The digest that the last picture of a step names."""
     named = [part.source for part in _parts(step) if part.type == "image" and part.media_type in RASTER]
-    return next(
-        (name.removeprefix(PREFIX) for name in reversed(named) if name and name.startswith(PREFIX)), None
-    )
+    return next((digest for digest in map(digest_of, reversed(named)) if digest), None)
 
 
 def _parts(step: schema.Step) -> Iterable[schema.Part]:
@@ -161,28 +199,33 @@ def _replaced(value: Any, old: str, new: str) -> Any:
 
 
 def attach(project: Project, trajectory: schema.Trajectory) -> schema.Trajectory:
-    """The trajectory with the bytes of its attachments put back as data URLs: for whoever reads it elsewhere."""
-    if not any((part.source or "").startswith(PREFIX) for step in trajectory.steps for part in _parts(step)):
+    """The trajectory with the bytes of its attachments put back as data URLs: for whoever reads it elsewhere.
+
+    A source that names none of this project, or one whose file is gone, stays as it is written.
+    """
+    found = attachments_named(project, digests_in(trajectory.steps))
+    if not found:
         return trajectory
     steps = []
     for step in trajectory.steps:
         results = tuple(
-            replace(result, content=tuple(_attach_part(project, part) for part in result.content))
+            replace(result, content=tuple(_attach_part(found, part) for part in result.content))
             for result in step.observation
         )
-        message = tuple(_attach_part(project, part) for part in step.message)
+        message = tuple(_attach_part(found, part) for part in step.message)
         steps.append(replace(step, message=message, observation=results))
     return replace(trajectory, steps=tuple(steps))
 
 
-def _attach_part(project: Project, part: schema.Part) -> schema.Part:
-    name = part.source or ""
-    if not name.startswith(PREFIX):
+def _attach_part(found: Mapping[str, Attachment], part: schema.Part) -> schema.Part:
+    attachment = found.get(digest_of(part.source) or "")
+    if attachment is None or part.source is None:
         return part
-    stored = file_name(project.pk, name.removeprefix(PREFIX))
-    if not storages["artifacts"].exists(stored):
-        return part  # named by the source itself, never uploaded
-    with storages["artifacts"].open(stored) as file:
-        encoded = base64.b64encode(file.read()).decode()
-    url = f"data:{part.media_type or 'application/octet-stream'};base64,{encoded}"
-    return replace(part, source=url, extra=_replaced(part.extra, name, url))
+    try:
+        encoded = base64.b64encode(content_of(attachment)).decode()
+    except NotFound:
+        return part
+    url = f"data:{attachment.media_type};base64,{encoded}"
+    return replace(
+        part, source=url, media_type=attachment.media_type, extra=_replaced(part.extra, part.source, url)
+    )

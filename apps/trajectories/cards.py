@@ -1,14 +1,15 @@
 """What one step's card shows. Long texts are cut here, so that a page never carries what nobody asked to see."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from django.utils.safestring import SafeString
 
 from apps.trajectories import rendering
-from apps.trajectories.attachments import PREFIX
+from apps.trajectories.attachments import PREFIX, digest_of
 from apps.trajectories.clicks import Mark
 from apps.trajectories.pictures import CLIPS, RASTER
 from apps.trajectories.rendering import Argument
@@ -16,6 +17,7 @@ from workers.schema import Part, Step, Trajectory
 
 MOST = 4000  # characters of one text on a card
 FOLDED = (6, 600)  # lines and characters of an observation beyond which it is folded
+_SHOWN_SOURCE = 200  # characters of where something is said to be
 Shown = TypeVar("Shown", "Text", Argument)
 _SPEAKERS = {"system": "System", "user": "User", "agent": "Agent", "environment": "Environment"}
 
@@ -100,7 +102,15 @@ class StepCard:
         return replace(self, calls=calls, texts=texts if self.agent_step is not None else self.texts)
 
 
-def card_of(step: Step, index: int, agent_step: int | None, *, full: bool = False) -> StepCard:
+def card_of(
+    step: Step,
+    index: int,
+    agent_step: int | None,
+    *,
+    full: bool = False,
+    attached: Mapping[str, str] = MappingProxyType({}),
+) -> StepCard:
+    """attached: media types by digest of the attachments that there are; others the step names are missing."""
     most = None if full else MOST
     return StepCard(
         index=index,
@@ -108,7 +118,7 @@ def card_of(step: Step, index: int, agent_step: int | None, *, full: bool = Fals
         source=step.source,
         speaker=_SPEAKERS[step.source],
         texts=_texts(step.message, most, rendering.message_html),
-        media=_media(step.message),
+        media=_media(step.message, attached),
         reasoning=_text(step.reasoning, most, rendering.message_html) if step.reasoning else None,
         calls=[
             Call(call.name, call.id, rendering.arguments_of(call.name, call.arguments, most))
@@ -116,7 +126,9 @@ def card_of(step: Step, index: int, agent_step: int | None, *, full: bool = Fals
         ],
         results=[
             Result(
-                result.call_id, _texts(result.content, most, rendering.output_html), _media(result.content)
+                result.call_id,
+                _texts(result.content, most, rendering.output_html),
+                _media(result.content, attached),
             )
             for result in step.observation
         ],
@@ -160,15 +172,16 @@ def _marked(one: Shown, other: Shown | None) -> Shown:
     return replace(one, html=rendering.marked(one.text, other.text))
 
 
-def _media(parts: Iterable[Part]) -> list[Media]:
-    return [_medium(part) for part in parts if part.type != "text"]
+def _media(parts: Iterable[Part], attached: Mapping[str, str]) -> list[Media]:
+    return [_medium(part, attached) for part in parts if part.type != "text"]
 
 
-def _medium(part: Part) -> Media:
-    source = part.source or ""
+def _medium(part: Part, attached: Mapping[str, str]) -> Media:
+    source, digest = part.source or "", digest_of(part.source)
+    if digest is not None and (kind := attached.get(digest)) is not None:
+        return Media(part.type, digest, kind in RASTER, kind in CLIPS, kind)
     if source.startswith(PREFIX):
-        kind = part.media_type or part.type
-        return Media(part.type, source.removeprefix(PREFIX), kind in RASTER, kind in CLIPS, kind)
+        return Media(part.type, None, False, False, f"missing attachment {source[:_SHOWN_SOURCE]}")
     # Nothing is ever fetched from where a trajectory says: its address is shown as text.
-    shown: Any = source if len(source) <= 200 else f"{source[:200]}…"
+    shown: Any = source if len(source) <= _SHOWN_SOURCE else f"{source[:_SHOWN_SOURCE]}…"
     return Media(part.type, None, False, False, shown or "without content")

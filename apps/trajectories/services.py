@@ -14,7 +14,7 @@ from django.db.models import CharField, F, Func, QuerySet, Value
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
-from apps.trajectories import formats, patterns, texts, writer
+from apps.trajectories import attachments, formats, patterns, texts, writer
 from apps.trajectories.ahead import ahead
 from apps.trajectories.formats.record import Record
 from apps.trajectories.models import SavedFilter, Trajectory, TrajectoryFact
@@ -27,17 +27,20 @@ _CHUNK, _CHUNK_BYTES = 1000, 8 * 2**20  # trajectories, and bytes of documents, 
 _MOST_ERRORS = 100  # after which a file is not read on: nothing of it will be imported
 _MOST_LISTED = 1000
 _FACTS = 5000  # written at a time
+_LONGEST_CLAIM = 200  # characters of a source that is answered
 
 
 @dataclass(slots=True)
 class ImportResult:
-    """rejected: [{"line", "pointer", "message"}], of at most 1000; rejected_count: of all."""
+    """rejected: [{"line", "pointer", "message"}], of at most 1000; rejected_count: of all. missing_attachments: sources
+    `sha256:...` that name no attachment of the project, of at most 1000; they are kept as text."""
 
     created: int = 0
     duplicates: int = 0
     rejected: list[dict[str, Any]] = field(default_factory=list)
     rejected_count: int = 0
     format: str | None = None
+    missing_attachments: set[str] = field(default_factory=set)
 
     def reject(self, line: int, error: InvalidRecord) -> None:
         self.rejected_count += 1
@@ -45,7 +48,10 @@ class ImportResult:
             self.rejected.append({"line": line, "pointer": error.pointer, "message": error.message})
 
     def as_json(self) -> dict[str, Any]:
-        return {"created": self.created, "duplicates": self.duplicates, "rejected": self.rejected}
+        found = {"created": self.created, "duplicates": self.duplicates, "rejected": self.rejected}
+        if not self.missing_attachments:
+            return found
+        return found | {"missing_attachments": sorted(self.missing_attachments)[:_MOST_LISTED]}
 
 
 def import_trajectories(
@@ -77,6 +83,7 @@ def import_trajectories(
         if result.rejected and not keep_good:
             transaction.set_rollback(True)
             result.created = result.duplicates = 0
+            result.missing_attachments.clear()
         result.format = reader.format.name if reader.format else None
         if result.created:
             data = {"created": result.created, "format": result.format}
@@ -130,6 +137,9 @@ def _write(project: Project, source_format: str, good: list[writer.Prepared], re
     created = store_prepared(project=project, source_format=source_format, prepared=good)
     result.created += created
     result.duplicates += len(good) - created
+    if claims := {claim for one in good for claim in one.claims}:
+        missing = attachments.missing_of(project, claims)
+        result.missing_attachments |= {claim[:_LONGEST_CLAIM] for claim in missing}
 
 
 @transaction.atomic

@@ -1,9 +1,9 @@
 """Cards of stored steps. What renders them takes its time to load, so nothing that every process has imports this."""
 
-from apps.trajectories.attachments import last_picture
+from apps.trajectories.attachments import attachments_named, digests_in, last_picture
 from apps.trajectories.cards import StepCard, card_of, with_marks
 from apps.trajectories.clicks import marks_of
-from apps.trajectories.models import Attachment, Step
+from apps.trajectories.models import Attachment, Step, Trajectory
 from apps.trajectories.rows import to_step
 from workers import schema
 
@@ -18,18 +18,32 @@ def step_cards(
     if stop is not None:
         rows = rows.filter(index__lte=stop)  # one more: where it acts is drawn on what was seen before it
     found = [(row, to_step(row)) for row in rows]
-    cards = [card_of(step, row.index, row.agent_step, full=full) for row, step in found]
-    cards = _with_clicks(trajectory_id, cards, [step for _, step in found])
+    steps = [step for _, step in found]
+    rows_by_digest = _attachments(trajectory_id, steps)
+    attached = {digest: row.media_type for digest, row in rows_by_digest.items()}
+    cards = [card_of(step, row.index, row.agent_step, full=full, attached=attached) for row, step in found]
+    cards = _with_clicks(cards, steps, rows_by_digest)
     return cards if stop is None else cards[: stop - start]
 
 
-def _with_clicks(trajectory_id: int, cards: list[StepCard], steps: list[schema.Step]) -> list[StepCard]:
+def _attachments(trajectory_id: int, steps: list[schema.Step]) -> dict[str, Attachment]:
+    """Of the trajectory's own project, by digest."""
+    if not (digests := digests_in(steps)):
+        return {}
+    project = Trajectory.objects.values_list("project_id", flat=True).get(pk=trajectory_id)
+    return attachments_named(project, digests)
+
+
+def _with_clicks(
+    cards: list[StepCard], steps: list[schema.Step], attachments: dict[str, Attachment]
+) -> list[StepCard]:
     """The cards with what the next step acts on drawn on the last picture of each."""
     last = {place: digest for place, step in enumerate(steps[:-1]) if (digest := last_picture(step))}
     if not any(steps[place + 1].tool_calls for place in last):
         return cards
-    rows = Attachment.objects.filter(project__trajectories=trajectory_id, sha256__in=set(last.values()))
-    sizes = {row.sha256: (row.width, row.height) for row in rows if row.width and row.height}
+    sizes = {
+        digest: (row.width, row.height) for digest, row in attachments.items() if row.width and row.height
+    }
     for place, digest in last.items():
         if digest in sizes:
             size = sizes[digest]

@@ -1,22 +1,21 @@
 """Uploaded files: kept, looked into, and imported; the bigger ones by a worker."""
 
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
 from django.core import signing
 from django.core.files import File
-from django.core.files.storage import storages
 from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.core import jobs
-from apps.core.errors import DomainError
+from apps.core import artifacts, jobs
+from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import JobState
+from apps.core.storage_names import storage_name
 from apps.trajectories import formats, services
 from apps.trajectories.formats.record import Record
 from apps.trajectories.models import Import
@@ -29,6 +28,7 @@ LOOKED_AT = 2000  # records of an upload read for its preview; more are imported
 _SHOWN, _ERRORS = 3, 20
 _UNCONFIRMED_FOR = timedelta(days=1)
 _SALT = "trajectories.upload"
+_FOLDER = "uploads"
 
 
 @dataclass(slots=True)
@@ -73,17 +73,17 @@ def preview(stream: BinaryIO, *, format: str) -> Preview:
 
 def keep_upload(*, project: Project, file: File) -> str:
     """Put an uploaded file into the store until it is confirmed. Returns its name there."""
-    folder = f"uploads/{project.pk}"
-    _sweep(folder)
-    return storages["artifacts"].save(f"{folder}/{secrets.token_hex(16)}", file)
+    _sweep(project)
+    return artifacts.store_upload(file, storage_name(_FOLDER, project.pk, secrets.token_hex(16)))
 
 
 def open_upload(name: str) -> BinaryIO:
-    if not storages["artifacts"].exists(name):
+    try:
+        return artifacts.open_file(name)
+    except NotFound:
         raise DomainError(
             "The uploaded file is gone: it was imported, or not confirmed for a day. Upload it again."
-        )
-    return cast(BinaryIO, storages["artifacts"].open(name))
+        ) from None
 
 
 def sign(project: Project, *, file: str, filename: str, format: str, is_all: bool) -> str:
@@ -165,19 +165,13 @@ def _settle(job: Import, result: services.ImportResult) -> None:
     if not job.created and result.format:
         counts["format"] = result.format
     jobs.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)
-    transaction.on_commit(lambda: storages["artifacts"].delete(job.file))
+    transaction.on_commit(lambda: artifacts.delete_file(job.file))
 
 
-def _sweep(folder: str) -> None:
+def _sweep(project: Project) -> None:
     """Delete uploads nobody confirmed."""
-    storage = storages["artifacts"]
-    if not storage.exists(folder):
-        return
-    waiting = set(
-        Import.objects.filter(file__startswith=f"{folder}/", finished_at=None).values_list("file", flat=True)
-    )
-    oldest = time.time() - _UNCONFIRMED_FOR.total_seconds()
-    for name in storage.listdir(folder)[1]:
-        path = f"{folder}/{name}"
-        if path not in waiting and storage.get_modified_time(path).timestamp() < oldest:
-            storage.delete(path)
+    waiting = set(Import.objects.filter(project=project, finished_at=None).values_list("file", flat=True))
+    old = artifacts.files_before(storage_name(_FOLDER, project.pk), timezone.now() - _UNCONFIRMED_FOR)
+    for name in list(old):
+        if name not in waiting:
+            artifacts.delete_file(name)

@@ -44,7 +44,7 @@ _TASK = "id, project_id, external_id, instruction, reference, metadata"
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """A trajectory ready to be written. fields: of its row after the task's key, up to patterns.
-    words: what full-text search looks in.
+    words: what full-text search looks in. claims: sources that somebody wrote as names of attachments.
 
     Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
     """
@@ -56,11 +56,13 @@ class Prepared:
     document: bytes
     steps: list[tuple[Any, ...]]
     blobs: list[attachments.Blob]
+    claims: frozenset[str]
 
 
 def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandard.ZstdCompressor) -> Prepared:
     """Everything that needs no database. Raises InvalidRecord."""
     trajectory = rows.identified(trajectory)
+    claims = attachments.claims_in(trajectory)
     trajectory, blobs = attachments.detach(trajectory)
     rows.check_lengths(trajectory)
     if trajectory.task.metadata:
@@ -84,6 +86,7 @@ def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandar
         document=compressor.compress(document),
         steps=_step_rows(trajectory.steps),
         blobs=blobs,
+        claims=claims,
     )
 
 

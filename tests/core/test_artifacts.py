@@ -80,3 +80,41 @@ def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
 
 def test_the_configured_store_is_the_homes() -> None:
     assert artifacts._storage() is storages["artifacts"]
+
+
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize("at", ["link.txt", "deep/link.txt", "folder"])
+def test_links_are_not_stored(tree: Path, tmp_path: Path, at: str) -> None:
+    """A link could bring in a file from anywhere."""
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "key").write_text("secret")
+    (tree / at).symlink_to(tmp_path / "secret" if at == "folder" else tmp_path / "secret" / "key")
+    with pytest.raises(DomainError, match="is a link"):
+        artifacts.store_tree(tree, "models/1")
+    if at != "folder":
+        with pytest.raises(DomainError, match="is a link"):
+            artifacts.store_file(tree / at, "models/2")
+
+
+@pytest.mark.usefixtures("store")
+def test_files_of_a_tree_have_plain_names(tree: Path) -> None:
+    (tree / "a b.txt").write_text("a")
+    with pytest.raises(DomainError, match=r"'a b\.txt' cannot be part of a stored name"):
+        artifacts.store_tree(tree, "models/1")
+
+
+def test_a_link_in_the_store_leads_to_nothing(own_home: None, settings: Any, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "key").write_text("secret")
+    (tmp_path / "artifacts" / "models").mkdir(parents=True)
+    (tmp_path / "artifacts" / "models" / "1").symlink_to(tmp_path / "outside")
+    for read in (artifacts.stage, artifacts.is_stored, artifacts.delete_tree):
+        with pytest.raises(DomainError, match="leads out of the artifact store"):
+            read("models/1/key")
+
+
+def test_the_store_itself_may_be_a_link(own_home: None, tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "artifacts").symlink_to(tmp_path / "disk")
+    artifacts.store_content(b"a", "models/1")
+    assert artifacts.stage("models/1").read_bytes() == b"a"

@@ -23,6 +23,7 @@ from apps.annotation.quality import pilot_of
 from apps.annotation.views import page
 from apps.annotation.views.items import member_annotator
 from apps.core.errors import DomainError, NotFound
+from apps.core.storage_names import download_header
 
 MOVES = {
     "open": services.open_campaign,
@@ -126,9 +127,7 @@ def campaign_people(request: ProjectRequest, project: Project, pk: int) -> HttpR
     """Counts and active time of everybody, as a table to pay by."""
     campaign = selectors.campaign_in(project, pk)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = (
-        f'attachment; filename="{project.slug}-campaign-{campaign.pk}-people.csv"'
-    )
+    response["Content-Disposition"] = download_header(f"{project.slug}-campaign-{campaign.pk}-people.csv")
     table = csv.writer(response)
     table.writerow(["annotator", "judged", "skipped", "flagged", "active_minutes"])
     for person in selectors.people_of(campaign):

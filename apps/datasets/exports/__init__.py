@@ -11,6 +11,7 @@ from django.http import StreamingHttpResponse
 from apps.accounts.models import ApiKey, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
+from apps.core.storage_names import download_header
 from apps.datasets.exports import lines, openrlhf, rewardbench, trl, trl_stepwise, trl_unpaired
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS
@@ -57,5 +58,5 @@ def attachment(
     record_export(snapshot, format=format, split=split, by=by)
     name = f"{snapshot.project.slug}-{snapshot.name}-{snapshot.version}-{split or 'all'}-{format}.jsonl"
     response = StreamingHttpResponse(EXPORTS[format](snapshot, split), content_type="application/x-ndjson")
-    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["Content-Disposition"] = download_header(name)
     return response

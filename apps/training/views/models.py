@@ -11,6 +11,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.api import paginate
 from apps.core.jobs import JobState
+from apps.core.storage_names import download_header
 from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, Run
 from apps.training.report import COMPARISONS, against, shown
@@ -67,7 +68,7 @@ def model_card(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
     """As a file of Markdown."""
     model = get_object_or_404(models_of(project), pk=pk)
     response = HttpResponse(card.model_card(model), content_type="text/markdown; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{model.name}-{model.version}.md"'
+    response["Content-Disposition"] = download_header(f"{model.name}-{model.version}.md")
     return response
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any, TypeVar
 
-from django.core.files.storage import storages
 from django.http import FileResponse, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -86,12 +85,9 @@ def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) 
 @project_view()
 def attachment_detail(request: ProjectRequest, project: Project, sha256: str) -> FileResponse:
     attachment = _attachment(project, sha256)
-    name = attachments.file_name(project.pk, sha256)
-    if not storages["artifacts"].exists(name):
-        raise NotFound(attachments.MISSING)
     is_shown = attachment.media_type in (*RASTER, *CLIPS)
     response = FileResponse(
-        storages["artifacts"].open(name),
+        attachments.open_attachment(attachment),
         as_attachment=not is_shown,
         filename=sha256[:16],
         content_type=attachment.media_type if is_shown else "application/octet-stream",
@@ -108,7 +104,7 @@ def attachment_small(request: ProjectRequest, project: Project, sha256: str) -> 
 
 
 def _attachment(project: Project, sha256: str) -> Attachment:
-    attachment = Attachment.objects.filter(project=project, sha256=sha256).first()
+    attachment = attachments.attachments_named(project, [sha256]).get(sha256)
     if attachment is None:
         raise NotFound("There is no such attachment in this project.")
     return attachment

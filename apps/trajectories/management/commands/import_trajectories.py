@@ -87,6 +87,10 @@ class Command(TouchstoneCommand):
             self.say(f"  line {one['line']}{where}: {one['message']}")
         if result.rejected_count > 20:
             self.say(f"  and {result.rejected_count - 20} more; --json lists up to 1000.")
+        if missing := sorted(result.missing_attachments):
+            self.say(
+                f"  {len(missing)} attachments that this project has not are named; the first: {missing[0]}"
+            )
 
     def _follow(self, project: Project, files: list[str], format: str) -> dict[str, Any]:
         if len(files) != 1 or files[0] == "-":
@@ -134,6 +138,7 @@ def _open(name: str) -> AbstractContextManager[BinaryIO]:
 def _add(total: services.ImportResult, result: services.ImportResult, name: str | None) -> None:
     total.created += result.created
     total.duplicates += result.duplicates
+    total.missing_attachments |= result.missing_attachments
     total.rejected_count += result.rejected_count
     total.rejected += [one | ({"file": name} if name else {}) for one in result.rejected]
 

