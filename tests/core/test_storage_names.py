@@ -141,7 +141,7 @@ MADE = {
     "apps/core/client_wheel.py": {"Path(spec.origin)"},
     "apps/core/commands.py": {"Path(home)"},
     "apps/core/embedded.py": {"Path(connection.data)"},
-    "apps/core/environment.py": {"Path(os.environ.get(name) or default)"},
+    "apps/core/environment.py": {"Path(_raw(name) or default)", "Path(path)"},
     "apps/core/orphans.py": {
         "Path(f'/proc/{parent}/exe')",
         "Path(f'/proc/{pid}/cmdline')",
