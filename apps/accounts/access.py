@@ -43,14 +43,20 @@ def membership_for(user: User, slug: str, role: Role = Role.ANNOTATOR) -> Member
     return membership
 
 
+def sees_models(membership: Membership) -> bool:
+    """Whether figures of models are shown to this member: to researchers, and below them where the project allows."""
+    return Role(membership.role).includes(Role.RESEARCHER) or membership.project.annotators_see_models
+
+
 def project_view(
-    role: Role = Role.ANNOTATOR, *, really: bool = False
+    role: Role = Role.ANNOTATOR, *, really: bool = False, shows_models: bool = False
 ) -> Callable[
     [Callable[Concatenate[ProjectRequest, Project, P], HttpResponseBase]], Callable[..., HttpResponseBase]
 ]:
     """Turn `view(request, project, ...)` into one that takes `slug` and lets only members with `role` in.
 
     The request carries `membership`; its role is annotator while she looks at the project as one, unless `really`.
+    shows_models: what `sees_models` refuses is refused, whatever `role` allows.
     """
 
     def decorate(
@@ -63,6 +69,8 @@ def project_view(
             request.membership = membership_for(request.user, slug, role)
             if not really and slug in request.session.get(SEEN_AS_ANNOTATOR, ()):
                 _as_annotator(request, role)
+            if shows_models and not sees_models(request.membership):
+                raise PermissionDenied("This project shows figures of models to researchers only.")
             return view(request, request.membership.project, *args, **kwargs)
 
         return gated

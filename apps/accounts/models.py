@@ -37,6 +37,8 @@ class User(AbstractBaseUser, PermissionsMixin):
 class Project(models.Model):
     slug = models.SlugField(max_length=60, unique=True)
     name = models.CharField(max_length=200)
+    # Off: what a model reaches would sway those whose feedback it is measured with.
+    annotators_see_models = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

@@ -80,6 +80,20 @@ def create_project(*, slug: str, name: str = "", owner: User | None = None) -> P
 
 
 @transaction.atomic
+def show_models_to_annotators(*, project: Project, shown: bool, by: User | None) -> Project:
+    """Whether annotators and reviewers see figures of models: accuracies, counts of endpoints, alerts."""
+    if (
+        Project.objects.filter(pk=project.pk)
+        .exclude(annotators_see_models=shown)
+        .update(annotators_see_models=shown)
+    ):
+        verb = "project.models_shown" if shown else "project.models_hidden"
+        record_audit(project=project, actor=by, verb=verb, target=project.slug)
+    project.annotators_see_models = shown
+    return project
+
+
+@transaction.atomic
 def set_member(*, project: Project, user: User, role: Role, by: User | None) -> Membership:
     """Make `user` a member with `role`, or change her role. The last owner stays one."""
     _lock(project)

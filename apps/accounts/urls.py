@@ -36,6 +36,7 @@ urlpatterns = [
     path("p/<slug:slug>/", home.project_home, name="project-home"),
     path("p/<slug:slug>/as-annotator", home.see_as_annotator, name="see-as-annotator"),
     path("p/<slug:slug>/people", members.member_list, name="member-list"),
+    path("p/<slug:slug>/people/models-shown", members.models_shown, name="models-shown"),
     path("p/<slug:slug>/people/add", members.member_add, name="member-add"),
     path("p/<slug:slug>/people/invite", invitations.invitation_create, name="invitation-create"),
     path(

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from apps.accounts.access import ProjectRequest, project_view
+from apps.accounts.access import ProjectRequest, project_view, sees_models
 from apps.accounts.models import Project, Role
 from apps.acquisition import services
 from apps.acquisition.forms import PlanForm
@@ -79,7 +79,8 @@ def item_reason(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
     if not Role(request.membership.role).includes(Role.REVIEWER) and not hers.exists():
         raise NotFound(f"There is no item {pk} of yours in this project.")
     reason = Reason.objects.filter(item=item).select_related("selection").first()
-    context = {"said": None if reason is None else in_words(reason)}
+    said = None if reason is None else in_words(reason)
+    context = {"said": said, "sees_models": sees_models(request.membership)}
     return render(request, "acquisition/_item_reason.html", context)
 
 

@@ -17,7 +17,9 @@ class AnnotationConfig(AppConfig):
         from apps.accounts.models import Membership
         from apps.annotation.notes import notes
         from apps.annotation.services import expire_leases, note_done, release_all
-        from apps.trajectories.notes import register
+        from apps.annotation.viewing import shown_trajectories
+        from apps.trajectories import notes as trajectory_notes
+        from apps.trajectories import viewing
 
         def free_what_she_holds(instance: Membership, **more: Any) -> None:
             release_all(project=instance.project, user=instance.user)
@@ -27,6 +29,7 @@ class AnnotationConfig(AppConfig):
             free_what_she_holds, sender=Membership, weak=False, dispatch_uid="free held items"
         )
 
-        register(notes)
+        trajectory_notes.register(notes)
+        viewing.register(shown_trajectories)
         periodic.register("expire leases", EXPIRE_EVERY_SECONDS, expire_leases)
         periodic.register("tell of campaigns that are done", DONE_EVERY_SECONDS, note_done)

@@ -180,7 +180,7 @@ def erase(request: ProjectRequest, project: Project) -> HttpResponse:
 
 
 @require_safe
-@project_view()
+@project_view(shows_models=True)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     rows = Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED)
     count, newest = rows.count(), rows.order_by("-created_at").first()

@@ -219,7 +219,7 @@ def monitor_summary(request: ProjectRequest, project: Project, name: str) -> Htt
 
 
 @require_safe
-@project_view()
+@project_view(shows_models=True)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     """The station of the project home."""
     count = alerts_of(project).filter(closed_at=None).count()

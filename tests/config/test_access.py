@@ -129,6 +129,9 @@ def make_world(slug: str) -> World:
         project=project, sha256=slug[0].encode().hex() * 32, media_type="image/png", size=1
     )
     storages["artifacts"].save(file_name(project.pk, attachment.sha256), ContentFile(PNG))
+    seen = first.steps.all()[0]
+    seen.message = [*seen.message, {"type": "image", "source": f"sha256:{attachment.sha256}"}]
+    seen.save()
     endpoint = Endpoint.objects.create(project=project, name=f"{slug}-reward")
     active, tried = (
         EndpointRevision.objects.create(endpoint=endpoint, number=n, spec=NOTHING) for n in (1, 2)

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts import selectors
-from apps.accounts.access import SEEN_AS_ANNOTATOR, ProjectRequest, project_view
+from apps.accounts.access import SEEN_AS_ANNOTATOR, ProjectRequest, project_view, sees_models
 from apps.accounts.models import Project, Role, User
 
 
@@ -80,6 +80,8 @@ def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
         context["times_url"] = _url("monitoring:turn-times", project)
         return render(request, "accounts/project_home.html", context)
     context["work_url"] = _url("annotation:my-work", project)
+    if sees_models(request.membership):
+        context["nodes"] = [_drawn(project, node) for node in CIRCLE if node.app in ("training", "rewards")]
     return render(request, "accounts/project_work.html", context)
 
 

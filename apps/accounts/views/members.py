@@ -65,6 +65,16 @@ def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpRes
     return _after(request, project, membership.user)
 
 
+@project_view(Role.OWNER)
+@require_POST
+def models_shown(request: ProjectRequest, project: Project) -> HttpResponse:
+    """`shown` has annotators and reviewers see figures of models; without it they do not."""
+    services.show_models_to_annotators(project=project, shown="shown" in request.POST, by=request.user)
+    words = "see" if project.annotators_see_models else "do not see"
+    messages.success(request, f"Annotators and reviewers {words} figures of models.")
+    return redirect("accounts:member-list", project.slug)
+
+
 def _after(request: ProjectRequest, project: Project, changed: User) -> HttpResponse:
     """Who demoted herself may not see the list any more."""
     if changed == request.user:

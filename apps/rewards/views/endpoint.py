@@ -37,7 +37,7 @@ def endpoint_list(request: ProjectRequest, project: Project) -> HttpResponse:
 
 
 @require_safe
-@project_view()
+@project_view(shows_models=True)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     """The station of the project home."""
     count = endpoints_of(project).count()

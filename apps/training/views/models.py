@@ -92,7 +92,7 @@ def model_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 
 
 @require_safe
-@project_view()
+@project_view(shows_models=True)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     models = RewardModel.objects.filter(project=project, deleted_at=None)
     count = models.count()

@@ -105,16 +105,15 @@ def trajectories_tag(request: ProjectRequest, project: Project) -> HttpResponse:
 
 
 @require_safe
-@project_view()
+@project_view(Role.RESEARCHER)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     count = Trajectory.objects.filter(project=project).count()
     tasks = project.tasks.count()
     context = {"count": count, "unit": "trajectory" if count == 1 else "trajectories"}
     if count:
         context["text"] = f"of {tasks} task{'' if tasks == 1 else 's'}"
-    if Role(request.membership.role).includes(Role.RESEARCHER):
-        name, label = ("trajectory-list", "Look at them") if count else ("trajectory-upload", "Upload some")
-        context |= {"url": reverse(f"trajectories:{name}", args=[project.slug]), "label": label}
+    name, label = ("trajectory-list", "Look at them") if count else ("trajectory-upload", "Upload some")
+    context |= {"url": reverse(f"trajectories:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
 
 

@@ -10,12 +10,13 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import NotFound
 from apps.trajectories import attachments, outline
-from apps.trajectories.models import Attachment, Trajectory
+from apps.trajectories.models import Trajectory
 from apps.trajectories.notes import notes_of
 from apps.trajectories.patterns import PATTERNS
 from apps.trajectories.pictures import CLIPS, RASTER
 from apps.trajectories.selectors import load_trajectories, others_of, trajectory_in
 from apps.trajectories.step_cards import PAGE, step_cards
+from apps.trajectories.viewing import viewable_attachment, viewable_trajectory
 from apps.trajectories.views.numbers import number_of
 
 Answer = TypeVar("Answer", HttpResponse, FileResponse)
@@ -59,7 +60,7 @@ def trajectory_find(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @project_view()
 def trajectory_steps(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The next cards as a fragment; as a page of its own without a script."""
-    trajectory = trajectory_in(project, pk)
+    trajectory = viewable_trajectory(request.membership, pk)
     context = _steps(request, project, trajectory)
     template = "_steps.html" if request.htmx else "step_list.html"  # type: ignore[attr-defined]
     return render(request, f"trajectories/{template}", context)
@@ -69,7 +70,7 @@ def trajectory_steps(request: ProjectRequest, project: Project, pk: int) -> Http
 @project_view()
 def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) -> HttpResponse:
     """One step with nothing cut."""
-    trajectory = trajectory_in(project, pk)
+    trajectory = viewable_trajectory(request.membership, pk)
     cards = step_cards(trajectory.pk, index, index + 1, full=True)
     if not cards:
         raise NotFound(
@@ -84,7 +85,7 @@ def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) 
 @require_safe
 @project_view()
 def attachment_detail(request: ProjectRequest, project: Project, sha256: str) -> FileResponse:
-    attachment = _attachment(project, sha256)
+    attachment = viewable_attachment(request.membership, sha256)
     is_shown = attachment.media_type in (*RASTER, *CLIPS)
     response = FileResponse(
         attachments.open_attachment(attachment),
@@ -99,15 +100,8 @@ def attachment_detail(request: ProjectRequest, project: Project, sha256: str) ->
 @project_view(Role.ANNOTATOR)
 def attachment_small(request: ProjectRequest, project: Project, sha256: str) -> HttpResponse:
     """A picture as pages show it; it opens in full on a click."""
-    content, media_type = attachments.small_picture(_attachment(project, sha256))
+    content, media_type = attachments.small_picture(viewable_attachment(request.membership, sha256))
     return _harmless(HttpResponse(content, content_type=media_type))
-
-
-def _attachment(project: Project, sha256: str) -> Attachment:
-    attachment = attachments.attachments_named(project, [sha256]).get(sha256)
-    if attachment is None:
-        raise NotFound("There is no such attachment in this project.")
-    return attachment
 
 
 def _harmless(response: Answer) -> Answer:
