@@ -21,6 +21,7 @@ from apps.core.client_wheel import client_wheel  # noqa: E402
 from apps.core.limits import BodyLimit  # noqa: E402
 from apps.core.proxy import METHODS, forward, lifespan  # noqa: E402 - reads the settings
 from apps.core.schema import database_is_ready  # noqa: E402
+from apps.core.security_headers import SecurityHeaders  # noqa: E402
 
 
 class Revalidated(StaticFiles):
@@ -58,7 +59,7 @@ async def client_file(request: Request) -> Response:
     return Response(wheel.content, media_type="application/zip")
 
 
-application = Starlette(
+_routed = Starlette(
     routes=[
         Route("/healthz", alive),
         Route("/readyz", ready),
@@ -71,3 +72,4 @@ application = Starlette(
     ],
     lifespan=lifespan,
 )
+application = SecurityHeaders(_routed)

@@ -35,6 +35,9 @@ ALLOWED_HOSTS = env_list("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", 
 CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
 # From whom X-Forwarded-For and X-Forwarded-Proto are believed (apps/core/client_address.py).
 TRUSTED_PROXIES = env_networks("TOUCHSTONE_TRUSTED_PROXIES")
+# Of one process (web, rewards); those of TRUSTED_PROXIES and of this machine do not count by address.
+MAX_CONNECTIONS = env_int("TOUCHSTONE_MAX_CONNECTIONS", 5000)
+MAX_CONNECTIONS_PER_ADDRESS = env_int("TOUCHSTONE_MAX_CONNECTIONS_PER_ADDRESS", 1000)
 MAIL = env_mail("TOUCHSTONE_EMAIL_URL")  # empty: no mail is sent
 EMAIL_HOST = MAIL.get("EMAIL_HOST", "localhost")
 EMAIL_PORT = MAIL.get("EMAIL_PORT", 25)
@@ -259,12 +262,19 @@ CELERY_TASK_ROUTES = {
     "apps.metrics.tasks.*": {"queue": "gpu"},
 }
 
+# The headers of every answer are those of apps/core/security_headers.py; these are for pages.
+HSTS_SECONDS = env_int("TOUCHSTONE_HSTS_SECONDS", 31_536_000)
+HSTS_SUBDOMAINS = env_bool("TOUCHSTONE_HSTS_SUBDOMAINS", False)
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
+CSRF_COOKIE_HTTPONLY = True
+CSRF_COOKIE_SAMESITE = "Lax"
+if SESSION_COOKIE_SECURE:  # browsers take such names from this very host by https only, not from a neighbour
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env_bool("TOUCHSTONE_BEHIND_PROXY", False) else None
 )

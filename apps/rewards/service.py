@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from apps.core.security_headers import SecurityHeaders
 from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
@@ -108,4 +109,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
     return problem_response(error.status_code, detail, headers=error.headers)
 
 
-application = make_application(StoredModels())
+application = SecurityHeaders(make_application(StoredModels()))

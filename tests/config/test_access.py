@@ -78,13 +78,13 @@ def test_every_url_is_in_the_tables() -> None:
     }
     documents = {("GET", "api/v1/openapi.json"), ("GET", "api/v1/docs")}
     assert operations | documents == set(CALLS)
-    assert {route.path for route in rewards.routes} == REWARDS | REWARDS_FOR_ANYBODY  # type: ignore[attr-defined]
+    assert {route.path for route in rewards.app.routes} == REWARDS | REWARDS_FOR_ANYBODY  # type: ignore[attr-defined]
 
 
 def test_the_web_process_adds_nothing_else() -> None:
     from apps.config.asgi import application
 
-    paths = {route.path for route in application.routes}  # type: ignore[attr-defined]
+    paths = {route.path for route in application.app.routes}  # type: ignore[attr-defined]
     assert paths == WEB_FOR_ANYBODY | WEB_PASSED_ON | {""}
 
 

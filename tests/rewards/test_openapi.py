@@ -24,7 +24,7 @@ LOOKED_AT = (
 
 def test_every_path_is_described() -> None:
     described = set(document()["paths"])
-    served = {route.path for route in application.routes}  # type: ignore[attr-defined]
+    served = {route.path for route in application.app.routes}  # type: ignore[attr-defined]
     quiet = {"/healthz", "/readyz", "/metrics", "/internal/dry-run", "/api/v1/rewards/openapi.json"}
     assert served - quiet - {"/api/v1/rewards/{endpoint}"} == described
 
