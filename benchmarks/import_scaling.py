@@ -22,7 +22,7 @@ from typing import Any
 
 import django
 
-from apps.core import embedded
+from apps.core import embedded, roles
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 
@@ -174,7 +174,8 @@ def server() -> Iterator[None]:
         home = Path(folder)
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the benchmark
         running = embedded.start(home)
-        os.environ["DATABASE_URL"], os.environ["TOUCHSTONE_HOME"] = running.url, folder
+        os.environ["DATABASE_URL"] = running.connection.url(role=roles.SUPERUSER)  # it makes a database
+        os.environ["TOUCHSTONE_HOME"] = folder
         try:
             yield
         finally:

@@ -12,16 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import django
+import psycopg
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from apps.core import embedded
+from apps.core import embedded, roles
 
 # How quickly examples are made says how busy the machine is, and nothing of what is tested.
 hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 hypothesis_settings.load_profile("busy")
 
+_APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"
 _made: list[embedded.Server | Path] = []
 
 
@@ -38,7 +40,9 @@ def _prepare() -> None:
         if not os.environ.get("DATABASE_URL"):
             server = embedded.start(home, durable=False)
             _made.insert(0, server)
-            os.environ["DATABASE_URL"] = server.url
+            # Test databases are made and dropped by it; django_db_setup has tests run with less.
+            os.environ["DATABASE_URL"] = server.connection.url(role=roles.SUPERUSER)
+            os.environ[_APP_PASSWORD] = server.connection.app_password
     else:
         home = Path(os.environ["TOUCHSTONE_HOME"]) / worker
         home.mkdir(exist_ok=True)
@@ -65,6 +69,34 @@ def pytest_unconfigure() -> None:
             shutil.rmtree(made)
         else:
             made.stop()
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Tests have the application's rights, as far as the server is the embedded one: what needs more fails here."""
+    from django.db import connection
+
+    with django_db_blocker.unblock():
+        url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{connection.settings_dict['NAME']}"
+        if _APP_PASSWORD not in os.environ:  # yours
+            yield
+            return
+        with psycopg.connect(url) as db:
+            roles.grant(db, app=roles.APP, owner=roles.SUPERUSER)
+        before = dict(connection.settings_dict)
+        connection.close()
+        connection.settings_dict |= {"USER": roles.APP, "PASSWORD": os.environ[_APP_PASSWORD]}
+        connection.ops.execute_sql_flush = lambda statements: _as_superuser(url, statements)
+        yield
+        connection.close()
+        connection.settings_dict.update(before)
+        del connection.ops.execute_sql_flush
+
+
+def _as_superuser(url: str, statements: list[str]) -> None:
+    with psycopg.connect(url) as db:
+        for statement in statements:
+            db.execute(statement)
 
 
 @pytest.fixture(autouse=True, scope="session")

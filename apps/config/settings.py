@@ -124,6 +124,8 @@ if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured(
         "DATABASE_URL must name a PostgreSQL database: postgresql://user:password@host:port/name"
     )
+# Of the role that owns the tables, for `migrate`, `backup` and `restore`. Empty: the role of DATABASE_URL does.
+MIGRATION_DATABASE_URL = env_str("TOUCHSTONE_MIGRATION_DATABASE_URL", "")
 DB_POOL = env_int("TOUCHSTONE_DB_POOL", 20)  # connections of a web process; the others hold one each
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -14,9 +14,12 @@ def is_embedded(url: str) -> bool:
     return urlsplit(url).scheme.startswith(("sqla+", "sqlalchemy+"))
 
 
-def prepare() -> None:
-    """Make the broker's tables and queues: first senders that race to make them fail."""
-    url = current_app.conf.broker_url
+def prepare(url: str = "") -> None:
+    """Make the broker's tables and queues: first senders that race to make them fail.
+
+    url: of a role that may make tables, where the application's may not.
+    """
+    url = url or current_app.conf.broker_url
     if not is_embedded(url):
         return
     with psycopg.connect(database_url(url), autocommit=True) as db:

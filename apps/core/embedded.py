@@ -15,19 +15,19 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 from psycopg import sql
 
+from apps.core import roles
 from apps.core.binaries import Runner, data_folder, find_runner
 from apps.core.children import dies_with_parent
 from apps.core.errors import DomainError
 from apps.core.orphans import OrphanWatch
 
-USER = "touchstone"
 DATABASE = "touchstone"
 BROKER_DATABASE = "touchstone_broker"
 MAX_CONNECTIONS = 200
@@ -44,9 +44,25 @@ class Connection:
     port: int
     password: str
     data: str  # folder; outside the home where the user that runs the server cannot enter it
+    # Empty until the first start by a version that knows them.
+    owner_password: str = ""
+    app_password: str = ""
 
-    def url(self, database: str = DATABASE) -> str:
-        return f"postgresql://{USER}:{quote(self.password)}@127.0.0.1:{self.port}/{database}"
+    def url(self, database: str = DATABASE, *, role: str = roles.APP) -> str:
+        password = self.passwords.get(role) or ""
+        if not password:
+            role, password = roles.SUPERUSER, self.password
+        return f"postgresql://{role}:{quote(password)}@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def passwords(self) -> dict[str, str]:
+        """By role, without the superuser's."""
+        return {roles.OWNER: self.owner_password, roles.APP: self.app_password}
+
+    @property
+    def superuser_url(self) -> str:
+        """For the start of the server, and for tests, which make databases."""
+        return self.url("postgres", role=roles.SUPERUSER)
 
 
 @dataclass
@@ -60,7 +76,7 @@ class Server:
         return self.connection.url()
 
     def answers(self) -> bool:
-        return _answers(self.connection)
+        return _answers(self.connection.superuser_url)
 
     def stop(self, patience: float = 60.0) -> None:
         """Stop the server this process started; one it is attached to is left alone."""
@@ -87,16 +103,22 @@ def secret_key(home: Path) -> str:
     return path.read_text()
 
 
-def database_url(home: Path) -> str:
+def database_url(home: Path, *, role: str = roles.APP) -> str:
     """Of the home's database; before its first start one that fails to connect, and says why."""
     connection = _read_connection(home)
-    return connection.url() if connection else _NOTHING
+    return connection.url(role=role) if connection else _NOTHING
 
 
-def broker_url(home: Path) -> str:
+def broker_url(home: Path, *, role: str = roles.APP) -> str:
     """kombu's SQLAlchemy transport to a second database of the same server."""
     connection = _read_connection(home)
-    return broker_in(connection.url(BROKER_DATABASE) if connection else _NOTHING)
+    return broker_in(connection.url(BROKER_DATABASE, role=role) if connection else _NOTHING)
+
+
+def passwords(home: Path) -> list[str]:
+    """All of the home's server, so that no log line shows one."""
+    connection = _read_connection(home)
+    return [connection.password, *connection.passwords.values()] if connection else []
 
 
 def broker_in(database: str) -> str:
@@ -111,7 +133,7 @@ def require(home: Path) -> None:
         raise DomainError(
             f"There is no database in {home} yet. Start one with `python manage.py up`, or name yours in DATABASE_URL."
         )
-    if not _answers(connection):
+    if not _answers(connection.url()):
         raise DomainError(f"The database of {home} is not running. Start it with `python manage.py up`.")
 
 
@@ -138,7 +160,7 @@ def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> Se
             if lock is not None:
                 return _start_locked(home, lock, durable, deadline)
         connection = _read_connection(home)
-        if connection and _answers(connection):
+        if connection and _answers(connection.url()):
             return Server(home, connection, None)
         if time.monotonic() > deadline:
             raise DomainError(
@@ -158,6 +180,10 @@ def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Serv
         connection = Connection(
             _free_port(), secrets.token_urlsafe(24), str(data_folder(home, runner) / "data")
         )
+    if not all(connection.passwords.values()):  # new, or from before there were roles
+        connection = replace(
+            connection, owner_password=secrets.token_urlsafe(24), app_password=secrets.token_urlsafe(24)
+        )
         _write_connection(home, connection)
     data = Path(connection.data)
     if not data.exists():
@@ -166,7 +192,7 @@ def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Serv
     log = _log_file(home)
     while True:
         if not _is_free(connection.port):
-            connection = Connection(_free_port(), connection.password, connection.data)
+            connection = replace(connection, port=_free_port())
             _write_connection(home, connection)
         with log.open("ab") as output:
             began = output.tell()
@@ -183,7 +209,11 @@ def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Serv
             )
         server = Server(home, connection, process)
         if _wait(server, deadline):
-            _create_databases(connection)
+            try:
+                _prepare(connection)
+            except psycopg.Error as error:
+                server.stop(10.0)
+                raise DomainError(f"PostgreSQL's roles could not be made ({log}): {error}") from error
             return server
         said = log.read_bytes()[began:].decode(errors="replace")
         if "could not bind" not in said:
@@ -230,7 +260,7 @@ def _initialise(data: Path, password: str, runner: Runner) -> None:
         "-D",
         fresh,
         "-U",
-        USER,
+        roles.SUPERUSER,
         "--auth=scram-sha-256",
         f"--pwfile={pwfile}",
     ]
@@ -246,17 +276,25 @@ def _initialise(data: Path, password: str, runner: Runner) -> None:
     fresh.rename(data)
 
 
-def _create_databases(connection: Connection) -> None:
-    with psycopg.connect(connection.url("postgres"), autocommit=True) as db:
+def _prepare(connection: Connection) -> None:
+    """Roles and databases as they should be; a home made by an earlier version is brought there in place."""
+    with psycopg.connect(connection.superuser_url, autocommit=True) as db:
+        roles.make_roles(db, connection.passwords)
         there = {name for (name,) in db.execute("SELECT datname FROM pg_database")}
         for name in (DATABASE, BROKER_DATABASE):
             if name not in there:
                 db.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            roles.give_database(db, name)
+        for name in ("postgres", "template1"):
+            db.execute(sql.SQL("REVOKE ALL ON DATABASE {} FROM PUBLIC").format(sql.Identifier(name)))
+    for name in (DATABASE, BROKER_DATABASE):
+        with psycopg.connect(connection.url(name, role=roles.SUPERUSER)) as db:
+            roles.give_objects(db)
 
 
-def _answers(connection: Connection) -> bool:
+def _answers(url: str) -> bool:
     try:
-        with psycopg.connect(connection.url("postgres"), connect_timeout=2) as db:
+        with psycopg.connect(url, connect_timeout=2) as db:
             return db.execute("SELECT 1").fetchone() == (1,)
     except psycopg.OperationalError:
         return False  # down, starting, recovering or stopping: the caller waits or says so

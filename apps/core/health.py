@@ -21,7 +21,7 @@ from django.http.request import validate_host
 from django.utils import timezone
 
 from apps.core import artifacts as artifact_store
-from apps.core import embedded, jobs, presence
+from apps.core import embedded, jobs, presence, roles
 from apps.core.broker import is_embedded
 from apps.core.errors import DomainError
 from apps.core.room import require_writable
@@ -45,6 +45,10 @@ class Finding:
     mend: str = ""
 
 
+class Caution(Exception):
+    """It works, and could be safer or faster."""
+
+
 def examine(*, quick: bool = False) -> Iterator[Finding]:
     """Every check in turn. One that raises has failed, with what it raised as the finding.
 
@@ -55,6 +59,8 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
             continue
         try:
             yield Finding(name, True, check())
+        except Caution as caution:
+            yield Finding(name, True, str(caution), mend)
         except Exception as error:  # the point is to report whatever went wrong
             says = error.message if isinstance(error, DomainError) else f"{type(error).__name__}: {error}"
             yield Finding(name, False, " ".join(says.split()), mend)
@@ -68,6 +74,26 @@ def database() -> str:
         version, name = cursor.fetchone()
     where = f"embedded in {settings.HOME}" if settings.DATABASE_IS_EMBEDDED else "yours, by DATABASE_URL"
     return f"PostgreSQL {version}, database {name} ({where})"
+
+
+def database_role() -> str:
+    """Whether the application may do more to the database than read and write rows."""
+    with connection.cursor() as cursor:
+        cursor.execute(roles.RIGHTS, [list(roles.APPEND_ONLY)])
+        return judged_role(*cursor.fetchone())
+
+
+def judged_role(name: str, is_superuser: bool, may_make: bool, is_owner: bool) -> str:
+    if is_superuser:
+        raise Caution(
+            f"{name} is a superuser: whoever gets into the application reads files and runs programs on the database's "
+            "machine, and the audit trail is protected by its trigger only."
+        )
+    if is_owner or may_make:
+        raise Caution(
+            f"{name} owns the tables or may make roles or databases; the audit trail is protected by its trigger only."
+        )
+    return f"{name} reads and writes rows, and no more"
 
 
 def migrations() -> str:
@@ -221,6 +247,11 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
         "End what else runs here, or move the gpu worker or `rewards` to a machine of its own.",
     ),
     ("database", database, "Start it with `python manage.py up`, or name yours in DATABASE_URL."),
+    (
+        "database role",
+        database_role,
+        "Give the application a role of its own: docs/operations.md, Database roles.",
+    ),
     ("migrations", migrations, "Run `python manage.py migrate`; `up` does so by itself."),
     ("clock", clock, "Let both machines keep time by NTP."),
     ("broker", broker, "Start it (`python manage.py up` has one), or correct CELERY_BROKER_URL."),

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import connections
 
 from apps.core import broker, embedded
-from apps.core.database import adopt
+from apps.core.database import OWNER_VARIABLE, adopt
 from apps.core.environment import env_str
 from apps.core.errors import Conflict, DomainError
 from apps.core.outage import is_outage
@@ -169,7 +169,7 @@ class Stack:
             name,
             command,
             home=self.home,
-            environment=self._environment(),
+            environment=self._environment(name),
             out=self.out,
             ended=self._something.set,
         )
@@ -202,7 +202,7 @@ class Stack:
             migrate.end(time.monotonic())
         self._something.clear()
 
-    def _environment(self) -> dict[str, str]:
+    def _environment(self, name: str) -> dict[str, str]:
         rewards = filter(None, [self.rewards_url, env_str("TOUCHSTONE_REWARDS_ADDRESS", "")])
         given = {
             "TOUCHSTONE_HOME": str(self.home),
@@ -211,8 +211,10 @@ class Stack:
                 rewards
             ),  # ours, and those of the operator that run beside it
         }
-        as_files = {f"{name}_FILE" for name in given}
-        return {name: value for name, value in os.environ.items() if name not in as_files} | given
+        left_out = {f"{each}_FILE" for each in given}
+        if name != "migrate":  # the others have no use for the role that owns the tables
+            left_out |= {OWNER_VARIABLE, f"{OWNER_VARIABLE}_FILE"}
+        return {each: value for each, value in os.environ.items() if each not in left_out} | given
 
     def _adopt(self) -> None:
         """Let this process, whose settings were read before the start, use what was started too."""

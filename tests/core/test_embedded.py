@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from apps.core import embedded, orphans
+from apps.core import embedded, orphans, roles
 from apps.core.errors import DomainError
 from tests.core.homes import open_home
 
@@ -37,6 +37,10 @@ def server(home: Path) -> Iterator[embedded.Server]:
     server.stop()
 
 
+def _owners(server: embedded.Server) -> str:
+    return server.connection.url(role=roles.OWNER)
+
+
 def test_secrets_are_their_owners_alone(home: Path) -> None:
     embedded.secret_key(home)
     for name in ("secret_key", "postgres.json", "postgres.lock"):
@@ -53,11 +57,11 @@ def test_it_answers_with_the_password_only(server: embedded.Server) -> None:
         names = {name for (name,) in db.execute("SELECT datname FROM pg_database")}
     assert {embedded.DATABASE, embedded.BROKER_DATABASE} <= names
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
-        psycopg.connect(server.url.replace(server.connection.password, "guess"))
+        psycopg.connect(server.url.replace(server.connection.app_password, "guess"))
 
 
 def test_it_listens_on_loopback_alone_and_has_no_socket_file(server: embedded.Server) -> None:
-    with psycopg.connect(server.url) as db:
+    with psycopg.connect(server.connection.superuser_url) as db:
         settings = ("listen_addresses", "unix_socket_directories", "password_encryption")
         values = [db.execute("SELECT current_setting(%s)", (name,)).fetchone() for name in settings]
     assert values == [("127.0.0.1",), ("",), ("scram-sha-256",)]
@@ -73,7 +77,7 @@ def test_a_second_start_attaches_and_its_stop_stops_nothing(server: embedded.Ser
 
 def test_what_was_committed_survives_a_kill(home: Path) -> None:
     first = embedded.start(home)
-    with psycopg.connect(first.url) as db:
+    with psycopg.connect(_owners(first)) as db:
         db.execute("CREATE TABLE kept (n int)")
         db.execute("INSERT INTO kept VALUES (7)")
     assert first.process is not None
@@ -81,7 +85,7 @@ def test_what_was_committed_survives_a_kill(home: Path) -> None:
     second = embedded.start(home)
     try:
         assert second.process is not None
-        with psycopg.connect(second.url) as db:
+        with psycopg.connect(_owners(second)) as db:
             assert db.execute("SELECT n FROM kept").fetchone() == (7,)
     finally:
         second.stop()
@@ -91,7 +95,7 @@ def test_what_was_committed_survives_a_kill(home: Path) -> None:
 def test_a_slow_recovery_is_waited_for(home: Path) -> None:
     """After a crash the server reads its log again before it answers; here that is stopped half-way."""
     first = embedded.start(home)
-    with psycopg.connect(first.url, autocommit=True) as db:
+    with psycopg.connect(first.connection.url(role=roles.SUPERUSER), autocommit=True) as db:
         db.execute("CREATE TABLE long (n int)")
         db.execute("CHECKPOINT")
         db.execute("INSERT INTO long SELECT generate_series(1, 1500000)")
@@ -116,7 +120,7 @@ def test_a_slow_recovery_is_waited_for(home: Path) -> None:
         started.set()
     try:
         assert held.result() is False
-        with psycopg.connect(second.url, autocommit=True) as db:
+        with psycopg.connect(second.connection.url(role=roles.SUPERUSER), autocommit=True) as db:
             assert db.execute("SELECT count(*) FROM long").fetchone() == (1500000,)
             db.execute("DROP TABLE long")
     finally:
@@ -243,7 +247,7 @@ def test_binaries_their_user_cannot_reach_are_staged(tmp_path: Path, monkeypatch
 STARTER = """
 import sys, time
 from pathlib import Path
-from apps.core import embedded, orphans
+from apps.core import embedded, orphans, roles
 server = embedded.start(Path(sys.argv[1]), durable=False)
 print(server.process.pid, flush=True)
 time.sleep(1000)

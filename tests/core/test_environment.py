@@ -181,6 +181,6 @@ def test_what_up_gives_its_processes_is_not_given_twice(
     monkeypatch.delenv("TOUCHSTONE_PUBLIC_URL", raising=False)
     monkeypatch.setenv("TOUCHSTONE_PUBLIC_URL_FILE", str(tmp_path / "url"))
     stack: Any = SimpleNamespace(home=tmp_path, url="http://127.0.0.1:2", rewards_url="http://127.0.0.1:1")
-    given = Stack._environment(stack)
+    given = Stack._environment(stack, "web")
     assert given["TOUCHSTONE_PUBLIC_URL"] == "https://touchstone.example"
     assert "TOUCHSTONE_PUBLIC_URL_FILE" not in given

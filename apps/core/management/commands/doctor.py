@@ -13,7 +13,9 @@ class Command(TouchstoneCommand):
         findings = []
         for finding in examine():
             findings.append(finding)
-            mark = self.style.SUCCESS("ok  ") if finding.ok else self.style.ERROR("FAIL")
+            mark = self.style.ERROR("FAIL")
+            if finding.ok:
+                mark = self.style.WARNING("note") if finding.mend else self.style.SUCCESS("ok  ")
             self.say(f"{mark} {finding.name}: {finding.says}")
             if finding.mend:
                 self.say(f"     {finding.mend}")

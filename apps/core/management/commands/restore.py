@@ -15,7 +15,7 @@ class Command(TouchstoneCommand):
         parser.add_argument("file", type=Path)
 
     def run(self, *, file: Path) -> dict[str, Any]:
-        with database.available(), self.progress(None, "restore") as progress:
+        with database.available(), database.as_owner(), self.progress(None, "restore") as progress:
             result = backup.restore(file, lambda done, note: progress.update(done, note=note))
         rows = sum(result["rows"].values())
         self.say(f"{rows} rows and {result['artifacts']} artifacts from {file}.")
