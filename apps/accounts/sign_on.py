@@ -15,13 +15,20 @@ from django.http import HttpRequest
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
+from apps.core.bounded_session import BoundedSession
 from apps.core.logs import current
 from apps.core.middleware import error_page
+
+SECONDS = 10.0  # of a call to the provider; a login makes up to four
 
 log = logging.getLogger(__name__)
 
 
 class Adapter(DefaultSocialAccountAdapter):
+    def get_requests_session(self) -> BoundedSession:
+        """What allauth asks the provider by: whose answers are bounded as those of everybody else are."""
+        return BoundedSession(SECONDS)
+
     def authenticate_by_email(self, sociallogin: Any) -> Any:
         for address in sociallogin.email_addresses:
             address.verified = address.verified in (True, "true")  # some say it in words, "false" too

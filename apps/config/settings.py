@@ -18,6 +18,7 @@ from apps.core.environment import (
     env_networks,
     env_pairs,
     env_path,
+    env_ports,
     env_str,
     password_in,
 )
@@ -211,9 +212,9 @@ if env_str("TOUCHSTONE_S3_BUCKET", ""):
         },
     }
 
-OUTGOING_ALLOW = env_list(
-    "TOUCHSTONE_OUTGOING_ALLOW", []
-)  # networks people's addresses may lie in all the same
+# Addresses that people give: networks they may lie in though they are not public, and ports of those that are.
+OUTGOING_ALLOW = env_networks("TOUCHSTONE_OUTGOING_ALLOW")
+OUTGOING_PORTS = env_ports("TOUCHSTONE_OUTGOING_PORTS", [80, 443, 8000, 8080, 8443])
 MAX_UPLOAD_BYTES = env_int("TOUCHSTONE_MAX_UPLOAD_MB", 2048) * 2**20
 MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64) * 2**20
 TRACE_QUIET_SECONDS = env_int("TOUCHSTONE_TRACE_QUIET_SECONDS", 10)
@@ -227,8 +228,6 @@ _rewards_default = _running.read_text() if _running.is_file() else "http://127.0
 REWARDS_URL = env_str("TOUCHSTONE_REWARDS_URL", "").rstrip("/")
 REWARDS_ADDRESSES = [each.rstrip("/") for each in env_list("TOUCHSTONE_REWARDS_ADDRESS", [_rewards_default])]
 REWARDS_ADDRESS = REWARDS_ADDRESSES[0]  # for the commands
-# From where /metrics of the reward service may be read (apps/rewards/service.py).
-METRICS_ALLOW = env_networks("TOUCHSTONE_METRICS_ALLOW", default="127.0.0.0/8,::1")
 REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 REWARDS_PRECISION = env_choice("TOUCHSTONE_REWARDS_PRECISION", "float32", ["float32", "bfloat16"])
 VLLM_SERVERS = env_pairs("TOUCHSTONE_VLLM_SERVERS")

@@ -70,6 +70,13 @@ def env_int(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} is {raw!r}; it must be a whole number.") from None
 
 
+def env_ports(name: str, default: list[int]) -> list[int]:
+    raw = env_list(name, [])
+    if not all(each.isascii() and each.isdecimal() and 0 < int(each[:6]) < 2**16 for each in raw):
+        raise ImproperlyConfigured(f"{name} must be ports from 1 to 65535, separated by commas.")
+    return [int(each) for each in raw] or default
+
+
 def env_bool(name: str, default: bool) -> bool:
     raw = (_raw(name) or "").lower()
     if raw in ("", "1", "true", "yes", "on", "0", "false", "no", "off"):
@@ -89,10 +96,10 @@ def env_list(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
 
 
-def env_networks(name: str, default: str = "") -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+def env_networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     """`10.0.0.0/8,192.0.2.7,...`: networks, or single addresses."""
     networks = []
-    for part in env_list(name, default.split(",") if default else []):
+    for part in env_list(name, []):
         try:
             networks.append(ipaddress.ip_network(part, strict=False))
         except ValueError:

@@ -1,5 +1,6 @@
 """What can be wrong with an installation, and how to mend it."""
 
+import json
 import os
 import re
 import shutil
@@ -13,7 +14,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import httpx
 from celery import current_app
 from django.conf import settings
 from django.db import connection
@@ -21,7 +21,7 @@ from django.http.request import validate_host
 from django.utils import timezone
 
 from apps.core import artifacts as artifact_store
-from apps.core import embedded, jobs, presence, roles
+from apps.core import embedded, jobs, outgoing, presence, roles
 from apps.core.broker import is_embedded
 from apps.core.errors import DomainError
 from apps.core.room import require_writable
@@ -33,6 +33,7 @@ _ENOUGH_BYTES = 2 * 2**30
 _ENOUGH_MEMORY = 2**30
 _MOST_SKEW = 5.0  # seconds
 _LATE = timedelta(minutes=10)
+_ANSWER = outgoing.Limits(seconds=5.0, body=2**20)
 # In a process of its own: this one must not load torch.
 _GPU = "import torch; print(*[torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())], sep=', ')"
 
@@ -194,8 +195,8 @@ def rewards() -> str:
     """Each replica is ready, and serves what it should."""
     says = []
     for address in settings.REWARDS_ADDRESSES:
-        answer = httpx.get(f"{address}/readyz", timeout=5, trust_env=False)
-        told = answer.json()
+        answer = outgoing.request("GET", f"{address}/readyz", limits=_ANSWER, guarded=False)
+        told = json.loads(answer.body)
         counts = told["endpoints"]
         if counts["failed"]:
             raise DomainError(

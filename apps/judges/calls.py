@@ -14,19 +14,23 @@ from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
 
-import httpx
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
 from apps.core import outgoing
 from apps.core.encryption import decrypted
 from apps.core.errors import DomainError
+from apps.core.outgoing import Limits, NoReply, Reply
 from apps.judges.models import LanguageModel, Spending
+from workers.schema import bounded
 
 SECONDS = 180.0  # of one call
 MOST_WAITED = 60.0  # seconds for a turn; who would wait longer is sent away
 _MOST_ANSWERED = 8_000_000  # bytes
+_ANSWERED = 1_000_000  # bytes of any reply, and more by how long an answer was asked for:
+_TOKEN_BYTES = 64  # as JSON writes one that is no Latin letter, and what was thought before it
+_TOLD_BYTES = 2_500  # with twenty alternatives and their probabilities
 _MILLION = Decimal(1_000_000)
 _OVERHEAD = 200  # tokens of a template around the messages
 _LENGTHS = ("max_completion_tokens", "max_tokens")
@@ -45,13 +49,6 @@ class TooMany(DomainError):
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message, status=HTTPStatus.TOO_MANY_REQUESTS)
         self.seconds = seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +83,16 @@ def call(
     key = decrypted(language_model.key)
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
     reserved = _reserve(language_model, asked, purpose, waits)
+    if not connection.in_atomic_block:
+        connection.close()  # others may have it while this waits
     time.sleep(max((reserved.at - timezone.now()).total_seconds(), 0.0))
     url = completions_url(language_model)
     try:
         reply = _send(url, asked, headers, seconds)
-    except httpx.ConnectError as error:
-        _settle(reserved, Decimal(0))  # it was never asked
-        raise DomainError(f"{url} did not answer: {type(error).__name__}.", status=502) from error
-    except (httpx.HTTPError, DomainError) as error:
-        _settle(reserved, reserved.cost)
-        told = error.message if isinstance(error, DomainError) else f"{type(error).__name__}."
-        raise DomainError(f"{url} did not answer: {told}", status=502) from error
+    except DomainError as error:
+        was_asked = isinstance(error, NoReply) and error.reached
+        _settle(reserved, reserved.cost if was_asked else Decimal(0))
+        raise DomainError(f"{url} did not answer: {error.message}", status=502) from error
     if reply.status != HTTPStatus.OK:
         _settle(reserved, Decimal(0))
     else:
@@ -125,16 +121,15 @@ def _spent_this_month(language_model: LanguageModel) -> Decimal:
 
 
 def _send(url: str, asked: dict[str, Any], headers: dict[str, str], seconds: float) -> Reply:
-    with (
-        outgoing.client(seconds=seconds) as http,
-        http.stream("POST", url, content=json.dumps(asked), headers=headers) as reply,
-    ):
-        read = bytearray()
-        for part in reply.iter_bytes():
-            read += part
-            if len(read) > _MOST_ANSWERED:
-                raise DomainError("its answer has no end.")
-    return Reply(reply.status_code, reply.headers, bytes(read))
+    limits = Limits(seconds=seconds, body=_longest(asked))
+    return outgoing.request("POST", url, body=json.dumps(asked).encode(), headers=headers, limits=limits)
+
+
+def _longest(asked: dict[str, Any]) -> int:
+    """Bytes of a reply that fits what was asked for."""
+    tokens = next((asked[name] for name in _LENGTHS if name in asked), 0)
+    each = _TOLD_BYTES if asked.get("logprobs") else _TOKEN_BYTES
+    return min(_ANSWERED + tokens * each, _MOST_ANSWERED)
 
 
 def _bounded(body: bytes, language_model: LanguageModel) -> dict[str, Any]:
@@ -226,7 +221,7 @@ def _cost(language_model: LanguageModel, prompt: int, completion: int) -> Decima
 def _counted(body: bytes) -> tuple[int, int]:
     """Tokens as the server counted them; 0 where it did not."""
     try:
-        usage = json.loads(body)["usage"]
+        usage = bounded.loads(body)["usage"]
         found = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return 0, 0

@@ -22,6 +22,7 @@ from apps.judges.calls import MOST_WAITED, SECONDS, TooMany, call
 from apps.judges.models import LanguageModel
 
 _MOST_ASKED = 4_000_000  # bytes
+_SILENCE = 60.0  # seconds that who asks may take to say it
 _PASSED_ON = ("content-type", "retry-after", "retry-after-ms")
 REFUSED = "x-touchstone-refused"  # a header of what the server itself never saw
 
@@ -41,6 +42,8 @@ def relay(
     under_way = set[socket.socket]()
 
     class Relay(BaseHTTPRequestHandler):
+        timeout = _SILENCE
+
         def setup(self) -> None:
             super().setup()
             under_way.add(self.connection)
@@ -50,7 +53,8 @@ def relay(
             super().finish()
 
         def do_POST(self) -> None:
-            size = int(self.headers.get("Content-Length", "0"))
+            told = self.headers.get("Content-Length", "0")
+            size = int(told) if told.isascii() and told.isdecimal() and len(told) < 12 else _MOST_ASKED + 1
             given = self.headers.get("Authorization", "")
             if not secrets.compare_digest(given.encode(), f"Bearer {word}".encode()):
                 self._refuse(HTTPStatus.UNAUTHORIZED, "This word is not the relay's.")

@@ -11,6 +11,7 @@ import json
 import logging
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import timedelta
 from http import HTTPStatus
@@ -35,6 +36,8 @@ MOST_WEBHOOKS = 20  # of a project
 # Minutes before the second attempt, the third, ...; the last comes after about a day and a half.
 WAITS = (1, 5, 30, 120, 360, 720, 1080)
 KEPT = timedelta(days=30)
+_LIMITS = outgoing.Limits(seconds=15.0, body=0)  # of an answer only its status is read
+_ROUND_SECONDS = 20.0  # that the addresses of one project may take of a round before others' are told first
 _CLAIM = timedelta(
     minutes=2
 )  # longer than an attempt takes; a worker that dies in one is followed by another try
@@ -132,13 +135,19 @@ def send_again(*, delivery: Delivery) -> None:
 
 
 def deliver_due() -> int:
-    """Send what is due; how many were taken. An address that fails is left alone for the rest of the round."""
-    taken, failing = 0, set[int]()
-    while not stopping.is_asked() and (delivery := _claim(failing)) is not None:
+    """Send what is due; how many were taken. For the rest of the round an address that fails is left alone, and a
+    project whose addresses are slow: those of another one do not wait for them."""
+    taken, failing, slow = 0, set[int](), set[int]()
+    seconds: dict[int, float] = defaultdict(float)
+    while not stopping.is_asked() and (delivery := _claim(failing, slow)) is not None:
+        began, project = time.monotonic(), delivery.webhook.project_id
         if _attempt(delivery):
             taken += 1
         else:
             failing.add(delivery.webhook_id)
+        seconds[project] += time.monotonic() - began
+        if seconds[project] > _ROUND_SECONDS:
+            slow.add(project)
     return taken
 
 
@@ -154,9 +163,10 @@ def forget_old() -> None:
 
 
 @transaction.atomic
-def _claim(failing: set[int]) -> Delivery | None:
+def _claim(failing: set[int], slow: set[int]) -> Delivery | None:
     rows = Delivery.objects.select_for_update(skip_locked=True, of=("self",)).select_related("webhook")
     due = rows.filter(next_at__lte=timezone.now()).exclude(webhook__in=failing)
+    due = due.exclude(webhook__project__in=slow)
     delivery = due.order_by("next_at", "pk").first()
     if delivery is not None:
         delivery.attempts += 1
@@ -202,7 +212,10 @@ def _post(delivery: Delivery) -> int:
         "webhook-timestamp": at,
         "webhook-signature": signature(secret_of(delivery.webhook), f"evt_{delivery.event_id.hex}", at, body),
     }
-    return outgoing.post(delivery.webhook.url, body=body, headers=headers)
+    reply = outgoing.request(
+        "POST", delivery.webhook.url, body=body.encode(), headers=headers, limits=_LIMITS
+    )
+    return reply.status
 
 
 def signature(secret: str, message_id: str, timestamp: str, body: str) -> str:

@@ -6,7 +6,6 @@ import subprocess
 from datetime import timedelta
 from typing import Any
 
-import httpx
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -14,6 +13,7 @@ from django.utils import timezone
 from apps.core import health, presence
 from apps.core.errors import DomainError
 from apps.datasets.models import Snapshot
+from tests.core import hostile_server
 from tests.core.test_presence import service
 
 
@@ -147,13 +147,11 @@ class TestWhatNeedsAPerson:
             ),
         ],
     )
-    def test_rewards_that_do_not_serve(
-        self, settings: Any, monkeypatch: pytest.MonkeyPatch, answer: dict[str, Any], says: str
-    ) -> None:
-        settings.REWARDS_ADDRESSES = ["http://rewards.example"]
-        monkeypatch.setattr(httpx, "get", lambda *args, **kwargs: httpx.Response(200, json=answer))
-        with pytest.raises(DomainError, match=says):
-            health.rewards()
+    def test_rewards_that_do_not_serve(self, settings: Any, answer: dict[str, Any], says: str) -> None:
+        with hostile_server.serving(hostile_server.whole(json.dumps(answer).encode())) as url:
+            settings.REWARDS_ADDRESSES = [url]
+            with pytest.raises(DomainError, match=says):
+                health.rewards()
 
     def test_clocks_that_differ(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert health.clock().startswith("within")

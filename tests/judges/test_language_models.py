@@ -104,7 +104,10 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
     [
         ((401, {"error": "no such key"}), "answered 401"),
         ((200, {"choices": []}), "not with a chat completion"),
-        ((200, "<html>"), "not with a chat completion"),
+        ((200, "<html>"), "not with JSON"),
+        ((200, [1]), "not with a chat completion"),
+        ((404, {"secret": "of another service"}), "answered 404: no error as those servers write it"),
+        ((400, {"error": {"message": "no such model"}}), "answered 400: no such model"),
         ((302, {}), "answered 302"),
     ],
 )
@@ -121,6 +124,8 @@ def test_a_trial_says_what_is_wrong(served: LanguageModel, script: Script, reply
         ({"base_url": "http://169.254.169.254/v1"}, "/base_url"),
         ({"base_url": "file:///etc/passwd"}, "/base_url"),
         ({"base_url": "http://me:pw@example.org/v1"}, "/base_url"),
+        ({"base_url": "http://127.0.0.1/secrets?x="}, "/base_url"),
+        ({"base_url": "http://127.0.0.1/secrets#"}, "/base_url"),
         ({"name": " "}, "/name"),
         ({"model": ""}, "/model"),
         ({"folder": "/models/both"}, "/base_url"),

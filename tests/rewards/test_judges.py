@@ -378,7 +378,7 @@ def test_what_has_no_words_is_refused_and_what_is_cut_is_said(http, endpoint) ->
 
 def test_too_many_that_wait_are_an_overload(http, service, endpoint, language_model, script) -> None:
     judges = service.state.deployments._ask.__self__
-    judges._lane(language_model.pk).waiting = 4000
+    judges._lanes.of(language_model.pk).waiting = 4000
     reply = ask(http, endpoint, "score", item(0))
     assert reply.status_code == 429 and reply.headers["Retry-After"] == "5" and script.asked == []
     assert "4000 runs are waiting for the language model of the judge inspector" in detail(reply)

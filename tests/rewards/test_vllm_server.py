@@ -20,12 +20,16 @@ from apps.core import artifacts
 from apps.core.errors import DomainError
 from apps.rewards.services import put_spec
 from apps.rewards.serving.state import StoredModels
+from apps.rewards.serving.vllm_server import VllmServer
 from apps.training.models import RewardModel
+from tests.core import hostile_server
+from tests.core.hostile_server import ANSWERS, DOCUMENTS
 from tests.core.servers import serving
 from tests.ports import free_port
 from tests.rewards.conftest import Service, serves, wait_until
 from tests.rewards.vllm import LONGEST, vllm_of
 from tests.workers.decoders import save_decoder
+from workers.errors import Unavailable
 from workers.models import Lineage, build, save
 from workers.schema.recipe import parse_recipe
 
@@ -206,7 +210,25 @@ def test_while_the_server_is_away_every_request_is_told_to_try_again(
         assert http.post("/api/v1/rewards/big/score", json=new).status_code == 200
     reply = http.post("/api/v1/rewards/big/score", json={"inputs": [{"text": "of it"}]})
     assert reply.status_code == 503
-    assert "does not answer (ConnectError)" in reply.json()["detail"]
+    assert "vLLM server gpu does not answer: 127.0.0.1 gave no reply" in reply.json()["detail"]
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_a_server_that_is_broken_is_unavailable(what: str) -> None:
+    with hostile_server.serving(ANSWERS[what]) as url:
+        server = VllmServer("gpu", url)
+        with pytest.raises(Unavailable):
+            server.ask([[1, 2]])
+        server.close()
+
+
+@pytest.mark.parametrize("what", DOCUMENTS)
+def test_a_document_that_is_none_of_vllm_is_unavailable(what: str) -> None:
+    with hostile_server.serving(hostile_server.whole(DOCUMENTS[what])) as url:
+        server = VllmServer("gpu", url)
+        with pytest.raises(Unavailable):
+            server.ask([[1, 2]])
+        server.close()
 
 
 @pytest.mark.parametrize(

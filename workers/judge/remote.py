@@ -2,7 +2,7 @@
 
 import json
 import threading
-import time
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
@@ -10,15 +10,12 @@ import openai
 
 from workers.errors import RewardError
 from workers.judge import Server
+from workers.judge.bounded import bounded_client
 from workers.judge.completions import DRAWN, LIKELIEST, Completion, NoAnswer, Token, Wanted
-
-try:
-    import httpx2 as http  # what openai speaks HTTP by, since its third version
-except ImportError:
-    import httpx as http  # type: ignore[no-redef]
+from workers.judge.http import http
+from workers.schema import bounded
 
 MOST_CHARACTERS = 400_000  # of an answer
-_MOST_BYTES = 8_000_000  # of a completion, with what is told of its tokens
 _TOLD = 4000  # characters that are kept of one that is longer
 _RETRIES = 5  # of a call that met no server, a busy one or a broken one; openai waits between them
 _IN_A_ROW = 4  # calls that met no server before nobody is asked any more
@@ -49,8 +46,10 @@ class Remote:
             base_url=server.base_url,
             api_key=key or "none",
             timeout=server.timeout,
+            http_client=bounded_client(server.timeout),
             max_retries=_RETRIES if server.retries is None else server.retries,
         )
+        weakref.finalize(self, self._client.close)
 
     def complete(self, wanted: Wanted) -> Completion:
         options = self._options(wanted)
@@ -76,13 +75,12 @@ class Remote:
 
     def _ask(self, messages: Iterable[Mapping[str, str]], sent: Mapping[str, Any]) -> Any:
         """The JSON that came. Raises openai.APIError where none did, http.HTTPError where it broke off."""
-        until = time.monotonic() + self.server.timeout
         with self._client.chat.completions.with_streaming_response.create(
             model=self.server.model, messages=cast(Any, list(messages)), **sent
         ) as reply:
             with self._lock:
                 self._missed, self._answered = 0, True
-            return json.loads(_read(reply.iter_bytes(), until))
+            return bounded.loads(b"".join(reply.iter_bytes()))
 
     def _options(self, wanted: Wanted) -> dict[str, Any]:
         schema = {"name": wanted.name, "schema": wanted.schema, "strict": True}
@@ -142,18 +140,6 @@ class Remote:
         if not is_alone or missed >= _IN_A_ROW:
             return RewardError(f"The language model cannot be reached: {_short(error)}")
         return NoAnswer(f"The server did not answer: {_short(error)}")
-
-
-def _read(parts: Iterable[bytes], until: float) -> bytes:
-    """until: by time.monotonic(). Raises ValueError for what does not come to its end."""
-    read = bytearray()
-    for part in parts:
-        read += part
-        if len(read) > _MOST_BYTES:
-            raise ValueError(f"it has more than {_MOST_BYTES:,} bytes")
-        if time.monotonic() > until:
-            raise ValueError("it takes too long")
-    return bytes(read)
 
 
 def _said(reply: Any) -> tuple[str, str]:

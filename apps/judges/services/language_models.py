@@ -18,6 +18,7 @@ from apps.core.errors import Conflict, DomainError
 from apps.judges.calls import call, completions_url
 from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Answer, LanguageModel, Spending
 from apps.trajectories.models import Trajectory
+from workers.schema import bounded
 
 MOST_MODELS = 20  # of a project
 MOST_ANSWER_TOKENS = 131_072
@@ -92,15 +93,27 @@ def try_language_model(*, language_model: LanguageModel) -> str:
     asked = {"messages": messages, "max_tokens": _TRIED_TOKENS}
     body = json.dumps(asked).encode()
     reply = call(language_model, body, purpose=Spending.Purpose.TRIAL, seconds=_TRIED_SECONDS)
-    told = " ".join(reply.body[:300].decode("utf-8", "replace").split())
-    if reply.status != HTTPStatus.OK:
-        raise DomainError(f"{completions_url(language_model)} answered {reply.status}: {told}")
+    url = completions_url(language_model)
     try:
-        return str(json.loads(reply.body)["choices"][0]["message"]["content"])[:300]
-    except (ValueError, LookupError, TypeError):
+        document = bounded.loads(reply.body)
+    except ValueError as error:
         raise DomainError(
-            f"{completions_url(language_model)} answered, but not with a chat completion: {told}"
+            f"{url} answered {reply.status}, but not with JSON that is read: {error}."
         ) from None
+    if reply.status != HTTPStatus.OK:
+        raise DomainError(f"{url} answered {reply.status}: {_said_of_error(document)}")
+    try:
+        return str(document["choices"][0]["message"]["content"])[:300]
+    except (LookupError, TypeError):
+        raise DomainError(f"{url} answered, but not with a chat completion.") from None
+
+
+def _said_of_error(document: Any) -> str:
+    """The message of an error as servers of language models write it. Of anything else nothing is shown: it may be
+    another service of the network."""
+    found = document.get("error", document) if isinstance(document, dict) else None
+    said = found.get("message", found.get("detail")) if isinstance(found, dict) else found
+    return " ".join(said.split())[:300] if isinstance(said, str) else "no error as those servers write it."
 
 
 def keep_answers(*, language_model: LanguageModel, lines: Iterable[dict[str, Any]]) -> int:
@@ -185,6 +198,9 @@ def _check_address(base_url: str) -> None:
         outgoing.check_url(base_url)
     except DomainError as error:
         raise DomainError(error.message, pointer="/base_url") from error
+    if "?" in base_url or "#" in base_url:
+        message = "The address of a server has no ? or #: /chat/completions is added to it."
+        raise DomainError(message, pointer="/base_url")
 
 
 def _record(language_model: LanguageModel, verb: str, by: User | None) -> None:

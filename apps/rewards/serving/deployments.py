@@ -34,6 +34,14 @@ Connect = Callable[[str, str], RewardModel]
 AskOf = Callable[[Mapping[str, int], str], Ask]
 
 
+# A project's name to who asks the verifiers of its endpoints.
+VerifyOf = Callable[[str], Verify]
+
+
+def no_verifiers(project: str) -> Verify:
+    return no_verifier
+
+
 def nobody(judges: Mapping[str, int], project: str) -> Ask:
     return no_judge
 
@@ -152,7 +160,7 @@ class Deployments:
         self,
         batcher: Batcher,
         load: Load,
-        verify: Verify = no_verifier,
+        verify: VerifyOf = no_verifiers,
         connect: Connect = no_server,
         ask: AskOf = nobody,
     ) -> None:
@@ -234,7 +242,8 @@ class Deployments:
         spec = parse_spec(revision.spec)
         models = {name: self._served(name, spec.servers.get(name), revision, project) for name in spec.models}
         ask = self._ask(revision.judges, project)
-        version = Version(revision.number, spec, models, self._batcher, self._release, self._verify, ask)
+        verify = self._verify(project)
+        version = Version(revision.number, spec, models, self._batcher, self._release, verify, ask)
         version.warm_up()
         return version
 

@@ -21,6 +21,7 @@ from apps.judges.calls import note_use
 from apps.judges.executing import criterion_of
 from apps.judges.models import Judge, Spending
 from apps.rewards.serving.kept import Kept
+from apps.rewards.serving.lanes import Lanes
 from apps.rewards.serving.language_models import LanguageModels
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.refusals import SOON, refusal
@@ -44,14 +45,6 @@ class _Asked:
 
 
 @dataclass(eq=False, slots=True)
-class _Lane:
-    """Of one language model: one that hangs holds up nobody but those who wait for it. waiting: runs."""
-
-    threads: ThreadPoolExecutor
-    waiting: int = 0
-
-
-@dataclass(eq=False, slots=True)
 class _UnderWay:
     """Questions that are being answered, by what was asked."""
 
@@ -65,7 +58,7 @@ class Judges:
     def __init__(self, kept_bytes: int) -> None:
         self._models = LanguageModels(Kept(kept_bytes))
         self._under_way = _UnderWay()
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes = Lanes[int]("touchstone-judge", AT_ONCE)  # by language model
         self._looking_up = ThreadPoolExecutor(LOOKING_UP, thread_name_prefix="touchstone-judges")
 
     def of(self, judges: Mapping[str, int], project: str) -> Ask:
@@ -80,33 +73,25 @@ class Judges:
         key = judges.get(part.judge)
         asked = await loop.run_in_executor(self._looking_up, _look_up, key, project, part)
         assert asked.judge.language_model_id is not None
-        lane = self._lane(asked.judge.language_model_id)
+        lane = self._lanes.of(asked.judge.language_model_id)
         if lane.waiting >= MOST_WAITING:
             raise Overloaded(
                 f"{lane.waiting} runs are waiting for the language model of the judge {part.judge}; the limit is "
                 f"{MOST_WAITING}. Try again in {SOON} s, with fewer at once.",
                 retry_after=SOON,
             )
-        lane.waiting += len(runs)
-        futures = [lane.threads.submit(self._opinion, asked, part, run) for run in runs]
-        try:
-            return await asyncio.gather(*map(asyncio.wrap_future, futures))
-        finally:
-            lane.waiting -= len(runs)
-            for future in futures:
-                future.cancel()
+        with lane.holding(len(runs)):
+            futures = [lane.threads.submit(self._opinion, asked, part, run) for run in runs]
+            try:
+                return await asyncio.gather(*map(asyncio.wrap_future, futures))
+            finally:
+                for future in futures:
+                    future.cancel()
 
     def close(self) -> None:
         self._looking_up.shutdown(wait=False, cancel_futures=True)
-        for lane in self._lanes.values():
-            lane.threads.shutdown(wait=False, cancel_futures=True)
+        self._lanes.close()
         self._models.close()
-
-    def _lane(self, language_model: int) -> _Lane:
-        if language_model not in self._lanes:
-            name = f"touchstone-judge-{language_model}"
-            self._lanes[language_model] = _Lane(ThreadPoolExecutor(AT_ONCE, thread_name_prefix=name))
-        return self._lanes[language_model]
 
     def _opinion(self, asked: _Asked, part: JudgePart, run: Trajectory) -> Opinion:
         return _opinion(asked, part, self._scored(asked, part, run))

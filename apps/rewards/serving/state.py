@@ -101,7 +101,7 @@ async def running_state(load: Load) -> AsyncIterator[State]:
     verifiers = Verifiers()
     servers = VllmServers()
     judges = Judges(settings.REWARDS_CACHE_BYTES // 8)
-    state = State(Deployments(batcher, load, verifiers, servers, judges.of), readers)
+    state = State(Deployments(batcher, load, verifiers.of, servers, judges.of), readers)
     watching = asyncio.create_task(state.watcher.run())
     counting = asyncio.create_task(state.usage.run())
     comparing = asyncio.create_task(state.shadow.run())

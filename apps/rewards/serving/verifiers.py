@@ -4,46 +4,68 @@ import asyncio
 import logging
 import math
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from http import HTTPStatus
 
-import httpx
 import msgspec
 
 from apps.core import outgoing
 from apps.core.errors import DomainError
+from apps.core.outgoing import Limits, NoReply
+from apps.rewards.serving.lanes import Lanes
 from apps.rewards.serving.problems import Problem
+from workers.engine import Overloaded, Verify
 from workers.schema import Item, item_json
 from workers.schema.endpoints import Verifier
 
 logger = logging.getLogger(__name__)
-AT_ONCE = 16
+AT_ONCE = 16  # requests to the verifiers of a project
+MOST_WAITING = 1000  # requests of a project
+_SOON = 5  # seconds
 MOST_BYTES = 2**20  # of an answer
-RETRY_AFTER = {"Retry-After": "5"}
+RETRY_AFTER = {"Retry-After": f"{_SOON}"}
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    rewards: list[float]
 
 
 class Verifiers:
-    """Asks them in threads of its own: one that hangs holds up nobody but those who wait for it."""
+    """Asks them in threads of each project's own. On the event loop only."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="touchstone-verifier")
+        self._lanes = Lanes[str]("touchstone-verifier", AT_ONCE)
 
-    async def __call__(self, verifier: Verifier, items: Sequence[Item]) -> list[float]:
-        """A number for each item. Raises Problem 503 where there is no answer, 502 where it is none: never a guess."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, ask, verifier, items)
+    def of(self, project: str) -> Verify:
+        """Who asks the verifiers of a project's endpoints."""
+        return partial(self._ask, project)
+
+    async def _ask(self, project: str, verifier: Verifier, items: Sequence[Item]) -> list[float]:
+        """A number for each item. Raises Problem 503 where there is no answer, 502 where it is none: never a guess.
+        Overloaded where too many wait."""
+        lane = self._lanes.of(project)
+        if lane.waiting >= MOST_WAITING:
+            raise Overloaded(
+                f"{lane.waiting} requests of the project {project} are waiting for its verifiers; the limit is "
+                f"{MOST_WAITING}. Try again in {_SOON} s, with fewer at once.",
+                retry_after=_SOON,
+            )
+        with lane.holding(1):
+            return await asyncio.get_running_loop().run_in_executor(lane.threads, ask, verifier, items)
 
     def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._lanes.close()
 
 
 def ask(verifier: Verifier, items: Sequence[Item]) -> list[float]:
     body = msgspec.json.encode({"inputs": [item_json(item) for item in items]})
     try:
         answer = _post(verifier, body)
-    except (httpx.HTTPError, DomainError) as error:
+    except DomainError as error:
         logger.warning("the verifier %s does not answer: %r", verifier.name, error)
         raise Problem(
-            f"The verifier {verifier.name} does not answer ({type(error).__name__}: {error}); without it there is no "
-            "reward. Try again shortly.",
+            f"The verifier {verifier.name} does not answer: {error.message} Without it there is no reward. Try again "
+            "shortly.",
             status=503,
             headers=RETRY_AFTER,
         ) from error
@@ -60,23 +82,17 @@ def ask(verifier: Verifier, items: Sequence[Item]) -> list[float]:
 
 
 def _post(verifier: Verifier, body: bytes) -> bytes:
+    limits = Limits(seconds=verifier.timeout_seconds, body=MOST_BYTES)
     headers = {"Content-Type": "application/json"}
-    with outgoing.client() as http:
-        timeout = httpx.Timeout(verifier.timeout_seconds)
-        with http.stream("POST", verifier.url, content=body, headers=headers, timeout=timeout) as reply:
-            reply.raise_for_status()
-            answer = bytearray()
-            for chunk in reply.iter_bytes():
-                answer += chunk
-                if len(answer) > MOST_BYTES:
-                    raise DomainError(f"its answer is over {MOST_BYTES} bytes")
-            return bytes(answer)
+    reply = outgoing.request("POST", verifier.url, body=body, headers=headers, limits=limits)
+    if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
+        raise NoReply(f"It answered {reply.status}.")
+    return reply.body
 
 
 def _rewards(answer: bytes) -> list[float] | None:
     try:
-        found = msgspec.json.decode(answer, type=dict[str, object]).get("rewards")
-        rewards = msgspec.convert(found, list[float])
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
+        rewards = msgspec.json.decode(answer, type=_Answer).rewards
+    except (ValueError, RecursionError):  # of msgspec, and of bytes that are no text
         return None
     return rewards if all(map(math.isfinite, rewards)) else None

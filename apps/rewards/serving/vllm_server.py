@@ -8,18 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-import httpx
 import msgspec
 from django.conf import settings
 
-from apps.core import artifacts
+from apps.core import artifacts, outgoing
+from apps.core.errors import DomainError
 from workers.errors import RewardError, Unavailable
 
 if TYPE_CHECKING:
     from workers.engine import RewardModel
 
 T = TypeVar("T")
-_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
+_LIMITS = outgoing.Limits(seconds=60.0, body=32 * 2**20)  # numbers for every token of a batch
 
 
 class _One(msgspec.Struct, frozen=True):
@@ -73,12 +73,11 @@ class VllmServer:
         self.name = name
         url = urlsplit(address)
         host = url.netloc.rpartition("@")[2]
-        self._http = httpx.Client(
-            base_url=f"{url.scheme}://{host}{url.path}",
-            headers={"Authorization": f"Bearer {url.password}"} if url.password else {},
-            timeout=_TIMEOUT,
-            trust_env=False,
-        )
+        self._base = f"{url.scheme}://{host}{url.path}".rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        if url.password:
+            self._headers["Authorization"] = f"Bearer {url.password}"
+        self._http = outgoing.Client(guarded=False, keep=True)
         self._model = ""
 
     def reading(self, tokens: int) -> Callable[[Sequence[Sequence[int]]], list[list[list[float]]]]:
@@ -113,21 +112,24 @@ class VllmServer:
         self._http.close()
 
     def _asked(self, method: str, path: str, body: object, kind: type[T]) -> T:
+        sent = b"" if body is None else msgspec.json.encode(body)
         try:
-            reply = self._http.request(method, path, json=body)
-        except httpx.HTTPError as error:
-            raise Unavailable(
-                f"The vLLM server {self.name} does not answer ({type(error).__name__}); without it there is no reward. "
-                "Try again shortly."
-            ) from error
-        if reply.status_code == 429 or reply.status_code >= 500:
-            raise Unavailable(
-                f"The vLLM server {self.name} answers {reply.status_code}; without it there is no reward. Try again "
-                "shortly."
+            reply = self._http.request(
+                method, self._base + path, body=sent, headers=self._headers, limits=_LIMITS
             )
-        if reply.status_code != 200:
-            raise Unavailable(f"the vLLM server {self.name} refuses: {reply.status_code} {reply.text[:300]}")
+        except DomainError as error:
+            raise Unavailable(
+                f"The vLLM server {self.name} does not answer: {error.message} Without it there is no reward. Try "
+                "again shortly."
+            ) from error
+        if reply.status == 429 or reply.status >= 500:
+            raise Unavailable(
+                f"The vLLM server {self.name} answers {reply.status}; without it there is no reward. Try again shortly."
+            )
+        if reply.status != 200:
+            said = reply.body[:300].decode(errors="replace")
+            raise Unavailable(f"the vLLM server {self.name} refuses: {reply.status} {said}")
         try:
-            return msgspec.json.decode(reply.content, type=kind)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return msgspec.json.decode(reply.body, type=kind)
+        except (ValueError, RecursionError) as error:
             raise Unavailable(f"the vLLM server {self.name} does not answer as vLLM does: {error}") from error

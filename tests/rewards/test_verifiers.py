@@ -1,0 +1,99 @@
+"""Verifiers are other people's services: whatever they answer is a reward or an error, and costs no other project."""
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from apps.rewards.serving import verifiers as module
+from apps.rewards.serving.lanes import MOST_IDLE, Lanes
+from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.verifiers import Verifiers, ask
+from tests.core import hostile_server
+from tests.core.hostile_server import ANSWERS, DOCUMENTS, SLOW, whole
+from workers.engine import Overloaded
+from workers.schema import parse_item
+from workers.schema.endpoints import Verifier
+
+ITEMS = [parse_item({"text": "a"})]
+
+
+@pytest.fixture(autouse=True)
+def loopback(settings: Any) -> None:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+
+
+def verifier_at(url: str, seconds: float = 10.0) -> Verifier:
+    return Verifier(name="right", url=url, timeout_seconds=seconds)
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_a_hostile_answer_is_an_error_of_the_request(what: str) -> None:
+    with hostile_server.serving(ANSWERS[what]) as url, pytest.raises(Problem) as error:
+        ask(verifier_at(url), ITEMS)
+    assert error.value.status == 503 and error.value.headers["Retry-After"] == "5"
+
+
+@pytest.mark.parametrize("what", DOCUMENTS)
+def test_a_hostile_document_is_an_error_of_the_request(what: str) -> None:
+    with hostile_server.serving(whole(DOCUMENTS[what])) as url, pytest.raises(Problem) as error:
+        ask(verifier_at(url), ITEMS)
+    assert error.value.status == 502
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_a_slow_answer_has_an_end(what: str) -> None:
+    with hostile_server.serving(SLOW[what]) as url, pytest.raises(Problem) as error:
+        ask(verifier_at(url, 0.5), ITEMS)
+    assert error.value.status == 503
+
+
+def test_verifiers_that_hang_hold_up_no_other_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen threads were everybody's before."""
+    monkeypatch.setattr(module, "AT_ONCE", 2)
+
+    async def run(slow: str, quick: str) -> float:
+        verifiers = Verifiers()
+        hanging: list[asyncio.Task[Any]] = [
+            asyncio.create_task(verifiers.of("beta")(verifier_at(slow, 5.0), ITEMS))  # type: ignore[arg-type]
+            for _ in range(6)
+        ]
+        await asyncio.sleep(0.1)
+        began = time.monotonic()
+        assert await verifiers.of("alpha")(verifier_at(quick), ITEMS) == [1.0]
+        seconds = time.monotonic() - began
+        assert not any(task.done() for task in hanging)
+        for task in hanging:
+            task.cancel()
+        await asyncio.gather(*hanging, return_exceptions=True)
+        verifiers.close()
+        return seconds
+
+    with (
+        hostile_server.serving(hostile_server.silent) as slow,
+        hostile_server.serving(whole(b'{"rewards": [1]}')) as quick,
+    ):
+        assert asyncio.run(run(slow, quick)) < 4
+
+
+def test_too_many_that_wait_are_told_so() -> None:
+    async def run() -> None:
+        verifiers = Verifiers()
+        verifiers._lanes.of("beta").waiting = module.MOST_WAITING
+        with pytest.raises(Overloaded, match=r"1000 requests of the project beta"):
+            await verifiers.of("beta")(verifier_at("http://127.0.0.1:1"), ITEMS)
+        verifiers.close()
+
+    asyncio.run(run())
+
+
+def test_lanes_of_what_is_gone_leave_no_threads() -> None:
+    lanes = Lanes[int]("test", 1)
+    busy = lanes.of(-1)
+    with busy.holding(1):
+        for key in range(200):
+            lanes.of(key)
+        assert lanes.of(-1) is busy, "what is waited for stays"
+    assert len(lanes) <= MOST_IDLE + 2
+    lanes.close()
