@@ -18,10 +18,12 @@ from starlette.types import Scope
 django: Any = get_asgi_application()
 
 from apps.core.client_wheel import client_wheel  # noqa: E402
+from apps.core.hosts import KnownHosts  # noqa: E402
 from apps.core.limits import BodyLimit  # noqa: E402
-from apps.core.proxy import METHODS, forward, lifespan  # noqa: E402 - reads the settings
+from apps.core.proxy import METHODS, forwarding, lifespan  # noqa: E402 - reads the settings
 from apps.core.schema import database_is_ready  # noqa: E402
 from apps.core.security_headers import SecurityHeaders  # noqa: E402
+from apps.rewards.routes import PUBLIC  # noqa: E402
 
 
 class Revalidated(StaticFiles):
@@ -59,6 +61,7 @@ async def client_file(request: Request) -> Response:
     return Response(wheel.content, media_type="application/zip")
 
 
+forward = forwarding(PUBLIC)
 _routed = Starlette(
     routes=[
         Route("/healthz", alive),
@@ -72,4 +75,4 @@ _routed = Starlette(
     ],
     lifespan=lifespan,
 )
-application = SecurityHeaders(_routed)
+application = SecurityHeaders(KnownHosts(_routed, except_for=("/healthz", "/readyz")))

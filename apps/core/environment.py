@@ -96,10 +96,10 @@ def env_list(name: str, default: list[str]) -> list[str]:
     return [part.strip() for part in raw.split(",") if part.strip()] if raw else default
 
 
-def env_networks(name: str) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+def env_networks(name: str, default: str = "") -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
     """`10.0.0.0/8,192.0.2.7,...`: networks, or single addresses."""
     networks = []
-    for part in env_list(name, []):
+    for part in env_list(name, default.split(",") if default else []):
         try:
             networks.append(ipaddress.ip_network(part, strict=False))
         except ValueError:

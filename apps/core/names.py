@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from apps.core.errors import DomainError
 
 _NAME = re.compile(r"(?:(?P<project>[-\w]+)/)?(?P<name>[-\w]+)(?:@(?P<version>[1-9]\d{0,8}))?", re.ASCII)
-_SLUG = re.compile(r"[-\w]{1,60}", re.ASCII)
+SLUG_PATTERN = r"[-\w]{1,60}"
+_SLUG = re.compile(SLUG_PATTERN, re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from django.apps import apps
 if not apps.ready:  # under a bare `uvicorn apps.rewards.service:application`
     django.setup()
 
+from django.conf import settings
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -17,7 +18,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from apps.core.client_address import SIGNED_HEADER, client_address, is_trusted_proxy, parse_address
 from apps.core.security_headers import SecurityHeaders
+from apps.rewards import routes
 from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
@@ -37,36 +40,41 @@ def make_application(load: Load) -> Starlette:
             app.state.service = state
             yield
 
-    return Starlette(
+    application = Starlette(
         routes=_routes(),
         lifespan=lifespan,
         middleware=[Middleware(RequestContext)],
         exception_handlers={HTTPException: _http_error},
     )
+    application.router.redirect_slashes = False  # a redirect is made of the Host header, which anybody writes
+    return application
 
 
 def _routes() -> list[BaseRoute]:
+    """Exactly those of `routes.PUBLIC`, which web passes on, and those within. KeyError: a route has no handler."""
     base = "/api/v1/rewards/{endpoint}"
-    post: list[tuple[str, handlers.Handler]] = [
-        (f"{base}/score", handlers.score),
-        (f"{base}/compare", handlers.compare),
-        (f"{base}/rank", handlers.rank),
-        (f"{base}/critique", handlers.critique),
-        (f"{base}/advantages", handlers.advantages),
-        ("/internal/dry-run", handlers.try_spec),
+    handled: dict[str, handlers.Handler] = {
+        f"{base}/score": handlers.score,
+        f"{base}/compare": handlers.compare,
+        f"{base}/rank": handlers.rank,
+        f"{base}/critique": handlers.critique,
+        f"{base}/advantages": handlers.advantages,
+        f"{base}/": handlers.describe,
+        base: handlers.describe,
+        routes.OPENAPI.path: _openapi,
+        **{wire.path: handlers.wired(wire) for wire in WIRES},
+    }
+    public: list[BaseRoute] = [
+        Route(route.path, handled.pop(route.path), methods=[*route.methods]) for route in routes.PUBLIC
     ]
-    get = [
-        ("/api/v1/rewards/openapi.json", _openapi),
-        (f"{base}/", handlers.describe),
-        (base, handlers.describe),
-        ("/healthz", _healthz),
-        ("/readyz", _readyz),
-        ("/metrics", _metrics),
-    ]
+    if handled:
+        raise RuntimeError(f"{', '.join(handled)}: not in apps/rewards/routes.py, so nobody could reach it")
     return [
-        *(Route(path, handler, methods=["POST"]) for path, handler in post),
-        *(Route(wire.path, handlers.wired(wire), methods=[*wire.methods]) for wire in WIRES),
-        *(Route(path, handler, methods=["GET"]) for path, handler in get),
+        *public,
+        Route(routes.DRY_RUN, handlers.try_spec, methods=["POST"]),
+        Route(routes.HEALTH, _healthz, methods=["GET"]),
+        Route(routes.READY, _readyz, methods=["GET"]),
+        Route(routes.METRICS, _metrics, methods=["GET"]),
     ]
 
 
@@ -95,9 +103,22 @@ async def _openapi(request: Request) -> Response:
 
 
 async def _metrics(request: Request) -> Response:
-    """For Prometheus. Not proxied: it is read at the service's own port."""
+    """For Prometheus, at the service's own port and from the networks of TOUCHSTONE_METRICS_ALLOW only: it names the
+    endpoints of all projects. For everybody else there is no such path."""
+    if not _may_read_metrics(request):
+        raise HTTPException(404)
     state: State = request.app.state.service
     return Response(state.metrics.shown(), media_type=MEDIA_TYPE)
+
+
+def _may_read_metrics(request: Request) -> bool:
+    """What came through a proxy that is not trusted could be from anybody, whatever its own address."""
+    headers, peer = request.headers, request.client.host if request.client else ""
+    is_passed_on = any(name in headers for name in ("x-forwarded-for", "forwarded", SIGNED_HEADER))
+    if is_passed_on and not is_trusted_proxy(peer):
+        return False
+    address = parse_address(client_address(request))
+    return address is not None and any(address in network for network in settings.METRICS_ALLOW)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:

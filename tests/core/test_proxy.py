@@ -1,16 +1,21 @@
 """The reward API behind the public address: forwarded as it is, or pointed elsewhere."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 import pytest
 from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from apps.core.proxy import METHODS, Replicas, forward, lifespan
+from apps.core.client_address import client_address
+from apps.core.proxy import METHODS, PublicRoute, Replicas, forwarding, lifespan
 from tests.core.servers import Handler, serving
 
 
@@ -41,15 +46,22 @@ def rewards(settings: Any) -> Iterator[list[dict[str, Any]]]:
         yield calls
 
 
+ROUTES = [
+    PublicRoute("/api/v1/rewards/{endpoint}/score", ("POST",)),
+    PublicRoute("/api/v1/rewards/{endpoint}/", ("GET",)),
+    PublicRoute("/compat/vllm/classify", ("POST", "PUT")),
+]
+
+
 @pytest.fixture
 def web() -> Iterator[TestClient]:
-    app = Starlette(routes=[Route("/{path:path}", forward, methods=METHODS)], lifespan=lifespan)
+    app = Starlette(routes=[Route("/{path:path}", forwarding(ROUTES), methods=METHODS)], lifespan=lifespan)
     with TestClient(app, follow_redirects=False) as client:
         yield client
 
 
 def test_a_call_goes_on_as_it_came(web: TestClient, rewards: list[dict[str, Any]]) -> None:
-    path = "/api/v1/rewards/desk%20reward/score?key=a%26b"
+    path = "/api/v1/rewards/desk-reward/score?key=a%26b"
     answer = web.post(
         path, content=b'{"inputs": []}', headers={"Authorization": "Bearer x", "Connection": "close"}
     )
@@ -57,7 +69,9 @@ def test_a_call_goes_on_as_it_came(web: TestClient, rewards: list[dict[str, Any]
     assert (call["path"], call["body"]) == (path, b'{"inputs": []}')
     headers = {name.lower(): value for name, value in call["headers"].items()}
     assert headers["authorization"] == "Bearer x"
-    assert headers["x-forwarded-for"] == "testclient"
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    assert client_address({"client": ("10.0.0.9", 1), "headers": raw}) == "testclient"
+    assert headers["host"].startswith("127.0.0.1:")  # of the service, not what the caller wrote
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "7")
     assert answer.json() == {"detail": "wait"}
     assert "connection" not in answer.headers
@@ -121,3 +135,90 @@ def test_an_error_httpx_does_not_know_is_retryable_too(
     answer = web.post("/api/v1/rewards/desk/score", json={})
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
     assert "failed to pass on POST /api/v1/rewards/desk/score" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/rewards/../../../metrics",
+        "/api/v1/rewards/a/../../../../metrics",
+        "/api/v1/rewards/%2e%2e/%2e%2e/%2e%2e/metrics",
+        "/api/v1/rewards/..%2f..%2f..%2fmetrics",
+        "/api/v1/rewards/%252e%252e/score",
+        "/api/v1/rewards/..%5c..%5cmetrics",
+        "/api/v1/rewards/..;/..;/metrics",
+        "/api/v1/rewards//metrics",
+        "/api/v1/rewards/..",
+        "/api/v1/rewards/./score",
+        "/api/v1/rewards/a%00/score",
+        "/api/v1/rewards/a;b/score",
+        "/api/v1/rewards/a%2fb/score",
+        "/api/v1/rewards/a/score/",
+        "/api/v1/rewards/a/score%2f..",
+        "/api/v1/rewards/a/internal",
+        "/api/v1/rewards" + "/a" * 5000,
+        "/api/v1/rewards/" + "a" * 61 + "/score",
+        "/api/v1/rewards@elsewhere.example.org/score",
+        "/compat/../internal/dry-run",
+        "/compat/%2e%2e/internal/dry-run",
+        "/compat/vllm/../../metrics",
+        "/compat/vllm/classify/..",
+        "/compat\\..\\metrics",
+        "/metrics",
+        "/internal/dry-run",
+        "/healthz",
+    ],
+)
+def test_nothing_but_the_routes_is_passed_on(rewards: list[dict[str, Any]], settings: Any, path: str) -> None:
+    for url in ("", "https://rewards.example.org"):
+        settings.REWARDS_URL = url
+        for method in ("GET", "POST"):
+            answer = _asked(method, path)
+            assert (answer.status_code, rewards) == (404, [])
+            assert answer.media_type == "application/problem+json"
+
+
+def _asked(method: str, raw_path: str) -> Response:
+    """As a scope: clients tidy up a path before they send it."""
+    scope = {"type": "http", "method": method, "path": unquote(raw_path), "raw_path": raw_path.encode()}
+    return asyncio.run(forwarding(ROUTES)(Request(scope | {"query_string": b"", "headers": []})))
+
+
+def test_a_method_that_a_route_does_not_take(web: TestClient, rewards: list[dict[str, Any]]) -> None:
+    answer = web.delete("/compat/vllm/classify")
+    assert (answer.status_code, answer.headers["Allow"], rewards) == (405, "POST, PUT", [])
+    assert web.head("/api/v1/rewards/desk/").status_code != 405
+
+
+def test_what_our_processes_tell_one_another_no_stranger_can_say(
+    web: TestClient, rewards: list[dict[str, Any]]
+) -> None:
+    sent = {
+        "X-Forwarded-For": "203.0.113.5",
+        "X-Forwarded-Host": "elsewhere",
+        "Forwarded": "for=203.0.113.5",
+        "X-Real-IP": "203.0.113.5",
+        "X-Touchstone-Client-Address": "203.0.113.5",
+        "X-Touchstone-Anything": "x",
+        "X-Touchstone-Run": "run-1",
+        "Cookie": "sessionid=secret",
+        "Host": "testserver",
+        "Connection": "close, X-Hop, Authorization",
+        "X-Hop": "x",
+        "Authorization": "Bearer x",
+        "TE": "trailers",
+    }
+    web.post("/api/v1/rewards/desk/score", content=b"{}", headers=sent)
+    headers = {name.lower(): value for name, value in rewards[0]["headers"].items()}
+    for name in (
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "forwarded",
+        "x-real-ip",
+        "x-touchstone-anything",
+        "cookie",
+    ):
+        assert name not in headers
+    assert "x-hop" not in headers and "te" not in headers
+    assert headers["authorization"] == "Bearer x" and headers["x-touchstone-run"] == "run-1"
+    assert headers["x-touchstone-client-address"].startswith("testclient:")

@@ -1,0 +1,36 @@
+"""Every path of the reward service: those that anybody with a key may ask for, by way of web, and those within.
+
+One table for the service, which registers exactly these, and for the web process, which passes on exactly the public
+ones.
+"""
+
+from apps.core.proxy import PublicRoute
+
+_GET, _POST = ("GET",), ("POST",)
+_ENDPOINT = "/api/v1/rewards/{endpoint}"
+
+OPENAPI = PublicRoute("/api/v1/rewards/openapi.json", _GET)
+API = (
+    *(
+        PublicRoute(f"{_ENDPOINT}/{call}", _POST)
+        for call in ("score", "compare", "rank", "critique", "advantages")
+    ),
+    OPENAPI,
+    PublicRoute(f"{_ENDPOINT}/", _GET),
+    PublicRoute(_ENDPOINT, _GET),
+)
+_VLLM = ("classify", "pooling", "v1/embeddings", "score", "v1/score", "rerank", "v1/rerank", "v2/rerank")
+COMPAT = (
+    PublicRoute("/compat/openrlhf/{endpoint}/get_reward", _POST),
+    *(PublicRoute(f"/compat/vllm/{call}", _POST) for call in _VLLM),
+    PublicRoute("/compat/sglang/classify", ("POST", "PUT")),
+    *(PublicRoute(f"/compat/tei/{call}", _POST) for call in ("predict", "rerank")),
+    *(PublicRoute(f"/compat/tei/{{endpoint}}/{call}", _POST) for call in ("predict", "rerank")),
+    PublicRoute("/compat/nemo-gym/{endpoint}/verify", _POST),
+    PublicRoute("/compat/slime/{endpoint}", _POST),
+    PublicRoute("/compat/llamafactory/{endpoint}", _POST),
+)
+PUBLIC = (*API, *COMPAT)
+
+# At the service's own port only, and never passed on.
+DRY_RUN, HEALTH, READY, METRICS = "/internal/dry-run", "/healthz", "/readyz", "/metrics"
