@@ -1,0 +1,24 @@
+import socket
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from apps.core.commands import TouchstoneCommand
+from apps.core.errors import DomainError
+from apps.core.presence import NAMES, seen
+
+
+class Command(TouchstoneCommand):
+    help = "Say whether a process of this machine, or container, lives: for health checks. Exit status 1 if none does."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", nargs="?", choices=NAMES, help="of the process; any, if left out")
+
+    def run(self, *, name: str | None) -> dict[str, Any]:
+        here = [each for each in seen() if each.service.host == socket.gethostname() and not each.is_silent]
+        found = sorted({each.service.name for each in here} & ({name} if name else set(NAMES)))
+        if not found:
+            raise DomainError(
+                f"No process {name or 'of Touchstone'} on {socket.gethostname()} was heard of for 30 s."
+            )
+        return {"alive": found}
