@@ -1,23 +1,12 @@
 """Forms of accounts, with the widgets our look expects."""
 
-from datetime import datetime, time, timedelta
 from typing import Any
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.utils import timezone
 
 from apps.accounts.invitations import MOST_DAYS, MOST_USES
-from apps.accounts.models import Role, Scope
-
-SCOPE_WORDS = {
-    Scope.INGEST: "write and read trajectories, items, traces",
-    Scope.FEEDBACK_READ: "read judgements",
-    Scope.FEEDBACK_WRITE: "add judgements from elsewhere",
-    Scope.TRAIN: "datasets, runs, models",
-    Scope.REWARD: "ask endpoints for rewards",
-    Scope.ADMIN: "change endpoints and webhooks",
-}
+from apps.accounts.models import Role
 
 
 def _dress(form: forms.BaseForm) -> None:
@@ -108,28 +97,3 @@ class JoinForm(forms.Form):
 
 class RoleForm(forms.Form):
     role = forms.ChoiceField(choices=Role.choices)
-
-
-class ApiKeyForm(forms.Form):
-    name = forms.CharField(label="What it is for", max_length=100, required=False)
-    scopes = forms.MultipleChoiceField(
-        label="It may",
-        choices=[(scope.value, words) for scope, words in SCOPE_WORDS.items()],
-        widget=forms.CheckboxSelectMultiple,
-    )
-    expires = forms.DateField(
-        label="Last day",
-        required=False,
-        widget=forms.DateInput(attrs={"type": "date"}),
-        help_text="Empty: it does not expire.",
-    )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _dress(self)
-
-    @property
-    def expires_at(self) -> datetime | None:
-        """The end of the last day, UTC."""
-        day = self.cleaned_data["expires"]
-        return timezone.make_aware(datetime.combine(day, time.min)) + timedelta(days=1) if day else None

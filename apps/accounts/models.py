@@ -83,21 +83,54 @@ class Scope(models.TextChoices):
     ADMIN = "admin"
 
 
+class ServiceAccount(models.Model):
+    """A program that has keys of its own: they stay when the person who made them leaves the project."""
+
+    project = models.ForeignKey(Project, models.CASCADE, related_name="service_accounts")
+    name = models.SlugField(max_length=60)
+    is_active = models.BooleanField(default=True)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "name"], name="service_account_once")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ApiKey(models.Model):
-    """A bearer key of one project. Its secret (256 random bits) is shown once; only its SHA-256 is kept."""
+    """A bearer key of one project. Its secret (256 random bits) is shown once; only its SHA-256 is kept.
+
+    It belongs to a member or to a service account, and opens no more than its owner may do (selectors.live_keys).
+    Limits: null is the setting's default, 0 no limit. allowed_networks: CIDR; empty is anywhere.
+    """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=100, blank=True)
     prefix = models.CharField(max_length=16, unique=True)
     hash = models.CharField(max_length=64, unique=True)
     scopes = ArrayField(models.CharField(max_length=20, choices=Scope))
-    created_by = models.ForeignKey(User, models.SET_NULL, null=True)
+    owner_user = models.ForeignKey(User, models.CASCADE, null=True, related_name="api_keys")
+    owner_service_account = models.ForeignKey(
+        ServiceAccount, models.CASCADE, null=True, related_name="api_keys"
+    )
+    note = models.CharField(max_length=200, blank=True)
+    requests_per_minute = models.PositiveIntegerField(null=True)
+    tokens_per_minute = models.PositiveBigIntegerField(null=True)
+    tokens_per_day = models.PositiveBigIntegerField(null=True)
+    allowed_networks = ArrayField(models.CharField(max_length=50), default=list)
+    created_by = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField(null=True)
     revoked_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                condition=models.Q(owner_user=None) ^ models.Q(owner_service_account=None),
+                name="apikey_one_owner",
+            ),
             models.CheckConstraint(
                 condition=models.Q(scopes__contained_by=Scope.values), name="apikey_scopes"
             ),
@@ -109,6 +142,22 @@ class ApiKey(models.Model):
     @property
     def is_live(self) -> bool:
         return self.revoked_at is None and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @property
+    def owner(self) -> User | ServiceAccount:
+        owner = self.owner_user or self.owner_service_account
+        assert owner is not None  # a constraint
+        return owner
+
+    @property
+    def is_of_nobody(self) -> bool:
+        """Given to a service account when keys came to have owners."""
+        return self.owner_service_account_id is not None and bool(self.note)
+
+    @property
+    def has_limits(self) -> bool:
+        limits = (self.requests_per_minute, self.tokens_per_minute, self.tokens_per_day)
+        return any(limit is not None for limit in limits)
 
 
 class AuditEvent(models.Model):

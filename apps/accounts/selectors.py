@@ -2,7 +2,18 @@
 
 import hashlib
 
-from apps.accounts.models import ApiKey, Membership, User
+from django.db.models import OuterRef, Q, QuerySet, Subquery
+
+from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
+
+# What a person's own key may have: no more than the pages let that role do. A service account's may have all.
+_RESEARCH = frozenset({Scope.INGEST, Scope.FEEDBACK_READ, Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.REWARD})
+SCOPES_OF_ROLE: dict[Role, frozenset[Scope]] = {
+    Role.ANNOTATOR: frozenset(),
+    Role.REVIEWER: frozenset(),
+    Role.RESEARCHER: _RESEARCH,
+    Role.OWNER: _RESEARCH | {Scope.ADMIN},
+}
 
 
 def hash_of(secret: str) -> str:
@@ -10,10 +21,36 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogateescape")).hexdigest()
 
 
+def live_keys() -> QuerySet[ApiKey]:
+    """Keys that may open something, each with its project and `owner_role`: not revoked, and their owner is still
+    there. `usable_scopes` and `is_live` say the rest."""
+    role = Membership.objects.filter(project=OuterRef("project"), user=OuterRef("owner_user")).values("role")
+    owned = Q(owner_service_account__is_active=True) | Q(owner_user__is_active=True, owner_role__isnull=False)
+    keys = ApiKey.objects.select_related("project").annotate(owner_role=Subquery(role))
+    return keys.filter(owned, revoked_at=None)
+
+
+def usable_scopes(key: ApiKey) -> list[str]:
+    """Of a key of `live_keys`: those that its owner's role may have."""
+    role = getattr(key, "owner_role", None)
+    return (
+        list(key.scopes) if role is None else [one for one in key.scopes if one in SCOPES_OF_ROLE[Role(role)]]
+    )
+
+
 def api_key_for(secret: str) -> ApiKey | None:
-    """The live key of this secret, with its project, or None."""
-    key = ApiKey.objects.select_related("project").filter(hash=hash_of(secret)).first()
-    return key if key is not None and key.is_live else None
+    """The live key of this secret, with its project and the scopes it may use, or None."""
+    key = live_keys().filter(hash=hash_of(secret)).first()
+    if key is None or not key.is_live:
+        return None
+    key.scopes = usable_scopes(key)  # in memory only; nobody saves it
+    return key if key.scopes else None
+
+
+def role_in(project: Project, user: User) -> Role | None:
+    """None for who is no member, or whose account is closed."""
+    membership = Membership.objects.filter(project=project, user=user, user__is_active=True).first()
+    return None if membership is None else Role(membership.role)
 
 
 def memberships_of(user: User) -> list[Membership]:

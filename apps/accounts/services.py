@@ -1,45 +1,20 @@
 """Every change of users, projects, memberships and keys. Each leaves its line in the audit trail."""
 
 import secrets
-from collections.abc import Iterable
-from datetime import datetime
-from typing import Any
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email, validate_slug
-from django.db import connection, transaction
-from django.utils import timezone
+from django.db import transaction
 
-from apps.accounts.models import ApiKey, AuditEvent, Membership, Project, Role, Scope, User
-from apps.accounts.selectors import hash_of
+from apps.accounts.audit_trail import COMMAND_LINE as COMMAND_LINE
+from apps.accounts.audit_trail import record_audit as record_audit
+from apps.accounts.keys import KEYS_CHANNEL as KEYS_CHANNEL
+from apps.accounts.keys import create_api_key as create_api_key
+from apps.accounts.keys import fit_keys_to_role, hand_over_keys, revoke_keys_of
+from apps.accounts.keys import revoke_api_key as revoke_api_key
+from apps.accounts.models import Membership, Project, Role, ServiceAccount, User
 from apps.core.errors import Conflict, DomainError, NotFound
-
-COMMAND_LINE = "command line"
-KEYS_CHANNEL = "touchstone_keys"
-
-
-def record_audit(
-    *,
-    project: Project | None,
-    actor: User | ApiKey | str | None,
-    verb: str,
-    target: str = "",
-    data: dict[str, Any] | None = None,
-) -> AuditEvent:
-    """Append to the trail.
-
-    actor: None is the command line, words are a part of the system that acts by itself. verb: past tense, `noun.verb`
-    ("key.revoked").
-    """
-    name = COMMAND_LINE
-    if isinstance(actor, str):
-        name = actor
-    elif actor is not None:
-        name = actor.prefix if isinstance(actor, ApiKey) else actor.email
-    return AuditEvent.objects.create(
-        project=project, actor=name, verb=verb, target=target[:200], data=data or {}
-    )
 
 
 @transaction.atomic
@@ -95,7 +70,10 @@ def show_models_to_annotators(*, project: Project, shown: bool, by: User | None)
 
 @transaction.atomic
 def set_member(*, project: Project, user: User, role: Role, by: User | None) -> Membership:
-    """Make `user` a member with `role`, or change her role. The last owner stays one."""
+    """Make `user` a member with `role`, or change their role. The last owner stays one.
+
+    Their keys keep only the scopes that the role may have; a key without any is revoked.
+    """
     _lock(project)
     membership = Membership.objects.filter(project=project, user=user).first()
     before = membership.role if membership else None
@@ -109,60 +87,24 @@ def set_member(*, project: Project, user: User, role: Role, by: User | None) -> 
         verb = "member.added" if before is None else "member.role-changed"
         data = {"role": role.value, "before": before} if before else {"role": role.value}
         record_audit(project=project, actor=by, verb=verb, target=user.email, data=data)
+        fit_keys_to_role(project=project, user=user, role=role, by=by)
     return membership
 
 
 @transaction.atomic
-def remove_member(*, membership: Membership, by: User | None) -> None:
-    """End a membership. What she did stays; the last owner cannot go."""
-    _lock(membership.project)
+def remove_member(*, membership: Membership, by: User | None, keys_to: ServiceAccount | None = None) -> None:
+    """End a membership. What they did stays; the last owner cannot go.
+
+    Their keys of the project are revoked, or belong to the service account `keys_to` from now on.
+    """
+    project, user = membership.project, membership.user
+    _lock(project)
     _keep_an_owner(membership)
-    user = membership.user
+    if keys_to is not None:
+        hand_over_keys(project=project, user=user, to=keys_to, by=by)
+    revoke_keys_of(user=user, project=project, by=by)
     membership.delete()
-    record_audit(project=membership.project, actor=by, verb="member.removed", target=user.email)
-
-
-@transaction.atomic
-def create_api_key(
-    *,
-    project: Project,
-    scopes: Iterable[str],
-    name: str = "",
-    by: User | None = None,
-    expires_at: datetime | None = None,
-) -> tuple[ApiKey, str]:
-    """The key and its secret, which is nowhere else: only its hash is kept."""
-    scopes = list(dict.fromkeys(scopes))
-    unknown = [scope for scope in scopes if scope not in Scope.values]
-    if unknown or not scopes:
-        what = f"{', '.join(unknown)} is no scope" if unknown else "A key needs at least one scope"
-        raise DomainError(f"{what}; there are {', '.join(Scope.values)}.", pointer="/scopes")
-    if expires_at is not None and expires_at <= timezone.now():
-        raise DomainError("The key would have expired already; choose a later day.", pointer="/expires_at")
-    prefix = secrets.token_hex(4)
-    secret = f"tsk_{prefix}_{secrets.token_urlsafe(32)}"
-    key = ApiKey.objects.create(
-        project=project,
-        name=name,
-        prefix=f"tsk_{prefix}",
-        hash=hash_of(secret),
-        scopes=scopes,
-        created_by=by,
-        expires_at=expires_at,
-    )
-    record_audit(project=project, actor=by, verb="key.created", target=key.prefix, data={"scopes": scopes})
-    _announce_keys()
-    return key, secret
-
-
-@transaction.atomic
-def revoke_api_key(*, key: ApiKey, by: User | None) -> ApiKey:
-    """End a key at once and for good. Revoking twice changes nothing."""
-    if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
-        record_audit(project=key.project, actor=by, verb="key.revoked", target=key.prefix)
-        _announce_keys()
-    key.refresh_from_db()
-    return key
+    record_audit(project=project, actor=by, verb="member.removed", target=user.email)
 
 
 def user_for(email: str) -> User:
@@ -181,12 +123,6 @@ def project_for(slug: str) -> Project:
     if project is None:
         raise NotFound(f"There is no project {slug}; make one with `create_project {slug}`.")
     return project
-
-
-def _announce_keys() -> None:
-    """PostgreSQL delivers this when the transaction commits; processes that cache keys read them again."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_notify(%s, '')", [KEYS_CHANNEL])
 
 
 def _lock(project: Project) -> None:

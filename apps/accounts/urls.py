@@ -50,6 +50,10 @@ urlpatterns = [
     path("p/<slug:slug>/keys", keys.key_list, name="key-list"),
     path("p/<slug:slug>/keys/create", keys.key_create, name="key-create"),
     path("p/<slug:slug>/keys/<int:pk>/revoke", keys.key_revoke, name="key-revoke"),
+    path("p/<slug:slug>/keys/<int:pk>/limits", keys.key_limits, name="key-limits"),
+    path(
+        "p/<slug:slug>/keys/accounts/<int:pk>/close", keys.service_account_close, name="service-account-close"
+    ),
     path("p/<slug:slug>/audit", audit.audit_list, name="audit-list"),
     path("p/<slug:slug>/health", health.health_detail, name="health-detail"),
 ]

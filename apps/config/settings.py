@@ -241,6 +241,12 @@ REWARDS_QUEUE_TOKENS = env_int("TOUCHSTONE_REWARDS_QUEUE_TOKENS", 500_000)
 REWARDS_CACHE_BYTES = env_int("TOUCHSTONE_REWARDS_CACHE_MB", 256) * 2**20
 REWARDS_SESSION_BYTES = env_int("TOUCHSTONE_REWARDS_SESSION_MB", 1024) * 2**20
 
+KEY_DAYS = env_int("TOUCHSTONE_KEY_DAYS", 365)  # new API keys expire after so many; 0: never
+# What a key may have without limits of its own; 0: no limit.
+KEY_REQUESTS_PER_MINUTE = env_int("TOUCHSTONE_KEY_REQUESTS_PER_MINUTE", 0)
+KEY_TOKENS_PER_MINUTE = env_int("TOUCHSTONE_KEY_TOKENS_PER_MINUTE", 0)
+KEY_TOKENS_PER_DAY = env_int("TOUCHSTONE_KEY_TOKENS_PER_DAY", 0)
+
 # Files of a dataset are kept for so long after something in it was deleted.
 RETENTION_DAYS = env_int("TOUCHSTONE_RETENTION_DAYS", 30)
 EXPORT_DAYS = env_int("TOUCHSTONE_EXPORT_DAYS", 7)  # files of exports are kept for so long

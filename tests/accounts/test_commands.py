@@ -25,7 +25,7 @@ def test_from_nothing_to_a_key(db: None) -> None:
     assert run("create_project", "desk", "--owner", "anna@example.org") == {"slug": "desk"}
     assert Membership.objects.get().role == "owner"
     made = run("create_api_key", "desk", "--scopes", "reward, ingest", "--days", "3")
-    assert made.keys() == {"key", "prefix", "scopes"}
+    assert made.keys() == {"key", "prefix", "scopes", "owner", "expires_at"}
     key = selectors.api_key_for(made["key"])
     assert key is not None
     assert (key.prefix, key.scopes) == (made["prefix"], ["reward", "ingest"])

@@ -31,6 +31,8 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/keys": ("GET", Role.OWNER),
     "p/<slug:slug>/keys/create": ("POST", Role.OWNER),
     "p/<slug:slug>/keys/<int:pk>/revoke": ("POST", Role.OWNER),
+    "p/<slug:slug>/keys/<int:pk>/limits": ("GET", Role.OWNER),
+    "p/<slug:slug>/keys/accounts/<int:pk>/close": ("POST", Role.OWNER),
     "p/<slug:slug>/audit": ("GET", Role.OWNER),
     "p/<slug:slug>/health": ("GET", Role.OWNER),
     "p/<slug:slug>/webhooks/": ("GET", Role.OWNER),

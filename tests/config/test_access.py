@@ -167,6 +167,7 @@ def make_world(slug: str) -> World:
             "join": token,
             "people": Membership.objects.get(user=people["annotator"]).pk,
             "keys": key.pk,
+            "accounts": key.owner_service_account_id,
             "exports": export.pk,
             "samples": sample.pk,
             "webhooks": webhook.pk,

@@ -10,7 +10,10 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts import services
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.forms import InvitationForm, MemberForm, RoleForm
-from apps.accounts.models import Project, Role, User
+from apps.accounts.key_forms import RemoveMemberForm
+from apps.accounts.keys import live_keys_of
+from apps.accounts.models import Membership, Project, Role, User
+from apps.accounts.service_accounts import service_account_for
 from apps.core.errors import DomainError
 
 
@@ -60,8 +63,13 @@ def member_change(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 @require_POST
 def member_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
-    services.remove_member(membership=membership, by=request.user)
-    messages.success(request, f"{membership.user} is no longer a member. What she judged stays.")
+    keys = live_keys_of(membership.user, project)
+    form = RemoveMemberForm(request.POST if "keys" in request.POST else None)
+    if keys and not form.is_valid():  # what becomes of them is asked first
+        context = {"project": project, "member": membership, "keys": keys, "form": form}
+        return render(request, "accounts/member_remove.html", context, status=422 if form.errors else 200)
+    _remove(membership, form, request.user)
+    messages.success(request, f"{membership.user} is no longer a member. Their annotations stay.")
     return _after(request, project, membership.user)
 
 
@@ -73,6 +81,15 @@ def models_shown(request: ProjectRequest, project: Project) -> HttpResponse:
     words = "see" if project.annotators_see_models else "do not see"
     messages.success(request, f"Annotators and reviewers {words} figures of models.")
     return redirect("accounts:member-list", project.slug)
+
+
+@transaction.atomic
+def _remove(membership: Membership, form: RemoveMemberForm, by: User) -> None:
+    account = None
+    if form.is_bound and form.is_valid() and form.cleaned_data["keys"] == form.HAND_OVER:
+        name = form.cleaned_data["service_account"]
+        account = service_account_for(project=membership.project, name=name, by=by)
+    services.remove_member(membership=membership, by=by, keys_to=account)
 
 
 def _after(request: ProjectRequest, project: Project, changed: User) -> HttpResponse:

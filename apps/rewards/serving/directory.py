@@ -9,7 +9,7 @@ from django.db import connection, transaction
 from django.db.models import Prefetch
 from django.utils import timezone
 
-from apps.accounts.models import ApiKey
+from apps.accounts.selectors import live_keys, usable_scopes
 from apps.rewards.models import Endpoint, EndpointRevision, Trial
 from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.training.models import RewardModel
@@ -88,9 +88,9 @@ def read_directory() -> Directory:
 
 
 def _keys() -> dict[str, KeyInfo]:
-    rows = ApiKey.objects.filter(revoked_at=None).select_related("project")
     return {
-        key.hash: KeyInfo(key.prefix, key.project.slug, frozenset(key.scopes), key.expires_at) for key in rows
+        key.hash: KeyInfo(key.prefix, key.project.slug, frozenset(usable_scopes(key)), key.expires_at)
+        for key in live_keys()
     }
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.test import Client
 from django.urls import reverse
 
+from apps.accounts import selectors, services
 from apps.accounts.models import Project, User
 
 
@@ -70,3 +71,37 @@ def test_htmx_gets_the_sentence_alone(as_: Callable[[str], Client], project: Pro
     assert answer.status_code == 409
     assert "<html" not in answer.content.decode()
     assert "data-error" in answer.content.decode()
+
+
+def test_removing_a_member_asks_what_becomes_of_their_keys(
+    as_: Callable[[str], Client], project: Project, people: dict[str, User]
+) -> None:
+    first, second = (
+        services.create_api_key(project=project, scopes=["train"], by=people[who], name=who)
+        for who in ("researcher", "owner")
+    )
+    member = project.memberships.get(user=people["researcher"])
+    url, client = reverse("accounts:member-remove", args=["desk", member.pk]), as_("owner")
+    asked = client.post(url)
+    assert (asked.status_code, asked.templates[0].name) == (200, "accounts/member_remove.html")
+    assert first[0].prefix in asked.content.decode()
+    assert second[0].prefix not in asked.content.decode()
+    assert client.post(url, {"keys": "hand-over"}).status_code == 422
+    assert project.memberships.filter(pk=member.pk).exists()
+    assert client.post(url, {"keys": "hand-over", "service_account": "nightly"}).status_code == 302
+    assert not project.memberships.filter(pk=member.pk).exists()
+    key = selectors.api_key_for(first[1])
+    assert key is not None
+    assert str(key.owner_service_account) == "nightly"
+
+
+def test_removing_a_member_revokes_their_keys(
+    as_: Callable[[str], Client], project: Project, people: dict[str, User]
+) -> None:
+    key, secret = services.create_api_key(project=project, scopes=["train"], by=people["researcher"])
+    member = project.memberships.get(user=people["researcher"])
+    url = reverse("accounts:member-remove", args=["desk", member.pk])
+    assert as_("owner").post(url, {"keys": "revoke"}).status_code == 302
+    assert selectors.api_key_for(secret) is None
+    key.refresh_from_db()
+    assert key.revoked_at is not None
