@@ -35,6 +35,7 @@ NAMES = (
         "monitors",
         "policies",
         "faults",
+        "hostile",
     ),
 )
 
