@@ -6,7 +6,7 @@ ARGS ?=
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test faults lint format bench audit lock install clean
+.PHONY: demo test faults lint format bench audit sbom image-digests lock install clean
 
 install: $(VENV)/.installed
 
@@ -40,8 +40,14 @@ format: install
 bench: install  ## every benchmark at full size
 	$(PY) -m benchmarks $(ARGS)
 
-audit: install  ## known vulnerabilities of what is pinned, where a database of them can be reached
+audit: install  ## known vulnerabilities of what is pinned and vendored, where a database can be reached; bandit
 	$(PY) .ci/audit
+
+sbom: install  ## what an installation is made of, as CycloneDX: sbom.json; ARGS="--torch cpu --out FILE"
+	$(PY) .ci/sbom $(ARGS)
+
+image-digests:  ## the images of the compose file, each by its digest, into docs/operations/.env
+	docs/operations/image-digests
 
 lock: $(VENV)/tools/.installed  ## requirements/*.txt: every distribution with the hashes of its files
 	$(VENV)/tools/bin/python .ci/lock

@@ -42,3 +42,45 @@ def test_none_is_good(audit: Any) -> None:
 def test_without_a_database_it_is_skipped_in_words(audit: Any, output: str) -> None:
     status, words = audit.judge(output)
     assert status == 0 and "skipped" in words
+
+
+def test_everything_that_is_pinned_is_looked_at(audit: Any) -> None:
+    pinned = [line.partition("==")[0] for line in audit.pins()]
+    assert {"django", "torch", "bandit", "nvidia-cublas"} <= {name.lower() for name in pinned}
+    assert len(pinned) == len(set(pinned)) and not [
+        line for line in audit.pins() if "+" in line or "\\" in line
+    ]
+
+
+def test_vendored_libraries_are_looked_at(audit: Any) -> None:
+    assert set(audit.vendored()) == {"bootstrap", "htmx.org", "echarts"}
+    answer = {"vulnerabilities": {"bootstrap": {"severity": "moderate", "range": "<5.3.9"}}}
+    assert audit.judge_vendored(json.dumps(answer)) == (
+        1,
+        "vendored libraries: 1 with known vulnerabilities\nbootstrap: moderate, <5.3.9",
+    )
+    assert audit.judge_vendored(json.dumps({"vulnerabilities": {}}))[0] == 0
+
+
+@pytest.mark.parametrize("output", ["", "npm ERR!", '{"message": "405 Method Not Allowed"}'])
+def test_without_an_answer_about_them_it_is_skipped_in_words(audit: Any, output: str) -> None:
+    status, words = audit.judge_vendored(output)
+    assert status == 0 and "skipped" in words
+
+
+def test_a_fault_of_our_own_code_fails_and_is_named(
+    audit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bad.py").write_text("import subprocess\n\ndef run(x):\n    subprocess.run(x, shell=True)\n")
+    command = [each for each in audit.BANDIT if each not in audit.CODE]
+    monkeypatch.setattr(audit, "BANDIT", [*command, str(tmp_path / "bad.py")])
+    status, words = audit.audit_code()
+    assert status == 1 and "bad.py:4: B602" in words
+    (tmp_path / "bad.py").write_text("x = 1\n")
+    assert audit.audit_code() == (0, "bandit: 0 new findings")
+
+
+def test_that_bandit_fails_is_no_pass(audit: Any) -> None:
+    assert audit.judge_code("Traceback ...")[0] == 1
+    unread = {"results": [], "errors": [{"filename": "x.py", "reason": "syntax error"}]}
+    assert audit.judge_code(json.dumps(unread))[0] == 1

@@ -28,7 +28,7 @@ IMAGES = {"python", "postgres", "redis", "localhost/touchstone"}
 HOSTS = re.compile(
     r"(?:[\w-]+\.)*(?:example|example\.(?:org|com|net)|test|invalid|localhost|local|internal|\d+\.\d+\.\d+\.\d+"
     r"|w3\.org|arxiv\.org|json-schema\.org|opentelemetry\.io|standardwebhooks\.com|apache\.org|postgresql\.org"
-    r"|cyclonedx\.org|owasp\.org|djangoproject\.com|python\.org|pytorch\.org|github\.com|spdx\.org)"
+    r"|cyclonedx\.org|owasp\.org|djangoproject\.com|python\.org|pytorch\.org|github\.com|spdx\.org|mitre\.org)"
     r"|[A-Za-z]\w*|\[[0-9a-f:%]*\]?"
 )
 TEXT = {
