@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
+from apps.accounts.gates import project_refusal
 from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
 from apps.core.errors import Forbidden, NotFound
 
@@ -67,6 +68,8 @@ def project_view(
             if not request.user.is_authenticated:
                 return _to_login(request)
             request.membership = membership_for(request.user, slug, role)
+            if (refusal := project_refusal(request, request.membership.project)) is not None:
+                return refusal
             if not really and slug in request.session.get(SEEN_AS_ANNOTATOR, ()):
                 _as_annotator(request, role)
             if shows_models and not sees_models(request.membership):

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 
 from apps.accounts.invitations import MOST_DAYS, MOST_USES
@@ -23,7 +24,7 @@ def _dress(form: forms.BaseForm) -> None:
 
 class LoginForm(AuthenticationForm):
     error_messages = {
-        "invalid_login": "The e-mail address or the password is wrong. Whoever runs this server can set a new one.",
+        "invalid_login": "The e-mail address or the password is wrong.",
         "inactive": "This account is closed.",
     }
 
@@ -45,6 +46,38 @@ class PasswordForm(PasswordChangeForm):
         super().__init__(*args, **kwargs)
         self.fields["new_password1"].help_text = "At least ten characters; not one of the common ones."
         self.fields["new_password2"].help_text = ""
+        _dress(self)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or {}
+        new = cleaned.get("new_password1")
+        if new and new == cleaned.get("old_password"):
+            self.add_error("new_password1", "This is the password you have. Choose another one.")
+        return cleaned
+
+
+class ResetForm(forms.Form):
+    email = forms.EmailField(label="E-mail", widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _dress(self)
+
+
+class ChoosePasswordForm(forms.Form):
+    """with_name: for a new account."""
+
+    name = forms.CharField(label="Name", max_length=200, required=False)
+    password = forms.CharField(
+        label="Password",
+        widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}),
+        help_text="At least ten characters; not one of the common ones.",
+    )
+
+    def __init__(self, *args: Any, with_name: bool = False, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not with_name:
+            del self.fields["name"]
         _dress(self)
 
 
@@ -92,6 +125,8 @@ class JoinForm(forms.Form):
         if email:
             self.fields["email"].initial = email
             self.fields["email"].disabled = True
+        if settings.MAIL:  # the link that is mailed asks for the rest
+            del self.fields["name"], self.fields["password"]
         _dress(self)
 
 

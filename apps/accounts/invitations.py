@@ -3,13 +3,17 @@
 import secrets
 from datetime import timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from apps.accounts.models import Invitation, Membership, Project, Role, User
+from apps.accounts import account_links
+from apps.accounts.account_links import Purpose
+from apps.accounts.audit_trail import record_audit
+from apps.accounts.models import AccountLink, Invitation, Membership, Project, Role, User
 from apps.accounts.selectors import hash_of
-from apps.accounts.services import create_user, record_audit, set_member
+from apps.accounts.services import create_user, set_member
 from apps.core.errors import DomainError, Forbidden, NotFound
 
 MOST_USES = 1000
@@ -61,8 +65,25 @@ def invitation_of(token: str) -> Invitation:
 
 @transaction.atomic
 def accept(*, token: str, user: User) -> Membership:
-    """Make the user a member. Whoever is one already stays what she is, and the link is not used up."""
+    """Make the user a member. Whoever is one already stays what they are, and the link is not used up."""
     invitation = Invitation.objects.select_for_update(of=("self",)).get(pk=invitation_of(token).pk)
+    return _accept(invitation, user)
+
+
+@transaction.atomic
+def accept_by_address(*, invitation: Invitation, user: User) -> Membership:
+    """Without the link, for whoever showed that the address it was made for is theirs. Raises Forbidden."""
+    invitation = Invitation.objects.select_for_update(of=("self",)).get(pk=invitation.pk)
+    user = User.objects.select_for_update().get(pk=user.pk)
+    if user.email_verified_at is None or invitation.email != user.email:
+        raise Forbidden(
+            "This invitation is for whoever owns its e-mail address, and nothing shows yet that you do. Verify your "
+            "address on the page My projects, log in by single sign-on, or ask the owner for the link."
+        )
+    return _accept(invitation, user)
+
+
+def _accept(invitation: Invitation, user: User) -> Membership:
     if not invitation.is_live:  # somebody was quicker
         raise NotFound("This invitation is no longer good. Ask whoever sent it for another one.")
     if invitation.email and invitation.email != user.email:
@@ -85,8 +106,32 @@ def accept(*, token: str, user: User) -> Membership:
 
 @transaction.atomic
 def register(*, token: str, email: str, password: str, name: str = "") -> User:
-    """A new user by an invitation, and a member at once. Raises Conflict for an address that is known."""
+    """A new user by an invitation, and a member at once. Raises Conflict for an address that is known.
+
+    Only where this installation sends no mail: nothing shows that the address is theirs (`ask_to_register`).
+    """
+    if settings.MAIL:
+        raise Forbidden("Ask for a link to your address first: this installation sends mail.")
     invitation = invitation_of(token)
     user, _ = create_user(email=invitation.email or email, password=password, name=name.strip())
     accept(token=token, user=user)
+    return user
+
+
+def ask_to_register(*, token: str, email: str) -> None:
+    """Have a link mailed to the address, by which its owner makes the account: the same for one that is known."""
+    invitation = invitation_of(token)
+    email = invitation.email or email.strip().lower()
+    account_links.mail_link(email=email, purpose=Purpose.REGISTRATION, invitation=invitation)
+
+
+@transaction.atomic
+def register_by_link(*, link: AccountLink, password: str, name: str = "") -> User:
+    """The account of a mailed link: its address is verified. Raises NotFound where the invitation is over."""
+    if link.invitation is None:
+        raise NotFound("This link is no longer good.")
+    account_links.use_link(link)
+    user, _ = create_user(email=link.email, password=password, name=name.strip(), is_verified=True)
+    invitation = Invitation.objects.select_for_update(of=("self",)).get(pk=link.invitation.pk)
+    _accept(invitation, user)
     return user

@@ -9,6 +9,24 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from apps.accounts.sign_in_models import AccountLink, GuessCounter, UserSession
+
+__all__ = [
+    "AccountLink",
+    "ApiKey",
+    "AuditEvent",
+    "GuessCounter",
+    "IdempotentResponse",
+    "Invitation",
+    "Membership",
+    "Project",
+    "Role",
+    "Scope",
+    "User",
+    "UserManager",
+    "UserSession",
+]
+
 
 class UserManager(BaseUserManager["User"]):
     """Lower-cases e-mail addresses, so that one person is one user. Creation lives in services."""
@@ -22,6 +40,10 @@ class User(AbstractBaseUser, PermissionsMixin):
     name = models.CharField(max_length=200, blank=True)
     is_active = models.BooleanField(default=True)
     created_at = models.DateTimeField(default=timezone.now)
+    # When a mail to the address or the provider of single sign-on showed that it is theirs; null: nothing did.
+    email_verified_at = models.DateTimeField(null=True, blank=True)
+    # Somebody else has seen the password: no page but the one that changes it.
+    must_change_password = models.BooleanField(default=False)
 
     objects = UserManager()
     USERNAME_FIELD = "email"
@@ -40,6 +62,8 @@ class Project(models.Model):
     # Off: what a model reaches would sway those whose feedback it is measured with.
     annotators_see_models = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now)
+    require_two_factor = models.BooleanField(default=False)
+    require_single_sign_on = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return self.slug

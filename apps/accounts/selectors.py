@@ -2,9 +2,10 @@
 
 import hashlib
 
+from allauth.socialaccount.models import SocialAccount
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
-from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
+from apps.accounts.models import ApiKey, Invitation, Membership, Project, Role, Scope, User
 
 # What a person's own key may have: no more than the pages let that role do. A service account's may have all.
 _RESEARCH = frozenset({Scope.INGEST, Scope.FEEDBACK_READ, Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.REWARD})
@@ -56,3 +57,17 @@ def role_in(project: Project, user: User) -> Role | None:
 def memberships_of(user: User) -> list[Membership]:
     rows = Membership.objects.select_related("project").filter(user=user)
     return list(rows.order_by("project__name", "project_id"))
+
+
+def signs_on_only(user: User) -> bool:
+    """Whether single sign-on is the account's one way in."""
+    return not user.has_usable_password() and SocialAccount.objects.filter(user=user).exists()
+
+
+def invitations_for(user: User) -> list[Invitation]:
+    """Open ones made for the user's own address, to projects they are not in."""
+    rows = Invitation.objects.select_related("project", "created_by").filter(
+        email=user.email, revoked_at=None
+    )
+    rows = rows.exclude(project__memberships__user=user).order_by("-created_at")
+    return [invitation for invitation in rows if invitation.is_live]

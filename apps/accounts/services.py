@@ -6,6 +6,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email, validate_slug
 from django.db import transaction
+from django.utils import timezone
 
 from apps.accounts.audit_trail import COMMAND_LINE as COMMAND_LINE
 from apps.accounts.audit_trail import record_audit as record_audit
@@ -18,20 +19,38 @@ from apps.core.errors import Conflict, DomainError, NotFound
 
 
 @transaction.atomic
-def create_user(*, email: str, password: str | None = None, name: str = "") -> tuple[User, str]:
-    """The new user and her password, made up when none is given."""
-    email = _email(email)
-    if User.objects.filter(email=email).exists():
-        raise Conflict(f"There is already a user {email}.", pointer="/email")
-    user = User(email=email, name=name)
+def create_user(
+    *,
+    email: str,
+    password: str | None = None,
+    name: str = "",
+    must_change_password: bool = False,
+    is_verified: bool = False,
+) -> tuple[User, str]:
+    """The new user and their password, made up when none is given.
+
+    must_change_password: somebody else has seen it. is_verified: it was shown that the address is theirs.
+    """
+    user = _new_user(email, name, is_verified=is_verified)
     if password is None:
         password = secrets.token_urlsafe(12)
     else:
         _check_password(password, user)
     user.set_password(password)
+    user.must_change_password = must_change_password
     user.save()
-    record_audit(project=None, actor=None, verb="user.created", target=email)
+    record_audit(project=None, actor=None, verb="user.created", target=user.email)
     return user, password
+
+
+@transaction.atomic
+def create_user_without_password(*, email: str, by: User) -> User:
+    """An account that nobody can log in to before they chose a password by a link (account_links.py)."""
+    user = _new_user(email, "")
+    user.set_unusable_password()
+    user.save()
+    record_audit(project=None, actor=by, verb="user.created", target=user.email)
+    return user
 
 
 @transaction.atomic
@@ -136,6 +155,13 @@ def _keep_an_owner(membership: Membership) -> None:
         raise Conflict(
             f"{membership.user} is the only owner of {membership.project}; make somebody else an owner first."
         )
+
+
+def _new_user(email: str, name: str, *, is_verified: bool = False) -> User:
+    email = _email(email)
+    if User.objects.filter(email=email).exists():
+        raise Conflict(f"There is already a user {email}.", pointer="/email")
+    return User(email=email, name=name, email_verified_at=timezone.now() if is_verified else None)
 
 
 def _email(email: str) -> str:

@@ -12,9 +12,11 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
+from django.utils import timezone
 
+from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import User
-from apps.accounts.services import record_audit
+from apps.accounts.takeover import take_over
 from apps.core.bounded_session import BoundedSession
 from apps.core.logs import current
 from apps.core.middleware import error_page
@@ -31,7 +33,7 @@ class Adapter(DefaultSocialAccountAdapter):
 
     def authenticate_by_email(self, sociallogin: Any) -> Any:
         for address in sociallogin.email_addresses:
-            address.verified = address.verified in (True, "true")  # some say it in words, "false" too
+            address.verified = _is_verified(address)  # some say it in words, "false" too
         return super().authenticate_by_email(sociallogin)
 
     def pre_social_login(self, request: HttpRequest, sociallogin: Any) -> None:
@@ -39,6 +41,7 @@ class Adapter(DefaultSocialAccountAdapter):
         if sociallogin.is_existing:
             if not sociallogin.user.is_active:
                 raise _refused(request, 403, "This account is closed.")
+            _claim(sociallogin)
         elif not any(address.verified for address in sociallogin.email_addresses):
             raise _refused(
                 request,
@@ -46,6 +49,9 @@ class Adapter(DefaultSocialAccountAdapter):
                 f"{name} did not say that your e-mail address is verified, so it does not show who you are here. "
                 "Verify it there, or log in with a password.",
             )
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        return True
 
     def on_authentication_error(
         self,
@@ -75,11 +81,32 @@ class Adapter(DefaultSocialAccountAdapter):
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> AbstractBaseUser:
         user = cast(User, sociallogin.user)
         user.set_unusable_password()
+        user.email_verified_at = timezone.now()
         sociallogin.save(request)
         record_audit(
             project=None, actor=user, verb="user.created", target=user.email, data={"by": settings.OIDC_NAME}
         )
         return user
+
+
+def _claim(sociallogin: Any) -> None:
+    """The provider says that an account's address is theirs. If nothing did before, whoever else had it is out."""
+    user = cast(User, sociallogin.user)
+    claimed = {address.email.lower() for address in sociallogin.email_addresses if _is_verified(address)}
+    if user.email_verified_at is not None or user.email not in claimed:
+        return
+    is_linked = sociallogin.account.pk is not None
+    take_over(user=user, why=f"{settings.OIDC_NAME} verified the address")
+    user.email_verified_at = timezone.now()
+    user.save(update_fields=["email_verified_at"])
+    if is_linked:  # its own link ended with all others
+        sociallogin.account.pk = sociallogin.account.id = None
+        sociallogin.account.user = user
+        sociallogin.account.save(force_insert=True)
+
+
+def _is_verified(address: Any) -> bool:
+    return address.verified in (True, "true")
 
 
 def _refused(request: HttpRequest, status: int, message: str, reference: str = "") -> ImmediateHttpResponse:

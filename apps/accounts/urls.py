@@ -1,38 +1,35 @@
 """Sign-in, home, and an owner's pages."""
 
 from django.contrib.auth import views as auth
-from django.urls import path, reverse_lazy
+from django.urls import path
 
-from apps.accounts.forms import LoginForm, PasswordForm
-from apps.accounts.views import audit, health, home, invitations, keys, members
+from apps.accounts.views import (
+    account,
+    account_links,
+    audit,
+    health,
+    home,
+    invitations,
+    keys,
+    members,
+    sessions,
+    sign_in,
+)
 
 app_name = "accounts"
 urlpatterns = [
     path("", home.home, name="home"),
-    path(
-        "login",
-        auth.LoginView.as_view(
-            template_name="accounts/login.html",
-            authentication_form=LoginForm,
-            redirect_authenticated_user=True,
-        ),
-        name="login",
-    ),
+    path("login", sign_in.log_in, name="login"),
     path("logout", auth.LogoutView.as_view(), name="logout"),
-    path(
-        "password",
-        auth.PasswordChangeView.as_view(
-            template_name="accounts/password_change.html",
-            form_class=PasswordForm,
-            success_url=reverse_lazy("accounts:password-changed"),
-        ),
-        name="password-change",
-    ),
-    path(
-        "password/changed",
-        auth.PasswordChangeDoneView.as_view(template_name="accounts/password_changed.html"),
-        name="password-changed",
-    ),
+    path("password", sign_in.password_change, name="password-change"),
+    path("password/changed", sign_in.password_changed, name="password-changed"),
+    path("password/reset", sign_in.password_reset, name="password-reset"),
+    path("link/<str:token>", account_links.account_link, name="account-link"),
+    path("account/sessions", sessions.session_list, name="session-list"),
+    path("account/sessions/end", sessions.session_end_all, name="session-end-all"),
+    path("account/sessions/<str:mark>/end", sessions.session_end, name="session-end"),
+    path("account/verify", account.verify_ask, name="verify-ask"),
+    path("invitations/<int:pk>/accept", account.invitation_accept, name="invitation-accept"),
     path("p/<slug:slug>/", home.project_home, name="project-home"),
     path("p/<slug:slug>/as-annotator", home.see_as_annotator, name="see-as-annotator"),
     path("p/<slug:slug>/people", members.member_list, name="member-list"),
@@ -46,6 +43,7 @@ urlpatterns = [
     ),
     path("join/<str:token>", invitations.join, name="join"),
     path("p/<slug:slug>/people/<int:pk>/change", members.member_change, name="member-change"),
+    path("p/<slug:slug>/people/<int:pk>/password-link", members.member_link, name="member-link"),
     path("p/<slug:slug>/people/<int:pk>/remove", members.member_remove, name="member-remove"),
     path("p/<slug:slug>/keys", keys.key_list, name="key-list"),
     path("p/<slug:slug>/keys/create", keys.key_create, name="key-create"),

@@ -1,6 +1,5 @@
 """Settings come from the environment, are listed in the README's table, and fail loudly."""
 
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -58,9 +57,9 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "django_htmx",
-    "axes",
     "allauth",
     "allauth.account",
+    "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
     "ninja",
@@ -88,6 +87,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "apps.accounts.sessions.UserSessionMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -95,7 +95,7 @@ MIDDLEWARE = [
     "apps.core.middleware.ContentSecurityPolicyMiddleware",
     "apps.core.api.MethodProblemMiddleware",
     "allauth.account.middleware.AccountMiddleware",
-    "axes.middleware.AxesMiddleware",
+    "apps.accounts.gates.AccountGateMiddleware",
 ]
 
 ROOT_URLCONF = "apps.config.urls"
@@ -137,27 +137,28 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 AUTHENTICATION_BACKENDS = [
-    "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
-# Guessing passwords: so many wrong ones for a name from an address, then a pause. Counted in the database.
-AXES_FAILURE_LIMIT = env_int("TOUCHSTONE_LOGIN_FAILURES", 10)
-AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
-AXES_LOCKOUT_CALLABLE = "apps.accounts.views.login.locked_out"
-AXES_USERNAME_FORM_FIELD = "username"  # of the form; the field of the user is email
-AXES_RESET_ON_SUCCESS = True
-AXES_DISABLE_ACCESS_LOG = True
-AXES_ENABLE_ADMIN = False
-AXES_VERBOSE = False
+# Guessing is slowed down by apps/accounts/login_guard.py: so many wrong passwords for a name from an address are free.
+LOGIN_FAILURES = env_int("TOUCHSTONE_LOGIN_FAILURES", 10)
+# Sessions are rows of ours (apps/accounts/sessions.py): they end when nobody was there for so long, and at a day.
+SESSION_ENGINE = "apps.accounts.sessions"
+SESSION_IDLE_HOURS = env_int("TOUCHSTONE_SESSION_IDLE_HOURS", 12)
+SESSION_DAYS = env_int("TOUCHSTONE_SESSION_DAYS", 14)
+SESSION_COOKIE_AGE = SESSION_IDLE_HOURS * 3600  # of a session that nobody is signed in with yet
 # Single sign-on, where a provider is named (apps/accounts/sign_on.py).
 OIDC_URL = env_str("TOUCHSTONE_OIDC_URL", "").rstrip("/")
 OIDC_CLIENT_ID = env_str("TOUCHSTONE_OIDC_CLIENT_ID", "")
 OIDC_SECRET = env_str("TOUCHSTONE_OIDC_SECRET", "")
 OIDC_NAME = env_str("TOUCHSTONE_OIDC_NAME", "") or "single sign-on"
+OIDC_ONLY = env_bool("TOUCHSTONE_OIDC_ONLY", False)
 if OIDC_URL and not (OIDC_CLIENT_ID and OIDC_SECRET):
     raise ImproperlyConfigured(
         "TOUCHSTONE_OIDC_URL needs TOUCHSTONE_OIDC_CLIENT_ID and TOUCHSTONE_OIDC_SECRET beside it."
+    )
+if OIDC_ONLY and not OIDC_URL:
+    raise ImproperlyConfigured(
+        "TOUCHSTONE_OIDC_ONLY is 1, so nobody could log in: it needs TOUCHSTONE_OIDC_URL beside it."
     )
 SOCIALACCOUNT_PROVIDERS = sign_on_providers(
     url=OIDC_URL, client_id=OIDC_CLIENT_ID, secret=OIDC_SECRET, name=OIDC_NAME
@@ -171,7 +172,18 @@ SOCIALACCOUNT_STORE_TOKENS = False
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
-ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_VERIFICATION = "none"  # addresses are verified by apps/accounts/addresses.py
+ACCOUNT_ADAPTER = "apps.accounts.adapters.AccountAdapter"
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # apps/accounts/login_guard.py counts, for every process
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
+# A second factor (apps/accounts/second_factor.py).
+MFA_ADAPTER = "apps.accounts.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # whoever shows later that the address is theirs ends it (takeover.py)
+MFA_TOTP_ISSUER = "Touchstone"
+MFA_TOTP_TOLERANCE = 1
+MFA_RECOVERY_CODES_SHOW_ONCE = True
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "accounts:home"
 LOGOUT_REDIRECT_URL = "accounts:login"
@@ -309,7 +321,6 @@ LOGGING = {
     "loggers": {
         "httpx": {"level": "WARNING"},  # a line for every call
         "httpx2": {"level": "WARNING"},  # openai's
-        "axes": {"level": "WARNING"},  # four for every login
         "django.request": {
             "level": "ERROR"
         },  # every 4xx again; RequestLogMiddleware has a line for each request

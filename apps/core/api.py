@@ -23,7 +23,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.parser import Parser
 
-from apps.core.errors import DomainError
+from apps.core.errors import DomainError, TooManyRequests
 from apps.core.logs import current
 from apps.core.outage import RETRY_AFTER, in_words, is_outage
 from workers.errors import InvalidRecord, RewardError
@@ -109,7 +109,8 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(DomainError)
     def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
-        return problem(error.status, error.message, pointer=error.pointer)
+        wait = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequests) else None
+        return problem(error.status, error.message, pointer=error.pointer, headers=wait)
 
     @api.exception_handler(RewardError)
     def reward_error(request: HttpRequest, error: RewardError) -> HttpResponse:

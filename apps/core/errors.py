@@ -27,3 +27,11 @@ class Forbidden(DomainError):
 class Conflict(DomainError):
     def __init__(self, message: str, *, pointer: str | None = None) -> None:
         super().__init__(message, pointer=pointer, status=409)
+
+
+class TooManyRequests(DomainError):
+    """retry_after: seconds, for the header of this name."""
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message, status=429)
+        self.retry_after = retry_after

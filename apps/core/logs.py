@@ -20,15 +20,18 @@ _about: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxy
 _REQUEST_ID = re.compile(r"[\w.\-]{1,100}", re.ASCII)
 _PATTERNS = [
     (
-        re.compile(r"(ts[ik]_[0-9a-f]{8})_[\w\-]+"),
+        re.compile(r"(ts[ikl]_[0-9a-f]{8})_[\w\-]+"),
         r"\1_" + REDACTED,
-    ),  # the prefix names an API key or an invitation, and is no secret
+    ),  # the prefix names an API key, an invitation or a link, and is no secret
     (re.compile(r"\binternal\.[\w\-:.]+"), REDACTED),
     (re.compile(r"([?&](?:key|token|password|secret)=)[^&\s'\"]+", re.I), r"\1" + REDACTED),
     (re.compile(r"(://[^/\s:@'\"]*:)[^@\s/'\"]+@"), rf"\1{REDACTED}@"),
     (re.compile(r"(\b(?:bearer|basic)\s+)[\w\-.~+/=]{6,}", re.I), r"\1" + REDACTED),
     (
-        re.compile(r"(\b(?:sessionid|csrftoken|csrfmiddlewaretoken)['\"]?\s*[=:]\s*['\"]?)[\w\-]+", re.I),
+        re.compile(
+            r"(\b(?:sessionid|csrftoken|csrfmiddlewaretoken|touchstone_device)['\"]?\s*[=:]\s*['\"]?)[\w\-]+",
+            re.I,
+        ),
         r"\1" + REDACTED,
     ),
 ]

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
-from apps.core.errors import DomainError
+from apps.core.errors import DomainError, TooManyRequests
 from apps.core.logs import context, current, request_id
 from apps.core.outage import RETRY_AFTER, in_words, is_outage, outage_behind
 
@@ -59,7 +59,10 @@ class DomainErrorMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, DomainError):
-            return error_page(request, status=error.status, message=error.message)
+            page = error_page(request, status=error.status, message=error.message)
+            if isinstance(error, TooManyRequests):
+                page.headers["Retry-After"] = str(error.retry_after)
+            return page
         return None
 
 

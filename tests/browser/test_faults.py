@@ -6,12 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from apps.accounts import services as accounts
-from apps.accounts.models import Project, Role, User
+from apps.accounts.models import Project, Role, User, UserSession
 from apps.annotation import services
 from apps.annotation.models import (
     Assignment,
@@ -123,7 +122,7 @@ def test_an_expired_login(work: Page, tools: Any, ann: User) -> None:
     work.keyboard.press("c")
     work.keyboard.type("Half of it before lunch")
     expect(work.get_by_text(re.compile(r"saved \d+ s ago"))).to_be_visible()
-    Session.objects.all().delete()
+    UserSession.objects.all().delete()
     work.watched.wrong_is_expected = True  # type: ignore[attr-defined]  # the draft that found no session
     words = "Half of it before lunch, half after."
     work.get_by_role("textbox", name="Comment", exact=True).fill(words)

@@ -6,6 +6,7 @@ from apps.accounts.models import Role, Scope
 
 ANYBODY = "anybody"  # without signing in
 SIGNED_IN = "signed in"
+OWN = "own"  # of one account, and not found for any other
 HERS = "hers"  # the annotator whose item it is, and nobody else, owners included
 ROLES = [Role.ANNOTATOR, Role.REVIEWER, Role.RESEARCHER, Role.OWNER]
 
@@ -16,6 +17,13 @@ PAGES: dict[str, tuple[str, str]] = {
     "logout": ("POST", ANYBODY),
     "password": ("GET", SIGNED_IN),
     "password/changed": ("GET", SIGNED_IN),
+    "password/reset": ("GET", ANYBODY),
+    "link/<str:token>": ("GET", ANYBODY),
+    "account/sessions": ("GET", SIGNED_IN),
+    "account/sessions/end": ("POST", SIGNED_IN),
+    "account/sessions/<str:mark>/end": ("POST", OWN),
+    "account/verify": ("POST", SIGNED_IN),
+    "invitations/<int:pk>/accept": ("POST", OWN),
     "p/<slug:slug>/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/as-annotator": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/people": ("GET", Role.OWNER),
@@ -27,6 +35,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "oidc/<slug:provider_id>/login/": ("GET", ANYBODY),
     "oidc/<slug:provider_id>/login/callback/": ("GET", ANYBODY),
     "p/<slug:slug>/people/<int:pk>/change": ("POST", Role.OWNER),
+    "p/<slug:slug>/people/<int:pk>/password-link": ("POST", Role.OWNER),
     "p/<slug:slug>/people/<int:pk>/remove": ("POST", Role.OWNER),
     "p/<slug:slug>/keys": ("GET", Role.OWNER),
     "p/<slug:slug>/keys/create": ("POST", Role.OWNER),

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple, cast
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -65,10 +66,12 @@ CIRCLE = [
 @login_required
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    memberships = selectors.memberships_of(cast(User, request.user))
-    if len(memberships) == 1 and "all" not in request.GET:
+    user = cast(User, request.user)
+    memberships, invitations = selectors.memberships_of(user), selectors.invitations_for(user)
+    if len(memberships) == 1 and not invitations and "all" not in request.GET:
         return redirect("accounts:project-home", memberships[0].project.slug)
-    return render(request, "accounts/project_list.html", {"memberships": memberships})
+    context = {"memberships": memberships, "invitations": invitations, "has_mail": bool(settings.MAIL)}
+    return render(request, "accounts/project_list.html", context)
 
 
 @project_view()

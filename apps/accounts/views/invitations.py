@@ -1,7 +1,9 @@
 """Invitations: made by an owner, followed by whoever has the link."""
 
+from typing import Any, cast
+
+from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -9,14 +11,15 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters, sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST
 
-from apps.accounts import invitations
+from apps.accounts import invitations, login_guard
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.forms import InvitationForm, JoinForm
-from apps.accounts.models import Project, Role
+from apps.accounts.login_guard import Subject
+from apps.accounts.models import Project, Role, User
+from apps.accounts.views.account_links import enter, guarded
 from apps.accounts.views.members import member_page
-from apps.core.errors import Conflict, DomainError
-
-PASSWORDS = "django.contrib.auth.backends.ModelBackend"
+from apps.accounts.views.sign_in import field_error
+from apps.core.errors import Conflict, DomainError, Forbidden
 
 
 @project_view(Role.OWNER)
@@ -48,24 +51,34 @@ def invitation_revoke(request: ProjectRequest, project: Project, pk: int) -> Htt
 @sensitive_post_parameters("password")
 def join(request: HttpRequest, token: str) -> HttpResponse:
     """Come into a project by a link: as oneself, or as a new user."""
-    invitation = invitations.invitation_of(token)
+    invitation = guarded(request, lambda: invitations.invitation_of(token))
     context = {"invitation": invitation, "project_name": invitation.project.name, "here": request.path}
     if request.user.is_authenticated:
         if request.method != "POST":
             return render(request, "accounts/join.html", context)
-        invitations.accept(token=token, user=request.user)
-    else:
-        form = JoinForm(request.POST or None, email=invitation.email)
-        if request.method != "POST" or not form.is_valid():
-            status = 422 if form.errors else 200
-            return render(request, "accounts/join.html", context | {"form": form}, status=status)
-        try:
-            user = invitations.register(token=token, **form.cleaned_data)
-        except DomainError as error:
-            name = (error.pointer or "").removeprefix("/")
-            known = " Log in with it instead." if isinstance(error, Conflict) else ""
-            form.add_error(name if name in form.fields else None, error.message + known)
-            return render(request, "accounts/join.html", context | {"form": form}, status=422)
-        login(request, user, backend=PASSWORDS)
-    messages.success(request, f"Welcome to {invitation.project.name}.")
-    return redirect("accounts:project-home", invitation.project.slug)
+        invitations.accept(token=token, user=cast(User, request.user))
+        messages.success(request, f"Welcome to {invitation.project.name}.")
+        return redirect("accounts:project-home", invitation.project.slug)
+    form = JoinForm(request.POST if request.method == "POST" else None, email=invitation.email)
+    context |= {"form": form, "has_mail": bool(settings.MAIL), "passwords": not settings.OIDC_ONLY}
+    if request.method != "POST" or not form.is_valid():
+        return render(request, "accounts/join.html", context, status=422 if form.errors else 200)
+    return _join_as_new(request, token, form, context)
+
+
+def _join_as_new(request: HttpRequest, token: str, form: JoinForm, context: dict[str, Any]) -> HttpResponse:
+    if settings.OIDC_ONLY:
+        raise Forbidden(f"Accounts are made by {settings.OIDC_NAME} only.")
+    if settings.MAIL:
+        email = form.cleaned_data["email"].strip().lower()
+        login_guard.begin_attempt(Subject("reset.address", login_guard.address_of(request)))
+        login_guard.begin_attempt(Subject("reset.name", email))
+        invitations.ask_to_register(token=token, email=email)
+        return render(request, "accounts/join.html", context | {"sent_to": email})
+    try:
+        user = invitations.register(token=token, **form.cleaned_data)
+    except DomainError as error:
+        field_error(form, error, " Log in with it instead." if isinstance(error, Conflict) else "")
+        return render(request, "accounts/join.html", context, status=422)
+    messages.success(request, f"Welcome to {context['project_name']}.")
+    return enter(request, user, reverse("accounts:project-home", args=[context["invitation"].project.slug]))

@@ -2,12 +2,15 @@
 
 from django.contrib import messages
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.accounts import services
+from apps.accounts import passwords, people, services
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.forms import InvitationForm, MemberForm, RoleForm
 from apps.accounts.key_forms import RemoveMemberForm
@@ -25,25 +28,42 @@ def member_list(request: ProjectRequest, project: Project) -> HttpResponse:
 
 @project_view(Role.OWNER)
 @require_POST
-@sensitive_variables("password")
+@never_cache
+@sensitive_variables("link")
 def member_add(request: ProjectRequest, project: Project) -> HttpResponse:
     form = MemberForm(request.POST)
     if not form.is_valid():
         return member_page(request, project, form, status=422)
-    email, password = form.cleaned_data["email"], ""
+    email = form.cleaned_data["email"]
     if project.memberships.filter(user__email=email).exists():
         form.add_error("email", f"{email} is a member already; change the role in the list.")
         return member_page(request, project, form, status=422)
-    with transaction.atomic():
-        user = User.objects.filter(email=email).first()
-        if user is None:
-            user, password = services.create_user(email=email)
-        services.set_member(project=project, user=user, role=Role(form.cleaned_data["role"]), by=request.user)
-    if not password:
-        messages.success(request, f"{email} is now a member.")
+    added = people.add_person(
+        project=project, email=email, role=Role(form.cleaned_data["role"]), by=request.user
+    )
+    if added.token:
+        # Rendered, not redirected to: the link exists only in this answer.
+        name = "accounts:account-link" if added.link else "accounts:join"
+        link = request.build_absolute_uri(reverse(name, args=[added.token]))
+        return member_page(request, project, added=added, link=link)
+    mailed = " A link by which they choose a password is on its way to them." if added.is_mailed else ""
+    messages.success(request, f"{email} is now a member.{mailed}")
+    return redirect("accounts:member-list", project.slug)
+
+
+@project_view(Role.OWNER)
+@require_POST
+@never_cache
+@sensitive_variables("token", "link")
+def member_link(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """A link to a new password, for a member of this project alone."""
+    membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
+    token = passwords.create_member_link(membership=membership, by=request.user)
+    if token is None:
+        messages.success(request, f"A link to a new password is on its way to {membership.user.email}.")
         return redirect("accounts:member-list", project.slug)
-    # Rendered, not redirected to: the password exists only in this answer.
-    return member_page(request, project, new_user=user, password=password)
+    link = request.build_absolute_uri(reverse("accounts:account-link", args=[token]))
+    return member_page(request, project, reset_for=membership.user, link=link)
 
 
 @project_view(Role.OWNER)
@@ -111,7 +131,7 @@ def member_page(
     links = project.invitations.filter(revoked_at=None).select_related("created_by").order_by("-created_at")
     context = {
         "project": project,
-        "members": project.memberships.select_related("user").order_by("user__email"),
+        "members": _members(project),
         "form": form or MemberForm(),
         "invitation_form": invitation_form or InvitationForm(),
         "invitations": [one for one in links[:50] if one.is_live],
@@ -119,3 +139,12 @@ def member_page(
         **more,
     }
     return render(request, "accounts/member_list.html", context, status=status)
+
+
+def _members(project: Project) -> list[Membership]:
+    """With what the page says of each account: `only_here`, which lets an owner make a link to a new password."""
+    elsewhere = Membership.objects.filter(user=OuterRef("user")).exclude(project=project)
+    rows = project.memberships.select_related("user").annotate(
+        only_here=~Exists(elsewhere) & Q(user__is_superuser=False)
+    )
+    return list(rows.order_by("user__email"))

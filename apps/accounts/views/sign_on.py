@@ -9,6 +9,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from requests import RequestException
 
+from apps.accounts import login_guard
+from apps.accounts.login_guard import Subject
+from apps.accounts.models import User
 from apps.core.logs import current
 from apps.core.middleware import error_page
 
@@ -18,6 +21,9 @@ log = logging.getLogger(__name__)
 @require_safe
 @never_cache
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
+    # Only to log in: `process=connect` would tie somebody's identity there to whatever account is logged in here.
+    request.GET = request.GET.copy()
+    request.GET["process"] = "login"
     try:
         answer: HttpResponse = allauth.login(request, provider_id)
     except RequestException as error:
@@ -30,5 +36,11 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
 @require_safe
 @never_cache
 def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
+    subject = Subject("sign-on", login_guard.address_of(request))
+    login_guard.refuse_while_closed(subject)
     answer: HttpResponse = allauth.callback(request, provider_id)
+    if answer.status_code >= 400:
+        login_guard.begin_attempt(subject)
+    elif isinstance(request.user, User):
+        login_guard.remember_device(request, answer, request.user)
     return answer

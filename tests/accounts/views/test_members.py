@@ -4,26 +4,32 @@ from collections.abc import Callable
 
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from apps.accounts import selectors, services
 from apps.accounts.models import Project, User
 
 
-def test_somebody_new_gets_a_password_shown_once(as_: Callable[[str], Client], project: Project) -> None:
+def test_somebody_new_gets_a_link_and_nobody_sees_a_password(
+    as_: Callable[[str], Client], project: Project
+) -> None:
     client = as_("owner")
     answer = client.post(
         reverse("accounts:member-add", args=["desk"]), {"email": "New@Example.org", "role": "reviewer"}
     )
-    password = answer.context["password"]
-    assert password in answer.content.decode()
-    assert User.objects.get(email="new@example.org").check_password(password)
-    assert project.memberships.get(user__email="new@example.org").role == "reviewer"
-    assert password not in client.get(reverse("accounts:member-list", args=["desk"])).content.decode()
+    link = answer.context["link"]
+    assert "/link/tsl_" in link and link in answer.content.decode()
+    assert "no-store" in answer["Cache-Control"]
+    new = User.objects.get(email="new@example.org")
+    assert not new.has_usable_password()
+    assert project.memberships.get(user=new).role == "reviewer"
+    assert link not in client.get(reverse("accounts:member-list", args=["desk"])).content.decode()
 
 
-def test_somebody_known_keeps_her_password(
+def test_somebody_known_and_verified_is_a_member_and_keeps_the_password(
     as_: Callable[[str], Client], project: Project, people: dict[str, User]
 ) -> None:
+    User.objects.filter(pk=people["stranger"].pk).update(email_verified_at=timezone.now())
     before = people["stranger"].password
     data = {"email": "stranger@example.org", "role": "annotator"}
     answer = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data)
@@ -31,6 +37,34 @@ def test_somebody_known_keeps_her_password(
     people["stranger"].refresh_from_db()
     assert people["stranger"].password == before
     assert project.memberships.filter(user=people["stranger"], role="annotator").exists()
+
+
+def test_somebody_known_whose_address_nothing_shows_is_asked_first(
+    as_: Callable[[str], Client], project: Project, people: dict[str, User]
+) -> None:
+    data = {"email": "stranger@example.org", "role": "owner"}
+    answer = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data)
+    assert "nothing shows that the address is theirs" in answer.content.decode()
+    assert not project.memberships.filter(user=people["stranger"]).exists()
+    stranger = as_("stranger")
+    (invitation,) = stranger.get(reverse("accounts:home")).context["invitations"]
+    accept = reverse("accounts:invitation-accept", args=[invitation.pk])
+    refused = stranger.post(accept)
+    assert (refused.status_code, "Verify your address" in refused.content.decode()) == (403, True)
+    User.objects.filter(pk=people["stranger"].pk).update(email_verified_at=timezone.now())
+    assert stranger.post(accept)["Location"] == "/p/desk/"
+    assert project.memberships.get(user=people["stranger"]).role == "owner"
+    assert as_("annotator").post(accept).status_code == 404  # of another address
+
+
+def test_the_link_that_was_handed_over_lets_in_as_well(
+    as_: Callable[[str], Client], project: Project, people: dict[str, User]
+) -> None:
+    data = {"email": "stranger@example.org", "role": "annotator"}
+    link = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data).context["link"]
+    assert "/join/tsi_" in link
+    assert as_("annotator").post(link).status_code == 403
+    assert as_("stranger").post(link)["Location"] == "/p/desk/"
 
 
 def test_a_member_is_not_added_twice(as_: Callable[[str], Client], project: Project) -> None:

@@ -1,6 +1,7 @@
 """Make a user, and a member of a project."""
 
 import getpass
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -23,14 +24,40 @@ class Command(TouchstoneCommand):
         parser.add_argument(
             "--ask-password", action="store_true", help="type the password instead of having one made"
         )
+        parser.add_argument(
+            "--password-file", metavar="FILE", type=Path, help="the password is the first line of this file"
+        )
+        parser.add_argument(
+            "--keep-password",
+            action="store_true",
+            help="a password that is made need not be changed at the first login",
+        )
+        parser.add_argument(
+            "--verified", action="store_true", help="you know that the address belongs to this person"
+        )
 
     def run(
-        self, *, email: str, name: str, project: str | None, role: str, ask_password: bool
+        self,
+        *,
+        email: str,
+        name: str,
+        project: str | None,
+        role: str,
+        ask_password: bool,
+        password_file: Path | None,
+        keep_password: bool,
+        verified: bool,
     ) -> dict[str, Any]:
-        chosen = self._ask() if ask_password else None
+        chosen = _from_file(password_file) if password_file else self._ask() if ask_password else None
         said = []
         with transaction.atomic():
-            user, password = services.create_user(email=email, password=chosen, name=name)
+            user, password = services.create_user(
+                email=email,
+                password=chosen,
+                name=name,
+                must_change_password=chosen is None and not keep_password,
+                is_verified=verified,
+            )
             said.append(f"Made the user {user.email}.")
             if project:
                 membership = services.set_member(
@@ -38,7 +65,8 @@ class Command(TouchstoneCommand):
                 )
                 said.append(f"{membership}.")
         if chosen is None:
-            said.append(f"Password (shown once): {password}")
+            changed = "" if keep_password else ", to be changed at the first login"
+            said.append(f"Password (shown once{changed}): {password}")
         for line in said:
             self.say(line)
         return {"email": user.email, "password": password}
@@ -48,3 +76,11 @@ class Command(TouchstoneCommand):
         if first != second:
             raise DomainError("The two passwords differ; nothing was made.")
         return first
+
+
+def _from_file(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.readline().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DomainError(f"The password cannot be read from {path}: {error}. Nothing was made.") from error

@@ -1,0 +1,109 @@
+"""Passwords: chosen by whoever the account belongs to, never shown, and never set by somebody else."""
+
+from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts import account_links
+from apps.accounts.account_links import Purpose
+from apps.accounts.audit_trail import record_audit
+from apps.accounts.models import AccountLink, Membership, User
+from apps.accounts.selectors import signs_on_only
+from apps.accounts.sessions import end_sessions
+from apps.accounts.takeover import take_over
+from apps.core.errors import Conflict, DomainError, Forbidden
+
+
+@transaction.atomic
+def change_password(*, user: User, password: str, session_key: str | None) -> None:
+    """The user's own change. Every session but `session_key` ends, and links to a password open nothing."""
+    _set_password(user, password)
+    end_sessions(user=user, by=user, but=session_key)
+    record_audit(project=None, actor=user, verb="password.changed", target=user.email)
+
+
+@transaction.atomic
+def choose_password(*, link: AccountLink, password: str) -> User:
+    """Use a link to a password. What was done with the account before is undone where nobody showed whose it is.
+
+    Raises Forbidden where the link was made by an owner and the account is in another project by now.
+    """
+    user = User.objects.select_for_update().get(pk=link.user_id)
+    if link.project_id is not None:
+        _require_only_project(user, link.project_id)
+    check_password(password, user)
+    account_links.use_link(link)
+    if user.email_verified_at is None and link.project_id is None:
+        take_over(user=user, why="a link to a password was used")
+    _set_password(user, password)
+    # A link that somebody else was shown proves nothing, whatever was known before.
+    user.email_verified_at = (user.email_verified_at or timezone.now()) if link.is_mailed else None
+    user.save(update_fields=["email_verified_at"])
+    end_sessions(user=user, by=user)
+    how = "a mailed link" if link.is_mailed else "a link"
+    record_audit(project=None, actor=user, verb="password.changed", target=user.email, data={"by": how})
+    return user
+
+
+def request_reset(email: str) -> None:
+    """Have a link mailed, if the address has an account with a password; the same work if not."""
+    account_links.mail_link(
+        email=email, purpose=Purpose.PASSWORD, good_for=account_links.MAILED_RESET_GOOD_FOR
+    )
+
+
+@transaction.atomic
+def create_member_link(*, membership: Membership, by: User) -> str | None:
+    """An owner's link for a member who lost the password: mailed to them, else its token.
+
+    Raises Forbidden unless the account is in this project alone: whoever holds the link can take the account over.
+    """
+    user = membership.user
+    _require_only_project(user, membership.project_id)
+    if signs_on_only(user):
+        raise Conflict(f"{user.email} has no password here: they log in by single sign-on.")
+    mailed = bool(settings.MAIL)
+    record_audit(
+        project=membership.project,
+        actor=by,
+        verb="password-link.created",
+        target=user.email,
+        data={"mailed": mailed},
+    )
+    if mailed:
+        account_links.mail_link(email=user.email, purpose=Purpose.PASSWORD, by=by)
+        return None
+    return account_links.show_link(user=user, purpose=Purpose.PASSWORD, by=by, project=membership.project)[1]
+
+
+def may_make_link(user: User, project_id: int) -> bool:
+    """Whether an owner of the project may make a link for this account, or switch its second factor off."""
+    others = Membership.objects.filter(user=user).exclude(project_id=project_id)
+    return not (user.is_superuser or others.exists())
+
+
+def check_password(password: str, user: User) -> None:
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise DomainError(" ".join(error.messages), pointer="/password") from error
+    if user.has_usable_password() and user.check_password(password):
+        raise Conflict("This is the password you have. Choose another one.", pointer="/password")
+
+
+def _require_only_project(user: User, project_id: int) -> None:
+    if not may_make_link(user, project_id):
+        raise Forbidden(
+            f"{user.email} is also in another project, so no owner can give out their account. They can reset the "
+            "password by mail if this installation sends mail; else whoever runs this server makes a link: "
+            f"`create_password_link {user.email}`."
+        )
+
+
+def _set_password(user: User, password: str) -> None:
+    user.set_password(password)
+    user.must_change_password = False
+    user.save(update_fields=["password", "must_change_password"])
+    account_links.end_links(user=user)
