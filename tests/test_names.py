@@ -205,7 +205,7 @@ def test_images_and_actions() -> None:
 def test_hosts_are_known_or_reserved() -> None:
     pattern = re.compile(r"\b(?:https?|wss?)://(?:[^\s/@\"'`<>]*@)?(\[[^\]]*\]|[\w.-]+)")
     hosts = {(file, host.rstrip(".")) for file, text in _files(tests=False) for host in pattern.findall(text)}
-    assert [(file, host) for file, host in sorted(hosts) if not HOSTS.fullmatch(host)] == []
+    assert [(file, host) for file, host in sorted(hosts) if host and not HOSTS.fullmatch(host)] == []
 
 
 def test_mail_domains_are_reserved() -> None:

@@ -104,12 +104,21 @@ class _Formatter(logging.Formatter):
         return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+# A path, a name or an error may hold line breaks and codes of terminals: of a stranger's text no line is made that
+# looks like one of ours.
+_ESCAPED = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+
+
+def _indented(trace: str) -> str:
+    return "\n".join(f"    {line.translate(_ESCAPED)}" for line in trace.split("\n"))
+
+
 class Text(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         said, trace = self._said(record)
         about = "".join(f" {name}={value}" for name, value in _about.get().items())
-        line = f"{self._when(record)} {record.levelname} {record.name}:{about} {said}"
-        return f"{line}\n{trace}" if trace else line
+        line = f"{self._when(record)} {record.levelname} {record.name}:{about} {said}".translate(_ESCAPED)
+        return f"{line}\n{_indented(trace)}" if trace else line
 
 
 class Json(_Formatter):

@@ -82,3 +82,22 @@ def test_a_line_for_a_collector_is_one_json_object() -> None:
 def test_a_callers_id_is_kept_where_it_can_be_logged(sent: str | None, kept: bool) -> None:
     assert (request_id(sent) == sent) is kept
     assert len(request_id(sent)) >= 1
+
+
+FORGED = "GET /a\n2026-01-01T00:00:00.000Z INFO apps.core: all is well\r\x1b[2K\u2028\x85"
+
+
+def test_a_strangers_text_makes_no_line_that_looks_like_ours() -> None:
+    line = Text().format(_record("%s 404", FORGED))
+    assert len(line.splitlines()) == 1 and "\x1b" not in line
+    assert r"GET /a\n2026-01-01" in line and r"\r\x1b[2K" in line
+
+
+def test_nor_does_a_traceback() -> None:
+    first, *rest = Text().format(_record("failed", error=ValueError(FORGED))).split("\n")
+    assert first.endswith("failed") and rest
+    assert all(line.startswith("    ") and "\r" not in line and "\x1b" not in line for line in rest)
+
+
+def test_a_collector_gets_one_line_for_each_record() -> None:
+    assert "\n" not in Json().format(_record("%s", FORGED, error=ValueError(FORGED)))
