@@ -11,6 +11,7 @@ from apps.core import database_url, embedded
 from apps.core.environment import (
     env_bool,
     env_choice,
+    env_folders,
     env_int,
     env_list,
     env_mail,
@@ -245,6 +246,7 @@ METRICS_ALLOW = env_networks("TOUCHSTONE_METRICS_ALLOW", default="127.0.0.0/8,::
 REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 REWARDS_PRECISION = env_choice("TOUCHSTONE_REWARDS_PRECISION", "float32", ["float32", "bfloat16"])
 VLLM_SERVERS = env_pairs("TOUCHSTONE_VLLM_SERVERS")
+MODEL_DIRS = env_folders("TOUCHSTONE_MODEL_DIRS", outside=HOME)
 TRAINING_DEVICE = env_str("TOUCHSTONE_TRAINING_DEVICE", "auto")
 TRAINING_PROCESSES = env_int("TOUCHSTONE_TRAINING_PROCESSES", 1)
 REWARDS_MAX_BODY_BYTES = env_int("TOUCHSTONE_REWARDS_MAX_MB", 64) * 2**20

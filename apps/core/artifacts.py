@@ -111,6 +111,11 @@ def kind_of_store() -> str:
     return type(_storage()).__name__
 
 
+def store_folder() -> Path | None:
+    """Where the store is, if it is a folder of this machine."""
+    return _local_path("")
+
+
 def stage(name: str) -> Path:
     """A local path of the stored file or folder `name`: to be read, not written. Raises NotFound."""
     _check(name)

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 _FILE_BYTES = 64 * 1024
+_TAKEN_NAMES = ("embedded",)  # what a recipe calls the encoder that comes along
 _MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
 
 
@@ -109,12 +110,33 @@ def env_networks(name: str, default: str = "") -> list[ipaddress.IPv4Network | i
     return networks
 
 
-def env_pairs(name: str) -> dict[str, str]:
+def env_pairs(name: str, form: str = "name=address") -> dict[str, str]:
     """`name=value,...`. What is wrong is not repeated: it may hold a key."""
     pairs = [part.partition("=") for part in env_list(name, [])]
     if not all(key and value for key, _, value in pairs):
-        raise ImproperlyConfigured(f"{name} must be `name=address`, several separated by commas.")
+        raise ImproperlyConfigured(f"{name} must be `{form}`, several separated by commas.")
     return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def env_folders(name: str, *, outside: Path) -> dict[str, str]:
+    """`name=/path,...`: folders by names that are plain words. Raises ImproperlyConfigured, also for one below
+    `outside`."""
+    found = env_pairs(name, "name=/absolute/path")
+    for word, path in found.items():
+        if not word.replace("-", "").replace("_", "").replace(".", "").isalnum() or not word.isascii():
+            raise ImproperlyConfigured(
+                f"{name} names {word!r}; a name has letters without accents, digits, dots, hyphens and underscores."
+            )
+        if word in _TAKEN_NAMES or not Path(path).is_absolute():
+            raise ImproperlyConfigured(
+                f"{name} has {word}={path}; give it another name than {', '.join(_TAKEN_NAMES)} and an absolute path."
+            )
+        folder, home = Path(path).resolve(), outside.resolve()
+        if folder.is_relative_to(home) or home.is_relative_to(folder):
+            raise ImproperlyConfigured(
+                f"{name} has {word}={path}, which is below {outside}, where models belong to projects, or holds it."
+            )
+    return found
 
 
 def env_mail(name: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from django.conf import settings
 from apps.core.children import dies_with_parent
 from apps.core.errors import DomainError
 from apps.core.locks import writer_of
+from apps.core.model_folders import without_paths
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +149,8 @@ def told_error(folder: Path, said: str) -> str:
     path = folder / "error.json"
     if path.is_file():
         told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        return str(told["message"])
-    return said.strip().rpartition("\n")[2] or "The process refused without a word."
+        return without_paths(str(told["message"]))
+    return without_paths(said.strip().rpartition("\n")[2]) or "The process refused without a word."
 
 
 def how_it_ended(status: int) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.core.model_folders import folder_of, name_of
 from apps.judges.calls import SECONDS, note_use
 from apps.judges.models import LanguageModel
 from apps.judges.relay import relay
@@ -52,7 +53,9 @@ def asking(language_model: LanguageModel, folder: Path, purpose: str) -> Iterato
     read = path.stat().st_size
     common = {"model": language_model.model, "answer_tokens": language_model.answer_tokens}
     if language_model.is_local:
-        server = common | {"folder": language_model.folder, "device": settings.TRAINING_DEVICE}
+        folder_read = str(folder_of(language_model.folder))
+        common["model"] = name_of(language_model.folder)
+        server = common | {"folder": folder_read, "device": settings.TRAINING_DEVICE}
         yield from _kept(Asking(language_model, folder, server, {}, read))
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         note_use(language_model, result["usage"], purpose)

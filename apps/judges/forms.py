@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
+from apps.core.model_folders import known_names, name_of
 from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Judge, LanguageModel
 from apps.judges.selectors import TRIED, language_models_of
 from apps.judges.services import MOST_ANSWER_TOKENS, MOST_CALLS, JudgeSpec, LanguageModelSpec
@@ -49,10 +50,8 @@ class LanguageModelForm(forms.Form):
     folder = forms.CharField(
         required=False,
         max_length=LONGEST_URL,
-        label="Or a folder",
-        help_text="Of a causal language model as save_pretrained writes it, where GPU workers can read it. Nothing is "
-        "sent anywhere then.",
-        widget=forms.TextInput(attrs=_TEXT | {"placeholder": "/models/Qwen2.5-7B-Instruct"}),
+        label="Or a model folder",
+        widget=forms.TextInput(attrs=_TEXT),
     )
     answer_tokens = forms.IntegerField(
         required=False,
@@ -98,8 +97,12 @@ class LanguageModelForm(forms.Form):
 
     def __init__(self, *args: Any, of: LanguageModel | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields[
+            "folder"
+        ].help_text = f"By its name: {known_names()}. GPU workers read it, and nothing is sent anywhere."
         if of is not None:
             self.initial = {one.name: getattr(of, one.name) for one in fields(LanguageModelSpec)}
+            self.initial["folder"] = name_of(of.folder)
             self.fields["key"].help_text = (
                 "Empty: the one it has stays." if of.key else "Empty: none, as now."
             )

@@ -16,9 +16,9 @@ ANSWER_TOKENS = 4096
 
 
 class LanguageModel(models.Model):
-    """A model of a server that speaks OpenAI's chat completions, or one in a folder that GPU workers can read.
+    """A model of a server that speaks OpenAI's chat completions, or one in a folder that the operator lists.
 
-    key: encrypted. folder: of `save_pretrained`; then there is no address. answer_tokens: how
+    key: encrypted. folder: its name in TOUCHSTONE_MODEL_DIRS; then there is no address. answer_tokens: how
     long an answer may get. Prices are of a million tokens, and like monthly_limit in whatever the server's owner bills
     in; None: not known, none. next_call_at: when the next call may be made, where calls_per_minute says how many.
     """

@@ -26,6 +26,7 @@ from apps.rewards import services as rewards
 from apps.rewards.models import Endpoint, Trial
 from apps.rewards.selectors import open_trial, spec_of
 from apps.training.models import RewardModel
+from apps.training.pretrained import with_names
 from apps.training.services import start_run
 from workers.errors import RewardError
 from workers.schema.endpoints import RewardModelPart
@@ -199,7 +200,7 @@ def _frozen(turn: Turn) -> bool:
 def _trained(turn: Turn) -> bool:
     assert turn.snapshot is not None
     if turn.run is None:
-        own = dict(turn.against.run.recipe) if turn.against.run else {}
+        own = with_names(turn.against.run.recipe) if turn.against.run else {}
         turn.run = start_run(
             project=turn.endpoint.project,
             snapshot=turn.snapshot,

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.training.models import Recipe as NamedRecipe
+from apps.training.pretrained import check_names, with_names
 from workers.errors import RewardError
 from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_to_dict
 
@@ -26,12 +27,15 @@ class Chosen:
 
 
 def choose(project: Project, recipe: Recipe | str | Mapping[str, Any], *, name: str = "") -> Chosen:
-    """recipe: values, TOML text, or the name of a recipe of the project or of a built-in one."""
-    if isinstance(recipe, Recipe):
-        return Chosen(name or "own", recipe)
+    """recipe: values, TOML text, or the name of a recipe of the project or of a built-in one.
+
+    What it begins with is named and may be used by the project (apps.training.pretrained). Raises DomainError.
+    """
     if isinstance(recipe, str) and "=" not in recipe and recipe.strip():
-        return named(project, recipe.strip())
-    return Chosen(name or "own", check(recipe))
+        chosen = named(project, recipe.strip())
+    else:
+        chosen = Chosen(name or "own", recipe if isinstance(recipe, Recipe) else check(recipe))
+    return replace(chosen, recipe=_naming(chosen.recipe, check_names(project, chosen.values)))
 
 
 def check(source: str | Mapping[str, Any]) -> Recipe:
@@ -45,12 +49,22 @@ def check(source: str | Mapping[str, Any]) -> Recipe:
 def named(project: Project, name: str) -> Chosen:
     own = NamedRecipe.objects.filter(project=project, name=name).first()
     if own is not None:
-        return Chosen(name, check(own.toml))
+        kept = check(own.toml)
+        return Chosen(name, _naming(kept, with_names(recipe_to_dict(kept))))
     builtin = builtin_recipes()
     if name not in builtin:
         known = [*builtin, *NamedRecipe.objects.filter(project=project).values_list("name", flat=True)]
         raise NotFound(f"There is no recipe {name!r}; known are {', '.join(known)}.", pointer="/recipe")
     return Chosen(name, builtin[name])
+
+
+def _naming(recipe: Recipe, names: Mapping[str, Any]) -> Recipe:
+    """The recipe with other names of what it begins with."""
+    return replace(
+        recipe,
+        encoder=names.get("encoder", recipe.encoder),
+        decoder=names.get("decoder", recipe.decoder),
+    )
 
 
 def as_toml(values: Mapping[str, Any]) -> str:

@@ -31,12 +31,14 @@ from apps.core.jobs import (
     heart,
     heartbeat_seconds,
 )
+from apps.core.model_folders import without_paths
 from apps.core.room import in_words
 from apps.core.storage_names import storage_name
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.events import EventTail
 from apps.training.models import RewardModel, Run
+from apps.training.pretrained import with_folders
 from apps.training.selectors import line_of, run_folder
 
 log = logging.getLogger(__name__)
@@ -79,7 +81,7 @@ def prepare(run: Run, folder: Path) -> None:
     parent = _link_parent(run.parent, folder / "parent") if run.parent is not None else {}
     config = {
         "run": identity,
-        "recipe": run.recipe,
+        "recipe": run.recipe if run.parent is not None else with_folders(run.project, run.recipe),
         "seed": run.seed,
         "device": settings.TRAINING_DEVICE,
         "budget": None,
@@ -180,7 +182,7 @@ def log_tail(folder: Path) -> str:
         return ""
     with path.open("rb") as source:
         source.seek(max(0, path.stat().st_size - LOG_TAIL))
-        return source.read().decode("utf-8", "replace").replace("\0", "\ufffd")
+        return without_paths(source.read().decode("utf-8", "replace").replace("\0", "\ufffd"))
 
 
 def _wait(child: subprocess.Popen[bytes]) -> int | None:

@@ -75,7 +75,7 @@ def start_run(
 def save_recipe(*, project: Project, name: str, toml: str, by: By) -> Recipe:
     """Keep a checked recipe under a name; one of that name is replaced (runs hold a copy of what they used)."""
     check_slug(name, what="recipe")
-    recipes.check(toml)
+    recipes.choose(project, recipes.check(toml))
     recipe, _ = Recipe.objects.update_or_create(
         project=project, name=name, defaults={"toml": toml, "created_by": _user(by)}
     )

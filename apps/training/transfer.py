@@ -18,6 +18,7 @@ from apps.training.models import RewardModel
 MANIFEST = "touchstone.json"
 CARD = "README.md"
 _ALLOWED = {".safetensors", ".json", ".txt", ".jinja", ".md"}
+_POINTING = {"adapter_config.json"}  # transformers would load the base model that it names
 _REQUIRED = ("schema_version", "objective", "backbone")
 
 
@@ -52,6 +53,10 @@ def check_artifact(folder: Path) -> dict[str, Any]:
         inside = path.relative_to(folder).as_posix()
         if path.is_symlink() or not path.is_file():
             raise DomainError(f"{inside} is not a plain file; a model is imported from plain files only.")
+        if path.name in _POINTING:
+            raise DomainError(
+                f"{inside} may not be part of a model: it has another folder read; merge the adapter."
+            )
         if path.suffix not in _ALLOWED:
             raise DomainError(
                 f"{inside} may not be part of a model: only {', '.join(sorted(_ALLOWED))} files are taken, "

@@ -103,6 +103,7 @@ JOINED = {
         "home / f'.postgres.json-{secrets.token_hex(8)}'",
         "home / f'.secret_key-{secrets.token_hex(8)}'",
     },
+    "apps/core/model_folders.py": {"folder / each"},
     "apps/core/processes.py": {"home / 'logs' / f'{name}.log'"},
     "apps/core/supervisor.py": {"home / settings.REWARDS_ADDRESS_FILE"},
     "apps/datasets/erasure.py": {"folder / f'{split}.jsonl.zst'"},
@@ -142,6 +143,11 @@ MADE = {
     "apps/core/commands.py": {"Path(home)"},
     "apps/core/embedded.py": {"Path(connection.data)"},
     "apps/core/environment.py": {"Path(_raw(name) or default)", "Path(path)"},
+    "apps/core/model_folders.py": {
+        "Path(path)",
+        "Path(settings.MODEL_DIRS[name])",
+        "Path(settings.HOME)",
+    },
     "apps/core/orphans.py": {
         "Path(f'/proc/{parent}/exe')",
         "Path(f'/proc/{pid}/cmdline')",

@@ -204,15 +204,18 @@ def test_who_waits_less_is_sent_away_sooner(project: Project, address: str, scri
     assert script.asked == [] and not Spending.objects.exists()
 
 
-def test_a_model_in_a_folder_is_not_called(project: Project, script: Script) -> None:
+def test_a_model_in_a_folder_is_not_called(project: Project, script: Script, settings: Any) -> None:
+    settings.MODEL_DIRS = {"x": "/models/x"}
     asked = services.add_language_model(
-        project=project, spec=LanguageModelSpec(name="here", folder="/models/x"), by=None
+        project=project, spec=LanguageModelSpec(name="here", folder="x"), by=None
     )
     with pytest.raises(DomainError, match="only GPU workers"):
         call(asked, BODY, purpose="trial")
 
 
-def test_limits_are_told_in_the_browser(client: Client, project: Project, owner: User, address: str) -> None:
+def test_limits_are_told_in_the_browser(
+    client: Client, project: Project, owner: User, address: str, settings: Any
+) -> None:
     client.force_login(owner)
     base = f"/p/{project.slug}/language-models/"
     given = {"name": "judge", "base_url": address, "model": "tiny", "key": "", "monthly_limit": "5"}
@@ -224,7 +227,8 @@ def test_limits_are_told_in_the_browser(client: Client, project: Project, owner:
     page = client.get(base).content.decode()
     assert "of 5.00" in page and "0.02" in page
     assert b'value="1000' in client.get(f"{base}{one.pk}/").content
-    folder = {"name": "here", "folder": "/models/x"}
+    settings.MODEL_DIRS = {"x": "/models/x"}
+    folder = {"name": "here", "folder": "x"}
     assert client.post(base, folder).status_code == 302
     page = client.get(base).content.decode()
     assert "on GPU workers" in page and "Try here" not in page

@@ -6,7 +6,6 @@ import shutil
 import threading
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,11 +64,19 @@ def test_pairs_are_asked_about_in_both_orders(rules: LanguageModel, script: Scri
 
 
 def test_a_model_in_a_folder_judges_by_the_schema_and_nothing_is_sent(
-    rules: LanguageModel, script: Script, tmp_path: Path
+    rules: LanguageModel, script: Script, tmp_path_factory: pytest.TempPathFactory, settings: Any
 ) -> None:
     """Random weights: what they say is nonsense, and of the form it has to be or no answer."""
-    folder = save_decoder(tmp_path, ['{"c0": {"reason": "x"}}'], vocabulary=300, width=16, layers=1, heads=2)
-    spec = services.LanguageModelSpec(name="here", folder=str(folder), answer_tokens=3000)
+    folder = save_decoder(
+        tmp_path_factory.mktemp("models"),
+        ['{"c0": {"reason": "x"}}'],
+        vocabulary=300,
+        width=16,
+        layers=1,
+        heads=2,
+    )
+    settings.MODEL_DIRS = {"random": str(folder)}
+    spec = services.LanguageModelSpec(name="here", folder="random", answer_tokens=3000)
     here = services.add_language_model(project=rules.project, spec=spec, by=None)
     judging = done(start(here, most=2))
     assert judging.state == "succeeded", judging.error
@@ -84,7 +91,7 @@ def test_a_model_in_a_folder_judges_by_the_schema_and_nothing_is_sent(
     assert not script.asked
     shutil.rmtree(folder)
     again = done(start(here, most=2, prompt=2))
-    assert again.state == "failed" and "there is no decoder in" in again.error
+    assert again.state == "failed" and "'random' of TOUCHSTONE_MODEL_DIRS is not on this" in again.error
 
 
 def test_what_was_asked_once_is_not_asked_again(rules: LanguageModel, script: Script) -> None:

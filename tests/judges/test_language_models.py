@@ -131,6 +131,8 @@ def test_a_trial_says_what_is_wrong(served: LanguageModel, script: Script, reply
         ({"folder": "/models/both"}, "/base_url"),
         ({"base_url": ""}, "/base_url"),
         ({"base_url": "", "folder": "models/here"}, "/folder"),
+        ({"base_url": "", "folder": "/models/listed"}, "/folder"),
+        ({"base_url": "", "folder": "unlisted"}, "/folder"),
         ({"answer_tokens": 0}, "/answer_tokens"),
         ({"calls_per_minute": 0}, "/calls_per_minute"),
         ({"prompt_price": Decimal(-1)}, "/prompt_price"),
@@ -141,6 +143,7 @@ def test_what_cannot_be_is_refused(
     project: Project, settings: Any, fields: dict[str, Any], pointer: str
 ) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    settings.MODEL_DIRS = {"listed": "/models/listed"}
     given: Any = {"name": "a", "base_url": "http://127.0.0.1/v1", "model": "m"} | fields
     with pytest.raises(DomainError) as error:
         services.add_language_model(project=project, spec=LanguageModelSpec(**given), by=None)

@@ -406,14 +406,17 @@ def folder_that_knows(item: dict, said: str, judge: Judge, place: Path) -> Path:
 
 
 def test_a_language_model_in_a_folder_is_loaded_here(
-    http, service, project, inspector, tmp_path: Path
+    http, service, project, inspector, tmp_path_factory: pytest.TempPathFactory, settings
 ) -> None:
     said = {
         "c0": {"reason": "It says a.", "step": 0, "score": 4},
         "c1": {"reason": "", "step": None, "score": None},
     }
-    folder = folder_that_knows({"text": "a"}, json.dumps(said), inspector, tmp_path / "model")
-    spec = LanguageModelSpec(name="here", folder=str(folder), answer_tokens=300)
+    folder = folder_that_knows(
+        {"text": "a"}, json.dumps(said), inspector, tmp_path_factory.mktemp("models") / "it"
+    )
+    settings.MODEL_DIRS = {"it": str(folder)}
+    spec = LanguageModelSpec(name="here", folder="it", answer_tokens=300)
     here = add_language_model(project=project, spec=spec, by=None)
     judge_of(project, here, name="local")
     name = serve(service, project, PART | {"judge": "local"})
@@ -430,6 +433,6 @@ def test_a_language_model_in_a_folder_is_loaded_here(
     assert ask(http, name, "critique", {"text": "a"}).json()["results"] == [one]
     spent = Spending.objects.get()
     assert (spent.purpose, spent.calls, spent.cost) == ("endpoint", 1, 0) and spent.completion_tokens > 0
-    LanguageModel.objects.filter(pk=here.pk).update(folder=str(tmp_path / "nowhere"))
+    LanguageModel.objects.filter(pk=here.pk).update(folder=str(folder.parent))
     reply = ask(http, name, "score", {"text": "b"})
     assert reply.status_code == 503 and "cannot be asked" in detail(reply)

@@ -97,8 +97,8 @@ PURPOSES: dict[str, str] = {
     "criterion": "learn from comparisons by this criterion; without it, from the overall ones",
     "joint_weights": "of 'joint': how much an objective counts, by its name; 0 leaves it out, 1 where it is not named",
     "backbone": "what reads the trajectories: 'step-encoder' anywhere, 'decoder' on a GPU, 'features' for numbers",
-    "encoder": "'embedded' (MiniLM, comes with the installation) or a folder with a BERT-type encoder",
-    "decoder": "a folder with a causal language model as save_pretrained writes it; only for that backbone",
+    "encoder": "'embedded' (MiniLM, comes with the installation), or a BERT-type encoder by its name",
+    "decoder": "a causal language model by its name: listed by the operator or project/name@version; for that backbone",
     "lora_rank": "of the decoder's low-rank adapters; 0 trains all its weights",
     "lora_alpha": "what the adapters are scaled by, over their rank",
     "gradient_checkpointing": "compute the decoder's activations twice instead of keeping them: slower, less memory",
@@ -307,7 +307,8 @@ def _check(recipe: Recipe) -> None:
         )
     if recipe.backbone == "decoder" and not recipe.decoder:
         raise RewardError(
-            "the backbone 'decoder' needs `decoder`, a folder with a causal language model from save_pretrained.",
+            "the backbone 'decoder' needs `decoder`, the name of a causal language model: of the operator's list, or "
+            "project/name@version.",
             pointer="/decoder",
         )
     if recipe.principles and recipe.objective != GENERATIVE:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workers.models import LoadedModel, load
+from workers.models.encoder import EMBEDDED
 from workers.schema import FeedbackRecord, read_records
 from workers.schema.parents import require_parent
 from workers.schema.recipe import Recipe
@@ -22,9 +23,10 @@ class Parent:
         backbone = self.loaded.manifest["backbone"]
         if backbone["kind"] == "decoder":
             return replace(recipe, decoder=str(self.folder / "model"))
-        if backbone.get("encoder") == "own":
-            return replace(recipe, encoder=str(self.folder / "model"))
-        return replace(recipe, encoder=backbone.get("encoder", recipe.encoder))
+        if backbone.get("encoder", EMBEDDED) == EMBEDDED:
+            return replace(recipe, encoder=EMBEDDED if "encoder" in backbone else recipe.encoder)
+        # Whatever else it says: an imported manifest names no folder of this machine.
+        return replace(recipe, encoder=str(self.folder / "model"))
 
     def seen(self) -> Iterator[FeedbackRecord]:
         for path in sorted(self.folder.glob("seen-*.jsonl.zst")):

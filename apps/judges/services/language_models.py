@@ -15,6 +15,7 @@ from apps.annotation.kinds.comment import Comment
 from apps.core import outgoing
 from apps.core.encryption import encrypted
 from apps.core.errors import Conflict, DomainError
+from apps.core.model_folders import check_listed
 from apps.judges.calls import call, completions_url
 from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Answer, LanguageModel, Spending
 from apps.trajectories.models import Trajectory
@@ -152,15 +153,11 @@ def _set(row: LanguageModel, spec: LanguageModelSpec) -> None:
         raise DomainError("Its name has 1 to 100 characters.", pointer="/name")
     if bool(base_url) == bool(folder):
         raise DomainError(
-            "Give the address of a server, or a folder that GPU workers can read; one of them.",
+            "Give the address of a server, or the name of a model folder; one of them.",
             pointer="/base_url",
         )
     if folder:
-        if not folder.startswith("/") or len(folder) > LONGEST_URL:
-            raise DomainError(
-                f"A folder is a path from the root, /models/NAME, of up to {LONGEST_URL} characters.",
-                pointer="/folder",
-            )
+        check_listed(folder, pointer="/folder")
     else:
         _check_address(base_url)
         if not 1 <= len(model) <= 200:

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
+from apps.core.model_folders import folder_of
 from apps.judges.calls import MOST_WAITED
 from apps.judges.models import LanguageModel, Spending
 from apps.judges.relay import relay
@@ -60,7 +61,9 @@ class LanguageModels:
         place = _Place.of(row)
         common: dict[str, Any] = {"answer_tokens": place.answer_tokens, "retries": 0}
         if row.is_local:
-            server = Server(**common, model=row.name, folder=place.folder, device=settings.REWARDS_DEVICE)
+            server = Server(
+                **common, model=row.name, folder=str(folder_of(place.folder)), device=settings.REWARDS_DEVICE
+            )
             seconds = 0.0
         else:
             server = Server(**common, model=place.model, timeout=seconds + min(seconds, MOST_WAITED) + _SLACK)

@@ -20,6 +20,7 @@ from apps.training.estimate import estimate
 from apps.training.forms import OWN, RunForm
 from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import Run
+from apps.training.pretrained import with_names
 from apps.training.report import shown
 from apps.training.selectors import events_after, runs_of
 from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
@@ -127,7 +128,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     return {
         "dataset": run.snapshot_id,
         "recipe": OWN,
-        "toml": recipes.as_toml(run.recipe),
+        "toml": recipes.as_toml(with_names(run.recipe)),
         "name": run.model_name,
         "parent": run.parent_id,
         "seed": run.seed + 1,

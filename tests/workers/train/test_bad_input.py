@@ -98,7 +98,7 @@ def test_a_gpu_that_is_not_there(run_directory) -> None:
     ("values", "sentence"),
     [
         ({"backbone": "mamba"}, "backbone = 'mamba': known are 'step-encoder', 'decoder', 'features'"),
-        ({"backbone": "decoder"}, "needs `decoder`, a folder with a causal language model"),
+        ({"backbone": "decoder"}, "needs `decoder`, the name of a causal language model"),
         ({"objective": "dpo"}, "there is no objective 'dpo'; known are bradley_terry"),
         ({"epochs": 0}, "epochs = 0: Expected `int` >= 1"),
     ],

@@ -4,6 +4,8 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from workers.models import load
 from workers.schema import OutcomeRecord, PreferenceRecord, Step, Task, Trajectory, write_records
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.loop import Stopped
+from workers.train.parents import Parent
 from workers.train.run import train
 
 _STILL = 1e-12  # a learning rate at which nothing moves
@@ -218,3 +221,14 @@ def test_heads_need_a_trunk(recipes, run_directory) -> None:
 def test_what_has_no_place_beside_heads_only(beside: dict) -> None:
     with pytest.raises(RewardError, match="has no place beside it"):
         parse_recipe({"heads_only": True} | beside)
+
+
+@pytest.mark.parametrize(
+    ("said", "encoder"),
+    [("embedded", "embedded"), ("own", "FOLDER"), ("/another/project/model", "FOLDER"), ("../x", "FOLDER")],
+)
+def test_a_manifest_names_no_folder_of_this_machine(tmp_path: Path, said: str, encoder: str) -> None:
+    """It may come from anywhere: `import_model` takes what others made."""
+    loaded: Any = SimpleNamespace(manifest={"backbone": {"kind": "step-encoder", "encoder": said}})
+    found = Parent(tmp_path, loaded).recipe(parse_recipe({})).encoder
+    assert found == (str(tmp_path / "model") if encoder == "FOLDER" else encoder)

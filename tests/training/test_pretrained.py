@@ -1,0 +1,192 @@
+"""What a recipe begins with is named, and is the operator's or the project's own."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from apps.accounts.models import Project, User
+from apps.core.artifacts import store_content
+from apps.core.errors import DomainError
+from apps.core.jobs import JobState, claim_next
+from apps.datasets.models import Snapshot
+from apps.training import runner, services
+from apps.training.models import Recipe, RewardModel, Run
+from apps.training.pretrained import with_names
+from apps.training.selectors import run_folder
+from apps.training.transfer import import_model
+from tests.core.test_model_folders import model_in
+from tests.training import fake_child as child
+from tests.training.test_api import bearer, post
+
+pytestmark = [pytest.mark.usefixtures("fake_child")]
+
+
+@pytest.fixture
+def listed(settings: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = model_in(tmp_path_factory.mktemp("models") / "tiny")
+    settings.MODEL_DIRS = {"tiny": str(folder)}
+    return folder
+
+
+def registered(project: Project, name: str, **backbone: Any) -> RewardModel:
+    artifact = f"models/{project.slug}-{name}"
+    for file in ("config.json", "tokenizer.json", "model.safetensors"):
+        store_content(b"{}", f"{artifact}/{file}")
+    manifest = {"backbone": {"kind": "decoder"} | backbone}
+    return RewardModel.objects.create(
+        project=project, name=name, version=1, artifact=artifact, manifest=manifest
+    )
+
+
+@pytest.fixture
+def theirs(db: None) -> RewardModel:
+    """The same name, in another project."""
+    return registered(Project.objects.create(slug="elsewhere", name="Elsewhere"), "base")
+
+
+def start(snapshot: Snapshot, **values: Any) -> Run:
+    recipe = {"label_smoothing": child.COMPLETE} | values
+    return services.start_run(project=snapshot.project, snapshot=snapshot, recipe=recipe, by=None)
+
+
+def with_decoder(name: str) -> dict[str, Any]:
+    return {"backbone": "decoder", "decoder": name}
+
+
+def test_a_listed_name_becomes_a_path_for_the_child_alone(snapshot: Snapshot, listed: Path) -> None:
+    run = start(snapshot, **with_decoder("tiny"), encoder="tiny")
+    assert (run.recipe["decoder"], run.recipe["encoder"]) == ("tiny", "tiny")
+    claimed = claim_next(Run)
+    assert claimed is not None
+    runner.execute(claimed)
+    claimed.refresh_from_db()
+    assert claimed.state == JobState.SUCCEEDED, claimed.error
+    config = json.loads((run_folder(run) / "config.json").read_text())
+    assert (config["recipe"]["decoder"], config["recipe"]["encoder"]) == (str(listed), str(listed))
+    assert claimed.recipe["decoder"] == "tiny"
+
+
+def test_a_model_of_the_project_is_named_with_its_version(snapshot: Snapshot, tmp_path: Path) -> None:
+    model = registered(snapshot.project, "base")
+    run = start(snapshot, **with_decoder("desk/base"))
+    assert run.recipe["decoder"] == str(model) == "desk/base@1"
+    runner.prepare(run, run_folder(run))
+    config = json.loads((run_folder(run) / "config.json").read_text())
+    assert config["recipe"]["decoder"] == str(tmp_path / "artifacts" / model.artifact)
+
+
+def refusals(listed: Path, theirs: RewardModel, home: Path) -> list[str]:
+    artifacts = home / "artifacts"
+    return [
+        str(artifacts / theirs.artifact),  # trained and succeeded before
+        str(artifacts / "nothing"),
+        str(listed),  # listed, but not by its name
+        f"{listed}/../tiny",
+        "elsewhere/base@1",
+        "elsewhere/base",
+        "elsewhere/nothing@1",
+        "base@1",
+        "base",
+        "../artifacts/models/elsewhere-base",
+        "tiny/../../x",
+        "/etc",
+        "/nonexistent",
+        "~/x",
+        "hf://owner/name@main",
+    ]
+
+
+@pytest.mark.parametrize("key", ["decoder", "encoder"])
+def test_whatever_else_is_named_is_answered_alike(
+    snapshot: Snapshot, listed: Path, theirs: RewardModel, tmp_path: Path, key: str
+) -> None:
+    for name in refusals(listed, theirs, tmp_path):
+        values = with_decoder(name) if key == "decoder" else {"encoder": name}
+        for recipe in (values, "\n".join(f"{each} = {json.dumps(value)}" for each, value in values.items())):
+            with pytest.raises(DomainError) as error:
+                services.start_run(project=snapshot.project, snapshot=snapshot, recipe=recipe, by=None)
+            fix = " A path is not taken: have the operator list it." if name.startswith("/") else ""
+            assert error.value.pointer == f"/{key}"
+            assert error.value.message == (
+                f"{key} = {name!r} names no {key} that may be used: TOUCHSTONE_MODEL_DIRS lists tiny; "
+                f"this project has no such model.{fix}"
+            )
+        with pytest.raises(DomainError):
+            services.save_recipe(project=snapshot.project, name="ours", toml=recipe, by=None)
+    assert not Run.objects.exists() and not Recipe.objects.exists()
+
+
+def test_over_http_and_in_the_browser(
+    snapshot: Snapshot, client: Client, rose: User, listed: Path, theirs: RewardModel, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "artifacts" / theirs.artifact)
+    answer = post(client, bearer(snapshot.project, "train"), dataset="first", recipe=with_decoder(path))
+    assert (answer.status_code, answer.json()["pointer"]) == (400, "/decoder")
+    assert "TOUCHSTONE_MODEL_DIRS lists tiny" in answer.json()["detail"]
+    client.force_login(rose)
+    toml = f'backbone = "decoder"\ndecoder = "{path}"\n'
+    form = {"dataset": snapshot.pk, "recipe": "own", "toml": toml, "seed": 0}
+    page = client.post(reverse("training:run-create", args=["desk"]), form)
+    assert page.status_code == 422 and "TOUCHSTONE_MODEL_DIRS lists tiny" in page.text
+    assert not Run.objects.exists()
+
+
+def test_a_model_has_to_have_what_is_begun_with(snapshot: Snapshot) -> None:
+    registered(snapshot.project, "steps", kind="step-encoder", encoder="embedded")
+    registered(snapshot.project, "base")
+    with pytest.raises(DomainError, match=r"models of this project are desk/base@1\."):
+        start(snapshot, **with_decoder("desk/steps@1"))
+    with pytest.raises(DomainError, match="this project has no such model"):
+        start(snapshot, encoder="desk/steps@1")
+    with pytest.raises(DomainError, match="this project has no such model"):
+        start(snapshot, **with_decoder("desk/base@1"), objective="generative")
+    registered(snapshot.project, "own", kind="step-encoder", encoder="own")
+    assert start(snapshot, encoder="own@1").recipe["encoder"] == "desk/own@1"
+
+
+def test_recipes_of_before_with_a_path(snapshot: Snapshot, listed: Path, tmp_path: Path) -> None:
+    """Taken where exactly that path is listed, else refused with what to do."""
+    project = snapshot.project
+    for name, path in (("good", str(listed)), ("bad", str(tmp_path))):
+        toml = f'backbone = "decoder"\ndecoder = "{path}"\n'
+        Recipe.objects.create(project=project, name=name, toml=toml)
+    run = services.start_run(project=project, snapshot=snapshot, recipe="good", by=None)
+    assert run.recipe["decoder"] == "tiny"
+    assert with_names({"decoder": str(listed)}) == {"decoder": "tiny"}
+    with pytest.raises(DomainError, match="have the operator list it"):
+        services.start_run(project=project, snapshot=snapshot, recipe="bad", by=None)
+
+
+def test_a_run_that_was_queued_before(snapshot: Snapshot, listed: Path, tmp_path: Path) -> None:
+    start(snapshot)
+    Run.objects.update(recipe=Run.objects.get().recipe | with_decoder(str(tmp_path / "artifacts")))
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    run.refresh_from_db()
+    assert run.state == JobState.FAILED
+    assert "have the operator add it to TOUCHSTONE_MODEL_DIRS" in run.error
+
+
+def test_a_model_that_was_deleted_meanwhile(snapshot: Snapshot) -> None:
+    model = registered(snapshot.project, "base")
+    start(snapshot, **with_decoder("base@1"))
+    services.delete_model(model=model, by=None)
+    run = claim_next(Run)
+    assert run is not None
+    runner.execute(run)
+    run.refresh_from_db()
+    assert run.state == JobState.FAILED and "names no decoder that may be used" in run.error
+
+
+def test_an_imported_model_points_at_no_other_folder(project: Project, tmp_path: Path) -> None:
+    folder = model_in(tmp_path / "given")
+    manifest = {"schema_version": 1, "objective": "bradley_terry", "backbone": {"kind": "decoder"}}
+    (folder / "touchstone.json").write_text(json.dumps(manifest))
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "/etc"}')
+    with pytest.raises(DomainError, match=r"adapter_config\.json may not be part of a model"):
+        import_model(project=project, folder=folder, name="given", by=None)
