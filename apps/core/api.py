@@ -110,7 +110,8 @@ def install_problem_handlers(api: NinjaAPI) -> None:
     @api.exception_handler(DomainError)
     def domain_error(request: HttpRequest, error: DomainError) -> HttpResponse:
         wait = {"Retry-After": str(error.retry_after)} if isinstance(error, TooManyRequests) else None
-        return problem(error.status, error.message, pointer=error.pointer, headers=wait)
+        members = {"limit": getattr(error, "limit", None), "limit_name": getattr(error, "name", None)}
+        return problem(error.status, error.message, pointer=error.pointer, headers=wait, **members)
 
     @api.exception_handler(RewardError)
     def reward_error(request: HttpRequest, error: RewardError) -> HttpResponse:

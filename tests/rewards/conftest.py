@@ -68,7 +68,9 @@ def running_service() -> Iterator[Service]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     running.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-    config = uvicorn.Config(running.app, log_config=None, lifespan="on", access_log=False)
+    config = uvicorn.Config(
+        running.app, log_config=None, lifespan="on", access_log=False, proxy_headers=False
+    )
     running.server = server = uvicorn.Server(config)
     failures: list[BaseException] = []
 

@@ -1,6 +1,6 @@
 """The scoring engine: what turns items into rewards, many callers at once, one model thread.
 
-Imports form a line: protocol <- cache <- batcher <- transforms, rules, judging <- components <- versions.
+Imports form a line: protocol <- cache, fair <- batcher <- transforms, rules, judging <- components <- versions.
 """
 
 from workers.engine.batcher import Batcher, Overloaded

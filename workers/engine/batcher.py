@@ -1,8 +1,9 @@
 """One thread owns the models' arithmetic; everybody else hands it rendered items and waits for a future.
 
-Micro-batches are filled to a budget of tokens, one model and set of criteria at a time, oldest first, and with
-the oldest those that begin as it does. An idle thread waits a few milliseconds for company; a busy one takes what has
-gathered meanwhile. Equal items wait for one computation.
+Micro-batches are filled to a budget of tokens, one model and set of criteria at a time, in the order of `fair`: oldest
+first of one caller, callers by turns; and with the first those of its caller that begin as it does. An idle thread
+waits a few milliseconds for company; a busy one takes what has gathered meanwhile. Equal items of a caller wait for one
+computation.
 """
 
 import logging
@@ -17,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workers.engine.cache import DuplicateCache, Key
+from workers.engine.fair import NO_CALLER, Caller, FairOrder
 from workers.engine.protocol import RawScore, Rendered, RewardModel
 from workers.errors import RewardError, Unavailable
 
@@ -55,13 +57,17 @@ class _Request:
 
 
 _Queue = tuple[int, tuple[str, ...]]
+_Family = tuple[Caller, bytes]
+_Pending = tuple[Caller, Key]  # nobody waits for where another caller's queue has come to
 
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    """One computation, and who waits for it at which of his places."""
+    """One computation, and who waits for it at which of their places. turn: of FairOrder; order: as they came."""
 
+    turn: float
     order: int
+    caller: Caller
     served: ServedModel
     rendered: Rendered
     criteria: tuple[str, ...]
@@ -70,6 +76,10 @@ class _Entry:
     @property
     def key(self) -> Key:
         return id(self.served), self.rendered.key, self.criteria
+
+    @property
+    def pending(self) -> "_Pending":
+        return self.caller, self.key
 
     @property
     def queue(self) -> "_Queue":
@@ -100,11 +110,11 @@ class Batcher:
         self.wait_seconds = wait_seconds
         self.duplicate_bytes = duplicate_bytes
         self.duplicates = DuplicateCache(duplicate_bytes)
-        self.queued = 0  # tokens
         self.batches = 0
         self._tokens_per_second = 5_000.0  # a guess until something was computed; only Retry-After reads it
-        self._queues: dict[_Queue, dict[bytes, deque[_Entry]]] = {}  # by family
-        self._pending: dict[Key, _Entry] = {}
+        self._fair = FairOrder()
+        self._queues: dict[_Queue, dict[_Family, deque[_Entry]]] = {}
+        self._pending: dict[_Pending, _Entry] = {}
         self._order = 0
         self._closed = False
         self._changed = threading.Condition()
@@ -113,6 +123,11 @@ class Batcher:
         ]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def queued(self) -> int:
+        """Tokens that wait."""
+        return self._fair.queued
 
     def lane(self, threads: int) -> "Batcher":
         """Another with the same limits."""
@@ -125,9 +140,15 @@ class Batcher:
         )
 
     def submit(
-        self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...] = ()
+        self,
+        served: ServedModel,
+        batch: Sequence[Rendered],
+        criteria: tuple[str, ...] = (),
+        caller: Caller = NO_CALLER,
     ) -> "Future[list[RawScore]]":
         """The scores of `batch`, in order, by each of the criteria too. Raises Overloaded at once.
+
+        caller: whose turn it takes.
 
         The future raises RewardError with the pointer `/<index>` of the item that could not be scored.
         """
@@ -135,9 +156,9 @@ class Batcher:
         with self._changed:
             if self._closed:
                 raise RuntimeError("the batcher is closed")
-            self._refuse_overload(served, batch, criteria)
+            self._refuse_overload(served, batch, criteria, caller)
             for index, rendered in enumerate(batch):
-                self._place(request, index, served, rendered, criteria)
+                self._place(request, index, served, rendered, criteria, caller)
             complete = request.missing == 0
             self._changed.notify()
         if complete:
@@ -163,14 +184,15 @@ class Batcher:
                 request.future.cancel()
 
     def _refuse_overload(
-        self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...]
+        self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...], caller: Caller
     ) -> None:
         """A request is let in whole or not at all; one above the limit gets its turn when nothing waits."""
         new = sum(one.tokens for one in batch if self.duplicates.get((id(served), one.key, criteria)) is None)
-        if self.queued and self.queued + new > self.queue_tokens:
+        if not self._fair.has_room(caller, new, self.queue_tokens):
             seconds = min(max(math.ceil(self.queued / self._tokens_per_second), 1), 60)
             raise Overloaded(
-                f"{self.queued} tokens are waiting and this request has {new} more; "
+                f"{self.queued} tokens are waiting, {self._fair.waiting(caller)} of them yours, and this request has "
+                f"{new} more; "
                 f"the limit is {self.queue_tokens}. Try again in {seconds} s.",
                 retry_after=seconds,
             )
@@ -182,21 +204,22 @@ class Batcher:
         served: ServedModel,
         rendered: Rendered,
         criteria: tuple[str, ...],
+        caller: Caller,
     ) -> None:
         key = id(served), rendered.key, criteria
         remembered = self.duplicates.get(key)
         if remembered is not None:
             request.results[index] = remembered
             request.missing -= 1
-        elif (entry := self._pending.get(key)) is not None:
+        elif (entry := self._pending.get((caller, key))) is not None:
             entry.waiters.append((request, index))
         else:
             self._order += 1
-            entry = _Entry(self._order, served, rendered, criteria, [(request, index)])
-            self._pending[key] = entry
+            turn = self._fair.put(caller, rendered.tokens)
+            entry = _Entry(turn, self._order, caller, served, rendered, criteria, [(request, index)])
+            self._pending[entry.pending] = entry
             families = self._queues.setdefault(entry.queue, {})
-            families.setdefault(rendered.family or rendered.key, deque()).append(entry)
-            self.queued += rendered.tokens
+            families.setdefault((caller, rendered.family or rendered.key), deque()).append(entry)
 
     def _run(self) -> None:
         while (batch := self._take()) is not None:
@@ -218,30 +241,31 @@ class Batcher:
                 return None
             if not self._queues:  # another thread took it
                 return []
-            name, families = min(self._queues.items(), key=lambda pair: _oldest(pair[1]))
+            name, families = min(self._queues.items(), key=lambda pair: _first(pair[1]))
             batch = self._fill(families)
             if not families:
                 del self._queues[name]
             return batch
 
-    def _fill(self, families: dict[bytes, deque[_Entry]]) -> list[_Entry]:
-        """Up to the budget, counting what members of a family share once. The family of the oldest comes first."""
+    def _fill(self, families: dict[_Family, deque[_Entry]]) -> list[_Entry]:
+        """Up to the budget, counting what members of a family share once. The family of the first comes first."""
         batch: list[_Entry] = []
         tokens = 0
-        for family in sorted(families, key=lambda name: families[name][0].order):
+        for family in sorted(families, key=lambda name: _turn(families[name])):
             queue, before = families[family], None
             while queue:
                 entry = queue[0]
                 new = entry.rendered.tokens - (entry.rendered.shared(before) if before is not None else 0)
                 if batch and tokens + new > self.batch_tokens:
                     return batch
-                self.queued -= queue.popleft().rendered.tokens
+                queue.popleft()
+                self._fair.take(entry.caller, entry.rendered.tokens, entry.turn)
                 if entry.is_wanted:
                     batch.append(entry)
                     tokens += new
                     before = entry.rendered
                 else:
-                    del self._pending[entry.key]
+                    del self._pending[entry.pending]
             del families[family]
         return batch
 
@@ -279,7 +303,7 @@ class Batcher:
         done: list[_Request] = []
         with self._changed:
             self.duplicates.put(entry.key, score)
-            del self._pending[entry.key]
+            del self._pending[entry.pending]
             for request, index in entry.waiters:
                 request.results[index] = score
                 request.missing -= 1
@@ -291,7 +315,7 @@ class Batcher:
 
     def _fail(self, entry: _Entry, error: Exception) -> None:
         with self._changed:
-            del self._pending[entry.key]
+            del self._pending[entry.pending]
         for request, index in entry.waiters:
             placed: Exception = error
             if isinstance(error, RewardError) and not isinstance(error, Unavailable):
@@ -300,8 +324,12 @@ class Batcher:
                 request.future.set_exception(placed)
 
 
-def _oldest(families: dict[bytes, deque[_Entry]]) -> int:
-    return min(queue[0].order for queue in families.values())
+def _turn(queue: deque[_Entry]) -> tuple[float, int]:
+    return queue[0].turn, queue[0].order
+
+
+def _first(families: dict[_Family, deque[_Entry]]) -> tuple[float, int]:
+    return min(map(_turn, families.values()))
 
 
 def _complete(request: _Request) -> list[RawScore]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.components import Part, combine
+from workers.engine.fair import NO_CALLER, Caller
 from workers.engine.judging import Ask, Bench, Opinion, no_judge, rated, readable
 from workers.engine.protocol import Content, Rated, RawScore, Rendered, RewardModel
 from workers.engine.rules import rate
@@ -60,6 +61,7 @@ class Prepared:
 
     criteria: what each model is asked to score, by its name. asked: what the request asked for itself. judges: who is
     asked of them; runs: as these read them; cut: whether they leave something out.
+    caller: whose turn the scoring takes.
     """
 
     items: Sequence[Item]
@@ -70,6 +72,13 @@ class Prepared:
     judges: Sequence[JudgePart] = ()
     runs: Sequence[Trajectory] = ()
     cut: Sequence[bool] = ()
+    caller: Caller = NO_CALLER
+
+    @property
+    def tokens(self) -> int:
+        """Of the model in whose tokens the endpoint counts; an item without any counts as one."""
+        batch = next(iter(self.rendered.values()), [])
+        return sum(max(one.tokens, 1) for one in batch) if batch else len(self.items)
 
     @property
     def truncated(self) -> int | None:
@@ -160,11 +169,12 @@ class Version:
         space: str = "",
         criteria: Sequence[str] = (),
         writes: bool = False,
+        caller: Caller = NO_CALLER,
     ) -> Prepared:
         """Items made ready, in any thread. Raises RewardError at `pointer/<index>`.
 
         space: whose sessions these are. criteria: names or texts that the items are to be scored by as well. writes:
-        whether critiques are wanted.
+        whether critiques are wanted. caller: whose turn the scoring takes.
         """
         asked = tuple(dict.fromkeys(criteria))
         if asked and self.scorer is None:
@@ -186,13 +196,13 @@ class Version:
             except RewardError as error:
                 raise error.at(f"{pointer}/{index}") from None
         runs, cut = [run for run, _ in read], [short for _, short in read]
-        return Prepared(items, rendered, by_rule, by_model, asked, judges, runs, cut)
+        return Prepared(items, rendered, by_rule, by_model, asked, judges, runs, cut, caller)
 
     async def score(self, prepared: Prepared) -> list[Score]:
         """Scores in order. Raises Overloaded, or RewardError with the pointer `/<index>` of the bad item."""
         futures = [
             self._batcher_of(self.models[name]).submit(
-                self.models[name], batch, prepared.criteria.get(name, ())
+                self.models[name], batch, prepared.criteria.get(name, ()), prepared.caller
             )
             for name, batch in prepared.rendered.items()
         ]
@@ -241,7 +251,9 @@ class Version:
         a, b = (item.content for item in prepared.items)
         model: Any = served.model
         asked = [model.render_pair(a, b), model.render_pair(b, a)]
-        first, second = await asyncio.wrap_future(self._batcher_of(served).submit(served, asked))
+        first, second = await asyncio.wrap_future(
+            self._batcher_of(served).submit(served, asked, (), prepared.caller)
+        )
         return (logistic(first.raw) + logistic(-second.raw)) / 2
 
     def warm_up(self, content: Content | None = None) -> None:

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from apps.accounts.key_gate import NOT_HELD, HeldTo, check_address
 from apps.accounts.models import Scope
 from apps.accounts.selectors import hash_of
+from apps.core.client_address import client_address
 from apps.rewards.serving.deployments import Deployment, Deployments
 from apps.rewards.serving.directory import Directory
 from apps.rewards.serving.problems import Problem
@@ -27,10 +29,17 @@ class UnknownEndpoint(Problem):
 class Caller:
     name: str  # a key's prefix, or INTERNAL
     project: str
+    limits: HeldTo = NOT_HELD
+
+    @property
+    def turn(self) -> tuple[str, str]:
+        """Whose turn its work takes, among projects and their keys."""
+        return self.project, self.name
 
 
 def caller_of(request: Request, directory: Directory, *, query_key: bool = False) -> Caller:
-    """The caller, who may ask for rewards. query_key: `?key=` counts too. Raises UnknownKey, Problem 401, 403."""
+    """The caller, who may ask for rewards. query_key: `?key=` counts too. Raises UnknownKey, Problem 401, 403,
+    Forbidden."""
     scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
     secret = secret.strip() if scheme.lower() == "bearer" else ""
     if not secret and query_key:
@@ -52,7 +61,8 @@ def caller_of(request: Request, directory: Directory, *, query_key: bool = False
             f"An owner can make one with `create_api_key {key.project} --scopes {Scope.REWARD.value}`.",
             status=403,
         )
-    return Caller(key.prefix, key.project)
+    check_address(key.limits.networks, client_address(request))
+    return Caller(key.prefix, key.project, key.limits)
 
 
 def deployment_for(caller: Caller, name: str, deployments: Deployments) -> Deployment:

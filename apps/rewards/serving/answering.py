@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+from apps.core.errors import TooManyRequests
 from apps.rewards.prompts import prompt_of
 from apps.rewards.serving.access import Caller, serving_version
 from apps.rewards.serving.deployments import Deployment
@@ -53,15 +54,24 @@ class Answer:
 InReader = Callable[..., Any]
 
 
-async def answer(deployment: Deployment, asked: ScoreRequest, caller: Caller, in_reader: InReader) -> Answer:
-    """Raises Problem 409 for a version that is not served, 413, Overloaded, or RewardError at its place in the body."""
+async def answer(
+    deployment: Deployment,
+    asked: ScoreRequest,
+    caller: Caller,
+    in_reader: InReader,
+    charge: Callable[[int], None] = lambda tokens: None,
+) -> Answer:
+    """Raises Problem 409 for a version that is not served, 413, Overloaded, or RewardError at its place in the body.
+
+    charge: told how many tokens are about to be scored; what it raises ends the request.
+    """
     with ExitStack() as leases:
         active = leases.enter_context(serving_version(deployment).lease())
         tried = deployment.on_trial
         if tried is not None:
             leases.enter_context(tried[1].lease())
         pinned = _pinned(deployment, active, tried, asked.version)
-        work = _Work(asked, caller, in_reader, await in_reader(_items, asked, caller))
+        work = _Work(asked, caller, in_reader, await in_reader(_items, asked, caller), charge)
         everything = range(len(work.items))
         if pinned is not None or tried is None:
             version = pinned or active
@@ -88,6 +98,7 @@ class _Work:
     caller: Caller
     in_reader: InReader
     items: Sequence[Item]
+    charge: Callable[[int], None]
 
     async def scored(self, version: Version, places: Sequence[int]) -> dict[int, Score]:
         """By place."""
@@ -95,6 +106,7 @@ class _Work:
             return {}
         with self.asked.placing(places):
             prepared = await self.in_reader(self._prepared, version, places)
+            self.charge(prepared.tokens)
             scores = await version.score(prepared)
             if self.asked.compares and (chance := await version.preference(prepared)) is not None:
                 first, second = scores
@@ -105,7 +117,7 @@ class _Work:
         """By place, flagged; nothing where it fails: the active version may know better, and errs for itself."""
         try:
             found = await self.scored(candidate, places)
-        except Overloaded:
+        except (Overloaded, TooManyRequests):
             raise
         except Exception as error:
             logger.warning("%s@%s fails on trial: %s", endpoint, candidate.number, error)
@@ -124,6 +136,7 @@ class _Work:
             space=self.caller.name,
             criteria=asked.criteria,
             writes=asked.writes,
+            caller=self.caller.turn,
         )
         if asked.whole and (index := prepared.truncated) is not None:
             pointer = f"{asked.pointer}/{places[index]}" if asked.pointer else None

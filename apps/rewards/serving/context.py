@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -11,6 +12,16 @@ from apps.rewards.serving.problems import problem_response, response_of
 from workers.errors import RewardError
 
 logger = logging.getLogger("touchstone.rewards.access")
+
+
+_HEADERS = "touchstone.headers"
+
+
+def add_headers(scope: Scope, headers: Mapping[str, str]) -> None:
+    """Have the answer to this request carry them, also where it is an error."""
+    scope.setdefault(_HEADERS, []).extend(
+        (name.lower().encode(), value.encode()) for name, value in headers.items()
+    )
 
 
 class RequestContext:
@@ -35,7 +46,8 @@ class RequestContext:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message["headers"], (b"x-request-id", number.encode())]
+                more = scope.get(_HEADERS, [])
+                message["headers"] = [*message["headers"], (b"x-request-id", number.encode()), *more]
             await send(message)
 
         try:

@@ -1,16 +1,18 @@
 """What the service knows of the database: live keys, endpoints and their revisions. Read whole, kept in memory."""
 
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from django.db import connection, transaction
-from django.db.models import Prefetch
+from django.db.models import Prefetch, Sum
 from django.utils import timezone
 
+from apps.accounts.key_gate import NOT_HELD, HeldTo, held_to
 from apps.accounts.selectors import live_keys, usable_scopes
-from apps.rewards.models import Endpoint, EndpointRevision, Trial
+from apps.rewards.models import Endpoint, EndpointRevision, ScoreRollup, Trial
 from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.training.models import RewardModel
 
@@ -21,6 +23,7 @@ class KeyInfo:
     project: str
     scopes: frozenset[str]
     expires_at: datetime | None
+    limits: HeldTo = NOT_HELD
 
     @property
     def is_live(self) -> bool:
@@ -71,6 +74,8 @@ class EndpointInfo:
 class Directory:
     keys: Mapping[str, KeyInfo] = field(default_factory=dict)  # by hash
     endpoints: Mapping[EndpointKey, EndpointInfo] = field(default_factory=dict)
+    used_today: Mapping[str, int] = field(default_factory=dict)  # tokens by prefix
+    read_at: float = 0.0  # of time.monotonic
 
 
 def read_directory() -> Directory:
@@ -82,16 +87,30 @@ def read_directory() -> Directory:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            return Directory(_keys(), _endpoints())
+            began, keys = time.monotonic(), _keys()
+            return Directory(keys, _endpoints(), _used_today(keys.values()), began)
     finally:
         connection.close()
 
 
 def _keys() -> dict[str, KeyInfo]:
     return {
-        key.hash: KeyInfo(key.prefix, key.project.slug, frozenset(usable_scopes(key)), key.expires_at)
+        key.hash: KeyInfo(
+            key.prefix, key.project.slug, frozenset(usable_scopes(key)), key.expires_at, held_to(key)
+        )
         for key in live_keys()
     }
+
+
+def _used_today(keys: Iterable[KeyInfo]) -> dict[str, int]:
+    """Tokens of this day (UTC) of the keys that have a limit of them, as far as replicas have written them."""
+    prefixes = [key.prefix for key in keys if key.limits.tokens_per_day]
+    if not prefixes:
+        return {}
+    midnight = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    rows = ScoreRollup.objects.filter(hour__gte=midnight, caller__in=prefixes).values("caller")
+    found = {row["caller"]: row["tokens__sum"] for row in rows.annotate(Sum("tokens"))}
+    return {prefix: found.get(prefix, 0) for prefix in prefixes}
 
 
 def _endpoints() -> dict[EndpointKey, EndpointInfo]:

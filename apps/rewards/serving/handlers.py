@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,6 +25,7 @@ from apps.rewards.serving.advantages import parse_advantages, reply_advantages
 from apps.rewards.serving.answering import answer
 from apps.rewards.serving.body import read_body
 from apps.rewards.serving.calls import Call
+from apps.rewards.serving.context import add_headers
 from apps.rewards.serving.deployments import Deployment
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
@@ -110,6 +112,16 @@ def _state(request: Request) -> State:
 
 
 async def _caller(request: Request, state: State, *, query_key: bool = False) -> Caller:
+    """Whoever may call, and has not called too often. Raises OverKeyLimit, and what `caller_of` does."""
+    caller = await _known_caller(request, state, query_key=query_key)
+    try:
+        state.gate.admit(caller.name, caller.limits)
+    finally:
+        add_headers(request.scope, state.gate.headers(caller.name, caller.limits))
+    return caller
+
+
+async def _known_caller(request: Request, state: State, *, query_key: bool) -> Caller:
     if state.directory is None:
         raise Problem(
             "The reward service has not read the database yet.", status=503, headers={"Retry-After": "2"}
@@ -149,10 +161,14 @@ async def _answered(request: Request, parse: Parse, call: Call, caller: Caller) 
     if named is not None:  # refused before the body is read
         call.deployment = await _deployment(caller, named, state)
         serving_version(call.deployment)
-    body = await read_body(request)
-    asked = call.asked = await state.in_reader(parse, body, request.headers)
+    in_reader = state.intake.turn(state.in_reader, caller)
+    async with state.intake.room(caller) as room:
+        body = await read_body(request, room.take)
+        asked = call.asked = await in_reader.decode(parse, body, request.headers)
+        del body
     deployment = call.deployment = await _deployment(caller, named or asked.endpoint or "", state)
-    answered = await answer(deployment, asked, caller, state.in_reader)
+    charge = partial(state.gate.charge, caller.name, caller.limits)
+    answered = await answer(deployment, asked, caller, in_reader, charge)
     scored = Scored(
         deployment.info.name,
         answered.version,

@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from apps.core.errors import DomainError
+from apps.core.errors import DomainError, TooManyRequests
 from workers.engine import Overloaded
 from workers.errors import RewardError, Unavailable
 
@@ -60,6 +60,9 @@ def response_of(error: DomainError | RewardError, path: str = "") -> Response:
     status, headers, members = status_of(error), dict[str, str](), dict[str, Any]()
     if isinstance(error, Overloaded | Unavailable):
         headers, members = {"Retry-After": str(error.retry_after)}, {"retry_after": error.retry_after}
+    elif isinstance(error, TooManyRequests):
+        headers, members = {"Retry-After": str(error.retry_after)}, {"retry_after": error.retry_after}
+        members |= {"limit": getattr(error, "limit", None), "limit_name": getattr(error, "name", None)}
     elif isinstance(error, Problem):
         headers, members = error.headers, error.members
     if path.startswith("/compat/vllm/"):  # as OpenAI's

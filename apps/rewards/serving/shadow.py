@@ -21,6 +21,7 @@ from apps.rewards.trials import Pair
 from workers.engine import Overloaded, Score, Version
 from workers.schema import Item, Trajectory
 
+SHADOW = ("", "shadow")  # whose turn it takes: all of it together as much as a project
 logger = logging.getLogger(__name__)
 
 MOST_WAITING = 64  # requests; the oldest are dropped for newer ones
@@ -99,7 +100,7 @@ class Shadow:
         loop = asyncio.get_running_loop()
         try:
             prepared = await loop.run_in_executor(
-                self._readers, lambda: version.render(items, space=caller.name)
+                self._readers, lambda: version.render(items, space=caller.name, caller=SHADOW)
             )
             return dict(zip(places, await version.score(prepared), strict=True))
         except Overloaded:

@@ -10,13 +10,15 @@ from typing import Any, ParamSpec, TypeVar
 
 from django.conf import settings
 
+from apps.accounts.key_gate import KeyGate
 from apps.core import artifacts
 from apps.rewards.serving.deployments import Deployments, Load
 from apps.rewards.serving.directory import Directory
+from apps.rewards.serving.intake import BODIES, Intake
 from apps.rewards.serving.judges import Judges
 from apps.rewards.serving.metrics import Metrics
 from apps.rewards.serving.shadow import Shadow
-from apps.rewards.serving.usage import Usage
+from apps.rewards.serving.usage import EVERY_SECONDS, Usage
 from apps.rewards.serving.verifiers import Verifiers
 from apps.rewards.serving.vllm_server import VllmServers
 from apps.rewards.serving.watch import Watcher
@@ -26,6 +28,7 @@ logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 READERS = 4
+WRITTEN_SECONDS = 3 * EVERY_SECONDS  # usage of a moment is in the database so much later
 
 
 @dataclass(eq=False)
@@ -39,16 +42,20 @@ class State:
     shadow: Shadow = field(init=False)
     directory: Directory | None = None
     was_ready: bool = False
+    gate: KeyGate = field(default_factory=KeyGate)
+    intake: Intake = field(init=False)
     watcher: Watcher = field(init=False)
 
     def __post_init__(self) -> None:
         self.watcher = Watcher(self.follow)
+        self.intake = Intake(BODIES * settings.REWARDS_MAX_BODY_BYTES, READERS)
         self.metrics = Metrics(lambda: self.deployments.batchers, self.usage)
         self.shadow = Shadow(self.usage, self.readers)
 
     def follow(self, directory: Directory) -> None:
         self.directory = directory
         self.deployments.update(directory.endpoints)
+        self.gate.learn(directory.used_today, before=directory.read_at - WRITTEN_SECONDS)
 
     @property
     def is_ready(self) -> bool:

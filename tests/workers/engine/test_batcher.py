@@ -176,3 +176,52 @@ def test_a_family_that_keeps_coming_starves_nobody(served, gate) -> None:
         future.result(timeout=10)
     assert done == ["first", "other", "last"]
     batcher.close()
+
+
+def test_one_that_floods_the_queue_starves_nobody(served, gate) -> None:
+    """Who came later waited for everything that was there before them."""
+    batcher = Batcher(batch_tokens=2, queue_tokens=1000, wait_seconds=0.0)
+    done: list[str] = []
+    try:
+        block(batcher, served)
+        flood = [batcher.submit(served, render(served, f"a{n:02d}"), (), ("a", "key")) for n in range(100)]
+        small = [batcher.submit(served, render(served, f"b{n:02d}"), (), ("b", "key")) for n in range(5)]
+        for name, futures in (("a", flood), ("b", small)):
+            for future in futures:
+                future.add_done_callback(lambda _, name=name: done.append(name))
+        gate.set()
+        for future in (*flood, *small):
+            future.result(timeout=10)
+    finally:
+        gate.set()
+        batcher.close()
+    assert "".join(done[:10]).count("b") == 5  # by turns, however many of the other wait
+    assert done.count("a") == 100
+
+
+def test_one_that_fills_the_queue_leaves_room_for_others(batcher, served, gate) -> None:
+    block(batcher, served)
+    batcher.submit(served, render(served, "a" * 15, "A" * 15), (), ("a", "key"))
+    with pytest.raises(Overloaded, match="30 of them yours"):
+        batcher.submit(served, render(served, "y"), (), ("a", "key"))
+    batcher.submit(served, render(served, "b" * 14), (), ("b", "key"))
+    with pytest.raises(Overloaded, match="14 of them yours"):
+        batcher.submit(served, render(served, "B" * 14), (), ("b", "key"))
+    batcher.submit(served, render(served, "c" * 7), (), ("c", "key"))
+
+
+def test_equal_items_of_two_callers_do_not_wait_in_one_place(served, gate) -> None:
+    batcher = Batcher(batch_tokens=2, queue_tokens=1000, wait_seconds=0.0)
+    try:
+        block(batcher, served)
+        flood = [batcher.submit(served, render(served, f"a{n:02d}"), (), ("a", "key")) for n in range(50)]
+        same = batcher.submit(served, render(served, "a49"), (), ("b", "key"))
+        order: list[str] = []
+        same.add_done_callback(lambda _: order.append("b"))
+        flood[5].add_done_callback(lambda _: order.append("a"))
+        gate.set()
+        assert raws(same) == raws(flood[49])
+        assert order[0] == "b"
+    finally:
+        gate.set()
+        batcher.close()
