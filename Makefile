@@ -13,7 +13,7 @@ install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml constraints.txt client/pyproject.toml .ci/peers.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Touchstone needs Python 3.11 to 3.13; {sys.executable} is {v[0]}.{v[1]}. Say which to use: make PYTHON=python3.12 ...")'
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
-	$(PY) -m pip uninstall --quiet --yes touchstone touchstone-client  # what these were called; strangers' names
+	$(PY) -m pip uninstall -qq --yes touchstone touchstone-client  # what these were called; strangers' names
 	$(PY) -m pip install --quiet -c constraints.txt -e client -e '.[dev]'
 	-for peer in $$(grep -v '^#' .ci/peers.txt); do $(PY) -m pip install --quiet --no-deps --upgrade --target $(VENV)/peers $$peer; done
 	touch $@

@@ -24,8 +24,13 @@ def main() -> None:
     if home := _option(sys.argv[1:], "--home"):  # the settings read it, so it comes before them
         os.environ["TOUCHSTONE_HOME"] = home
     try:
-        import touchstone_client  # noqa: F401 - no dependency that pip would look up: an index may have another one
+        # The client is no dependency that pip would look up: an index may have another one of that name.
+        import touchstone_client  # noqa: F401
         from django.core.management import execute_from_command_line
+
+        from apps.core.distributions import client_wheel_name, installed_version
+
+        installed_version(), client_wheel_name()  # missing where the code is newer than what was installed
     except ModuleNotFoundError:
         sys.exit(
             f"Touchstone is not installed for {sys.executable}. Run `make install`, then use `.venv/bin/python`."

@@ -1,6 +1,8 @@
 """What CI makes of the dependency audit."""
 
+import io
 import json
+import tarfile
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -84,3 +86,20 @@ def test_that_bandit_fails_is_no_pass(audit: Any) -> None:
     assert audit.judge_code("Traceback ...")[0] == 1
     unread = {"results": [], "errors": [{"filename": "x.py", "reason": "syntax error"}]}
     assert audit.judge_code(json.dumps(unread))[0] == 1
+
+
+def test_a_vendored_file_that_is_not_its_authors_fails(audit: Any, tmp_path: Path) -> None:
+    archive = tmp_path / "htmx.org-2.tgz"
+    with tarfile.open(archive, "w:gz") as packed:
+        for name, content in (
+            ("package/dist/htmx.min.js", b"good\n//# sourceMappingURL=x\n"),
+            ("package/a.js", b""),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            packed.addfile(entry, io.BytesIO(content))
+    folder = audit.VENDOR / "htmx"
+    assert audit.unlike(archive, folder) == ["static/vendor/htmx/htmx.min.js"]
+    with tarfile.open(archive, "w:gz") as packed:
+        packed.add(folder / "htmx.min.js", "package/dist/htmx.min.js")
+    assert audit.unlike(archive, folder) == []

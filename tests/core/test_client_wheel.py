@@ -45,6 +45,19 @@ def test_its_name_is_ours_and_pure() -> None:
     )
 
 
+def test_the_docs_name_the_wheel_there_is(wheel: ClientWheel) -> None:
+    assert f"/client/{wheel.file_name}\n" in (ROOT / "docs/trainers.md").read_text()
+
+
+def test_code_that_is_newer_than_what_is_installed_says_so() -> None:
+    """As after a pull that renamed a distribution, before `make install`."""
+    hide = "import importlib.metadata as m, sys, runpy\n"
+    hide += "def gone(name): raise m.PackageNotFoundError(name)\nm.version = gone\n"
+    hide += "sys.argv = ['manage.py', 'help']; runpy.run_path('manage.py', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", hide], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "Run `make install`" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_pip_installs_it_and_it_works(wheel: ClientWheel, tmp_path: Path) -> None:
     (tmp_path / wheel.file_name).write_bytes(wheel.content)
     installed = tmp_path / "installed"
