@@ -78,6 +78,9 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
     with django_db_blocker.unblock():
         url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{connection.settings_dict['NAME']}"
+        with connection.cursor() as cursor:
+            for table in roles.APPEND_ONLY:  # a test that commits ends by emptying all tables
+                cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")
         if _APP_PASSWORD not in os.environ:  # yours
             yield
             return

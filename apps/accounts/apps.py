@@ -2,6 +2,9 @@ from django.apps import AppConfig
 
 FORGET_EVERY_SECONDS = 3600.0
 MAIL_EVERY_SECONDS = 3.0
+SEAL_EVERY_SECONDS = 10.0
+LATE_EVERY_SECONDS = 3600.0
+ANCHOR_EVERY_SECONDS = 300.0
 
 
 class AccountsConfig(AppConfig):
@@ -9,12 +12,18 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
+        from apps.accounts import audit_chain, audit_signals, pseudonyms
         from apps.accounts.account_links import forget_old_links, send_due_links
         from apps.accounts.idempotency import forget_old_answers
         from apps.accounts.login_guard import forget_old_counters
         from apps.accounts.sessions import forget_ended_sessions
         from apps.core import periodic
 
+        audit_signals.connect()
+        periodic.register("seal the audit trail", SEAL_EVERY_SECONDS, audit_chain.seal)
+        periodic.register("seal what was late", LATE_EVERY_SECONDS, audit_chain.seal_late)
+        periodic.register("anchor the audit trail", ANCHOR_EVERY_SECONDS, audit_chain.write_anchor)
+        periodic.register("forget networks", FORGET_EVERY_SECONDS, pseudonyms.forget_networks)
         periodic.register("forget old answers", FORGET_EVERY_SECONDS, forget_old_answers)
         periodic.register("forget old links", FORGET_EVERY_SECONDS, forget_old_links)
         periodic.register("forget old failures", FORGET_EVERY_SECONDS, forget_old_counters)

@@ -9,15 +9,19 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
+from apps.accounts.audit_models import AuditAlias, AuditSeal, KeyAddress
 from apps.accounts.sign_in_models import AccountLink, GuessCounter, UserSession
 
 __all__ = [
     "AccountLink",
     "ApiKey",
+    "AuditAlias",
     "AuditEvent",
+    "AuditSeal",
     "GuessCounter",
     "IdempotentResponse",
     "Invitation",
+    "KeyAddress",
     "Membership",
     "Project",
     "Role",
@@ -185,28 +189,30 @@ class ApiKey(models.Model):
 
 
 class AuditEvent(models.Model):
-    """Append-only; a database trigger refuses updates and deletes of single rows."""
+    """Append-only; a trigger of the database and the application's rights refuse everything else.
 
-    # The constraint is the migration's own, with ON DELETE CASCADE: only a whole project takes its trail along.
+    It outlives its project: `project_slug` says which one it was. Its place in the chain is an AuditSeal.
+    """
+
     project = models.ForeignKey(
         Project, models.DO_NOTHING, null=True, db_constraint=False, related_name="audit_events"
     )
-    actor = models.CharField(max_length=254)  # an e-mail address, a key's prefix, or "command line"
+    project_slug = models.CharField(max_length=60, blank=True)
+    actor = models.CharField(max_length=254)  # a person's pseudonym, a key's prefix, or "command line"
     verb = models.CharField(max_length=60)
     target = models.CharField(max_length=200, blank=True)
     data = models.JSONField(default=dict)
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        indexes = [models.Index(fields=["project", "-at"])]
+        indexes = [
+            models.Index(fields=["project", "-at"]),
+            models.Index(fields=["project", "actor", "-at"], name="audit_by_actor"),
+            models.Index(fields=["project", "verb", "-at"], name="audit_by_verb"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M} {self.actor} {self.verb} {self.target}"
-
-    @property
-    def details(self) -> list[tuple[str, object]]:
-        """`data` for a template, where `data.items` would be a key of that name."""
-        return list(self.data.items())
 
 
 class IdempotentResponse(models.Model):

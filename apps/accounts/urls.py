@@ -53,5 +53,6 @@ urlpatterns = [
         "p/<slug:slug>/keys/accounts/<int:pk>/close", keys.service_account_close, name="service-account-close"
     ),
     path("p/<slug:slug>/audit", audit.audit_list, name="audit-list"),
+    path("p/<slug:slug>/audit/export", audit.audit_export_file, name="audit-export"),
     path("p/<slug:slug>/health", health.health_detail, name="health-detail"),
 ]

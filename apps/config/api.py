@@ -4,6 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.openapi.docs import DocsBase
 
+from apps.accounts.api import router as accounts
 from apps.accounts.auth import KeyAuth
 from apps.accounts.idempotency import idempotent
 from apps.annotation.api import router as items
@@ -34,6 +35,7 @@ api = NinjaAPI(
 )
 install_problem_handlers(api)
 api.add_decorator(idempotent, mode="view")
+api.add_router("", accounts, tags=["accounts"])
 api.add_router("", trajectories, tags=["trajectories"])
 api.add_router("", items, tags=["items"])
 api.add_router("", feedback, tags=["feedback"])

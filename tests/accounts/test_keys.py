@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from apps.accounts import keys, selectors, services
 from apps.accounts.models import ApiKey, Project, Role, ServiceAccount, User
+from apps.accounts.pseudonyms import person_pseudonym
 from apps.accounts.service_accounts import service_account_for
 from apps.core.errors import DomainError
 
@@ -33,7 +34,7 @@ def test_a_removed_members_keys_are_revoked_and_stay_so(project: Project, people
     services.set_member(project=project, user=user, role=Role.OWNER, by=people["owner"])
     assert opens(secret) is None
     event = project.audit_events.get(verb="key.revoked")
-    assert (event.actor, event.data) == ("owner@example.org", {"reason": "owner removed"})
+    assert (event.actor, event.data) == (person_pseudonym("owner@example.org"), {"reason": "owner removed"})
 
 
 def test_keys_of_other_projects_stay(project: Project, people: dict[str, User]) -> None:

@@ -8,6 +8,7 @@ from django.core.management import call_command
 from django.test import Client
 
 from apps.accounts.models import AuditEvent, Project, Scope
+from apps.accounts.pseudonyms import person_pseudonym
 from apps.accounts.services import COMMAND_LINE, create_api_key
 from tests.datasets.feedback import freeze
 
@@ -51,4 +52,4 @@ def test_on_the_page(judged: Project, rose: Any, roses: Client) -> None:
     snapshot = freeze(judged)
     answer = roses.get(f"/p/desk/datasets/{snapshot.pk}/export/trl/")
     assert len(list(answer.streaming_content)) == 12  # type: ignore[attr-defined]
-    assert lines() == [(rose.email, "dataset.exported", "desk/first@1", {"format": "trl"})]
+    assert lines() == [(person_pseudonym(rose.email), "dataset.exported", "desk/first@1", {"format": "trl"})]
