@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 
 FORGET_EVERY_SECONDS = 3600.0
 MAIL_EVERY_SECONDS = 3.0
@@ -17,13 +17,22 @@ class AccountsConfig(AppConfig):
         from apps.accounts.idempotency import forget_old_answers
         from apps.accounts.login_guard import forget_old_counters
         from apps.accounts.sessions import forget_ended_sessions
-        from apps.core import periodic
+        from apps.core import encryption, periodic
 
         audit_signals.connect()
         periodic.register("seal the audit trail", SEAL_EVERY_SECONDS, audit_chain.seal)
         periodic.register("seal what was late", LATE_EVERY_SECONDS, audit_chain.seal_late)
         periodic.register("anchor the audit trail", ANCHOR_EVERY_SECONDS, audit_chain.write_anchor)
         periodic.register("forget networks", FORGET_EVERY_SECONDS, pseudonyms.forget_networks)
+        if apps.is_installed("allauth.mfa"):
+            encryption.register(
+                encryption.EncryptedField(
+                    "mfa.Authenticator",
+                    "data",
+                    lambda row: f"the second factor ({row.type}) of {row.user}",
+                    keys=("secret", "seed", "migrated_codes"),
+                )
+            )
         periodic.register("forget old answers", FORGET_EVERY_SECONDS, forget_old_answers)
         periodic.register("forget old links", FORGET_EVERY_SECONDS, forget_old_links)
         periodic.register("forget old failures", FORGET_EVERY_SECONDS, forget_old_counters)

@@ -305,9 +305,11 @@ SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if env_bool("TOUCHSTONE_BEHIND_PROXY", False) else None
 )
 
+BACKUP_PASSPHRASE = env_str("TOUCHSTONE_BACKUP_PASSPHRASE", "")
 # Never to be seen in a log line, wherever it comes from (apps.core.logs).
 KNOWN_SECRETS = [
     _SECRET_KEY,
+    BACKUP_PASSPHRASE,
     OIDC_SECRET,
     EMAIL_HOST_PASSWORD,
     _S3_KEYS[1],

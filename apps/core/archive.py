@@ -1,4 +1,5 @@
-"""The file a backup is: a tar compressed by zstd, written and read as a stream, that shows whether it is whole.
+"""The file a backup is: a tar compressed by zstd, written and read as a stream, that shows whether it is whole;
+encrypted (`sealed`) where there is a passphrase.
 
 First member `backup.json`, last `end.json` with the SHA-256 of every one before it.
 """
@@ -15,6 +16,7 @@ from typing import IO, Any, BinaryIO, cast
 
 import zstandard
 
+from apps.core import sealed
 from apps.core.errors import DomainError
 
 HEAD, END = "backup.json", "end.json"
@@ -64,7 +66,7 @@ class _Hashed:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Writer]:
+def writing(path: Path, passphrase: str = "") -> Iterator[Writer]:
     """A new archive, its owner's alone, and at `path` only when it is whole. Raises DomainError if that exists."""
     if path.exists():
         raise DomainError(f"{path} is there already; name a new file.")
@@ -74,7 +76,8 @@ def writing(path: Path) -> Iterator[Writer]:
         part.touch(mode=0o600)
         with (
             part.open("wb") as raw,
-            _COMPRESSOR.stream_writer(raw, closefd=False) as out,
+            _sealing(raw, passphrase) as inner,
+            _COMPRESSOR.stream_writer(inner, closefd=False) as out,
             tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as tar,
         ):
             yield Writer(tar)
@@ -83,6 +86,16 @@ def writing(path: Path) -> Iterator[Writer]:
         raise DomainError(f"{path} could not be written: {error.strerror or error}.") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _sealing(raw: BinaryIO, passphrase: str) -> Iterator[BinaryIO]:
+    if not passphrase:
+        yield raw
+        return
+    writer = sealed.SealedWriter(raw, passphrase)
+    yield cast(BinaryIO, writer)
+    writer.close()  # not where it was broken off: what is there then is no whole one
 
 
 class Reader:
@@ -141,14 +154,18 @@ class Reader:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[Reader]:
-    """Raises DomainError where `path` is missing, no backup, or damaged."""
+def reading(path: Path, passphrase: str = "") -> Iterator[Reader]:
+    """Raises DomainError where `path` is missing, no backup, damaged, or encrypted under another passphrase.
+
+    One that is encrypted is looked at to its end before any of it is given.
+    """
     if not path.is_file():
         raise DomainError(f"There is no file {path}.")
     try:
         with (
             path.open("rb") as raw,
-            zstandard.ZstdDecompressor().stream_reader(raw) as source,
+            _opening(raw, path, passphrase) as inner,
+            zstandard.ZstdDecompressor().stream_reader(inner) as source,
             tarfile.open(fileobj=source, mode="r|", bufsize=_CHUNK) as tar,
         ):
             yield Reader(tar, path)
@@ -157,6 +174,30 @@ def reading(path: Path) -> Iterator[Reader]:
             f"{path} cannot be restored: it is damaged, or no backup of Touchstone ({error}). No row of it was kept; "
             "use another backup."
         ) from error
+
+
+@contextmanager
+def _opening(raw: BinaryIO, path: Path, passphrase: str) -> Iterator[IO[bytes]]:
+    if not sealed.is_sealed(raw):
+        if passphrase:
+            raise DomainError(
+                f"{path} is not encrypted, so a passphrase does not show whose it is. If it is yours all the same, "
+                "leave the passphrase out."
+            )
+        yield raw
+        return
+    if not passphrase:
+        raise DomainError(
+            f"{path} is encrypted. Give its passphrase: --passphrase-file FILE, or TOUCHSTONE_BACKUP_PASSPHRASE."
+        )
+    try:
+        whole = sealed.SealedReader(raw, passphrase)
+        while whole.read(_CHUNK):
+            pass
+        raw.seek(0)
+        yield cast(IO[bytes], sealed.SealedReader(raw, passphrase))
+    except (sealed.WrongPassphrase, sealed.Damaged) as error:
+        raise DomainError(f"{path} cannot be restored: {error.message}. Nothing of it was kept.") from error
 
 
 def _whole(hashes: dict[str, str]) -> str:

@@ -1,11 +1,15 @@
 """Everything of an installation in one file: rows, as of one moment, and artifacts.
 
 Rows are PostgreSQL's own COPY text, so that any server of ours reads them. Not in it: sessions (people sign in again),
-the installation's secret key, checkpoints of unfinished runs (such a run begins anew), and logs.
+the installation's secret key, checkpoints of unfinished runs (such a run begins anew), and logs. Secrets that are kept
+under that key (`encryption`) are in it only where the whole file is encrypted by a passphrase: `secrets.json`, from
+which they are kept again under the key of the installation that is restored into.
 """
 
+import json
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from psycopg import sql
 
-from apps.core import archive, artifacts
+from apps.core import archive, artifacts, encryption, kept_secrets
 from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
 
@@ -31,13 +35,13 @@ _LEFT_OUT_MODELS = {
     "accounts.accountlink",
 }  # used links stay used
 _MADE_BY_MIGRATE = {"django_content_type", "auth_permission"}
-_TABLES, _FILES = "tables/", "artifacts/"
+_TABLES, _FILES, _SECRETS = "tables/", "artifacts/", "secrets.json"
 Report = Callable[[int, str], None]  # members so far; what is being done
 
 
-def backup(path: Path, report: Report = lambda done, note: None) -> dict[str, Any]:
+def backup(path: Path, report: Report = lambda done, note: None, *, passphrase: str = "") -> dict[str, Any]:
     """Write the installation to `path`; what went in. It may be in use meanwhile. Raises DomainError."""
-    with archive.writing(path) as out:
+    with archive.writing(path, passphrase) as out:
         out.add_json(archive.HEAD, _head())
         done = 0
         with transaction.atomic(), connection.cursor() as cursor:
@@ -50,6 +54,11 @@ def backup(path: Path, report: Report = lambda done, note: None) -> dict[str, An
                     rows[table] += count
                     done += 1
                     report(done, table)
+            carried, left_out = kept_secrets.read()
+        if passphrase:
+            out.add_json(_SECRETS, {"secrets": carried})
+        else:
+            left_out += [one["name"] for one in carried]
         # After the rows: what they name was stored before they did.
         names = list(artifacts.all_names())
         for name in names:
@@ -64,16 +73,18 @@ def backup(path: Path, report: Report = lambda done, note: None) -> dict[str, An
         "rows": rows,
         "artifacts": len(names),
         "hash": whole,
+        "encrypted": bool(passphrase),
+        "secrets": {"carried": len(carried) if passphrase else 0, "left_out": sorted(left_out)},
     }
 
 
-def restore(path: Path, report: Report = lambda done, note: None) -> dict[str, Any]:
+def restore(path: Path, report: Report = lambda done, note: None, *, passphrase: str = "") -> dict[str, Any]:
     """Fill an empty installation from `path`, and bring it up to this version; what came back. Raises DomainError."""
-    with archive.reading(path) as source:
+    with archive.reading(path, passphrase) as source, _restored_files() as stored:
         head = source.head
         _refuse_unknown(head, path)
         _make_tables(head)
-        rows, files = dict.fromkeys(head["tables"], 0), 0
+        rows, secrets = dict.fromkeys(head["tables"], 0), list[dict[str, Any]]()
         with transaction.atomic():  # in which foreign keys are looked at last
             _require_empty(head)
             for done, (name, file) in enumerate(source, start=1):
@@ -81,12 +92,33 @@ def restore(path: Path, report: Report = lambda done, note: None) -> dict[str, A
                     table = name.removeprefix(_TABLES).partition("/")[0]
                     rows[table] += _load(table, head["tables"][table], file)
                 elif name.startswith(_FILES):
-                    _store(name.removeprefix(_FILES), file)
-                    files += 1
+                    stored.append(_store(name.removeprefix(_FILES), file))
+                elif name == _SECRETS:
+                    secrets = json.loads(file.read())["secrets"]
                 report(done, name.partition("/")[0])
             _set_sequences()
-    call_command("migrate", "--no-input", verbosity=0)
-    return {"file": str(path), "rows": rows, "artifacts": files}
+        files = len(stored)
+    with encryption.restoring():
+        call_command("migrate", "--no-input", verbosity=0)
+    carried, again = kept_secrets.write(secrets)
+    return {
+        "file": str(path),
+        "rows": rows,
+        "artifacts": files,
+        "secrets": {"carried": carried, "enter_again": again},
+    }
+
+
+@contextmanager
+def _restored_files() -> Iterator[list[str]]:
+    """Artifacts that were stored; where it ends in an error they are taken out again, as the rows are."""
+    stored: list[str] = []
+    try:
+        yield stored
+    except BaseException:
+        for name in stored:
+            artifacts.delete_tree(name)
+        raise
 
 
 def _head() -> dict[str, Any]:
@@ -193,12 +225,12 @@ def _load(table: str, columns: list[str], file: IO[bytes]) -> int:
         return count
 
 
-def _store(name: str, file: IO[bytes]) -> None:
+def _store(name: str, file: IO[bytes]) -> str:
     with tempfile.NamedTemporaryFile(prefix="restore-") as scratch:
         while data := file.read(2**20):
             scratch.write(data)
         scratch.flush()
-        artifacts.store_file(Path(scratch.name), name)
+        return artifacts.store_file(Path(scratch.name), name)
 
 
 def _set_sequences() -> None:

@@ -6,8 +6,15 @@ class JudgesConfig(AppConfig):
     label = "judges"
 
     def ready(self) -> None:
-        from apps.core import jobs
+        from apps.core import encryption, jobs
         from apps.judges.models import Judging
         from apps.judges.services.judgings import ADVANCE
 
+        encryption.register(
+            encryption.EncryptedField(
+                "judges.LanguageModel",
+                "key",
+                lambda row: f"the key of the language model {row.name} of {row.project.slug}",
+            )
+        )
         jobs.register(Judging, ADVANCE)

@@ -80,7 +80,7 @@ def call(
     if language_model.is_local:
         raise DomainError(f"{language_model.name} is in a folder, where only GPU workers can ask it.")
     asked = _bounded(body, language_model)
-    key = decrypted(language_model.key)
+    key = key_of(language_model)
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
     reserved = _reserve(language_model, asked, purpose, waits)
     if not connection.in_atomic_block:
@@ -101,6 +101,14 @@ def call(
         cost = _cost(language_model, prompt, completion) if known else reserved.cost
         _settle(reserved, cost, prompt, completion, failed=False)
     return reply
+
+
+def key_of(language_model: LanguageModel) -> str:
+    """Raises DomainError where it cannot be read any more."""
+    try:
+        return decrypted(language_model.key)
+    except DomainError as error:
+        raise DomainError(f"{language_model.name} cannot be asked. {error.message}") from error
 
 
 def note_use(language_model: LanguageModel, usage: Mapping[str, Any], purpose: str) -> None:

@@ -7,6 +7,7 @@ from django.utils import timezone
 from apps.accounts.models import Project, User
 from apps.annotation.kinds.comment import Comment
 from apps.annotation.models import Campaign, Item
+from apps.core.encryption import LOST
 from apps.core.jobs import Job
 from apps.rubrics.models import Criterion, Rubric
 from apps.trajectories.models import Trajectory, TrajectoryFact
@@ -50,6 +51,10 @@ class LanguageModel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_key_lost(self) -> bool:
+        return self.key == LOST
 
     @property
     def is_local(self) -> bool:

@@ -16,9 +16,8 @@ from typing import Any
 from django.db import connections
 
 from apps.core import outgoing
-from apps.core.encryption import decrypted
 from apps.core.errors import DomainError
-from apps.judges.calls import MOST_WAITED, SECONDS, TooMany, call
+from apps.judges.calls import MOST_WAITED, SECONDS, TooMany, call, key_of
 from apps.judges.models import LanguageModel
 
 _MOST_ASKED = 4_000_000  # bytes
@@ -37,7 +36,7 @@ def relay(
     Raises DomainError where the model may not be called, or its key is lost.
     """
     outgoing.check_url(language_model.base_url)
-    decrypted(language_model.key)
+    key_of(language_model)
     word = secrets.token_urlsafe(32)
     under_way = set[socket.socket]()
 

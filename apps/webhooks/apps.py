@@ -9,8 +9,15 @@ class WebhooksConfig(AppConfig):
     label = "webhooks"
 
     def ready(self) -> None:
-        from apps.core import periodic
+        from apps.core import encryption, periodic
         from apps.webhooks.services import forget_old, nudge_due
 
+        encryption.register(
+            encryption.EncryptedField(
+                "webhooks.Webhook",
+                "secret",
+                lambda row: f"the secret of the webhook of {row.project.slug} to {row.host}: make a new one",
+            )
+        )
         periodic.register("send webhooks", NUDGE_EVERY_SECONDS, nudge_due)
         periodic.register("forget old webhook messages", FORGET_EVERY_SECONDS, forget_old)

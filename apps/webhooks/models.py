@@ -9,6 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
+from apps.core.encryption import LOST
 
 
 class Event(models.TextChoices):
@@ -22,16 +23,17 @@ TEST = "test"  # what the button sends; never subscribed to
 
 
 def new_salt() -> str:
+    """Named by the first migration only."""
     return secrets.token_hex(16)
 
 
 class Webhook(models.Model):
-    """Its signing secret is derived from `salt` and the installation's key, and stored nowhere."""
+    """secret: what its messages are signed by, encrypted."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=LONGEST_URL)
     events = ArrayField(models.CharField(max_length=30))
-    salt = models.CharField(max_length=32, default=new_salt)
+    secret = models.TextField()
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -40,6 +42,10 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return self.url
+
+    @property
+    def is_secret_lost(self) -> bool:
+        return self.secret == LOST
 
     @property
     def host(self) -> str:

@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import json
 import logging
+import secrets
 import time
 import uuid
 from collections import defaultdict
@@ -20,13 +21,13 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django.utils.crypto import salted_hmac
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core import jobs, outgoing, stopping
+from apps.core.encryption import decrypted, encrypted, is_readable
 from apps.core.errors import Conflict, DomainError
-from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Event, Webhook, new_salt
+from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Event, Webhook
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +42,6 @@ _ROUND_SECONDS = 20.0  # that the addresses of one project may take of a round b
 _CLAIM = timedelta(
     minutes=2
 )  # longer than an attempt takes; a worker that dies in one is followed by another try
-_SALT = "apps.webhooks.secret"
 
 
 @transaction.atomic
@@ -67,7 +67,11 @@ def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) ->
     if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
         raise Conflict(f"A project has up to {MOST_WEBHOOKS} webhooks; remove one first.")
     webhook = Webhook.objects.create(
-        project=project, url=url, events=chosen, created_by=by if isinstance(by, User) else None
+        project=project,
+        url=url,
+        events=chosen,
+        secret=encrypted(_fresh_secret()),
+        created_by=by if isinstance(by, User) else None,
     )
     record_audit(
         project=project, actor=by, verb="webhook.added", target=webhook.host, data={"events": chosen}
@@ -85,16 +89,24 @@ def remove_webhook(*, webhook: Webhook, by: By) -> None:
 @transaction.atomic
 def new_secret(*, webhook: Webhook, by: By) -> str:
     """Another secret from the next message on; the one before signs nothing more."""
-    webhook.salt = new_salt()
-    webhook.save(update_fields=["salt"])
+    webhook.secret = encrypted(_fresh_secret())
+    webhook.save(update_fields=["secret"])
     record_audit(project=webhook.project, actor=by, verb="webhook.secret_changed", target=webhook.host)
     return secret_of(webhook)
 
 
 def secret_of(webhook: Webhook) -> str:
-    """`whsec_` and base64, as Standard Webhooks writes it."""
-    digest = salted_hmac(_SALT, f"{webhook.project_id}:{webhook.salt}", algorithm="sha256").digest()
-    return "whsec_" + base64.b64encode(digest).decode()
+    """`whsec_` and base64, as Standard Webhooks writes it. Raises DomainError where it cannot be read any more."""
+    if not is_readable(webhook.secret):
+        raise DomainError(
+            "The secret that signs its messages did not come along with the backup, or was kept under another key, so "
+            "nothing is sent. Make a new one on the page Webhooks, and give it to the receiver."
+        )
+    return decrypted(webhook.secret)
+
+
+def _fresh_secret() -> str:
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
 @transaction.atomic

@@ -66,6 +66,46 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         _restore(tmp_path / "absent")
 
 
+PASSPHRASE = "correct horse battery"
+
+
+@pytest.fixture
+def encrypted(tmp_path: Path) -> Path:
+    path = tmp_path / "encrypted.backup"
+    with archive.writing(path, PASSPHRASE) as out:
+        out.add_json(archive.HEAD, {"format": 1})
+        out.add("artifacts/model", io.BytesIO(b"of somebody" * 300_000), 3_300_000)
+        out.finish()
+    return path
+
+
+def test_an_encrypted_one_is_read_by_its_passphrase(encrypted: Path) -> None:
+    assert stat.S_IMODE(encrypted.stat().st_mode) == 0o600 and b"backup.json" not in encrypted.read_bytes()
+    with archive.reading(encrypted, PASSPHRASE) as source:
+        assert {name: file.read() for name, file in source} == {"artifacts/model": b"of somebody" * 300_000}
+
+
+def test_a_passphrase_that_is_wrong_missing_or_too_many_is_said(encrypted: Path, path: Path) -> None:
+    for file, passphrase, said in (
+        (encrypted, "another passphrase", "the passphrase is another"),
+        (encrypted, "", "is encrypted. Give its passphrase: --passphrase-file"),
+        (path, PASSPHRASE, "is not encrypted"),
+    ):
+        with pytest.raises(DomainError, match=said), archive.reading(file, passphrase):
+            pass
+
+
+def test_of_a_damaged_one_not_even_the_head_is_given(encrypted: Path) -> None:
+    whole = encrypted.read_bytes()
+    for damaged in (whole[:-1], whole + b"x", whole[:-20] + bytes([whole[-20] ^ 1]) + whole[-19:]):
+        encrypted.write_bytes(damaged)
+        with (
+            pytest.raises(DomainError, match="Nothing of it was kept"),
+            archive.reading(encrypted, PASSPHRASE),
+        ):
+            pytest.fail("it was opened")
+
+
 def test_an_existing_file_is_not_written_over(path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(DomainError, match="is there already"), archive.writing(path):

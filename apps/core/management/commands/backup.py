@@ -5,6 +5,7 @@ from django.core.management.base import CommandParser
 
 from apps.core import backup, database
 from apps.core.commands import TouchstoneCommand
+from apps.core.passphrase import add_passphrase_argument, read_passphrase
 
 
 class Command(TouchstoneCommand):
@@ -13,10 +14,25 @@ class Command(TouchstoneCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
+        add_passphrase_argument(parser, "what the whole file is encrypted by")
 
-    def run(self, *, file: Path) -> dict[str, Any]:
+    def run(self, *, file: Path, passphrase_file: Path | None) -> dict[str, Any]:
+        passphrase = read_passphrase(passphrase_file)
         with database.available(), database.as_owner(), self.progress(None, "backup") as progress:
-            result = backup.backup(file, lambda done, note: progress.update(done, note=note))
-        rows = sum(result["rows"].values())
-        self.say(f"{rows} rows and {result['artifacts']} artifacts in {file}.")
+            result = backup.backup(
+                file, lambda done, note: progress.update(done, note=note), passphrase=passphrase
+            )
+        rows, secrets = sum(result["rows"].values()), result["secrets"]
+        how = "encrypted" if passphrase else "not encrypted"
+        self.say(f"{rows} rows and {result['artifacts']} artifacts in {file}, {how}.")
+        if secrets["carried"]:
+            self.say(
+                f"{secrets['carried']} secrets are in it. Without the passphrase nobody reads any of it, you included."
+            )
+        if secrets["left_out"]:
+            self.say(
+                f"{len(secrets['left_out'])} secrets cannot be read by another installation, and have to be entered "
+                "again there" + ("" if passphrase else "; with --passphrase-file they come along") + ":"
+            )
+            self.say("\n".join(f"- {name}" for name in secrets["left_out"]))
         return result

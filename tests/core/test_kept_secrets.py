@@ -1,0 +1,132 @@
+"""Secrets under the installation's key come along with an encrypted backup, or their loss is said."""
+
+import base64
+import json
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.utils.crypto import salted_hmac
+
+from apps.accounts.models import Project
+from apps.core import encryption, kept_secrets
+from apps.core.encryption import LOST, EncryptedField, decrypted, encrypted
+from apps.core.errors import DomainError
+from apps.judges import services as judges
+from apps.judges.calls import call
+from apps.judges.models import LanguageModel, Spending
+from apps.webhooks import services as webhooks
+from apps.webhooks.models import Delivery, Event, Webhook
+
+pytestmark = pytest.mark.django_db
+KEY = "sk-of-somebody-0123456789"
+
+
+@pytest.fixture
+def model(project: Project, settings: Any) -> LanguageModel:
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    spec = judges.LanguageModelSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
+    return judges.add_language_model(project=project, spec=spec, key=KEY, by=None)
+
+
+@pytest.fixture
+def hook(project: Project, model: LanguageModel) -> tuple[Webhook, str]:
+    return webhooks.add_webhook(project=project, url="http://127.0.0.1:9/", events=Event.values, by=None)
+
+
+def test_they_are_kept_again_under_another_key(
+    model: LanguageModel, hook: tuple[Webhook, str], settings: Any
+) -> None:
+    carried, left_out = kept_secrets.read()
+    carried = json.loads(json.dumps(carried))  # as a backup holds them
+    assert {one["secret"] for one in carried} == {KEY, hook[1]} and left_out == []
+    settings.SECRET_KEY = "another installation's"
+    assert kept_secrets.write(carried) == (2, [])
+    model.refresh_from_db()
+    assert decrypted(model.key) == KEY and webhooks.secret_of(Webhook.objects.get()) == hook[1]
+
+
+def test_without_them_it_is_said_and_marked_and_calls_say_so(
+    model: LanguageModel, hook: tuple[Webhook, str], settings: Any
+) -> None:
+    settings.SECRET_KEY = "another installation's"
+    carried, again = kept_secrets.write([])
+    assert carried == 0 and again == [
+        "the key of the language model judge of " + model.project.slug,
+        f"the secret of the webhook of {model.project.slug} to 127.0.0.1:9: make a new one",
+    ]
+    model.refresh_from_db()
+    assert model.key == LOST and model.is_key_lost and Webhook.objects.get().is_secret_lost
+    with pytest.raises(DomainError, match=r"judge cannot be asked.*did not come along.*Enter it again"):
+        call(model, b'{"messages": []}', purpose=Spending.Purpose.TRIAL)
+    webhooks.send_test(webhook=hook[0])
+    assert webhooks.deliver_due() == 0
+    assert "Make a new one on the page Webhooks" in Delivery.objects.get().answer
+
+
+def test_under_the_same_key_they_stay(model: LanguageModel, hook: tuple[Webhook, str]) -> None:
+    """Who gives a new home the old TOUCHSTONE_SECRET_KEY needs no passphrase."""
+    before = model.key
+    assert kept_secrets.write([]) == (0, [])
+    model.refresh_from_db()
+    assert model.key == before
+
+
+def test_what_was_lost_is_entered_again(
+    model: LanguageModel, hook: tuple[Webhook, str], settings: Any
+) -> None:
+    settings.SECRET_KEY = "another installation's"
+    kept_secrets.write([])
+    spec = judges.LanguageModelSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
+    judges.change_language_model(language_model=model, spec=spec, key="sk-new", by=None)
+    model.refresh_from_db()
+    assert decrypted(model.key) == "sk-new"
+    webhook = Webhook.objects.get()
+    assert webhooks.new_secret(webhook=webhook, by=None) == webhooks.secret_of(Webhook.objects.get())
+
+
+def test_texts_within_json_are_carried(
+    project: Project, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As django-allauth keeps second factors."""
+    settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
+    webhook, _ = webhooks.add_webhook(
+        project=project, url="http://127.0.0.1:9/", events=Event.values, by=None
+    )
+    data = {"secret": encrypted("totp"), "codes": [encrypted("one"), encrypted("two")], "used": 1, "seed": ""}
+    delivery = Delivery.objects.create(webhook=webhook, type="test", data=data)
+    field = EncryptedField(
+        "webhooks.Delivery", "data", lambda row: f"of {row.pk}", ("secret", "codes", "seed")
+    )
+    monkeypatch.setattr(encryption, "_FIELDS", [field])
+    carried, _ = kept_secrets.read()
+    assert [one["secret"] for one in carried] == ["totp", "one", "two"]
+    settings.SECRET_KEY = "another installation's"
+    assert kept_secrets.write([one for one in carried if one["secret"] != "two"]) == (
+        2,
+        [f"of {delivery.pk}"],
+    )
+    delivery.refresh_from_db()
+    assert decrypted(delivery.data["secret"]) == "totp" and decrypted(delivery.data["codes"][0]) == "one"
+    assert delivery.data["codes"][1] == LOST and delivery.data["used"] == 1
+
+
+def test_secrets_of_webhooks_from_before_stay_what_receivers_have(settings: Any) -> None:
+    """They were derived from the installation's key; of a backup nobody knows by which."""
+    migration = import_module("apps.webhooks.migrations.0002_secret")
+    settings.SECRET_KEY = "the key"
+    row = SimpleNamespace(project_id=7, salt="abc", secret="", save=lambda **fields: None)
+    old = SimpleNamespace(get_model=lambda *name: SimpleNamespace(objects=SimpleNamespace(all=lambda: [row])))
+    migration.keep_what_was_derived(old, None)
+    digest = salted_hmac("apps.webhooks.secret", "7:abc", algorithm="sha256").digest()
+    assert decrypted(row.secret) == "whsec_" + base64.b64encode(digest).decode()
+    with encryption.restoring():
+        migration.keep_what_was_derived(old, None)
+    assert row.secret == LOST
+
+
+def test_every_field_that_holds_a_token_is_registered() -> None:
+    """Who encrypts says where it is kept, so that a backup carries it."""
+    registered = {f"{each.model}.{each.field}" for each in encryption._FIELDS}
+    assert {"judges.LanguageModel.key", "webhooks.Webhook.secret"} <= registered
