@@ -11,6 +11,7 @@ from django.utils import timezone
 from apps.accounts import account_links
 from apps.accounts.account_links import Purpose
 from apps.accounts.audit_trail import record_audit
+from apps.accounts.grants import is_of_an_owner, was_removed_since
 from apps.accounts.models import AccountLink, Invitation, Membership, Project, Role, User
 from apps.accounts.selectors import hash_of
 from apps.accounts.services import create_user, set_member
@@ -58,7 +59,7 @@ def revoke_invitation(*, invitation: Invitation, by: User) -> None:
 def invitation_of(token: str) -> Invitation:
     """Raises NotFound for a token that opens nothing, whatever the reason."""
     found = Invitation.objects.select_related("project").filter(hash=hash_of(token)).first()
-    if found is None or not found.is_live:
+    if found is None or not found.is_live or not is_of_an_owner(found):
         raise NotFound("This invitation is no longer good. Ask whoever sent it for another one.")
     return found
 
@@ -84,13 +85,17 @@ def accept_by_address(*, invitation: Invitation, user: User) -> Membership:
 
 
 def _accept(invitation: Invitation, user: User) -> Membership:
-    if not invitation.is_live:  # somebody was quicker
+    if not invitation.is_live or not is_of_an_owner(invitation):  # somebody was quicker
         raise NotFound("This invitation is no longer good. Ask whoever sent it for another one.")
     if invitation.email and invitation.email != user.email:
         raise Forbidden(f"This invitation is for {invitation.email}; you are logged in as {user.email}.")
     known = Membership.objects.filter(project=invitation.project, user=user).first()
     if known is not None:
         return known
+    if was_removed_since(user, invitation):
+        raise Forbidden(
+            "You were removed from this project after the link was made. Ask an owner for a new one."
+        )
     Invitation.objects.filter(pk=invitation.pk).update(uses=F("uses") + 1)
     member = set_member(project=invitation.project, user=user, role=Role(invitation.role), by=user)
     data = {"as": user.email, "role": invitation.role}

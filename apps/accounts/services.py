@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from apps.accounts.audit_trail import COMMAND_LINE as COMMAND_LINE
 from apps.accounts.audit_trail import record_audit as record_audit
+from apps.accounts.grants import end_links_of
 from apps.accounts.keys import KEYS_CHANNEL as KEYS_CHANNEL
 from apps.accounts.keys import create_api_key as create_api_key
 from apps.accounts.keys import fit_keys_to_role, hand_over_keys, revoke_keys_of
@@ -107,6 +108,8 @@ def set_member(*, project: Project, user: User, role: Role, by: User | None) -> 
         data = {"role": role.value, "before": before} if before else {"role": role.value}
         record_audit(project=project, actor=by, verb=verb, target=user.email, data=data)
         fit_keys_to_role(project=project, user=user, role=role, by=by)
+        if role != Role.OWNER:
+            end_links_of(project=project, user=user, by=by)
     return membership
 
 
@@ -114,7 +117,8 @@ def set_member(*, project: Project, user: User, role: Role, by: User | None) -> 
 def remove_member(*, membership: Membership, by: User | None, keys_to: ServiceAccount | None = None) -> None:
     """End a membership. What they did stays; the last owner cannot go.
 
-    Their keys of the project are revoked, or belong to the service account `keys_to` from now on.
+    Their keys of the project are revoked, or belong to the service account `keys_to` from now on. Links that they made
+    into the project are closed.
     """
     project, user = membership.project, membership.user
     _lock(project)
@@ -122,6 +126,7 @@ def remove_member(*, membership: Membership, by: User | None, keys_to: ServiceAc
     if keys_to is not None:
         hand_over_keys(project=project, user=user, to=keys_to, by=by)
     revoke_keys_of(user=user, project=project, by=by)
+    end_links_of(project=project, user=user, by=by)
     membership.delete()
     record_audit(project=project, actor=by, verb="member.removed", target=user.email)
 

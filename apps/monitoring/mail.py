@@ -10,7 +10,8 @@ from django.db import transaction
 from django.urls import reverse
 from django.utils import timezone
 
-from apps.accounts.models import Membership, Role, User
+from apps.accounts.models import Role, User
+from apps.accounts.selectors import role_in
 from apps.core.errors import DomainError
 from apps.monitoring.models import Alert, Letter, Monitor
 from apps.rewards.models import Endpoint
@@ -35,11 +36,14 @@ def write_letters(alert: Alert) -> None:
     """To all who asked for it, may still see it, and have an address."""
     if not settings.MAIL:
         return
-    members = Membership.objects.filter(
-        project=alert.endpoint.project, user__monitors__endpoint=alert.endpoint, user__is_active=True
-    ).select_related("user")
-    told = [one.user for one in members if Role(one.role).includes(Role.RESEARCHER)]
+    asked = User.objects.filter(monitors__endpoint=alert.endpoint)
+    told = [user for user in asked if _may_read(user, alert.endpoint)]
     Letter.objects.bulk_create(Letter(alert=alert, user=user) for user in told if user.email)
+
+
+def _may_read(user: User, endpoint: Endpoint) -> bool:
+    role = role_in(endpoint.project, user)
+    return role is not None and role.includes(Role.RESEARCHER)
 
 
 def send_due() -> int:
@@ -73,6 +77,9 @@ def _claim() -> Letter | None:
 def _send(letter: Letter) -> bool:
     alert = letter.alert
     endpoint = alert.endpoint
+    if not _may_read(letter.user, endpoint):  # they left while it waited
+        letter.delete()
+        return False
     path = reverse("monitoring:alert-detail", args=[endpoint.project.slug, alert.pk])
     message = EmailMessage(
         subject=f"[{endpoint.project.slug}] {endpoint.name}: {' '.join(alert.rule.split())}",

@@ -85,9 +85,15 @@ def _page(
     request: ProjectRequest, project: Project, form: WebhookForm, *, status: int = 200, **more: object
 ) -> HttpResponse:
     deliveries = Delivery.objects.filter(webhook__project=project).select_related("webhook")
+    owners = set(
+        project.memberships.filter(role=Role.OWNER, user__is_active=True).values_list("user", flat=True)
+    )
+    webhooks = list(project.webhooks.select_related("created_by").order_by("-created_at"))
     context = {
         "project": project,
-        "webhooks": project.webhooks.order_by("-created_at"),
+        "webhooks": webhooks,
+        # They may know the secret, or own the address: whoever is an owner now decides.
+        "left": [one for one in webhooks if one.created_by_id and one.created_by_id not in owners],
         "deliveries": deliveries.order_by("-created_at", "-pk")[:_NEWEST],
         "form": form,
         **more,

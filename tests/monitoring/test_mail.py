@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.models import Membership, Project, Role, User
-from apps.accounts.services import create_project, create_user, set_member
+from apps.accounts.services import create_project, create_user, remove_member, set_member
 from apps.core.environment import env_mail
 from apps.core.errors import DomainError
 from apps.monitoring.mail import WAITS, send_due, tell_by_mail, write_letters
@@ -80,6 +80,18 @@ def test_a_server_that_is_away_is_tried_again_and_then_no_more(endpoint, desk, m
     send_due()
     letter.refresh_from_db()
     assert (letter.next_at, letter.sent_at, letter.attempts) == (None, None, len(WAITS) + 1)
+
+
+def test_a_letter_that_waits_is_not_sent_to_who_left_meanwhile(endpoint, desk) -> None:
+    rose, gone, closed = (person(desk, name) for name in ("rose", "gone", "closed"))
+    for user in (rose, gone, closed):
+        tell_by_mail(endpoint=endpoint, user=user, wanted=True)
+    write_letters(alert_of(endpoint))
+    remove_member(membership=Membership.objects.get(user=gone), by=None)
+    User.objects.filter(pk=closed.pk).update(is_active=False)
+    assert send_due() == 1
+    assert [one.to for one in mail.outbox] == [[rose.email]]
+    assert not Letter.objects.filter(user__in=(gone, closed)).exists()
 
 
 def test_a_rule_with_line_breaks_writes_no_headers(endpoint, desk) -> None:
