@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 ARGS ?=
+TORCH ?= cuda
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test faults lint format bench audit sbom image-digests lock install clean
+.PHONY: demo test faults lint format bench audit sbom image-digests lock install install-locked clean
 
 install: $(VENV)/.installed
 
@@ -17,6 +18,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt client/pyproject.toml .ci/pee
 	$(PY) -m pip install --quiet -c constraints.txt -e client -e '.[dev]'
 	-for peer in $$(grep -v '^#' .ci/peers.txt); do $(PY) -m pip install --quiet --no-deps --upgrade --target $(VENV)/peers $$peer; done
 	touch $@
+
+install-locked:  ## an installation from the lock files, without development tools: TORCH=cuda, or TORCH=cpu (requirements/README.md)
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --require-hashes --no-deps --only-binary :all: -r requirements/lock-$(TORCH).txt
+	$(PY) -m pip install --no-build-isolation --no-deps --no-index ./client -e .
 
 demo: install  ## the whole loop on the sample project; ARGS=--exit stops after it
 	$(PY) manage.py demo $(ARGS)

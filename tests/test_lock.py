@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,32 @@ def test_it_is_complete(lock: dict[str, tuple[str, list[str]]]) -> None:
         assert one.specifier.contains(version), line
     # By --no-deps nothing else is installed: setuptools builds the two of ours.
     assert "setuptools" in lock
+
+
+def _asked_below(roots: list[Requirement]) -> set[str]:
+    """Whatever the roots need, and what that needs, with the extras that are asked for; as it is installed here."""
+    seen: set[tuple[str, frozenset[str]]] = set()
+    waiting = [(canonicalize_name(one.name), frozenset(one.extras)) for one in roots]
+    while waiting:
+        name, extras = waiting.pop()
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        try:
+            lines = distribution(name).requires or []
+        except PackageNotFoundError:  # torch's parts of CUDA, where its CPU build is installed
+            continue
+        for one in map(Requirement, lines):
+            if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in extras or {""}):
+                waiting.append((canonicalize_name(one.name), frozenset(one.extras)))
+    return {name for name, _ in seen}
+
+
+def test_what_is_needed_further_down_is_in_it(lock: dict[str, tuple[str, list[str]]]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["s3"]]
+    roots = [one for one in map(Requirement, lines) if one.marker is None or one.marker.evaluate()]
+    assert _asked_below(roots) - lock.keys() == set(), "run `make lock`"
 
 
 def test_the_two_builds_differ_in_torch_alone() -> None:
