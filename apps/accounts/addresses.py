@@ -38,7 +38,7 @@ def note_verified(*, user: User, how: str) -> None:
 @transaction.atomic
 def use_login_link(*, link: AccountLink) -> User:
     """The operator's way in for this account."""
-    user = User.objects.get(pk=link.user_id)
+    user = User.objects.get(account_links=link)
     account_links.use_link(link)
     record_audit(project=None, actor=user, verb="login-link.used", target=user.email)
     return user

@@ -12,7 +12,7 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from apps.accounts import audit_chain, audit_signals, pseudonyms
+        from apps.accounts import audit_chain, audit_signals, pseudonyms, second_factor
         from apps.accounts.account_links import forget_old_links, send_due_links
         from apps.accounts.idempotency import forget_old_answers
         from apps.accounts.login_guard import forget_old_counters
@@ -20,6 +20,7 @@ class AccountsConfig(AppConfig):
         from apps.core import encryption, periodic
 
         audit_signals.connect()
+        second_factor.connect()
         periodic.register("seal the audit trail", SEAL_EVERY_SECONDS, audit_chain.seal)
         periodic.register("seal what was late", LATE_EVERY_SECONDS, audit_chain.seal_late)
         periodic.register("anchor the audit trail", ANCHOR_EVERY_SECONDS, audit_chain.write_anchor)

@@ -53,7 +53,8 @@ def signed_on(request: HttpRequest) -> bool:
 
 
 def used_second_factor(request: HttpRequest) -> bool:
-    return "mfa" in methods_of(request)
+    """In this session, and it is still the account's."""
+    return "mfa" in methods_of(request) and has_second_factor(_user(request))
 
 
 def has_second_factor(user: User) -> bool:
@@ -92,7 +93,8 @@ def _explained(request: Any, project: Project, missing: str) -> HttpResponse:
     if request.htmx:
         return HttpResponseClientRedirect(reverse("accounts:project-home", args=[project.slug]))
     here = request.get_full_path() if request.method in ("GET", "HEAD") else f"/p/{project.slug}/"
-    context = {"project_name": project.name, "missing": missing, "here": here}
+    kinds = set(Authenticator.objects.filter(user_id=_user(request).pk).values_list("type", flat=True))
+    context = {"project_name": project.name, "missing": missing, "here": here, "kinds": kinds}
     return render(request, "accounts/sign_in_rule.html", context, status=403)
 
 

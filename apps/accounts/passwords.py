@@ -30,9 +30,9 @@ def choose_password(*, link: AccountLink, password: str) -> User:
 
     Raises Forbidden where the link was made by an owner and the account is in another project by now.
     """
-    user = User.objects.select_for_update().get(pk=link.user_id)
+    user = User.objects.select_for_update().get(account_links=link)
     if link.project_id is not None:
-        _require_only_project(user, link.project_id)
+        require_only_project(user, link.project_id)
     check_password(password, user)
     account_links.use_link(link)
     if user.email_verified_at is None and link.project_id is None:
@@ -61,7 +61,7 @@ def create_member_link(*, membership: Membership, by: User) -> str | None:
     Raises Forbidden unless the account is in this project alone: whoever holds the link can take the account over.
     """
     user = membership.user
-    _require_only_project(user, membership.project_id)
+    require_only_project(user, membership.project_id)
     if signs_on_only(user):
         raise Conflict(f"{user.email} has no password here: they log in by single sign-on.")
     mailed = bool(settings.MAIL)
@@ -93,7 +93,7 @@ def check_password(password: str, user: User) -> None:
         raise Conflict("This is the password you have. Choose another one.", pointer="/password")
 
 
-def _require_only_project(user: User, project_id: int) -> None:
+def require_only_project(user: User, project_id: int) -> None:
     if not may_make_link(user, project_id):
         raise Forbidden(
             f"{user.email} is also in another project, so no owner can give out their account. They can reset the "

@@ -131,6 +131,22 @@ def remove_member(*, membership: Membership, by: User | None, keys_to: ServiceAc
     record_audit(project=project, actor=by, verb="member.removed", target=user.email)
 
 
+@transaction.atomic
+def change_sign_in_rules(
+    *, project: Project, require_two_factor: bool, require_single_sign_on: bool, by: User | None
+) -> None:
+    """What a member's session needs to open the project's pages. API keys are not asked."""
+    now = {"two_factor": require_two_factor, "single_sign_on": require_single_sign_on}
+    before = {"two_factor": project.require_two_factor, "single_sign_on": project.require_single_sign_on}
+    if now == before:
+        return
+    project.require_two_factor, project.require_single_sign_on = require_two_factor, require_single_sign_on
+    project.save(update_fields=["require_two_factor", "require_single_sign_on"])
+    record_audit(
+        project=project, actor=by, verb="project.sign-in-rules-changed", target=project.slug, data=now
+    )
+
+
 def user_for(email: str) -> User:
     """The user of this address. Raises NotFound with how to make one."""
     user = User.objects.filter(email=email.strip().lower()).first()

@@ -44,6 +44,12 @@ urlpatterns = [
     path("join/<str:token>", invitations.join, name="join"),
     path("p/<slug:slug>/people/<int:pk>/change", members.member_change, name="member-change"),
     path("p/<slug:slug>/people/<int:pk>/password-link", members.member_link, name="member-link"),
+    path(
+        "p/<slug:slug>/people/<int:pk>/reset-two-factor",
+        members.member_factor_reset,
+        name="member-factor-reset",
+    ),
+    path("p/<slug:slug>/people/sign-in-rules", members.sign_in_rules, name="sign-in-rules"),
     path("p/<slug:slug>/people/<int:pk>/remove", members.member_remove, name="member-remove"),
     path("p/<slug:slug>/keys", keys.key_list, name="key-list"),
     path("p/<slug:slug>/keys/create", keys.key_create, name="key-create"),

@@ -178,6 +178,16 @@ ACCOUNT_ADAPTER = "apps.accounts.adapters.AccountAdapter"
 ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # apps/accounts/login_guard.py counts, for every process
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 # A second factor (apps/accounts/second_factor.py).
+ACCOUNT_FORMS = {"reauthenticate": "apps.accounts.second_factor_forms.PasswordAgainForm"}
+MFA_FORMS = {
+    "authenticate": "apps.accounts.second_factor_forms.CodeForm",
+    "reauthenticate": "apps.accounts.second_factor_forms.CodeAgainForm",
+    "activate_totp": "apps.accounts.second_factor_forms.ActivateAppForm",
+    "deactivate_totp": "apps.accounts.second_factor_forms.DeactivateAppForm",
+    "add_webauthn": "apps.accounts.second_factor_forms.AddPasskeyForm",
+    "edit_webauthn": "apps.accounts.second_factor_forms.RenamePasskeyForm",
+    "generate_recovery_codes": "apps.accounts.second_factor_forms.NewRecoveryCodesForm",
+}
 MFA_ADAPTER = "apps.accounts.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True

@@ -1,8 +1,9 @@
 """Every URL of the installation."""
 
+from allauth.account.views import reauthenticate
 from django.urls import URLPattern, URLResolver, include, path, re_path
 
-from apps.accounts.views import sign_on
+from apps.accounts.views import sign_in, sign_on
 from apps.config.api import api
 from apps.core.api import not_found
 from apps.trajectories.views import traces_receive
@@ -13,6 +14,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     # Exporters append it to where they are told to send.
     path("v1/traces", traces_receive, name="traces-receive"),
     path("", include("apps.accounts.urls")),
+    # Under the names by which allauth looks for them: second factors, and what it needs of an account's pages.
+    path("account/two-factor/", include("allauth.mfa.urls")),
+    path("account/confirm", reauthenticate, name="account_reauthenticate"),
+    path("login", sign_in.log_in, name="account_login"),
     # Under the names by which allauth looks for them.
     path("oidc/<slug:provider_id>/login/", sign_on.begin, name="openid_connect_login"),
     path("oidc/<slug:provider_id>/login/callback/", sign_on.come_back, name="openid_connect_callback"),

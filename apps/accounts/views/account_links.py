@@ -1,6 +1,6 @@
 """What links open that are used once: a password to choose, an account to make, an address, a way in."""
 
-from typing import Any, cast
+from typing import Any
 
 from allauth.account.internal.flows.login import perform_login
 from allauth.account.models import Login
@@ -75,7 +75,7 @@ def _choose_password(request: HttpRequest, link: AccountLink) -> HttpResponse:
 def _verify(request: HttpRequest, link: AccountLink) -> HttpResponse:
     if not request.user.is_authenticated:
         return redirect_to_login(request.path)
-    user = cast(User, request.user)
+    user = request.user
     if request.method != "POST":
         return render(request, "accounts/account_link.html", {"link": link})
     addresses.verify_address(link=link, user=user)
@@ -94,7 +94,7 @@ def _log_in(request: HttpRequest, link: AccountLink) -> HttpResponse:
 
 def enter(request: HttpRequest, user: User, to: str = "/") -> HttpResponse:
     """Log in whoever has just shown who they are; a second factor is asked for where there is one."""
-    user.backend = PASSWORDS  # type: ignore[attr-defined]
+    user.backend = PASSWORDS
     response: HttpResponse = perform_login(request, Login(user=user, redirect_url=to))
     login_guard.remember_device(request, response, user)
     return response

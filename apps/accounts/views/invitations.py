@@ -1,6 +1,6 @@
 """Invitations: made by an owner, followed by whoever has the link."""
 
-from typing import Any, cast
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -15,7 +15,7 @@ from apps.accounts import invitations, login_guard
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.forms import InvitationForm, JoinForm
 from apps.accounts.login_guard import Subject
-from apps.accounts.models import Project, Role, User
+from apps.accounts.models import Project, Role
 from apps.accounts.views.account_links import enter, guarded
 from apps.accounts.views.members import member_page
 from apps.accounts.views.sign_in import field_error
@@ -56,7 +56,7 @@ def join(request: HttpRequest, token: str) -> HttpResponse:
     if request.user.is_authenticated:
         if request.method != "POST":
             return render(request, "accounts/join.html", context)
-        invitations.accept(token=token, user=cast(User, request.user))
+        invitations.accept(token=token, user=request.user)
         messages.success(request, f"Welcome to {invitation.project.name}.")
         return redirect("accounts:project-home", invitation.project.slug)
     form = JoinForm(request.POST if request.method == "POST" else None, email=invitation.email)

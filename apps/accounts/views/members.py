@@ -1,5 +1,6 @@
 """People: who is in the project, and as what."""
 
+from allauth.mfa.models import Authenticator
 from django.contrib import messages
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -10,14 +11,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_POST, require_safe
 
-from apps.accounts import passwords, people, services
+from apps.accounts import gates, passwords, people, second_factor, services
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.forms import InvitationForm, MemberForm, RoleForm
 from apps.accounts.key_forms import RemoveMemberForm
 from apps.accounts.keys import live_keys_of
 from apps.accounts.models import Membership, Project, Role, User
 from apps.accounts.service_accounts import service_account_for
-from apps.core.errors import DomainError
+from apps.core.errors import Conflict, DomainError
 
 
 @project_view(Role.OWNER)
@@ -64,6 +65,31 @@ def member_link(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
         return redirect("accounts:member-list", project.slug)
     link = request.build_absolute_uri(reverse("accounts:account-link", args=[token]))
     return member_page(request, project, reset_for=membership.user, link=link)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    membership = get_object_or_404(project.memberships.select_related("user", "project"), pk=pk)
+    second_factor.reset_members_second_factor(membership=membership, by=request.user)
+    messages.success(request, f"{membership.user.email} has no second factor now, and is signed out.")
+    return redirect("accounts:member-list", project.slug)
+
+
+@project_view(Role.OWNER)
+@require_POST
+def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponse:
+    """What every member's session needs. Nobody asks for what their own session lacks."""
+    two_factor, sign_on = "two_factor" in request.POST, "single_sign_on" in request.POST
+    if two_factor and not gates.used_second_factor(request):
+        raise Conflict("Log in with a second factor yourself first: you could not open this project after.")
+    if sign_on and not gates.signed_on(request):
+        raise Conflict("Log in by single sign-on yourself first: you could not open this project after.")
+    services.change_sign_in_rules(
+        project=project, require_two_factor=two_factor, require_single_sign_on=sign_on, by=request.user
+    )
+    messages.success(request, "The rules of signing in are changed. They hold from the next page on.")
+    return redirect("accounts:member-list", project.slug)
 
 
 @project_view(Role.OWNER)
@@ -145,6 +171,9 @@ def _members(project: Project) -> list[Membership]:
     """With what the page says of each account: `only_here`, which lets an owner make a link to a new password."""
     elsewhere = Membership.objects.filter(user=OuterRef("user")).exclude(project=project)
     rows = project.memberships.select_related("user").annotate(
-        only_here=~Exists(elsewhere) & Q(user__is_superuser=False)
+        only_here=~Exists(elsewhere) & Q(user__is_superuser=False),
+        has_second_factor=Exists(
+            Authenticator.objects.filter(user=OuterRef("user"), type__in=gates.SECOND_FACTORS)
+        ),
     )
     return list(rows.order_by("user__email"))

@@ -40,7 +40,7 @@ def log_in(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _login_page(request, form)
     attempt.succeeded()
-    user = cast(User, form.get_user())
+    user = form.get_user()
     login = Login(user=user, redirect_url=next_of(request))
     response: HttpResponse = perform_password_login(request, {"email": user.email}, login)
     login_guard.remember_device(request, response, user)

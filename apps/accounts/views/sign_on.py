@@ -22,8 +22,9 @@ log = logging.getLogger(__name__)
 @never_cache
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
     # Only to log in: `process=connect` would tie somebody's identity there to whatever account is logged in here.
-    request.GET = request.GET.copy()
-    request.GET["process"] = "login"
+    query = request.GET.copy()
+    query["process"] = "login"
+    request.GET = query  # type: ignore[assignment]
     try:
         answer: HttpResponse = allauth.login(request, provider_id)
     except RequestException as error:
