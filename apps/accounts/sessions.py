@@ -5,12 +5,15 @@ read. Fragments that a page fetches by itself are no sign that somebody is there
 """
 
 from collections.abc import Callable
+from copy import deepcopy
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.contrib.sessions.backends import db
+from django.contrib.sessions.backends.base import UpdateError
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -18,12 +21,29 @@ from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import User, UserSession
 from apps.accounts.selectors import hash_of
 from apps.core.client_address import client_address, parse_address
+from apps.core.outage import is_read_only, met_outage, renew_connections
 
 _BEGAN, _SEEN, _ADDRESS, _AGENT = "_began", "_seen", "_address", "_agent"
+_MARKS = {_BEGAN, _SEEN, _ADDRESS, _AGENT, "_session_expiry"}
 _TOUCH_SECONDS = 60  # a row is written at most so often for being seen
 
 
 class SessionStore(db.SessionStore):
+    untouched: dict[str, Any] | None = None  # what else was in it when it was noted to be in use
+
+    def save(self, must_create: bool = False) -> None:
+        """Where the database takes no changes, who only reads is not turned away for being seen."""
+        try:
+            super().save(must_create)
+        except (UpdateError, DatabaseError) as error:
+            outage = met_outage(error)
+            if outage is None or not is_read_only(outage) or self.untouched != self.without_marks():
+                raise
+            renew_connections(outage)
+
+    def without_marks(self) -> dict[str, Any]:
+        return {name: value for name, value in self.items() if name not in _MARKS}
+
     @classmethod
     def get_model_class(cls) -> type[UserSession]:
         return UserSession
@@ -54,7 +74,9 @@ class UserSessionMiddleware:
 
 def touch(request: HttpRequest, *, starts: bool = False) -> None:
     """Note that the session is in use. starts: somebody has just signed in."""
-    session, now = request.session, timezone.now()
+    session, now = cast(SessionStore, request.session), timezone.now()
+    if not session.modified and not starts:
+        session.untouched = deepcopy(session.without_marks())
     if starts or _BEGAN not in session:
         session[_BEGAN] = now.isoformat()
     seen = _time(session.get(_SEEN))

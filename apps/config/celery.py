@@ -5,8 +5,9 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, worker_ready, worker_shutting_down
 
-from apps.core import readiness, stopping
+from apps.core import broker, readiness, stopping
 
+assert broker.QUEUES  # imported before a connection is made: it names the transport
 app = Celery("touchstone")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()

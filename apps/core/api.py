@@ -25,7 +25,7 @@ from ninja.parser import Parser
 
 from apps.core.errors import DomainError, TooManyRequests
 from apps.core.logs import current
-from apps.core.outage import RETRY_AFTER, in_words, is_outage
+from apps.core.outage import RETRY_AFTER, in_words, met_outage, renew_connections
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import BODY_LIMITS, TooMuchJson, parse_json
 
@@ -152,9 +152,12 @@ def install_problem_handlers(api: NinjaAPI) -> None:
 
     @api.exception_handler(Exception)
     def unexpected(request: HttpRequest, error: Exception) -> HttpResponse:
-        if is_outage(error):
-            log.warning("%s on %s %s", error, request.method, request.path)
-            return problem(503, in_words(error), headers={"Retry-After": RETRY_AFTER})
+        if (outage := met_outage(error)) is not None:
+            log.warning("%s on %s %s", outage, request.method, request.path)
+            renew_connections(outage)
+            response = problem(503, in_words(outage), headers={"Retry-After": RETRY_AFTER})
+            response._has_been_logged = True  # type: ignore[attr-defined]  # Django would call it an error
+            return response
         log.error("failed on %s %s", request.method, request.path, exc_info=error)
         detail = "Something went wrong on our side. The log has the details under this reference."
         return problem(500, detail, reference=current("request"))

@@ -7,6 +7,7 @@ import time
 from django.db import close_old_connections, connection
 
 from apps.core import broker, jobs
+from apps.core.outage import is_outage, renew_connections
 from apps.core.periodic import PERIODIC, Periodic
 
 log = logging.getLogger(__name__)
@@ -47,5 +48,9 @@ def _run_one(each: Periodic) -> None:
     close_old_connections()
     try:
         each.function()
-    except Exception:
+    except Exception as error:
+        if is_outage(error):
+            log.warning("beat could not %s; it tries again in %g s: %s", each.name, each.every_seconds, error)
+            renew_connections(error)
+            return
         log.exception("beat could not %s; it tries again in %g s", each.name, each.every_seconds)

@@ -5,8 +5,10 @@ from urllib.parse import urlsplit
 import psycopg
 from celery import current_app
 from kombu import Connection
+from kombu.transport import TRANSPORT_ALIASES
 
 QUEUES = ("default", "gpu")
+TRANSPORT_ALIASES["sqla"] = TRANSPORT_ALIASES["sqlalchemy"] = "apps.core.broker_transport:Transport"
 _LOCK = 7_310_001  # an advisory lock of the broker's database
 
 

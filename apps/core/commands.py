@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import OperationalError
+from django.db import DatabaseError, InterfaceError
 from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import TaskID
@@ -19,6 +19,8 @@ from rich.progress import TaskID
 from apps.core import embedded
 from apps.core.errors import DomainError
 from apps.core.jobs import Job, JobState
+from apps.core.outage import in_words as outage_in_words
+from apps.core.outage import is_outage
 from apps.core.room import in_words
 from apps.core.schema import require_applied_migrations
 from workers.errors import RewardError
@@ -101,6 +103,12 @@ class TouchstoneCommand(BaseCommand):
             where = f" (at {error.pointer})" if error.pointer else ""
             self._print({"error": {"message": error.message, "pointer": error.pointer}})
             raise Error(f"{error.message}{where}") from error
+        except (DatabaseError, InterfaceError) as error:
+            if not is_outage(error):
+                raise
+            told = outage_in_words(error)
+            self._print({"error": {"message": told, "pointer": None}})
+            raise Error(told) from error
         except BrokenPipeError:  # whoever read what it writes has read enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(_PIPE) from None
@@ -117,7 +125,9 @@ class TouchstoneCommand(BaseCommand):
             embedded.require(settings.HOME)
         try:
             require_applied_migrations()
-        except OperationalError as error:
+        except (DatabaseError, InterfaceError) as error:
+            if not is_outage(error):
+                raise
             raise DomainError(
                 f"The database of DATABASE_URL cannot be reached: {' '.join(str(error).split())} Start it, or correct "
                 "the address."

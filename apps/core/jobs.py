@@ -15,14 +15,14 @@ from typing import Any, TypeVar
 
 from celery import current_app
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection, models, transaction
+from django.db import connection, models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from apps.core import stopping
 from apps.core.logs import context
-from apps.core.outage import is_outage
+from apps.core.outage import is_outage, renew_connections
 
 log = logging.getLogger(__name__)
 
@@ -198,8 +198,10 @@ def _keep_beating(job: Job, result: Heart, stop: threading.Event) -> None:
             except ClaimLost:
                 result.lost.set()
                 return
-            except (OperationalError, InterfaceError):
-                log.exception("the heartbeat of %s did not reach the database; it tries again", job)
+            except Exception as error:
+                if not is_outage(error):
+                    raise
+                log.warning("the heartbeat of %s did not reach the database; it tries again: %s", job, error)
                 connection.close()
     finally:
         connection.close()
@@ -265,9 +267,16 @@ def requeue(job: Job, *, even_done: bool = False) -> None:
 
 def work_off(model: type[JobT], execute: Callable[[JobT], object]) -> None:
     """What a worker does when nudged: claim and execute the rows of `model` until none waits or it is to stop."""
-    while not stopping.is_asked() and (job := claim_next(model)) is not None:
-        with context(job=f"{model._meta.model_name}-{job.pk}.{job.attempt}"):
-            work(job, execute)
+    try:
+        while not stopping.is_asked() and (job := claim_next(model)) is not None:
+            with context(job=f"{model._meta.model_name}-{job.pk}.{job.attempt}"):
+                work(job, execute)
+    except Exception as error:
+        if not is_outage(error):
+            raise
+        # What waits is nudged again while it waits; what was begun is taken up when its heartbeat is stale.
+        log.warning("the database is away or takes no changes; jobs wait: %s", error)
+        renew_connections(error)
 
 
 def work(job: JobT, execute: Callable[[JobT], object]) -> None:

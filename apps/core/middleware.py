@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 
 from apps.core.errors import DomainError, TooManyRequests
 from apps.core.logs import context, current, request_id
-from apps.core.outage import RETRY_AFTER, in_words, is_outage, outage_behind
+from apps.core.outage import RETRY_AFTER, in_words, met_outage, outage_behind, renew_connections
 
 log = logging.getLogger(__name__)
 
@@ -94,8 +94,8 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 def server_error(request: HttpRequest) -> HttpResponse:
     """Called while the exception is being handled: the traceback goes to the log under the number people see."""
     error = sys.exc_info()[1]
-    if error is not None and is_outage(error):
-        return _outage(request, error)
+    if error is not None and (outage := met_outage(error)) is not None:
+        return _outage(request, outage)
     log.exception("failed on %s %s", request.method, request.path)
     message = "Something went wrong on our side. The log has the details under this number."
     return _without_database(request, 500, message, {}, reference=current("request"))
@@ -103,14 +103,40 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _outage(request: HttpRequest, error: BaseException) -> HttpResponse:
     log.warning("%s on %s %s", error, request.method, request.path)
+    renew_connections(error)
     request.META["CSRF_COOKIE_NEEDS_UPDATE"] = False  # the same form is sent again, with its old token
-    return _without_database(request, 503, in_words(error), {"Retry-After": RETRY_AFTER})
+    headers = {"Retry-After": RETRY_AFTER}
+    response = _without_database(request, 503, in_words(error), headers, fields=_sent_fields(request))
+    response._has_been_logged = True  # type: ignore[attr-defined]  # by Django: a traceback for each request
+    return response
+
+
+def _sent_fields(request: HttpRequest) -> list[tuple[str, str]] | None:
+    """What a form had in it, to be sent again from the page of the error. None where there is nothing to send, or
+    what does not belong into a page: files, passwords."""
+    if request.method != "POST" or getattr(request, "htmx", False) or request.path.startswith("/api/"):
+        return None
+    try:
+        fields = [(name, value) for name, values in request.POST.lists() for value in values]
+        has_files = bool(request.FILES)
+    except Exception:  # a body that ended early, or is no form; there is an answer to give all the same
+        return None
+    if not fields or has_files or any("password" in name or "secret" in name for name, _ in fields):
+        return None
+    return [(name, str(value)) for name, value in fields]
 
 
 def _without_database(
-    request: HttpRequest, status: int, message: str, headers: dict[str, str], reference: str = ""
+    request: HttpRequest,
+    status: int,
+    message: str,
+    headers: dict[str, str],
+    *,
+    reference: str = "",
+    fields: list[tuple[str, str]] | None = None,
 ) -> HttpResponse:
     """Rendered without the request: what failed may be the database, which the page's navigation reads."""
     template = "core/_error.html" if getattr(request, "htmx", False) else "core/server_error.html"
-    text = render_to_string(template, {"message": message, "reference": reference})
+    context = {"message": message, "reference": reference, "fields": fields, "path": request.get_full_path()}
+    text = render_to_string(template, context)
     return HttpResponse(text, status=status, headers=headers)

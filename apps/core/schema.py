@@ -1,11 +1,12 @@
 """Whether the database is of this version of Touchstone: the migrations it has, against those that are here."""
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg_pool import PoolTimeout
 
 from apps.core.errors import DomainError
+from apps.core.outage import renew_connections
 
 
 def pending_migrations() -> list[str]:
@@ -25,14 +26,30 @@ def unknown_migrations() -> list[str]:
 
 
 def database_is_ready() -> bool:
-    """Whether it answers and is exactly of this version. For a thread of its own: it gives its connection back."""
+    """Whether it answers, takes changes and is exactly of this version. For a thread of its own: it gives its
+    connection back."""
     try:
         require_applied_migrations()
-    except (DomainError, OperationalError, InterfaceError, PoolTimeout):
+        return _takes_changes()
+    except (DomainError, DatabaseError, InterfaceError, PoolTimeout):
         return False
     finally:
         connection.close()
-    return True
+
+
+def _takes_changes() -> bool:
+    if not is_read_only():
+        return True
+    renew_connections()  # it may be this session alone that still thinks so
+    return not is_read_only()
+
+
+def is_read_only() -> bool:
+    """Whether a change would be refused: a standby, or by default_transaction_read_only."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('transaction_read_only')::bool")
+        (answer,) = cursor.fetchone()
+    return bool(answer)
 
 
 def require_known_migrations() -> None:

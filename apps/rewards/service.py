@@ -88,7 +88,7 @@ async def _readyz(request: Request) -> Response:
     all_of_them = list(state.deployments.by_key.values())
     document: dict[str, Any] = {
         "status": "ready" if state.is_ready else "starting",
-        "database": "ok" if state.watcher.unreachable_since is None else "unreachable",
+        "database": _database_state(state),
         "endpoints": {
             "served": sum(one.version is not None for one in all_of_them),
             "loading": sum(one.active.loading is not None for one in all_of_them),
@@ -96,6 +96,12 @@ async def _readyz(request: Request) -> Response:
         },
     }
     return JSONResponse(document, 200 if state.is_ready else 503)
+
+
+def _database_state(state: State) -> str:
+    if state.watcher.unreachable_since is not None:
+        return "unreachable"
+    return "read-only" if state.watcher.is_read_only else "ok"
 
 
 async def _openapi(request: Request) -> Response:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from apps.core import stopping, subprocesses
 from apps.core.artifacts import delete_tree, stage, store_tree
@@ -32,6 +32,7 @@ from apps.core.jobs import (
     heartbeat_seconds,
 )
 from apps.core.model_folders import without_paths
+from apps.core.outage import is_outage
 from apps.core.room import in_words
 from apps.core.storage_names import storage_name
 from apps.datasets.selectors import data_folder
@@ -145,7 +146,9 @@ class _Watch:
             self._unrecorded += self._tail.read()
             try:
                 self._record(last=ended is not None)
-            except (OperationalError, InterfaceError) as error:
+            except (DatabaseError, InterfaceError) as error:
+                if not is_outage(error):
+                    raise
                 # The child needs no database. If it is away for long, the claim is lost: the next beat says so.
                 log.warning("the database is away while %s trains; it goes on: %s", self._run, error)
                 connection.close()

@@ -10,11 +10,12 @@ import pytest
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from apps.accounts.models import Scope
+from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
 from apps.rewards.models import Endpoint
 from apps.rewards.services import deploy, put_spec, rollback
 from apps.rewards.serving import directory
+from tests.core.read_only import read_only_database
 from tests.rewards.conftest import Service, make_model, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 
@@ -181,3 +182,26 @@ def test_it_answers_while_the_database_is_away(service, project, http, endpoint,
     deploy(model=make_model(project, service, FakeModel()), endpoint_name=endpoint, project=project, by=None)
     wait_until(lambda: serves(service, endpoint, 2))
     assert httpx.get(f"{service.url}/readyz", trust_env=False).json()["database"] == "ok"
+
+
+def test_a_database_that_takes_no_changes_stops_no_scoring(
+    service: Service, http: httpx.Client, project: Project, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a failover, say: rewards go on, usage waits and is written later, what is deployed then is followed."""
+    monkeypatch.setattr("apps.rewards.serving.watch.EVERY_SECONDS", 0.2)
+    monkeypatch.setattr("apps.rewards.serving.usage.EVERY_SECONDS", 0.05)
+    state = service.state
+    ready = f"{service.url}/readyz"
+    with read_only_database():
+        wait_until(lambda: httpx.get(ready, trust_env=False).json()["database"] == "read-only")
+        written = state.usage.written
+        for _ in range(3):
+            assert http.post(f"/api/v1/rewards/{endpoint}/score", json=BODY).status_code == 200
+        wait_until(lambda: state.usage.waiting == 3)
+        assert httpx.get(ready, trust_env=False).status_code == 200
+        assert (state.usage.written, state.usage.lost) == (written, 0)
+    wait_until(lambda: state.usage.written == written + 3)
+    wait_until(lambda: httpx.get(ready, trust_env=False).json()["database"] == "ok")
+    connection.close()
+    deploy(model=make_model(project, service, FakeModel()), endpoint_name=endpoint, project=project, by=None)
+    wait_until(lambda: serves(service, endpoint, 2))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+import psycopg
 from django.db import DatabaseError, InterfaceError, connection
 
 from apps.rewards.accounting import Sample, write_usage
@@ -123,7 +124,7 @@ class Usage:
             batch = self._unwritten
             try:
                 await loop.run_in_executor(self._writer, _write, batch)
-            except (DatabaseError, InterfaceError, OSError) as error:
+            except (DatabaseError, InterfaceError, psycopg.Error, OSError) as error:
                 logger.warning("usage of %d requests is not written yet: %s", self.waiting, error)
                 return
             self.written += len(batch.events)

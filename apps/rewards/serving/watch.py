@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 from django.db import Error as DatabaseError
-from django.db import OperationalError, connection
+from django.db import connection
 
 from apps.rewards.serving.directory import Directory, read_directory
 
@@ -25,6 +25,10 @@ RECONNECT_SECONDS = 1.0
 _DJANGOS = ("cursor_factory", "context", "connect_timeout")
 
 
+class _TakesNoChanges(Exception):
+    """The connection is to be made again; nothing is out of reach."""
+
+
 class Watcher:
     """on_change is called on the event loop with every reading. unreachable_since: a time, while it is so."""
 
@@ -34,13 +38,16 @@ class Watcher:
         self._began = -SPACING_SECONDS
         self._waiting = asyncio.Lock()
         self.unreachable_since: float | None = None
+        self.is_read_only = False
         self.reads = 0
 
     async def run(self) -> None:
         while True:
             try:
                 await self._listen()
-            except (psycopg.OperationalError, OperationalError, OSError) as error:
+            except _TakesNoChanges:
+                continue
+            except (psycopg.Error, DatabaseError, OSError) as error:
                 if self.unreachable_since is None:
                     self.unreachable_since = time.time()
                     logger.warning("the database is out of reach; serving what is known: %s", error)
@@ -80,9 +87,30 @@ class Watcher:
         }
         direct = await psycopg.AsyncConnection.connect(**params, autocommit=True, connect_timeout=5)
         async with direct:
-            for channel in CHANNELS:
-                await direct.execute(f"LISTEN {channel}")
+            await self._subscribe(direct)
             while True:
                 await self.refresh()
+                await self._note_read_only(direct)
                 async for _ in direct.notifies(timeout=EVERY_SECONDS, stop_after=1):
                     pass
+
+    async def _subscribe(self, direct: psycopg.AsyncConnection) -> None:
+        """A standby takes no LISTEN: there a reading every few seconds has to do."""
+        try:
+            for channel in CHANNELS:
+                await direct.execute(f"LISTEN {channel}")
+        except psycopg.errors.ReadOnlySqlTransaction as error:
+            logger.warning("the database tells no changes; it is read every %g s: %s", EVERY_SECONDS, error)
+
+    async def _note_read_only(self, direct: psycopg.AsyncConnection) -> None:
+        """Raises _TakesNoChanges, so that another connection is made: after a failover this one may lead to the old
+        server."""
+        row = await (await direct.execute("SELECT current_setting('transaction_read_only')::bool")).fetchone()
+        was, self.is_read_only = self.is_read_only, bool(row and row[0])
+        if self.is_read_only:
+            if not was:
+                logger.warning("the database takes no changes; serving goes on, usage waits")
+            await asyncio.sleep(EVERY_SECONDS)
+            raise _TakesNoChanges
+        if was:
+            logger.info("the database takes changes again")
