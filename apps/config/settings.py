@@ -207,6 +207,7 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+FILE_UPLOAD_PERMISSIONS, FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o600, 0o700  # Django's own would be 0644
 STORAGES = {
     "default": {
         "BACKEND": "django.core.files.storage.FileSystemStorage",

@@ -10,6 +10,7 @@ import importlib.util
 import os
 import pwd
 import shutil
+import stat
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -74,10 +75,17 @@ def find_runner() -> Runner:
 
 
 def data_folder(home: Path, runner: Runner) -> Path:
-    """The parent of a new database of `home`: in it where the user gets there, else beside the staged binaries."""
-    home.mkdir(parents=True, exist_ok=True)
+    """The parent of a new database of `home`: in it where the user gets there, else beside the staged binaries.
+
+    Another user that is to run it may pass through the home, and look at nothing in it.
+    """
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    mode = stat.S_IMODE(home.stat().st_mode)
+    if runner.user is not None:
+        home.chmod(mode | 0o111)
     if runner.reaches(home):
         return home / "postgres"
+    home.chmod(mode)
     return stage_root() / hashlib.sha256(str(home).encode()).hexdigest()[:16]
 
 
@@ -85,7 +93,10 @@ def stage_root() -> Path:
     """A folder of root's that everybody may enter."""
     for folder in _STAGES:
         try:
-            folder.mkdir(mode=0o755, exist_ok=True)
+            folder.mkdir(mode=0o700)
+            folder.chmod(0o755)  # whatever is taken away from what this process makes
+        except FileExistsError:
+            pass
         except OSError:
             continue  # read-only or absent parent: the next one
         status = folder.lstat()

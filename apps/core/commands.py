@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import TaskID
 
-from apps.core import embedded
+from apps.core import embedded, private
 from apps.core.errors import DomainError
 from apps.core.jobs import Job, JobState
 from apps.core.outage import in_words as outage_in_words
@@ -92,6 +92,7 @@ class TouchstoneCommand(BaseCommand):
             raise Error(
                 f"The settings were read for {settings.HOME}; set TOUCHSTONE_HOME={home} before they are."
             )
+        private.close_home(settings.HOME)
         try:
             if self.needs_database:
                 self._require_database()

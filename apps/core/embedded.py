@@ -249,6 +249,7 @@ def _initialise(data: Path, password: str, runner: Runner) -> None:
     """initdb beside the final place, then rename: what exists is whole."""
     parent, fresh = data.parent, data.with_name("data.new")
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parent.chmod(0o700)
     runner.own(parent)
     if fresh.exists():
         shutil.rmtree(fresh)

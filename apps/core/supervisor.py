@@ -18,7 +18,7 @@ from typing import IO
 from django.conf import settings
 from django.db import connections
 
-from apps.core import broker, embedded
+from apps.core import broker, embedded, private
 from apps.core.database import OWNER_VARIABLE, adopt
 from apps.core.environment import env_str
 from apps.core.errors import Conflict, DomainError
@@ -93,6 +93,8 @@ class Stack:
     def start(self) -> None:
         for port, option in ((self.port, "--port"), (self.rewards_port, "--rewards-port")):
             _await_free(self.host if option == "--port" else "127.0.0.1", port, option)
+        if closed := private.close_home(self.home, wholly=True):
+            self._say(f"closed {closed} files and folders of {self.home} to other users of this machine")
         if settings.DATABASE_IS_EMBEDDED:
             self._say("starting PostgreSQL")
             self.postgres = embedded.start(self.home)
