@@ -1,15 +1,18 @@
 """The paths that web passes on are those that the reward service has; what is within stays within."""
 
+import asyncio
 import ipaddress
 from typing import Any
 
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from apps.config.asgi import application as web
 from apps.rewards import routes
 from apps.rewards.service import make_application
+from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.wire import WIRES
 
 
@@ -82,3 +85,15 @@ def test_web_answers_to_its_own_names_only() -> None:
         assert answer.status_code == 400 and "TOUCHSTONE_ALLOWED_HOSTS" in answer.json()["detail"]
     assert client.get("/healthz", headers=elsewhere).status_code == 200  # probes ask by address
     assert client.get("/static/css/touchstone.css").status_code == 200
+
+
+def test_a_client_that_leaves_is_no_error_of_ours(caplog: Any) -> None:
+    async def left(scope: Any, receive: Any, send: Any) -> None:
+        raise ClientDisconnect
+
+    async def run() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/x", "headers": []}
+        await RequestContext(left)(scope, None, None)  # type: ignore[arg-type]
+
+    asyncio.run(run())
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apps.core.errors import DomainError
@@ -54,6 +55,10 @@ class RequestContext:
             await self.app(scope, receive, tagged)
         except (DomainError, RewardError) as error:
             await response_of(error, scope["path"])(scope, receive, tagged)
+        except (
+            ClientDisconnect
+        ):  # nobody is there to be told; strangers must not fill the log with tracebacks
+            logger.info("the client left before its body had come: %s %s", scope["method"], scope["path"])
         except Exception:
             logger.exception("failed on %s %s", scope["method"], scope["path"])
             if status:
