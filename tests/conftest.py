@@ -89,11 +89,14 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
         before = dict(connection.settings_dict)
         connection.close()
         connection.settings_dict |= {"USER": roles.APP, "PASSWORD": os.environ[_APP_PASSWORD]}
-        connection.ops.execute_sql_flush = lambda statements: _as_superuser(url, statements)
+        # On the class: where Playwright's loop runs, Django has another connection in this thread.
+        operations = type(connection.ops)
+        flush = operations.execute_sql_flush
+        operations.execute_sql_flush = lambda _, statements: _as_superuser(url, statements)
         yield
         connection.close()
         connection.settings_dict.update(before)
-        del connection.ops.execute_sql_flush
+        operations.execute_sql_flush = flush
 
 
 def _as_superuser(url: str, statements: list[str]) -> None:

@@ -82,7 +82,7 @@ def test_an_owner_runs_the_house(
     page.goto(f"{live_server.url}/p/desk/people")
     page.fill("#id_email", "anna@example.org")
     page.get_by_role("button", name="Add", exact=True).click()
-    expect(page.locator("#password")).to_be_visible()
+    expect(page.locator("#link")).to_contain_text("/link/tsl_")
     tools.shoot(page, "people")
     page.select_option("select[aria-label='Role of anna@example.org']", "researcher")
     expect(page.get_by_role("status")).to_contain_text("is now researcher")
