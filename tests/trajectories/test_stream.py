@@ -98,7 +98,7 @@ def test_what_is_no_utf8_and_what_is_damaged_is_said() -> None:
 def test_hostile_depth_and_digits_are_errors_and_no_crash() -> None:
     assert "nested too deeply" in str(read(b'{"a": ' + b"[" * 100_000 + b"\n")[0].error)
     assert read(b"[" + b"[" * 100_000 + b"]")[0].error is not None
-    assert "readable" in str(read(b'{"a": ' + b"9" * 5000 + b"}")[0].error)
+    assert "too large: a number of 5,000 digits" in str(read(b'{"a": ' + b"9" * 5000 + b"}")[0].error)
 
 
 @pytest.mark.parametrize("data", [lines(*MANY), json.dumps(MANY).encode()], ids=["lines", "array"])
@@ -136,3 +136,11 @@ def test_arrays_one_after_another_are_all_read() -> None:
     ]
     (_, wrong) = list(read_records(io.BytesIO(b'[{"a": 1}] and more'), limit=100))
     assert "expected [" in str(wrong.error)
+
+
+@pytest.mark.parametrize("before", [b'{"steps": ', b"[", b'[{"a": "' + b"x" * 3_000_000 + b'"}, '])
+def test_a_record_that_would_become_gigabytes_is_refused_before_it_is_built(before: bytes) -> None:
+    """A line, an element of an array, and one that follows a long one."""
+    bomb = before + b"[" + b"[]," * 1_200_000 + b"[]]"
+    found = [record.error for record in read_records(io.BytesIO(bomb), limit=64 * 2**20) if record.error]
+    assert "over 1,000,000 arrays and objects" in str(found[0])

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 _PIECE = 2**17  # bytes: fits the processor's cache
+_FIRST_PIECE = 2**12
 _QUOTE, _COMMA, _COLON = b'",:'
 
 
@@ -50,32 +51,47 @@ class TooMuchJson(InvalidRecord):
         self.name, self.limit, self.place = name, limit, at
 
 
-def check_json_shape(body: bytes | str, limits: ShapeLimits, *, pointer: str = "") -> None:
-    """Raises TooMuchJson with the limit that the document passes, and where. Costs memory for a piece of it only."""
-    if len(body) <= limits.smallest:
-        return
-    _check(body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body, limits, pointer)
+def check_json_shape(
+    body: bytes | str, limits: ShapeLimits, *, pointer: str = "", start: int = 0, first: bool = False
+) -> None:
+    """Raises TooMuchJson with the limit that the document passes, and where. Costs memory for a piece of it only.
+
+    start: where in `body` the document begins. first: what follows the document is not looked at, or it is cut off.
+    Of text, characters are counted rather than bytes.
+    """
+    if len(body) - start > limits.smallest:
+        _check(body, limits, pointer, start, first=first)
 
 
-def _check(data: bytes, limits: ShapeLimits, pointer: str = "") -> None:
-    scan = _Scan(data, limits, pointer)
-    for start, piece in _pieces(data):
-        scan.read(start, piece)
+def _check(
+    data: bytes | str, limits: ShapeLimits, pointer: str = "", start: int = 0, *, first: bool = False
+) -> None:
+    scan = _Scan(data, limits, pointer, start - 1, first)
+    for place, piece in _pieces(data, start):
+        scan.read(place, piece)
+        if scan.ended:
+            return
     scan.end()
 
 
-def _pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Cut anywhere but within an escape; what is escaped is blotted out, at equal length."""
-    start = 0
+def _pieces(data: bytes | str, start: int) -> Iterator[tuple[int, bytes]]:
+    """Cut anywhere but within an escape; what is escaped is blotted out, at equal length. The first are small."""
+    size = min(_FIRST_PIECE, _PIECE)
     while start < len(data):
-        piece = data[start : start + _PIECE]
+        piece = _as_bytes(data[start : start + size])
         if piece.endswith(b"\\") and (len(piece) - len(piece.rstrip(b"\\"))) % 2:
-            piece += data[start + _PIECE : start + _PIECE + 1]
+            piece += _as_bytes(data[start + size : start + size + 1])
         length = len(piece)
         if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
         yield start, piece
         start += length
+        size = min(2 * size, _PIECE)
+
+
+def _as_bytes(piece: bytes | str) -> bytes:
+    """One byte for a character: none but ASCII counts."""
+    return piece.encode("latin-1", "replace") if isinstance(piece, str) else piece
 
 
 @dataclass(eq=False, slots=True)
@@ -83,9 +99,12 @@ class _Scan:
     """What was seen so far. kinds, places: of the last two marks, so that a key or number may lie across two pieces;
     begins: whether a string begins there."""
 
-    data: bytes
+    data: bytes | str
     limits: ShapeLimits
     pointer: str
+    before: int = -1
+    first: bool = False
+    ended: bool = False
     depth: int = 0
     values: int = 1
     containers: int = 0
@@ -102,7 +121,7 @@ class _Scan:
         is_mark[list(b'"[]{},:')] = True
         steps[list(b"[{")], steps[list(b"]}")] = 1, -1
         self.tables = is_mark, steps
-        self.kinds, self.places = np.array([_COMMA], np.uint8), np.array([-1], np.int64)
+        self.kinds, self.places = np.array([_COMMA], np.uint8), np.array([self.before], np.int64)
         self.begins = np.array([False])
 
     def read(self, start: int, piece: bytes) -> None:
@@ -121,7 +140,13 @@ class _Scan:
         real = quotes | ~within  # a mark inside a string is text
         kinds, places = kinds[real], places[real] + start
         outside = kinds != _QUOTE
-        self._count(kinds[outside], places[outside], steps)
+        marks, spots = kinds[outside], places[outside]
+        if self.first and (closing := np.flatnonzero(self.depth + np.cumsum(steps[marks]) <= 0)).size:
+            self.ended, stop = True, int(closing[0]) + 1
+            marks, spots = marks[:stop], spots[:stop]
+            inside = places <= spots[-1]
+            kinds, places, real = kinds[inside], places[inside], np.flatnonzero(real)[inside]
+        self._count(marks, spots, steps)
         self.kinds = np.concatenate([self.kinds, kinds])
         self.places = np.concatenate([self.places, places])
         self.begins = np.concatenate([self.begins, within[real]])
@@ -178,11 +203,12 @@ class _Scan:
 
     def _refuse_number(self, at: int, after: int) -> None:
         limit = self.limits.digits
-        length = len(self.data[at + 1 : after].strip(b" \t\r\n")) if after - at - 1 > limit else 0
+        length = len(_as_bytes(self.data[at + 1 : after]).strip()) if after - at - 1 > limit else 0
         if length > limit:
             self._refuse("digits", f"too large: a number of {length:,} digits, of at most {limit:,}", at + 1)
 
     def _refuse(self, name: str, what: str, at: int) -> None:
         limit = getattr(self.limits, name)
-        message = f"{what}, at byte {at:,}. Send less of it, or in parts."
+        unit = "character" if isinstance(self.data, str) else "byte"
+        message = f"{what}, at {unit} {at:,}. Send less of it, or in parts."
         raise TooMuchJson(message, name=name, limit=limit, at=at, pointer=self.pointer)

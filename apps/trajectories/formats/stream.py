@@ -20,6 +20,7 @@ from apps.trajectories.formats.archive import MAGIC, PICKLED, read_archive
 from apps.trajectories.formats.record import Record, too_large
 from apps.trajectories.formats.text import Malformed, Text
 from workers.errors import InvalidRecord
+from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
 
 _HEAD = 2**20
 _decode = msgspec.json.Decoder().decode
@@ -69,7 +70,10 @@ def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
 
 def _line(raw: bytes, number: int) -> Record:
     try:
+        check_json_shape(raw, RECORD_LIMITS)
         return Record(number, raw, _decode(raw))
+    except TooMuchJson as error:
+        return Record(number, raw, error=error)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass  # NaN, lone surrogates, or no JSON at all: the other decoder takes what it can and says what is wrong
     try:

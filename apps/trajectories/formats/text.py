@@ -4,7 +4,10 @@ import codecs
 import json
 from typing import Any, BinaryIO
 
+from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
+
 _PIECE = 2**20
+_SMALL = 2**16
 _SPACE = " \t\r\n\ufeff"
 _MARGIN = 16  # an escape or a literal cut off by the window's end reports an error this close to it
 
@@ -26,6 +29,7 @@ class Text:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._window, self._at, self._ended = "", 0, False
         self._json = json.JSONDecoder()
+        self._is_dense = False  # the window holds more than one value may; it may be of many values
 
     def peek(self) -> str:
         """The next character that is no space; empty at the end."""
@@ -50,7 +54,11 @@ class Text:
         self.peek()
         while True:
             try:
+                if self._is_dense and (small := self._small()) is not None:
+                    return small
                 value, end = self._json.raw_decode(self._window, self._at)
+            except TooMuchJson as error:
+                raise Malformed(error.message) from None
             except json.JSONDecodeError as error:
                 if self._may_be_cut(error) and self._fill():
                     continue
@@ -62,6 +70,18 @@ class Text:
                 raise Malformed("nested too deeply to be read.") from None
             if end < len(self._window) or not self._fill():  # a number may go on
                 return self._taken(end), value
+
+    def _small(self) -> tuple[bytes, Any] | None:
+        """The next value, where it ends soon. Else it is looked at before it is built: it may become gigabytes."""
+        piece = self._window[self._at : self._at + _SMALL]
+        try:
+            value, end = self._json.raw_decode(piece)
+        except (ValueError, RecursionError):
+            end = len(piece)
+        if end < len(piece):
+            return self._taken(self._at + end), value
+        check_json_shape(self._window, RECORD_LIMITS, start=self._at, first=True)
+        return None
 
     def _taken(self, end: int) -> bytes:
         raw = self._window[self._at : end].encode()
@@ -88,6 +108,9 @@ class Text:
         except UnicodeDecodeError as error:
             raise Malformed(f"not UTF-8 ({error.reason}); save the file as UTF-8.", self.line) from None
         self._window, self._at = self._window[self._at :] + more, 0
+        opened = self._window.count("[") + self._window.count("{")
+        most, values = RECORD_LIMITS.containers, RECORD_LIMITS.values
+        self._is_dense = opened > most or opened + self._window.count(",") > values
         return bool(more) or not self._ended
 
     def _refuse(self) -> None:

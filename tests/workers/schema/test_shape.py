@@ -115,3 +115,25 @@ def test_a_key_that_stands_twice_is_refused_where_it_is_asked():
     assert parse_json(b'{"a": 1, "a": 2}') == {"a": 2}
     with pytest.raises(Exception, match="key 'a' twice"):
         parse_json(b'[{"b": {"a": 1, "a": 2}}]', repeats=False)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_of_several_documents_the_first_alone_is_looked_at(text):
+    def check(document: bytes, start: int = 0) -> None:
+        sent = document.decode() if text else document
+        check_json_shape(sent, SMALL, start=start, first=True)
+
+    good = b'{"a": [1, "]}", 2]}'
+    check(good + b"," + b"[" * 50)
+    check(b"[" * 50 + good + b"[" * 50, start=50)
+    check(b'["cut off ' + b"a" * 60)
+    with pytest.raises(TooMuchJson, match="nested too deeply"):
+        check(b"[[" + good * 2 + b"[[[[" + b" " * 20)
+    with pytest.raises(TooMuchJson, match="over 10 arrays"):
+        check(b"[" + b"[]," * 20)
+
+
+def test_text_is_counted_by_characters():
+    check_json_shape('["' + "\U0001f600" * 100 + '"]', SMALL)
+    with pytest.raises(TooMuchJson, match="a string of 101 bytes, of at most 100, at character 1"):
+        check_json_shape('["' + "\U0001f600" * 101 + '"]', SMALL)
