@@ -42,7 +42,7 @@ def problem_of(response: httpx.Response) -> dict[str, Any]:
     """The reply's problem document (RFC 9457); empty where it has none, as a proxy's page."""
     try:
         problem = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return problem if isinstance(problem, dict) else {}
 

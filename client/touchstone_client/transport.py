@@ -1,4 +1,7 @@
-"""One HTTP call with its retries, in both colours; what they share is pure."""
+"""One HTTP call with its retries, in both colours; what they share is pure.
+
+Replies are asked for uncompressed, and bytes counted as they come: what answers at the address may not be the server.
+"""
 
 import asyncio
 import time
@@ -13,6 +16,9 @@ from touchstone_client.retries import RETRIED, Retries, is_worth_retrying, probl
 
 Key = str | Callable[[], str]
 TIMEOUT = httpx.Timeout(180.0, connect=10.0)
+MOST_BYTES = 256 * 2**20  # of a reply
+_FRAMING = (b"content-encoding", b"content-length", b"transfer-encoding")
+_HEADERS = {"Accept-Encoding": "identity"}
 
 
 def headers_of(key: Key, call: str) -> dict[str, str]:
@@ -25,7 +31,9 @@ class Caller:
 
     def __init__(self, url: str, key: Key, *, retries: Retries, timeout: httpx.Timeout | float) -> None:
         self._key, self._retries = key, retries
-        self._client = httpx.Client(base_url=url.rstrip("/"), timeout=timeout, follow_redirects=True)
+        self._client = httpx.Client(
+            base_url=url.rstrip("/"), timeout=timeout, headers=_HEADERS, follow_redirects=True
+        )
 
     def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded reply. Raises RewardServiceError."""
@@ -33,7 +41,12 @@ class Caller:
         while True:
             response, failure = None, None
             try:
-                response = self._client.request(method, path, headers=headers_of(self._key, name), **request)
+                headers = headers_of(self._key, name)
+                with self._client.stream(method, path, headers=headers, **request) as streamed:
+                    reading = Reading(streamed)
+                    for part in streamed.iter_raw():
+                        reading.take(part)
+                    response = reading.whole()
             except httpx.TransportError as error:
                 failure = error
             if response is not None and not is_worth_retrying(response):
@@ -52,7 +65,9 @@ class AsyncCaller:
 
     def __init__(self, url: str, key: Key, *, retries: Retries, timeout: httpx.Timeout | float) -> None:
         self._key, self._retries = key, retries
-        self._client = httpx.AsyncClient(base_url=url.rstrip("/"), timeout=timeout, follow_redirects=True)
+        self._client = httpx.AsyncClient(
+            base_url=url.rstrip("/"), timeout=timeout, headers=_HEADERS, follow_redirects=True
+        )
 
     async def call(self, method: str, path: str, **request: Any) -> Any:
         """The decoded reply. Raises RewardServiceError."""
@@ -60,9 +75,12 @@ class AsyncCaller:
         while True:
             response, failure = None, None
             try:
-                response = await self._client.request(
-                    method, path, headers=headers_of(self._key, name), **request
-                )
+                headers = headers_of(self._key, name)
+                async with self._client.stream(method, path, headers=headers, **request) as streamed:
+                    reading = Reading(streamed)
+                    async for part in streamed.aiter_raw():
+                        reading.take(part)
+                    response = reading.whole()
             except httpx.TransportError as error:
                 failure = error
             if response is not None and not is_worth_retrying(response):
@@ -76,11 +94,39 @@ class AsyncCaller:
         await self._client.aclose()
 
 
+class Reading:
+    """A reply as it comes, within the limits. Raises BadReply."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        coding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        if coding not in ("", "identity"):
+            raise BadReply(
+                f"The reply is compressed ({coding[:60]}), which was not asked for; a proxy between here and the "
+                "server may be the reason."
+            )
+        self._response, self._body = response, bytearray()
+
+    def take(self, part: bytes) -> None:
+        self._body += part
+        if len(self._body) > MOST_BYTES:
+            raise BadReply(f"The reply has more than {MOST_BYTES:,} bytes; ask for fewer items at once.")
+
+    def whole(self) -> httpx.Response:
+        """As httpx gives one that it read itself."""
+        kept = [(name, value) for name, value in self._response.headers.raw if name.lower() not in _FRAMING]
+        return httpx.Response(
+            self._response.status_code,
+            headers=kept,
+            content=bytes(self._body),
+            request=self._response.request,
+        )
+
+
 def read_reply(response: httpx.Response) -> Any:
     if response.is_success:
         try:
             return response.json()
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise BadReply(f"The reply is no JSON: {response.text[:200]!r}") from error
     raise error_of(response)
 
