@@ -1,6 +1,7 @@
 """What stands beside the audit trail: its chain, and whom its pseudonyms mean."""
 
 from django.db import models
+from django.db.models.functions import Lower
 from django.utils import timezone
 
 
@@ -63,3 +64,19 @@ class KeyAddress(models.Model):
 
     def __str__(self) -> str:
         return f"{self.api_key_id} from {self.network}"
+
+
+class ScimIdentity(models.Model):
+    """What a directory calls a person. removed_at: it deleted them there; the account is closed."""
+
+    user = models.OneToOneField("accounts.User", models.CASCADE, related_name="scim")
+    user_name = models.CharField(max_length=254)
+    external_id = models.CharField(max_length=254, blank=True)
+    removed_at = models.DateTimeField(null=True)
+    changed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Lower("user_name"), name="scim_user_name_once")]
+
+    def __str__(self) -> str:
+        return self.user_name

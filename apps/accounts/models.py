@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from apps.accounts.audit_models import AuditAlias, AuditSeal, KeyAddress
+from apps.accounts.audit_models import AuditAlias, AuditSeal, KeyAddress, ScimIdentity
 from apps.accounts.sign_in_models import AccountLink, GuessCounter, UserSession
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Membership",
     "Project",
     "Role",
+    "ScimIdentity",
     "Scope",
     "User",
     "UserManager",

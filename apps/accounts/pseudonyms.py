@@ -65,6 +65,19 @@ def forget_person(address: str) -> str:
     return alias.pseudonym
 
 
+def move_person(before: str, after: str) -> None:
+    """The same person has another address; what they did under both is forgotten together."""
+    rows = AuditAlias.objects.filter(kind=AuditAlias.Kind.PERSON)
+    old, new = rows.filter(value=before.lower()).first(), rows.filter(value=after.lower()).first()
+    if old is None:
+        return
+    if new is None:
+        AuditAlias.objects.filter(pk=old.pk).update(value=after.lower())
+    else:  # the address was in the trail before, of an invitation perhaps
+        AuditAlias.objects.filter(belongs_to=old.pseudonym).delete()
+        old.delete()
+
+
 def forget_networks() -> int:
     """Where people came from a while ago; how many networks."""
     since = timezone.now() - timedelta(days=settings.AUDIT_NETWORK_DAYS)

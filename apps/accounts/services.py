@@ -45,7 +45,7 @@ def create_user(
 
 
 @transaction.atomic
-def create_user_without_password(*, email: str, by: User) -> User:
+def create_user_without_password(*, email: str, by: User | str) -> User:
     """An account that nobody can log in to before they chose a password by a link (account_links.py)."""
     user = _new_user(email, "")
     user.set_unusable_password()

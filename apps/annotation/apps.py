@@ -14,7 +14,9 @@ class AnnotationConfig(AppConfig):
     label = "annotation"
 
     def ready(self) -> None:
+        from apps.accounts import leaving
         from apps.accounts.models import Membership
+        from apps.annotation.leaving import hide_names, release_items
         from apps.annotation.notes import notes
         from apps.annotation.services import expire_leases, note_done, release_all
         from apps.annotation.viewing import shown_trajectories
@@ -29,6 +31,7 @@ class AnnotationConfig(AppConfig):
             free_what_she_holds, sender=Membership, weak=False, dispatch_uid="free held items"
         )
 
+        leaving.register("annotation", closing=release_items, deleting=hide_names)
         trajectory_notes.register(notes)
         viewing.register(shown_trajectories)
         periodic.register("expire leases", EXPIRE_EVERY_SECONDS, expire_leases)

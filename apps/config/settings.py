@@ -147,6 +147,12 @@ SESSION_ENGINE = "apps.accounts.sessions"
 SESSION_IDLE_HOURS = env_int("TOUCHSTONE_SESSION_IDLE_HOURS", 12)
 SESSION_DAYS = env_int("TOUCHSTONE_SESSION_DAYS", 14)
 SESSION_COOKIE_AGE = SESSION_IDLE_HOURS * 3600  # of a session that nobody is signed in with yet
+# The token of a directory that makes and closes accounts (SCIM); without one there is no such service.
+SCIM_TOKEN = env_str("TOUCHSTONE_SCIM_TOKEN", "")
+if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
+    raise ImproperlyConfigured(
+        "TOUCHSTONE_SCIM_TOKEN must have at least 32 characters: `openssl rand -hex 32`."
+    )
 # Single sign-on, where a provider is named (apps/accounts/sign_on.py).
 OIDC_URL = env_str("TOUCHSTONE_OIDC_URL", "").rstrip("/")
 OIDC_CLIENT_ID = env_str("TOUCHSTONE_OIDC_CLIENT_ID", "")
@@ -319,6 +325,7 @@ SECURE_PROXY_SSL_HEADER = (
 BACKUP_PASSPHRASE = env_str("TOUCHSTONE_BACKUP_PASSPHRASE", "")
 # Never to be seen in a log line, wherever it comes from (apps.core.logs).
 KNOWN_SECRETS = [
+    SCIM_TOKEN,
     _SECRET_KEY,
     BACKUP_PASSPHRASE,
     OIDC_SECRET,

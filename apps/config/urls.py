@@ -13,6 +13,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     re_path("^api/", not_found),
     # Exporters append it to where they are told to send.
     path("v1/traces", traces_receive, name="traces-receive"),
+    path("scim/v2/", include("apps.accounts.scim_urls")),
     path("", include("apps.accounts.urls")),
     # Under the names by which allauth looks for them: second factors, and what it needs of an account's pages.
     path("account/two-factor/", include("allauth.mfa.urls")),

@@ -8,13 +8,16 @@ class DatasetsConfig(AppConfig):
     label = "datasets"
 
     def ready(self) -> None:
+        from apps.accounts import leaving
         from apps.core import jobs, periodic
         from apps.datasets.erasure import remove_withdrawn
         from apps.datasets.exporting import ADVANCE as ADVANCE_EXPORTS
         from apps.datasets.exporting import remove_old_exports
+        from apps.datasets.leaving import withdraw_named
         from apps.datasets.models import Export, Snapshot
         from apps.datasets.services import ADVANCE
 
+        leaving.register("datasets", deleting=withdraw_named)
         jobs.register(Snapshot, ADVANCE)
         jobs.register(Export, ADVANCE_EXPORTS)
         periodic.register("remove old exports", REMOVE_EVERY_SECONDS, remove_old_exports)

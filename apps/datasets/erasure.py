@@ -78,7 +78,7 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
     Participation.objects.filter(annotator=annotator).delete()
     _free_undecided(items)
     recount(items)
-    snapshots = _withdraw(snapshots_with_annotator(annotator), "judgements in it were deleted", by)
+    snapshots = withdraw(snapshots_with_annotator(annotator), "judgements in it were deleted", by)
     remove_exports(project=annotator.project)
     told = Erased(judgements, len(items), snapshots)
     _record(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", told)
@@ -102,7 +102,7 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
         if not task.trajectories.exists():
             task.delete()
         files = _drop_attachments(project, digests)
-        told = Erased(judgements, len(items), _withdraw(snapshots, "a run in it was deleted", by))
+        told = Erased(judgements, len(items), withdraw(snapshots, "a run in it was deleted", by))
         remove_exports(project=project)
         _record(project, by, "trajectory.deleted", f"run {number}", told)
     for name in files:  # after the commit: a file without a row does no harm
@@ -146,7 +146,8 @@ def _holds(snapshot: Snapshot, trajectory: Trajectory) -> bool:
     return any(holds_trajectory(folder / f"{split}.jsonl.zst", trajectory.content_hash) for split in SPLITS)
 
 
-def _withdraw(snapshots: Collection[Snapshot], because: str, by: User | None) -> tuple[str, ...]:
+def withdraw(snapshots: Collection[Snapshot], because: str, by: User | None) -> tuple[str, ...]:
+    """Nothing is trained on them or exported any more; their files go after RETENTION_DAYS. Their names."""
     for snapshot in snapshots:
         snapshot.withdrawn_at, snapshot.withdrawn_because = timezone.now(), because
         snapshot.save(update_fields=["withdrawn_at", "withdrawn_because"])

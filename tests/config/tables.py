@@ -39,6 +39,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "account/sessions/<str:mark>/end": ("POST", OWN),
     "account/verify": ("POST", SIGNED_IN),
     "invitations/<int:pk>/accept": ("POST", OWN),
+    "account/delete": ("GET", SIGNED_IN),
     "p/<slug:slug>/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/as-annotator": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/people": ("GET", Role.OWNER),
@@ -261,7 +262,21 @@ BODIES: dict[str, Any] = {
     "trial": {"revision": 2},
     "canary": {"share": 0.2},
 }
-RECEIVES = {"v1/traces"}  # the project is the key's: tests/trajectories/test_traces.py holds it against keys
+SCIM = {  # the installation's token opens them: tests/accounts/test_scim.py
+    "scim/v2/",
+    "scim/v2/.search",
+    "scim/v2/Users",
+    "scim/v2/Users/.search",
+    "scim/v2/Users/<str:number>",
+    "scim/v2/ServiceProviderConfig",
+    "scim/v2/ResourceTypes",
+    "scim/v2/ResourceTypes/<str:name>",
+    "scim/v2/Schemas",
+    "scim/v2/Schemas/<str:name>",
+}
+RECEIVES = {
+    "v1/traces"
+} | SCIM  # the project is the key's: tests/trajectories/test_traces.py holds it against keys
 NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everybody
 # Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
 REWARDS = {

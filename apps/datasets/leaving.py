@@ -1,0 +1,36 @@
+"""Frozen datasets that name a person who is deleted."""
+
+from typing import Any
+
+from apps.accounts.models import User
+from apps.annotation.leaving import pseudonym_of
+from apps.annotation.models import Annotator
+from apps.datasets.erasure import snapshots_with_annotator, withdraw
+from apps.datasets.exporting import remove_exports
+from apps.datasets.models import Export, Snapshot
+
+
+def withdraw_named(user: User, erase_comments: bool) -> dict[str, int]:
+    """Their files hold the name: withdrawn as after a deletion. Frozen again, the same judgements are in them."""
+    withdrawn = 0
+    for annotator in Annotator.objects.filter(user=user).select_related("project"):
+        withdrawn += len(withdraw(snapshots_with_annotator(annotator), "it names a deleted person", None))
+        remove_exports(project=annotator.project)
+        names = {annotator.name: pseudonym_of(annotator)}
+        for snapshot in Snapshot.objects.filter(project=annotator.project):
+            known = (_renamed(snapshot.annotators, names), _renamed(snapshot.filters, names))
+            if known != (snapshot.annotators, snapshot.filters):
+                Snapshot.objects.filter(pk=snapshot.pk).update(annotators=known[0], filters=known[1])
+        for export in Export.objects.filter(project=annotator.project):
+            if (filters := _renamed(export.filters, names)) != export.filters:
+                Export.objects.filter(pk=export.pk).update(filters=filters)
+    return {"datasets withdrawn": withdrawn}
+
+
+def _renamed(value: Any, names: dict[str, str]) -> Any:
+    """JSON with other names, as keys too."""
+    if isinstance(value, dict):
+        return {names.get(name, name): _renamed(each, names) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, names) for each in value]
+    return names.get(value, value) if isinstance(value, str) else value
