@@ -171,7 +171,8 @@ def test_it_answers_while_the_database_is_away(service, project, http, endpoint,
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-            "WHERE datname = current_database() AND query LIKE 'LISTEN %'"
+            "WHERE datname = current_database() AND query LIKE 'SELECT current_setting(%read_only%' "
+            "AND pid <> pg_backend_pid()"
         )
         assert cursor.fetchall() == [(True,)]
     wait_until(lambda: service.state.watcher.unreachable_since is not None)
