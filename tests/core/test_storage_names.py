@@ -135,7 +135,7 @@ JOINED = {
 }
 # Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
 MADE = {
-    "apps/accounts/audit_chain.py": {"open(path, 'a', opener=_private)"},  # the operator's, by a setting
+    "apps/accounts/audit_chain.py": {"open(path, 'a', opener=_private)"},  # a constant below the home
     "apps/annotation/management/commands/import_feedback.py": {"Path(name)"},
     "apps/core/artifacts.py": {"Path(_storage().path(name))"},
     "apps/core/backup.py": {"Path(scratch.name)"},
