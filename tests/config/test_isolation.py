@@ -101,6 +101,8 @@ def test_pages(worlds: tuple[World, World], caplog: pytest.LogCaptureFixture) ->
         if path in ("logout", "login") or path.startswith("oidc/") or "accounts/" in path:
             continue
         for names in (desk.names, other.names):
+            if "<str:token>" in path and names is other.names:
+                continue  # a secret of the other's: whoever holds it is shown what it is for
             # What changes something is asked for what is the other's only: `desk` stays as it is.
             if method != "GET" and names is desk.names:
                 continue
