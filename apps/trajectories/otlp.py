@@ -6,7 +6,7 @@ import zlib
 from typing import IO, Any
 
 from google.protobuf.json_format import MessageToDict
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 
 from apps.core.errors import DomainError
-from workers.schema import parse_json
+from workers.schema import RECORD_LIMITS, parse_json
 
 LARGEST = 20 * 2**20  # bytes of a request, unpacked: as collectors take by default
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -52,7 +52,9 @@ def document_of(body: bytes, media_type: str) -> Any:
     if media_type != PROTOBUF:
         raise DomainError(f"Content-Type {media_type!r} is not read; send {PROTOBUF} or {JSON}.", status=415)
     try:
-        document = MessageToDict(ExportTraceServiceRequest.FromString(body))
+        request = ExportTraceServiceRequest.FromString(body)
+        _check_parts(request)
+        document = MessageToDict(request)
     except DecodeError as error:
         raise DomainError(f"The body is no ExportTraceServiceRequest: {error}.") from None
     for resource in document.get("resourceSpans", ()):
@@ -60,6 +62,24 @@ def document_of(body: bytes, media_type: str) -> Any:
             for span in scope.get("spans", ()):
                 span |= {key: base64.b64decode(span[key]).hex() for key in _IDS if key in span}
     return document | {"resourceSpans": document.get("resourceSpans", [])}
+
+
+def _check_parts(request: Message) -> None:
+    """An empty attribute is two bytes, and a dictionary once it is decoded: 20 MB of them would be gigabytes."""
+    found, waiting = 0, [request]
+    while waiting:
+        for field, value in waiting.pop().ListFields():
+            if field.message_type is None:
+                continue
+            parts = [value] if isinstance(value, Message) else value
+            found += len(parts)
+            if found > RECORD_LIMITS.containers:
+                raise DomainError(
+                    f"The request has over {RECORD_LIMITS.containers:,} spans, attributes and values; send fewer "
+                    "spans at once.",
+                    status=413,
+                )
+            waiting.extend(parts)
 
 
 def answer(media_type: str, refused: int = 0, why: str = "") -> bytes:
