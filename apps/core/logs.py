@@ -5,7 +5,6 @@ Text for people, or JSON objects for a collector (TOUCHSTONE_LOG_FORMAT).
 
 import json
 import logging
-import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,22 +14,23 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from workers.schema.patterns import TextPattern
+
 REDACTED = "[redacted]"
 _about: ContextVar[Mapping[str, str]] = ContextVar("about", default=MappingProxyType({}))
-_REQUEST_ID = re.compile(r"[\w.\-]{1,100}", re.ASCII)
+_REQUEST_ID = TextPattern(r"[\w.\-]{1,100}")
 _PATTERNS = [
     (
-        re.compile(r"(ts[ikl]_[0-9a-f]{8})_[\w\-]+"),
+        TextPattern(r"(ts[ikl]_[0-9a-f]{8})_[\w\-]+"),
         r"\1_" + REDACTED,
     ),  # the prefix names an API key, an invitation or a link, and is no secret
-    (re.compile(r"\binternal\.[\w\-:.]+"), REDACTED),
-    (re.compile(r"([?&](?:key|token|password|secret)=)[^&\s'\"]+", re.I), r"\1" + REDACTED),
-    (re.compile(r"(://[^/\s:@'\"]*:)[^@\s/'\"]+@"), rf"\1{REDACTED}@"),
-    (re.compile(r"(\b(?:bearer|basic)\s+)[\w\-.~+/=]{6,}", re.I), r"\1" + REDACTED),
+    (TextPattern(r"\binternal\.[\w\-:.]+"), REDACTED),
+    (TextPattern(r"(?i)([?&](?:key|token|password|secret)=)[^&\s'\"]+"), r"\1" + REDACTED),
+    (TextPattern(r"(://[^/\s:@'\"]*:)[^@\s/'\"]+@"), rf"\1{REDACTED}@"),
+    (TextPattern(r"(?i)(\b(?:bearer|basic)\s+)[\w\-.~+/=]{6,}"), r"\1" + REDACTED),
     (
-        re.compile(
-            r"(\b(?:sessionid|csrftoken|csrfmiddlewaretoken|touchstone_device)['\"]?\s*[=:]\s*['\"]?)[\w\-]+",
-            re.I,
+        TextPattern(
+            r"(?i)(\b(?:sessionid|csrftoken|csrfmiddlewaretoken|touchstone_device)['\"]?\s*[=:]\s*['\"]?)[\w\-]+"
         ),
         r"\1" + REDACTED,
     ),

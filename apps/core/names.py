@@ -1,13 +1,13 @@
 """Names of datasets and models: `project/name@version`, the version and sometimes the project left out."""
 
-import re
 from dataclasses import dataclass
 
 from apps.core.errors import DomainError
+from workers.schema.patterns import TextPattern
 
-_NAME = re.compile(r"(?:(?P<project>[-\w]+)/)?(?P<name>[-\w]+)(?:@(?P<version>[1-9]\d{0,8}))?", re.ASCII)
+_NAME = TextPattern(r"(?:(?P<project>[-\w]+)/)?(?P<name>[-\w]+)(?:@(?P<version>[1-9]\d{0,8}))?")
 SLUG_PATTERN = r"[-\w]{1,60}"
-_SLUG = re.compile(SLUG_PATTERN, re.ASCII)
+_SLUG = TextPattern(SLUG_PATTERN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ Only those of a table of routes: the path that goes on is made of the route and 
 """
 
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from apps.core.client_address import SIGNED_HEADER, client_address, signed_address
 from apps.core.logs import request_id
 from apps.core.names import SLUG_PATTERN
+from workers.schema.patterns import TextPattern, quote
 
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 # RFC 9110, 7.6.1: these belong to one connection.
@@ -83,6 +83,9 @@ async def lifespan(app: Starlette) -> AsyncIterator[State]:
         yield {"client": client, "replicas": Replicas()}
 
 
+_BRACES = TextPattern(r"\{(\w+)\}")
+
+
 @dataclass(frozen=True)
 class PublicRoute:
     """path: parts in braces are names of endpoints and the like, as `[-A-Za-z0-9_]{1,60}`."""
@@ -91,13 +94,13 @@ class PublicRoute:
     methods: tuple[str, ...]
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str]:
-        literal_and_name = re.split(r"\{(\w+)\}", self.path)
+    def _pattern(self) -> TextPattern:
+        literal_and_name = _BRACES.split(self.path)
         parts = [
-            f"(?P<{part}>{SLUG_PATTERN})" if place % 2 else re.escape(part)
+            f"(?P<{part}>{SLUG_PATTERN})" if place % 2 else quote(part)
             for place, part in enumerate(literal_and_name)
         ]
-        return re.compile("".join(parts), re.ASCII)
+        return TextPattern("".join(parts))
 
     def onward(self, raw_path: str) -> str | None:
         """The path to ask for where `raw_path`, as it came, is one of this route. Nothing encoded is decoded: none of

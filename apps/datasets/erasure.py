@@ -4,7 +4,6 @@ A snapshot that holds something deleted is withdrawn: nothing is trained on it o
 removed RETENTION_DAYS later. Files of exports go at once: they can be written anew.
 """
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,8 +26,9 @@ from apps.datasets.splits import SPLITS
 from apps.trajectories.attachments import PREFIX, file_name, small_name
 from apps.trajectories.models import Attachment, Step, Trace, Trajectory
 from workers.schema import holds_trajectory
+from workers.schema.patterns import TextPattern, quote
 
-_DIGEST = re.compile(re.escape(PREFIX) + r"([0-9a-f]{64})")
+_DIGEST = TextPattern(quote(PREFIX) + r"([0-9a-f]{64})")
 _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
 
 

@@ -6,8 +6,6 @@ has it; whatever else it says is text.
 """
 
 import base64
-import binascii
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,12 +21,14 @@ from apps.trajectories.models import Attachment
 from apps.trajectories.pictures import RASTER, Look, is_small, look, smaller
 from workers import schema
 from workers.errors import InvalidRecord
+from workers.schema.patterns import TextPattern
 
 PREFIX = "sha256:"
 MISSING = "The file of this attachment is missing from the artifact store; `doctor` looks at the store."
 _SMALL = "image/webp"
 _FOLDER = "attachments"
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64,(.*)", re.DOTALL)
+# Of what stands before the comma: the content itself may be of any length.
+_DATA_URL = TextPattern(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +173,11 @@ def _detach_part(part: schema.Part, blobs: dict[str, Blob]) -> schema.Part:
     if not _carries(part) or part.source is None:
         return part
     url = part.source
-    match = _DATA_URL.fullmatch(url)
+    head, comma, content = url.partition(",")
+    match = _DATA_URL.fullmatch(head) if comma else None
     try:
-        data = base64.b64decode(match[2], validate=True) if match else None
-    except binascii.Error:
+        data = base64.b64decode(content, validate=True) if match else None
+    except ValueError:  # of base64, or a character that is not ASCII
         data = None
     if match is None or data is None:
         return part  # not base64: stays as it was said

@@ -152,7 +152,8 @@ def with_marks(card: StepCard, marks: Sequence[Mark], digest: str, size: tuple[i
 def cards_of(trajectory: Trajectory, stop: int) -> list[StepCard]:
     """The first cards of a trajectory that is not stored yet."""
     places = {index: place for place, index in enumerate(trajectory.agent_steps)}
-    return [card_of(step, index, places.get(index)) for index, step in enumerate(trajectory.steps[:stop])]
+    with rendering.one_page():
+        return [card_of(step, index, places.get(index)) for index, step in enumerate(trajectory.steps[:stop])]
 
 
 def _texts(parts: Iterable[Part], most: int | None, html: Callable[[str], SafeString]) -> list[Text]:

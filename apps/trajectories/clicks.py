@@ -5,20 +5,20 @@ Read are what agents that use computers and browsers call by: `coordinate: [x, y
 (x, y, width, height), or a `bid` whose box the observation holds.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from workers.schema import ObservationResult, ToolCall
+from workers.schema.patterns import TextPattern
 
 _NUMBER = r"(-?\d{1,6}(?:\.\d{1,9})?)"
-_PAIR = re.compile(rf"\s*(?:x\s*=\s*)?{_NUMBER}\s*,\s*(?:y\s*=\s*)?{_NUMBER}\s*(?:,|$)")
-_CODE = re.compile(
+_PAIR = TextPattern(rf"\s*(?:x\s*=\s*)?{_NUMBER}\s*,\s*(?:y\s*=\s*)?{_NUMBER}\s*(?:,|$)")
+_CODE = TextPattern(
     rf"\bpyautogui\.(?:\w*[cC]lick|moveTo|dragTo)\(\s*(?:x\s*=\s*)?{_NUMBER}\s*,\s*(?:y\s*=\s*)?{_NUMBER}"
 )
-_POINTER = re.compile(r"click|tap|mouse|hover|drag|move", re.IGNORECASE)
-_BID = re.compile(r"""\s*(?:bid\s*=\s*)?["']([A-Za-z0-9]{1,20})["']""")
+_POINTER = TextPattern(r"(?i)click|tap|mouse|hover|drag|move")
+_BID = TextPattern(r"""\s*(?:bid\s*=\s*)?["']([A-Za-z0-9]{1,20})["']""")
 _POINTS = ("coordinate", "coordinates", "position", "point", "start_coordinate")
 _BOXES = ("bbox", "bounding_box", "box")
 

@@ -1,6 +1,5 @@
 """A trajectory at a glance: every step as a mark, what is notable about it, and where words are in it."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,11 @@ from dataclasses import dataclass
 from apps.trajectories.notes import Note
 from apps.trajectories.patterns import failures
 from workers.schema import Step
+from workers.schema.patterns import SPACE, TextPattern, quote
 
 MOST_FOUND = 200
 WIDE, HIGH = 4, 40
+_LONGEST = 500  # characters of the words that are looked for
 _AROUND = 60  # characters before and after what is found
 _MOST_MARKS = 2000  # of a minimap; of longer runs the steps without anything notable are thinned out
 
@@ -112,7 +113,7 @@ def rewards_of(steps: Sequence[Step]) -> Rewards | None:
 
 def find(steps: Sequence[Step], words: str) -> list[Found]:
     """Where `words` stand, whatever their case and the spaces between them; the first 200 places."""
-    pattern = re.compile(r"\s+".join(re.escape(word) for word in words.split()), re.IGNORECASE)
+    pattern = TextPattern("(?i)" + f"[{SPACE}]+".join(quote(word) for word in words[:_LONGEST].split()))
     found: list[Found] = []
     if not words.split():
         return found

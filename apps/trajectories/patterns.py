@@ -4,11 +4,11 @@ Rules read what is there and nothing else; they find what to look at, and are no
 """
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from workers.schema import ObservationResult, Step
+from workers.schema.patterns import WORD, TextPattern
 
 PATTERNS = {
     "tool-error": "A tool failed",
@@ -20,14 +20,13 @@ PATTERNS = {
 TIMES = 3  # in a row: a loop
 _LONGEST = 3  # actions that are repeated in turn
 _READ = 2_000  # characters of an answer that are looked at, from its beginning and from its end
-_FAILED = re.compile(
-    r"\A\s*(?:<\w+>\s*)?(?:error|exception|fatal|failed|failure|invalid|unknown (?:tool|function|action))\b"
+_FAILED = TextPattern(
+    r"(?im)\A\s*(?:<\w+>\s*)?(?:error|exception|fatal|failed|failure|invalid|unknown (?:tool|function|action))\b"
     r"|^Traceback \(most recent call last\)"
-    r"|^(?:\w+\.)*\w*(?:Error|Exception): "
+    rf"|^(?:[{WORD}]+\.)*[{WORD}]*(?:Error|Exception): "
     r"|: (?:command not found|No such file or directory|Permission denied)\s*$"
     r"|<returncode>\s*-?[1-9]"
-    r"|\b(?:exit(?:ed with)? (?:code|status)|returncode|return code)[:=]?\s*-?[1-9]",
-    re.IGNORECASE | re.MULTILINE,
+    r"|\b(?:exit(?:ed with)? (?:code|status)|returncode|return code)[:=]?\s*-?[1-9]"
 )
 _WORDS = ("error", "failed", "failure")
 

@@ -4,12 +4,12 @@ Of a picture only its header is read before it is kept; what would fill the memo
 """
 
 import io
-import re
 from dataclasses import dataclass
 
 from PIL import Image, UnidentifiedImageError
 
 from workers.errors import InvalidRecord
+from workers.schema.patterns import TextPattern
 
 RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")
 CLIPS = ("video/mp4", "video/webm")
@@ -18,7 +18,7 @@ SMALL = 640  # pixels of the longer side of a small picture
 _SMALL_BYTES = 2 * 2**20  # what is as small as this is shown as it is, moving or not
 _DAMAGED = (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError)
 _OTHER = "application/octet-stream"
-_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}")
+_TYPE = TextPattern(r"[\w.+-]{1,60}/[\w.+-]{1,60}")
 
 Image.MAX_IMAGE_PIXELS = None  # ours is held to in _open; Pillow's own is a warning
 

@@ -4,6 +4,7 @@ from apps.trajectories.attachments import attachments_named, digests_in, last_pi
 from apps.trajectories.cards import StepCard, card_of, with_marks
 from apps.trajectories.clicks import marks_of
 from apps.trajectories.models import Attachment, Step, Trajectory
+from apps.trajectories.rendering import one_page
 from apps.trajectories.rows import to_step
 from workers import schema
 
@@ -21,7 +22,10 @@ def step_cards(
     steps = [step for _, step in found]
     rows_by_digest = _attachments(trajectory_id, steps)
     attached = {digest: row.media_type for digest, row in rows_by_digest.items()}
-    cards = [card_of(step, row.index, row.agent_step, full=full, attached=attached) for row, step in found]
+    with one_page():
+        cards = [
+            card_of(step, row.index, row.agent_step, full=full, attached=attached) for row, step in found
+        ]
     cards = _with_clicks(cards, steps, rows_by_digest)
     return cards if stop is None else cards[: stop - start]
 

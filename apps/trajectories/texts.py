@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from django.contrib.postgres.search import SearchQuery
 
 from workers.schema import Trajectory
+from workers.schema.patterns import SPACE, TextPattern
 
 CONFIG = "simple"
 _STEP, _ALL = (
@@ -13,7 +14,7 @@ _STEP, _ALL = (
     200_000,
 )  # characters of one text, half of them from its end, and of a trajectory that are indexed
 _BETWEEN_WORDS = re.compile(r"[^\w]+")
-_TERM = re.compile(r'(-?)"([^"]*)"?|(\S+)')
+_TERM = TextPattern(rf'(-?)"([^"]*)"?|([^{SPACE}]+)')
 
 
 def words_of(trajectory: Trajectory) -> str:

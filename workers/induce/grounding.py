@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.schema import Step, Trajectory
+from workers.schema.patterns import TextPattern
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 FEATURES = ("did", "saw", "words done", "words seen", "speaker", "failed", "early")
 FLAGS = ("acts", "failed", "last", "place", "repeats")
 WEIGHTS = (0.55, 0.33, 0.85, 1.43, 1.82, 0.62, 0.92)
 _WORD = re.compile(r"[^\W_]{2,}")
-_FAILED = re.compile(
-    r"\b(?:error|exception|traceback|failed|failure|not found|invalid|denied|exitcode: [1-9])", re.I
+_FAILED = TextPattern(
+    r"(?i)\b(?:error|exception|traceback|failed|failure|not found|invalid|denied|exitcode: [1-9])"
 )
 _CHARACTERS = 4000  # of each side of a step that are looked at
 _SHOWN = 200  # characters that say what was done

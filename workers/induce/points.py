@@ -7,17 +7,23 @@ forms, the danda, line breaks); a full stop within a number, a path, an abbrevia
 
 import re
 
+from workers.schema.patterns import SPACE, Match, TextPattern
+
 MOST = 200  # points of one comment
 LONGEST = 1000  # characters of one point
+_READ = MOST * LONGEST  # characters of a comment; the rest is not looked at
+# Whitespace that the expressions below would look through again from each of its characters.
+_BLANK = TextPattern(rf"[{SPACE}]{{40,}}")
+_NEAR = 20  # characters before an end among which an abbreviation is looked for
 _SHORTEST = 2  # words; fewer are put to the point before
 _ENDS = re.compile(
     r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(\[]*[^\Wa-z_])|(?<=[。！？।])|[\r\n]+|(?<=;)\s+"
 )
 _ITEM = re.compile(r"^\s*(?:[-*•‣]|\(?\d{1,2}[.)])\s+")
-_CONTRAST = re.compile(
-    r"(?:[,;:]\s*|\s+[-–—]\s*)(?=(?:but|however|although|though|yet|whereas|aber|jedoch|mais|pero|sin embargo)\b)|"
-    r"\s+(?=(?:but|however|whereas)\b)",
-    re.IGNORECASE,
+_CONTRAST = TextPattern(
+    rf"(?i)(?:[,;:][{SPACE}]*|[{SPACE}]+[-–—][{SPACE}]*)"
+    r"(but|however|although|though|yet|whereas|aber|jedoch|mais|pero|sin embargo)\b"
+    rf"|[{SPACE}]+(but|however|whereas)\b"
 )
 _LEADS = re.compile(
     r"^(?:but|however|although|though|yet|whereas|and|also|aber|jedoch|mais|pero)\b[,:]?\s*", re.IGNORECASE
@@ -30,8 +36,8 @@ _ABBREVIATED = re.compile(
 def points_of(comment: str) -> list[str]:
     """In their order; none of a comment without a word. Of longer ones than MOST points the first."""
     found: list[str] = []
-    for sentence in _sentences(comment):
-        parts = _CONTRAST.split(_ITEM.sub("", sentence))
+    for sentence in _sentences(_BLANK.sub(_short, comment[:_READ])):
+        parts = _sides(_ITEM.sub("", sentence))
         for part in parts:
             point = _LEADS.sub("", part.strip(" \t,;:–—-")).strip()
             if not re.search(r"\w", point):
@@ -45,11 +51,24 @@ def points_of(comment: str) -> list[str]:
     return found
 
 
+def _short(blank: Match) -> str:
+    return "\n" if "\n" in blank[0] or "\r" in blank[0] else " "
+
+
+def _sides(sentence: str) -> list[str]:
+    """Cut before each word of contrast, which begins the next side."""
+    sides, begins = [], 0
+    for found in _CONTRAST.finditer(sentence):
+        sides.append(sentence[begins : found.start()])
+        begins = max(found.start(1), found.start(2))
+    return [*sides, sentence[begins:]]
+
+
 def _sentences(comment: str) -> list[str]:
     """Abbreviations put together with what follows them."""
     out: list[str] = []
     for piece in _ENDS.split(comment):
-        if out and _ABBREVIATED.search(out[-1]):
+        if out and _ABBREVIATED.search(out[-1][-_NEAR:]):
             out[-1] = f"{out[-1]} {piece}"
         elif piece and piece.strip():
             out.append(piece)

@@ -8,7 +8,6 @@ asked (`Answers`), so that whoever asks again pays for what failed only.
 import hashlib
 import json
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -29,7 +28,7 @@ from workers.schema.decode import clean, convert, parse_json
 T = TypeVar("T")
 A = TypeVar("A")
 _TOLD = 4000  # characters of a refused answer that are given back to the model
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+_THOUGHT = ("<think>", "</think>")
 Chances = Sequence[Mapping[str, float]]
 
 
@@ -207,7 +206,7 @@ def model_of(server: Server, key: str) -> Model:
 
 def _object(said: str) -> Any:
     """The JSON object in an answer, whatever a model wrote around it. Raises InvalidRecord."""
-    said = _THOUGHT.sub("", said)
+    said = _without_thoughts(said)
     start = said.find("{")
     if start < 0:
         raise InvalidRecord("It holds no JSON object.")
@@ -216,6 +215,16 @@ def _object(said: str) -> Any:
     except (ValueError, RecursionError) as error:
         raise InvalidRecord(f"It is no JSON: {error}.") from None
     return parse_json(said[start:end])
+
+
+def _without_thoughts(said: str) -> str:
+    """Without what stands between the tags of a thought. By `str.find`: an answer is somebody else's text, and tags
+    that are never closed must not be looked for again from each of them."""
+    (begins, ends), kept, at = _THOUGHT, [], 0
+    while (start := said.find(begins, at)) >= 0 and (end := said.find(ends, start + len(begins))) >= 0:
+        kept.append(said[at:start])
+        at = end + len(ends)
+    return "".join([*kept, said[at:]])
 
 
 def _schema(shape: type[Any]) -> dict[str, Any]:

@@ -1,16 +1,16 @@
 """What any language model gives back, wherever it runs, and how likely each of several answers was to it."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from workers.errors import RewardError
+from workers.schema.patterns import TextPattern, quote
 
 DRAWN = 0.7  # temperature of answers that are drawn, as in Wang et al., https://arxiv.org/abs/2203.11171
 _UNCLEAR = 0.05  # of what is known: where more could be one word or another, nothing is said
-_END = re.compile(r'[",}\]\s]')  # what ends a word or a number
+_END = TextPattern(r'[",}\]\s]')  # what ends a word or a number
 LIKELIEST = 20  # alternatives of a token that are asked for: no server gives more
 
 
@@ -68,7 +68,7 @@ def chances(completion: Completion, field: str, each: Sequence[Sequence[str]]) -
         ends.append(at)
     text = "".join(token.text for token in completion.tokens)
     found = []
-    places = list(re.finditer(rf'"{re.escape(field)}"\s*:\s*"?', text))
+    places = list(TextPattern(rf'"{quote(field)}"\s*:\s*"?').finditer(text))
     if len(places) != len(each):
         return []
     for place, words in zip(places, each, strict=True):

@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from workers.schema.patterns import TextPattern
+
 _FOLDER = Path(__file__).parent / "prompts"
 # Ends of lines, controls, zero-width and bidirectional marks, lone surrogates, tags and variation selectors.
 _HIDDEN = re.compile(
@@ -19,11 +21,11 @@ _HIDDEN = re.compile(
     "\U000e0000-\U000e01ef]"
 )
 # How special tokens begin, in every family's templates: a server would take them for what they are.
-_SPECIAL = re.compile(
-    r"<(?=[|\uff5c]|/?(?:s|bos|eos|pad|unk|mask|start_of_turn|end_of_turn|think|tool_call|tool_response)>|<SYS>>|</SYS>>)"
-    r"|\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK|IMG)\])"
+_SPECIAL = TextPattern(
+    r"(<)(?:[|\x{ff5c}]|/?(?:s|bos|eos|pad|unk|mask|start_of_turn|end_of_turn|think|tool_call|tool_response)>|<SYS>>|</SYS>>)"
+    r"|(\[)(?:/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|THINK|IMG)\])"
 )
-_PLACE = re.compile(r"{{(\w+)}}")
+_PLACE = TextPattern(r"{{(\w+)}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,10 @@ def prompt(name: str, version: int = 1, **values: str) -> Prompt:
 def quoted(value: Any) -> str:
     """As JSON on one line. What ends a line somewhere, is not seen by a reader, or begins a special token is written as
     an escape."""
-    return _SPECIAL.sub(_escaped, _HIDDEN.sub(_escaped, json.dumps(value, ensure_ascii=False)))
+    shown = _HIDDEN.sub(lambda found: _escaped(found[0]), json.dumps(value, ensure_ascii=False))
+    return _SPECIAL.sub(lambda found: f"{_escaped(found[0][0])}{found[0][1:]}", shown)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass")
+def _escaped(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

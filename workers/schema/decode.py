@@ -8,12 +8,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from workers.errors import InvalidRecord
+from workers.schema.patterns import TextPattern
 from workers.schema.shape import RECORD_LIMITS, ShapeLimits, check_json_shape
 
 T = TypeVar("T")
 _encode = msgspec.json.Encoder().encode
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_PATH = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_PATH = TextPattern(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
 def parse_json(

@@ -1,22 +1,121 @@
-"""Regular expressions that people write. RE2: its time grows with the text, whatever the expression."""
+"""Regular expressions, by RE2: its time grows with the text, whatever the expression and whatever the text.
 
+`compiled` is for expressions that people write, `TextPattern` for ours wherever they meet text that others wrote. The
+standard `re` is allowed in the few modules that `tests/test_patterns.py` lists, each with its reason.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import re2
 
 from workers.errors import InvalidRecord
 
+MOST_CHARACTERS = 2000  # of an expression that people write
+MOST_INSTRUCTIONS = 4000  # of its program: what one character of a text can cost
+_MOST_MEMORY = 4 * 2**20
+# For classes, since RE2's \w and \s are ASCII only: `[{WORD}]` and `[{SPACE}]` are what \w and \s are to `re`.
+WORD = r"\pL\pN_"
+SPACE = r"\s\x0b\x1c-\x1f\x85\pZ"
+
+
+class Match(Protocol):
+    """What RE2 gives, as of `re.Match`."""
+
+    def __getitem__(self, group: int | str) -> Any: ...
+    def group(self, *groups: int | str) -> Any: ...
+    def groups(self) -> tuple[Any, ...]: ...
+    def groupdict(self) -> dict[str, Any]: ...
+    def start(self, group: int = 0) -> int: ...
+    def end(self, group: int = 0) -> int: ...
+    def span(self, group: int = 0) -> tuple[int, int]: ...
+
+
+class TextPattern:
+    """An expression of ours for text of others. Flags are written into it: `(?i)`, `(?m)`, `(?s)`.
+
+    A lone surrogate, which RE2 cannot read, is looked at as a question mark.
+    """
+
+    __slots__ = ("_compiled", "pattern")
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._compiled = re2.compile(pattern, _options())
+
+    def search(self, text: str) -> Match | None:
+        found: Match | None = self._compiled.search(_readable(text))
+        return found
+
+    def match(self, text: str) -> Match | None:
+        found: Match | None = self._compiled.match(_readable(text))
+        return found
+
+    def fullmatch(self, text: str) -> Match | None:
+        found: Match | None = self._compiled.fullmatch(_readable(text))
+        return found
+
+    def finditer(self, text: str) -> Iterator[Match]:
+        found: Iterator[Match] = self._compiled.finditer(_readable(text))
+        return found
+
+    def findall(self, text: str) -> list[Any]:
+        found: list[Any] = self._compiled.findall(_readable(text))
+        return found
+
+    def split(self, text: str, maxsplit: int = 0) -> list[str]:
+        found: list[str] = self._compiled.split(_readable(text), maxsplit)
+        return found
+
+    def sub(self, replacement: str | Callable[[Any], str], text: str, count: int = 0) -> str:
+        found: str = self._compiled.sub(replacement, _readable(text), count)
+        return found
+
+    def __repr__(self) -> str:
+        return f"TextPattern({self.pattern!r})"
+
+
+def quote(text: str) -> str:
+    """`text` as an expression that finds it and nothing else."""
+    quoted: str = re2.escape(_readable(text))
+    return quoted
+
 
 @lru_cache(maxsize=256)
 def compiled(expression: str) -> Any:
-    """Raises InvalidRecord, without a pointer, for what RE2 does not take."""
-    options = re2.Options()
-    options.log_errors = False
+    """Raises InvalidRecord, without a pointer, for what RE2 does not take, and for what would take too long."""
+    if len(expression) > MOST_CHARACTERS:
+        raise InvalidRecord(
+            f"the regular expression has {len(expression)} characters; it may have {MOST_CHARACTERS}. Split it."
+        )
     try:
-        return re2.compile(expression, options)
-    except re2.error as error:
+        found = re2.compile(expression, _options())
+    except (re2.error, UnicodeEncodeError) as error:
         said = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise InvalidRecord(
             f"{expression!r} is no regular expression of RE2 (no look-around, no back-references): {said}."
         ) from None
+    if found.programsize > MOST_INSTRUCTIONS:
+        raise InvalidRecord(
+            f"the regular expression becomes {found.programsize} instructions; it may become {MOST_INSTRUCTIONS}. "
+            "Count less often ({900}), or name fewer classes of characters."
+        )
+    return found
+
+
+def _options() -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MOST_MEMORY
+    return options
+
+
+def _readable(text: str) -> str:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()  # a question mark each: places stay
+    return text

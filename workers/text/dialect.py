@@ -5,7 +5,6 @@ template does not know is said in the messages' text, so that nothing an agent d
 """
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from jinja2 import TemplateError
 
 from workers.errors import RewardError
 from workers.schema import Step
+from workers.schema.patterns import TextPattern, quote
 from workers.text.segments import parts_text
 
 Message = dict[str, Any]
@@ -45,7 +45,7 @@ class Dialect:
     tools: bool
     reasoning: bool
     free_turns: bool
-    special: re.Pattern[str] | None
+    special: TextPattern | None
 
     @classmethod
     def of(cls, show: Show, special: Sequence[str]) -> "Dialect":
@@ -67,7 +67,7 @@ class Dialect:
             tools=_shows(show, [_ASK, _CALL, _RESULT, _TOLD], "FIND", "WHERE", "RESULT"),
             reasoning=_shows(show, [_ASK, _THOUGHT], "BECAUSE"),
             free_turns=_shows(show, [_TOLD, _ASK, _ASK, _TOLD, _TOLD]),
-            special=re.compile("|".join(map(re.escape, sorted(special, key=len, reverse=True))))
+            special=TextPattern("|".join(map(quote, sorted(special, key=len, reverse=True))))
             if special
             else None,
         )

@@ -1,7 +1,6 @@
 """What a kind of feedback has to say for itself: its rows, its form, its records, how agreement on it is measured."""
 
 import json
-import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeVar
@@ -15,6 +14,7 @@ from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.schema import Kind, TrajectoryId
+from workers.schema.patterns import TextPattern
 
 SIDES: tuple[str, ...] = ("left", "right", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 LETTERS = "ABCDEFGH"
@@ -171,7 +171,7 @@ class Feedback:
     fewest: int
     most: int
     # The form: posted fields or a draft to unsaved rows, and back; whether enough is said; what was said, in words.
-    names: re.Pattern[str]
+    names: TextPattern
     parse: Callable[[Fields, Shown], list[Any]]
     fields: Callable[[Sequence[Any], Shown], dict[str, str]]
     check: Callable[[Sequence[Any], Shown, bool], None]

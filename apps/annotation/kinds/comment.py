@@ -4,7 +4,6 @@
 Records: `comments`.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,9 +30,10 @@ from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, clean
 from workers.schema.decode import convert
+from workers.schema.patterns import TextPattern
 
 LONGEST = 20_000
-_FIELD = re.compile(r"comment-(\d{1,4})-text")
+_FIELD = TextPattern(r"comment-(\d{1,4})-text")
 MOST = 100
 
 
@@ -259,7 +259,7 @@ COMMENT: Feedback = Feedback(
     model=Comment,
     fewest=1,
     most=len(SIDES),
-    names=re.compile(r"comment-\d{1,4}-(text|on|from|to|sign|quote)"),
+    names=TextPattern(r"comment-\d{1,4}-(text|on|from|to|sign|quote)"),
     parse=parse,
     fields=fields,
     check=check,

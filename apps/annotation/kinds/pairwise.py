@@ -4,7 +4,6 @@ The form's fields `choice` (overall) and `choice-ID` (a criterion) speak of the 
 `tie`, `both_bad`, `right-1` to `right-3`. Records: `pairs`.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,6 +32,7 @@ from apps.rubrics.models import Criterion
 from workers import schema
 from workers.schema import Choice
 from workers.schema.decode import convert
+from workers.schema.patterns import TextPattern
 
 CHOICES = ("a", "b")
 CATEGORIES = ("a", "tie", "b", "both_bad")
@@ -229,7 +229,7 @@ PAIRWISE: Feedback = Feedback(
     model=Preference,
     fewest=2,
     most=2,
-    names=re.compile(r"choice(-\d{1,12})?"),
+    names=TextPattern(r"choice(-\d{1,12})?"),
     parse=parse,
     fields=fields,
     check=check,

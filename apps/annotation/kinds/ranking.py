@@ -3,7 +3,6 @@
 Ranks are kept dense: what is said as 1, 3, 3 is stored as 1, 2, 2.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +32,7 @@ from apps.core.errors import DomainError
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert
+from workers.schema.patterns import TextPattern
 
 
 class Ranking(Judgement):
@@ -182,7 +182,7 @@ RANKING: Feedback = Feedback(
     model=Ranking,
     fewest=2,
     most=len(SIDES),
-    names=re.compile(rf"rank-({'|'.join(SIDES)})"),
+    names=TextPattern(rf"rank-({'|'.join(SIDES)})"),
     parse=parse,
     fields=fields,
     check=check,

@@ -3,7 +3,6 @@
 A campaign asks one of the two: `accept` and `reject`, or 1 to N.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -35,6 +34,7 @@ from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, finite
+from workers.schema.patterns import TextPattern
 
 ACCEPT = {"accept": True, "reject": False}
 SCALES = {"accept": "accept or reject", "3": "1 to 3", "5": "1 to 5", "7": "1 to 7", "10": "1 to 10"}
@@ -222,7 +222,7 @@ RATING: Feedback = Feedback(
     model=Rating,
     fewest=1,
     most=len(SIDES),
-    names=re.compile(rf"rating-({'|'.join(SIDES)})"),
+    names=TextPattern(rf"rating-({'|'.join(SIDES)})"),
     parse=parse,
     fields=fields,
     check=check,

@@ -4,7 +4,6 @@ The form's fields are `score-SIDE-ID` (a number, or `none`: cannot be said) and 
 criterion's. What cannot be said leaves no row: missing is missing.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +36,7 @@ from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema import clean
 from workers.schema.decode import convert, finite
+from workers.schema.patterns import TextPattern
 
 NONE = "none"
 LONGEST_NOTE = 5000
@@ -224,7 +224,7 @@ RUBRIC: Feedback = Feedback(
     model=Score,
     fewest=1,
     most=len(SIDES),
-    names=re.compile(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?"),
+    names=TextPattern(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?"),
     parse=parse,
     fields=fields,
     check=check,

@@ -5,7 +5,6 @@ The form's fields are `step-SIDE-N` (a label; N is the agent_step, from 0) and `
 of it is said of both. An unmarked step is unknown, not neutral.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,13 +35,14 @@ from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema import StepLabel, clean
 from workers.schema.decode import convert
+from workers.schema.patterns import TextPattern
 
 LABELS: tuple[StepLabel, ...] = ("bad", "neutral", "good")
 BOTH, NONE = "both", "none"
 FIRST_ERROR = "first_error"
 LONGEST = 20_000
 _SIDE = f"({'|'.join([*SIDES[:2], BOTH])})"
-_MARK = re.compile(rf"step-{_SIDE}-(\d{{1,6}})(-correction)?")
+_MARK = TextPattern(rf"step-{_SIDE}-(\d{{1,6}})(-correction)?")
 
 
 class Marking(Judgement):
@@ -317,7 +317,7 @@ STEP: Feedback = Feedback(
     model=Marking,
     fewest=1,
     most=2,
-    names=re.compile(rf"{_MARK.pattern}|first-{_SIDE}"),
+    names=TextPattern(rf"{_MARK.pattern}|first-{_SIDE}"),
     parse=parse,
     fields=fields,
     check=check,

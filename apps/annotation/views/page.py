@@ -1,7 +1,6 @@
 """What the work page is made of: the campaign around it, the item, its rows."""
 
 import math
-import re
 import uuid
 from collections.abc import Sequence
 from typing import Any
@@ -18,11 +17,12 @@ from apps.trajectories.alignment import Alignment
 from apps.trajectories.beside import aligned, rows_of
 from apps.trajectories.cards import StepCard
 from apps.trajectories.step_cards import step_cards
+from workers.schema.patterns import TextPattern
 
 ROWS = 20  # rows brought at a time
-_OF_ONE = re.compile(r"step-(?:left|right)-(\d+)(-correction)?")
+_OF_ONE = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction)?")
 MOST_FIELDS = 5000  # that say something
-_NUMBER = re.compile(r"comment-(\d{1,4})-")
+_NUMBER = TextPattern(r"comment-(\d{1,4})-")
 SKIP_REASONS = ("I do not know enough about this", "The two are the same to me", "Too long", "Cannot be read")
 FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or private content")
 

@@ -1,12 +1,16 @@
 """The action language: one line of text is one tool call, `name key=value key="quoted value"`, or `reply "text"`."""
 
 import json
-import re
 from dataclasses import dataclass
 
-_NAME = re.compile(r"\s*([a-z_]+)\s*")
-_ARGUMENT = re.compile(r'\s*([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s"]+)(?=\s|$)')
-_QUOTED = re.compile(r'\s*"((?:[^"\\]|\\.)*)"\s*$', re.DOTALL)
+from workers.schema.patterns import WORD, TextPattern
+
+_NAME = TextPattern(r"\s*([a-z_]+)\s*")
+_ARGUMENT = TextPattern(r'\s*([a-z_]+)=("(?:[^"\\]|\\.)*"|[^\s"]+)(?:\s|$)')
+_QUOTED = TextPattern(r'(?s)\s*"((?:[^"\\]|\\.)*)"\s*$')
+_WHOLE, _MONEY = TextPattern(r"\d{1,9}"), TextPattern(r"\d{1,7}(\.\d{1,2})?")
+_PROTECTED = TextPattern(r"(?s)\\(.)")
+_PLAIN = TextPattern(rf"[{WORD}.@+-]+")
 
 
 @dataclass(frozen=True)
@@ -110,8 +114,8 @@ def _checked(tool: Tool, key: str, value: str) -> str:
     if kind == "text":
         return value
     number = value.removeprefix("#") if kind == "order" else value.removesuffix("%")
-    pattern = r"\d{1,9}" if kind in ("order", "percent") else r"\d{1,7}(\.\d{1,2})?"
-    if not re.fullmatch(pattern, number, re.ASCII):
+    pattern = _WHOLE if kind in ("order", "percent") else _MONEY
+    if not pattern.fullmatch(number):
         raise Malformed(f"{key}={value[:40]!r} is not a number of the right form; write {tool.signature}.")
     return f"{float(number):.2f}" if kind == "money" else str(int(number))
 
@@ -121,8 +125,8 @@ def _unescape(text: str) -> str:
     try:
         return str(json.loads(f'"{text}"', strict=False))
     except json.JSONDecodeError:
-        return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+        return _PROTECTED.sub(r"\1", text)
 
 
 def _quote(value: str) -> str:
-    return value if re.fullmatch(r"[\w.@+-]+", value) else json.dumps(value, ensure_ascii=False)
+    return value if _PLAIN.fullmatch(value) else json.dumps(value, ensure_ascii=False)

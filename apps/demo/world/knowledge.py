@@ -1,7 +1,10 @@
 """The knowledge base of the shop."""
 
-import re
 from dataclasses import dataclass
+
+from workers.schema.patterns import TextPattern
+
+_WORDS = TextPattern(r"[a-z]{4,}")
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Article:
 
     @property
     def words(self) -> list[str]:
-        return re.findall(r"[a-z]{4,}", f"{self.title} {self.text}".lower())
+        return _WORDS.findall(f"{self.title} {self.text}".lower())
 
 
 ARTICLES = (

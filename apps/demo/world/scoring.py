@@ -13,23 +13,22 @@ the difference it makes, and credits sum to the reward minus the baseline (the r
 Length plays no part beyond the useless repetition: a short reply that tells all is as good as a long one.
 """
 
-import re
 from dataclasses import dataclass
 
 from apps.demo.world.desk import Effect, State, Task
+from workers.schema.patterns import TextPattern
 
-COURTESY = re.compile(
-    r"\b(thank|thanks|sorry|apolog\w*|please|glad\w*|happy to|pleasure|"
-    r"kind regards|best wishes|understand|appreciate|welcome)\b",
-    re.IGNORECASE,
+COURTESY = TextPattern(
+    r"(?i)\b(thank|thanks|sorry|apolog\w*|please|glad\w*|happy to|pleasure|"
+    r"kind regards|best wishes|understand|appreciate|welcome)\b"
 )
-RUDENESS = re.compile(
-    r"(read the (rules|terms)|not my problem|your own fault|stop (complaining|whining|bothering)|calm down|"
+RUDENESS = TextPattern(
+    r"(?i)(read the (rules|terms)|not my problem|your own fault|stop (complaining|whining|bothering)|calm down|"
     r"waste of (my )?time|"
-    r"obviously|can't you read|deal with it|as anyone (can|could) see|how hard can it be|don't write again|whatever)",
-    re.IGNORECASE,
+    r"obviously|can't you read|deal with it|as anyone (can|could) see|how hard can it be|don't write again|whatever)"
 )
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_NUMBER = TextPattern(r"\d+(?:[.,]\d+)?")
+_BETWEEN_SENTENCES = TextPattern(r"[.!?]\s")
 _CLAIMS = {
     "refund": r"(?:have|has been|'ve|is) refunded|"
     r"refund (?:of [\d.,]+ EUR )?(?:has been|is|was) (?:booked|issued|made)|"
@@ -42,7 +41,7 @@ _CLAIMS = {
     "issue_coupon": r"coupon (?:has been|is|was) issued|(?:have|'ve) issued (?:you )?a",
     "escalate": r"(?:have|'ve) (?:handed|passed|escalated)",
 }
-CLAIMS = {kind: re.compile(pattern, re.IGNORECASE) for kind, pattern in _CLAIMS.items()}
+CLAIMS = {kind: TextPattern(f"(?i){pattern}") for kind, pattern in _CLAIMS.items()}
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def manner(reply: str | None) -> float:
     """Courtesy (60 %), a readable length between 8 and 170 words (20 %), no sentence said twice (20 %)."""
     if reply is None:
         return 0.0
-    sentences = [part.strip().lower() for part in re.split(r"[.!?]\s", reply) if part.strip()]
+    sentences = [part.strip().lower() for part in _BETWEEN_SENTENCES.split(reply) if part.strip()]
     courteous = COURTESY.search(reply) is not None
     return (
         0.6 * courteous

@@ -1,11 +1,13 @@
 """What each tool does to the desk and what it answers. Nothing here raises for what an agent may write."""
 
-import re
 from collections.abc import Callable
 
 from apps.demo.world.actions import Action, Malformed
 from apps.demo.world.desk import COUPON_PERCENT, DESK_LIMIT, POLICY, RETURN_DAYS, Effect, Order, State, Task
 from apps.demo.world.knowledge import ARTICLES
+from workers.schema.patterns import TextPattern
+
+_WORDS = TextPattern(r"[a-z]{4,}")
 
 Handler = Callable[[Task, State, dict[str, str]], str]
 
@@ -65,17 +67,13 @@ def _list_charges(task: Task, state: State, arguments: dict[str, str]) -> str:
 
 
 def _search_policy(task: Task, state: State, arguments: dict[str, str]) -> str:
-    words = set(re.findall(r"[a-z]{4,}", arguments["topic"].lower()))
-    found = [
-        text
-        for topic, text in POLICY.items()
-        if words & set(re.findall(r"[a-z]{4,}", f"{topic} {text}".lower()))
-    ]
+    words = set(_WORDS.findall(arguments["topic"].lower()))
+    found = [text for topic, text in POLICY.items() if words & set(_WORDS.findall(f"{topic} {text}".lower()))]
     return " ".join(found[:2]) if found else "No rule found; the topics are " + ", ".join(POLICY) + "."
 
 
 def _search_kb(task: Task, state: State, arguments: dict[str, str]) -> str:
-    words = set(re.findall(r"[a-z]{4,}", arguments["query"].lower()))
+    words = set(_WORDS.findall(arguments["query"].lower()))
     best = max(ARTICLES, key=lambda article: len(words & set(article.words)))
     if not words & set(best.words):
         return "No article found; try other words."

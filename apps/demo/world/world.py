@@ -1,7 +1,6 @@
 """A support desk an agent can act in, with a hidden true reward and the true credit of every step."""
 
 import json
-import re
 from typing import Any
 
 from apps.demo.world.actions import SPEAKING, TOOLS, Action, Malformed, parse
@@ -9,6 +8,12 @@ from apps.demo.world.desk import COUPON_PERCENT, POLICY, State, Task
 from apps.demo.world.scoring import Score, score
 from apps.demo.world.tasks import TASKS
 from apps.demo.world.tools import run
+from workers.schema.patterns import TextPattern
+
+_AMOUNT = TextPattern(r"\d+\.\d\d")
+_EMAIL = TextPattern(r"[\w.]+@[\w.]+\w")
+_ZIP = TextPattern(r"\b\d{5}\b")
+_STREET = TextPattern(r"\b\d{1,3} [A-Z][a-z]+ (?:Road|Street|Lane|Square)\b")
 
 MAX_STEPS = 14
 READING = (
@@ -106,9 +111,9 @@ class World:
         """
         seen = "\n".join(self.state.heard[1:])
         orders = [str(order.number) for order in self.task.orders if str(order.number) in seen]
-        amounts = list(dict.fromkeys(re.findall(r"\d+\.\d\d", seen)))
-        emails = list(dict.fromkeys(re.findall(r"[\w.]+@[\w.]+\w", seen)))
-        zips = list(dict.fromkeys(re.findall(r"\b\d{5}\b", seen)))
+        amounts = list(dict.fromkeys(_AMOUNT.findall(seen)))
+        emails = list(dict.fromkeys(_EMAIL.findall(seen)))
+        zips = list(dict.fromkeys(_ZIP.findall(seen)))
         lines = [f"find_orders email={email}" for email in emails]
         lines += [f"search_policy topic={topic.split()[0]}" for topic in POLICY]
         lines.append(Action("search_kb", {"query": self.task.messages[0]}).text)
@@ -120,9 +125,7 @@ class World:
                 f"issue_coupon order={order} percent={COUPON_PERCENT}",
                 f"escalate order={order} reason=limit",
             ]
-            streets = list(
-                dict.fromkeys(re.findall(r"\b\d{1,3} [A-Z][a-z]+ (?:Road|Street|Lane|Square)\b", seen))
-            )
+            streets = list(dict.fromkeys(_STREET.findall(seen)))
             lines += [
                 Action("change_address", {"order": order, "address": street}).text for street in streets
             ]

@@ -1,6 +1,5 @@
 """From the bytes of a request to what is to be scored. Runs in a pool of threads, off the event loop."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,9 +10,10 @@ from apps.rewards.serving.stored import stored_trajectory
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import BODY_LIMITS, Item, TooMuchJson, TrajectoryId, parse_item, parse_json
 from workers.schema.decode import escape, kind_of, require_list, require_object
+from workers.schema.patterns import TextPattern
 
-_ITEM = re.compile(r"/(\d+)(?=/|$)")
-_LABEL = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
+_ITEM = TextPattern(r"/(\d{1,9})(?:/|$)")
+_LABEL = TextPattern(r"[^\x00-\x1f\x7f]{1,200}")
 MOST_ITEMS = 10_000
 MOST_CRITERIA, LONGEST_CRITERION = 32, 4000
 KEYS = ("inputs", "steps", "criteria", "uncertainty", "version", "run", "policy_version")
@@ -62,7 +62,7 @@ class ScoreRequest:
             if found is None:
                 raise
             if places is not None:
-                rest = (error.pointer or "")[found.end() :]
+                rest = (error.pointer or "")[found.end(1) :]
                 error = type(error)(error.message, pointer=f"/{places[int(found[1])]}{rest}")
             raise self.placed(error) from None
 

@@ -6,7 +6,6 @@ a document of the archive names (`screenshot_path`, `image_path`) are put into w
 """
 
 import io
-import re
 import struct
 import zipfile
 import zlib
@@ -31,9 +30,6 @@ _ZSTD = 93
 _LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
 _READ = (".json", ".jsonl", ".ndjson", ".traj")
-_POINTS = re.compile(
-    r"(?:(?<=/)|^)instances/(?P<instance>[^/]+)/(?P<agent>[^/]+)/points\.json$"
-)  # of AutoLibra
 _PEOPLE = ("human", "user")
 _PICKLES = tuple(
     kind + packed for kind in (".pkl", ".pickle", ".pt", ".pth", ".joblib") for packed in ("", ".gz")
@@ -63,6 +59,14 @@ def _copied(stream: BinaryIO, kept: Any) -> int:
     return size
 
 
+def _points_of(name: str) -> tuple[str, str, str] | None:
+    """What stands before `instances/INSTANCE/AGENT/points.json` of AutoLibra, INSTANCE and AGENT; None of others."""
+    folder, instance, agent, last = ["", "", "", "", *name.split("/")][-4:]
+    if folder != "instances" or last != "points.json" or not instance or not agent:
+        return None
+    return name.removesuffix(f"instances/{instance}/{agent}/points.json"), instance, agent
+
+
 class _Archive:
     def __init__(self, archive: zipfile.ZipFile, limit: int, left: int) -> None:
         self._archive, self._limit, self._left = archive, limit, left
@@ -74,7 +78,7 @@ class _Archive:
         if len(entries) > _MOST_ENTRIES:
             raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {_MOST_ENTRIES} are read")
         header = next((name for name in _HEADERS if name in self._names), None)
-        points = [one for one in entries if _POINTS.search(one.filename)]
+        points = [one for one in entries if _points_of(one.filename) is not None]
         if header:
             found = self._inspect(entries, header)
         else:
@@ -123,10 +127,9 @@ class _Archive:
                 yield Record(number, raw, document, at)
 
     def _run(self, entry: zipfile.ZipInfo) -> dict[str, Any]:
-        found = _POINTS.search(entry.filename)
+        found = _points_of(entry.filename)
         assert found is not None
-        root, folder = entry.filename[: found.start()], entry.filename.removesuffix("points.json")
-        instance, agent = found["instance"], found["agent"]
+        (root, instance, agent), folder = found, entry.filename.removesuffix("points.json")
         about = self._json(f"{root}instances/{instance}/metadata.json")
         about = {} if about is None else require_object(about)
         points = []

@@ -1,16 +1,17 @@
 """What agents in a browser have in common: an action is a line of code, what is seen is a tree and a picture."""
 
-import re
 from typing import Any
 
 from workers.schema import ObservationResult, Part, ToolCall
+from workers.schema.patterns import SPACE, TextPattern
 
-_ACTION = re.compile(r"\s*([A-Za-z_]\w{0,60})\s*\((.*)\)\s*", re.DOTALL)
+_ACTION = TextPattern(rf"(?s)[{SPACE}]*([A-Za-z_]\w{{0,60}})[{SPACE}]*\((.*)\)[{SPACE}]*")
+_CALL = TextPattern(rf"(?s)[{SPACE}]*[a-z_]\w*\(.*\)[{SPACE}]*")
 
 
 def is_call(action: str) -> bool:
     """Whether a line is code alone, such as `click('a51')`, and no sentence."""
-    return re.fullmatch(r"\s*[a-z_]\w*\(.*\)\s*", action, re.DOTALL) is not None
+    return _CALL.fullmatch(action) is not None
 
 
 def called(action: str) -> ToolCall:

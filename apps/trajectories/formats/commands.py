@@ -1,10 +1,9 @@
 """Agents that write a command into a block of their message."""
 
-import re
-
 from workers.schema import ToolCall
+from workers.schema.patterns import TextPattern
 
-_BLOCK = re.compile(r"```(?:mswea_bash_command|bash|sh)?[ \t]*\r?\n(.*?)\n?```", re.DOTALL)
+_BLOCK = TextPattern(r"(?s)```(?:mswea_bash_command|bash|sh)?[ \t]*\r?\n(.*?)\n?```")
 
 
 def parted(text: str) -> tuple[str, ToolCall | None]:

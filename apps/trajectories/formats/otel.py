@@ -7,7 +7,6 @@ trajectory names its parent. Spans of one trace may stand in several documents, 
 """
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 from typing import Any
@@ -19,6 +18,7 @@ from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, clean, from_messages
 from workers.schema.decode import require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments
+from workers.schema.patterns import TextPattern
 
 SIGN = "an object with `resourceSpans`"
 NOTHING_SAID = (
@@ -26,7 +26,7 @@ NOTHING_SAID = (
     "messages, for many by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 )
 _NOWHERE = ("", "0000000000000000")
-_NAME = re.compile(r"[0-9A-Za-z_-]{1,64}")
+_NAME = TextPattern(r"[0-9A-Za-z_-]{1,64}")
 _IN_MEMORY = 64 * 2**20
 _REMOTE = 0x200  # SpanFlags: the parent is in another process
 Span = dict[str, Any]

@@ -7,15 +7,16 @@ the span, `gen_ai.user.message` and its like, and `gen_ai.choice`. Before and be
 """
 
 import json
-import re
 from collections.abc import Iterable
 from typing import Any
 
 from workers.schema.decode import clean
+from workers.schema.patterns import WORD, TextPattern
 
 Message = dict[str, Any]
-_INDEXED = re.compile(r"gen_ai\.(prompt|completion)\.(\d{1,4})\.(.+)")
-_EVENT = re.compile(r"gen_ai\.(system|user|assistant|tool)\.message")
+_INDEXED = TextPattern(r"gen_ai\.(prompt|completion)\.(\d{1,4})\.(.+)")
+_TOOL_CALL = TextPattern(rf"tool_calls\.(\d{{1,4}})\.([{WORD}]+)")
+_EVENT = TextPattern(r"gen_ai\.(system|user|assistant|tool)\.message")
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _DEEPEST = 32
@@ -154,7 +155,7 @@ def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
     for _, fields in sorted(by_place.items()):
         calls: dict[str, dict[str, Any]] = {}
         for key, value in fields.items():
-            if match := re.fullmatch(r"tool_calls\.(\d{1,4})\.(\w+)", key):
+            if match := _TOOL_CALL.fullmatch(key):
                 calls.setdefault(match[1].zfill(4), {})[match[2]] = value
         content = fields.get("content")
         said: Message = {

@@ -8,7 +8,6 @@ stream with its error.
 import gzip
 import io
 import json
-import re
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO, cast
@@ -21,11 +20,12 @@ from apps.trajectories.formats.record import Record, too_large
 from apps.trajectories.formats.text import Malformed, Text
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
+from workers.schema.patterns import TextPattern
 
 _HEAD = 2**20
 _decode = msgspec.json.Decoder().decode
-_PICKLE = re.compile(rb"\x80[\x02-\x05]")
-_FIRST_KEY = re.compile(r'\[\s*\{\s*"role"\s*:')
+_PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
+_FIRST_KEY = TextPattern(r'\[\s*\{\s*"role"\s*:')
 
 
 def read_records(stream: BinaryIO, *, limit: int, first_line: int = 1) -> Iterator[Record]:
@@ -47,7 +47,7 @@ def _cut(stream: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
 
 
 def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
-    if _PICKLE.match(head):
+    if head.startswith(_PICKLES):
         return iter([Record(first_line, error=InvalidRecord(PICKLED))])
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if text.startswith("[") and not _is_messages(text):

@@ -6,7 +6,6 @@ step of `trajectory` was asked with: its `query`, before SWE-agent 1.1 its `mess
 """
 
 import hashlib
-import re
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,10 +14,11 @@ from apps.trajectories.formats.commands import shell
 from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory, clean
 from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments, parts_of
+from workers.schema.patterns import TextPattern
 from workers.schema.records import Source
 
 SIGN = "an object with `trajectory` and `history`, or a `history` whose messages have a `message_type`"
-_ISSUE = re.compile(r"\n(?:ISSUE|TICKET):\n(.*?)\n\nINSTRUCTIONS:", re.DOTALL)
+_ISSUE = TextPattern(r"(?s)\n(?:ISSUE|TICKET):\n(.*?)\n\nINSTRUCTIONS:")
 _ROLES: dict[str, Source] = {"system": "system", "user": "user"}
 _MESSAGE = ("role", "content", "thought", "action", "tool_calls", "tool_call_ids")
 _STEP = ("action", "observation", "response", "thought", "query", "messages")

@@ -1,6 +1,5 @@
 """Arguments of a tool call, each as what it is: code in its language, a diff, JSON."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +12,11 @@ from apps.trajectories.rendering.text import output_html
 from apps.trajectories.rendering.trees import json_html, pretty
 
 _LONG = 100  # characters of a string beyond which it stands below its name
-_LANGUAGES = {
-    "bash": re.compile(r"(^|_)(bash|shell|cmd|command|keystrokes)$"),
-    "python": re.compile(r"(^|_)(python|ipython|py|code|cell)$"),
-    "diff": re.compile(r"(^|_)(patch|diff)$"),
-    "sql": re.compile(r"(^|_)sql$"),
+_LANGUAGES = {  # by the last word of a name
+    "bash": ("bash", "shell", "cmd", "command", "keystrokes"),
+    "python": ("python", "ipython", "py", "code", "cell"),
+    "diff": ("patch", "diff"),
+    "sql": ("sql",),
 }
 _PATHS = ("path", "file_path", "file", "filename", "file_name")
 
@@ -58,8 +57,8 @@ def _argument(tool: str, name: str, value: Any, beside: Mapping[str, Any], most:
 
 def _string(tool: str, name: str, value: str, beside: Mapping[str, Any]) -> SafeString:
     for hint in (name.lower(), tool.lower()):
-        for language, pattern in _LANGUAGES.items():
-            if pattern.search(hint):
+        for language, words in _LANGUAGES.items():
+            if hint.rpartition("_")[2] in words:
                 return code_html(value, language)
     path = next((beside[key] for key in _PATHS if isinstance(beside.get(key), str)), "")
     if path and name not in _PATHS and "\n" in value and (language := language_of(path)):

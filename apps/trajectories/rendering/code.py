@@ -9,27 +9,64 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
 from pygments.util import ClassNotFound
 
-from apps.trajectories.rendering.safe import MOST, escape, shown
+from apps.trajectories.rendering.safe import escape, may_colour, shown
 
 _FORMATTER = HtmlFormatter(nowrap=True)
+# An agent names the language, and lexers are hundreds of expressions for the standard `re`: used are only those whose
+# time was measured to grow with the text (tests/trajectories/test_hostile_text.py).
+LANGUAGES = frozenset(
+    {
+        "bash",
+        "sh",
+        "shell",
+        "zsh",
+        "python",
+        "py",
+        "python3",
+        "pytb",
+        "diff",
+        "patch",
+        "json",
+        "yaml",
+        "yml",
+        "toml",
+        "sql",
+        "javascript",
+        "js",
+        "jsx",
+        "typescript",
+        "ts",
+        "tsx",
+        "html",
+        "xml",
+        "css",
+    }
+)
+_LONGEST_NAME = 200
 
 
 def code_html(text: str, language: str) -> SafeString:
     """language: a name or alias of Pygments; text in an unknown one, or a very long one, is only escaped."""
-    lexer = _lexer(language.lower()) if language and len(text) <= MOST else None
+    name = language.lower()
+    lexer = _lexer(name) if name in LANGUAGES and may_colour(text) else None
     if lexer is None:
         return escape(text)
     html = highlight(shown(text), lexer, _FORMATTER)
     return mark_safe(html if text.endswith("\n") else html.removesuffix("\n"))  # noqa: S308  (the formatter escapes)
 
 
-@lru_cache(maxsize=1000)
 def language_of(path: str) -> str:
     """The language a file of this name is written in; empty where nobody knows."""
+    return _language_of(path.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:])
+
+
+@lru_cache(maxsize=1000)
+def _language_of(name: str) -> str:
     try:
-        return str(get_lexer_for_filename(path).aliases[0])
+        found = str(get_lexer_for_filename(name).aliases[0])
     except (ClassNotFound, IndexError):
         return ""
+    return found if found in LANGUAGES else ""
 
 
 @lru_cache(maxsize=200)

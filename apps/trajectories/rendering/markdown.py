@@ -1,6 +1,5 @@
 """Markdown of agents and users: no HTML, no images, links only to the web; sanitised all the same."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,21 +9,20 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from apps.trajectories.rendering.code import code_html
-from apps.trajectories.rendering.safe import MOST, escape, shown
+from apps.trajectories.rendering.safe import escape, may_colour, shown
+from workers.schema.patterns import TextPattern
 
 _TEXT = {"a", "br", "code", "del", "em", "s", "span", "strong"}
 _BLOCKS = {"blockquote", "hr", "li", "ol", "p", "pre", "table", "tbody", "td", "th", "thead", "tr", "ul"}
 _ATTRIBUTES = {"a": {"href"}, "ol": {"start"}, "p": {"class"}, "span": {"class"}}
-_WEB = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
+_WEB = ("http://", "https://", "mailto:")
 # What anything but plain words has: where none of it occurs there is nothing to parse.
-_MARKS = re.compile(
-    r"[*_`#>\[\]|~<&\\]|^\s*(?:[-+]|\d+[.)])\s|^\s*(?:---|===)|^ {4}|^\t|  $|://|@", re.MULTILINE
-)
+_MARKS = TextPattern(r"(?m)[*_`#>\[\]|~<&\\]|^\s*(?:[-+]|\d+[.)])\s|^\s*(?:---|===)|^ {4}|^\t|  $|://|@")
 
 
 def markdown_html(text: str) -> SafeString:
     """Line breaks stay; headings are bold paragraphs, so that no card changes the outline of the page."""
-    if len(text) > MOST or not _MARKS.search(text):
+    if not may_colour(text) or not _MARKS.search(text):
         return escape(text)
     html = _PARSER.render(shown(text))
     clean = nh3.clean(
@@ -41,7 +39,7 @@ def markdown_html(text: str) -> SafeString:
 
 def _filter(tag: str, attribute: str, value: str) -> str | None:
     """No address within this application: a link of an agent's never looks like one of ours."""
-    return value if attribute != "href" or _WEB.match(value) else None
+    return value if attribute != "href" or value.lower().startswith(_WEB) else None
 
 
 def _heading_open(_: Any, tokens: Sequence[Token], place: int, *__: Any) -> str:

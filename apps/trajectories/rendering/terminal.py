@@ -1,7 +1,5 @@
 """Terminal output: its colours and weights in classes, everything else a terminal would obey left out."""
 
-import re
-
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from rich.ansi import AnsiDecoder
@@ -9,19 +7,51 @@ from rich.color import ColorSystem
 from rich.style import Style
 from rich.text import Text
 
-from apps.trajectories.rendering.safe import MOST, escape
+from apps.trajectories.rendering.safe import escape, may_colour
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_STYLE = re.compile(r"\x1b\[[\d;:]*m")
+_MIDDLE, _LAST = (
+    "0123456789:;<=>?",
+    " !\"#$%&'()*+,-./",
+)  # of a control sequence, in this order, before what ends it
+_STYLE = set("0123456789:;")
 
 
 def terminal_html(text: str) -> SafeString:
-    if len(text) > MOST:
-        return escape(_ESCAPES.sub("", text))
+    if not may_colour(text):
+        return escape(_obeyed(text, keep_style=False))
     text = text.replace("\r\n", "\n").replace("\r", "\n")  # a terminal would write over what stood there
-    kept = _ESCAPES.sub(lambda found: found[0] if _STYLE.fullmatch(found[0]) else "", text)
-    lines = (_line(line) for line in AnsiDecoder().decode(kept))
+    lines = (_line(line) for line in AnsiDecoder().decode(_obeyed(text, keep_style=True)))
     return mark_safe("\n".join(lines))  # noqa: S308  (each was escaped)
+
+
+def _obeyed(text: str, *, keep_style: bool) -> str:
+    """Without escape sequences (ECMA-48), but for those of colours and weights where they are kept. What only begins
+    like one stays. Each piece is looked at once."""
+    first, *pieces = text.split("\x1b")
+    kept = [first]
+    for piece in pieces:
+        size = _sequence(piece)
+        if (
+            keep_style
+            and piece[:1] == "["
+            and piece[size - 1 : size] == "m"
+            and _STYLE.issuperset(piece[1 : size - 1])
+        ):
+            size = 0
+        kept.append(piece[size:] if size else f"\x1b{piece}")
+    return "".join(kept)
+
+
+def _sequence(piece: str) -> int:
+    """How long the sequence is that began with an escape before `piece`; 0 where it is none."""
+    kind = piece[:1]
+    if kind == "[":
+        rest = piece[1:].lstrip(_MIDDLE).lstrip(_LAST)
+        return len(piece) - len(rest) + 1 if "@" <= rest[:1] <= "~" else 0
+    if kind == "]":
+        bell = piece.find("\x07")
+        return bell + 1 if bell >= 0 else len(piece)
+    return 1 if kind and ("@" <= kind <= "Z" or kind in "\\^_") else 0
 
 
 def _line(line: Text) -> str:

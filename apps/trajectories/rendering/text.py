@@ -1,7 +1,5 @@
 """What a text is, told from itself."""
 
-import re
-
 from django.utils.safestring import SafeString
 
 from apps.trajectories.rendering.code import code_html
@@ -9,8 +7,9 @@ from apps.trajectories.rendering.markdown import markdown_html
 from apps.trajectories.rendering.safe import escape
 from apps.trajectories.rendering.terminal import terminal_html
 from apps.trajectories.rendering.trees import json_html, parsed
+from workers.schema.patterns import TextPattern
 
-_DIFF = re.compile(r"^(?:diff --git |--- .+\n\+\+\+ .+\n@@ )", re.MULTILINE)
+_DIFF = TextPattern(r"(?m)^(?:diff --git |--- .+\n\+\+\+ .+\n@@ )")
 
 
 def message_html(text: str) -> SafeString:

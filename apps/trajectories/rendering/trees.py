@@ -8,7 +8,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from apps.trajectories.rendering.code import code_html
-from apps.trajectories.rendering.safe import MOST, escape
+from apps.trajectories.rendering.safe import MOST, escape, may_colour
 
 _FLAT = 12  # lines up to which JSON is no tree
 _OPEN = 2  # levels of a tree that are open
@@ -38,7 +38,7 @@ def parsed(text: str) -> dict[str, Any] | list[Any] | None:
 def json_html(value: dict[str, Any] | list[Any]) -> SafeString:
     """value: of `parsed` or of json.loads."""
     flat = pretty(value)
-    if flat.count("\n") < _FLAT:
+    if flat.count("\n") < _FLAT or not may_colour(flat):
         return code_html(flat, "json")
     return format_html('<div class="tree">{}</div>', mark_safe("".join(_entries(value, 0))))  # noqa: S308
 

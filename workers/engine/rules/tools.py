@@ -4,7 +4,6 @@ A policy's roll-out may come as plain text; `<tool_call>{...}</tool_call>` in it
 """
 
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from workers.engine.rules.said import agent_steps, message_of
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import Item, Step, parse_json
 from workers.schema.endpoints import ToolFormat, ToolMatch
+from workers.schema.patterns import TextPattern
 
 _MOST_PAIRS = 1_000_000
-_TAGGED = re.compile(r"<tool_call>(.*?)(?:</tool_call>|$)", re.DOTALL)
+_TAGGED = TextPattern(r"(?s)<tool_call>(.*?)(?:</tool_call>|$)")
 
 
 @dataclass(frozen=True, slots=True)

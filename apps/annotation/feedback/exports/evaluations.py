@@ -7,7 +7,6 @@ no name for stands under `touchstone.`. Each line is an OTLP/JSON export of log 
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -17,9 +16,11 @@ from apps.annotation.feedback.exports.lines import said_records
 from apps.annotation.feedback.records import Submitted
 from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.base import Evaluation
+from workers.schema.patterns import TextPattern
 from workers.schema.records import KIND_OF, JudgedRecord
 
 EVENT = "gen_ai.evaluation.result"
+_TRACE, _SPAN = TextPattern(r"[0-9a-f]{32}"), TextPattern(r"[0-9a-f]{16}")
 
 
 def export_otel(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
@@ -64,9 +65,9 @@ def _event(one: Submitted, record: JudgedRecord, said: Evaluation) -> dict[str, 
 def _parent(metadata: Mapping[str, Any]) -> dict[str, str]:
     """The span of the agent, of runs that came as OpenTelemetry traces."""
     trace, span = str(metadata.get("trace")), str(metadata.get("span"))
-    if not re.fullmatch(r"[0-9a-f]{32}", trace):
+    if not _TRACE.fullmatch(trace):
         return {}
-    return {"traceId": trace} | ({"spanId": span} if re.fullmatch(r"[0-9a-f]{16}", span) else {})
+    return {"traceId": trace} | ({"spanId": span} if _SPAN.fullmatch(span) else {})
 
 
 def _nanoseconds(at: datetime) -> int:

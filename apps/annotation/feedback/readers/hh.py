@@ -5,7 +5,6 @@ An empty last turn is an agent step that says nothing.
 """
 
 import hashlib
-import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -15,8 +14,9 @@ from apps.annotation.kinds.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages
 from workers.schema.messages import build_trajectory
+from workers.schema.patterns import TextPattern
 
-_TURN = re.compile(r"\n\n(Human|Assistant):")
+_TURN = TextPattern(r"\n\n(Human|Assistant):")
 _ROLE = {"Human": "user", "Assistant": "assistant"}
 
 

@@ -1,7 +1,6 @@
 """`score ENDPOINT FILE`: items as JSON lines in, results as JSON lines out, through the reward service."""
 
 import json
-import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
@@ -19,9 +18,10 @@ from apps.rewards.selectors import ENDPOINT_HELP, endpoint_named
 from workers.errors import RewardError
 from workers.schema import parse_json
 from workers.schema.decode import require_object
+from workers.schema.patterns import TextPattern
 
 PAGE = 64
-_INPUT = re.compile(r"/inputs/(\d+)")
+_INPUT = TextPattern(r"/inputs/(\d+)")
 Line = tuple[int, dict[str, Any]]  # its number in the file, and the item
 
 
