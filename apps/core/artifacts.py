@@ -107,6 +107,16 @@ def files_before(name: str, moment: datetime) -> Iterator[str]:
             yield file
 
 
+def stored_bytes(name: str) -> int:
+    """Of the files directly in the stored folder `name`."""
+    _check(name)
+    storage = _storage()
+    if not storage.exists(name):
+        return 0
+    total: int = sum(storage.size(f"{name}/{each}") for each in storage.listdir(name)[1])
+    return total
+
+
 def kind_of_store() -> str:
     return type(_storage()).__name__
 

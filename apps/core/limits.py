@@ -3,13 +3,17 @@
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from apps.core.leaving import watch_client
+
 
 class _TooLarge(Exception):
     pass
 
 
 class BodyLimit:
-    """Answers 413, with the limit and how to raise it, to a body of more than `limit` bytes: declared or sent."""
+    """Answers 413, with the limit and how to raise it, to a body of more than `limit` bytes: declared or sent.
+
+    Also notes when the client leaves (apps/core/leaving.py)."""
 
     def __init__(self, app: ASGIApp, limit: int, setting: str) -> None:
         self.app, self.limit = app, limit
@@ -25,11 +29,13 @@ class BodyLimit:
         if declared.isdecimal() and int(declared) > self.limit:
             await self._refuse(scope, receive, send)
             return
-        came, answered = 0, False
+        came, answered, gone = 0, False, watch_client()
 
         async def counted() -> Message:
             nonlocal came
             message = await receive()
+            if message["type"] == "http.disconnect":
+                gone.set()
             came += len(message.get("body", b""))
             if came > self.limit:
                 raise _TooLarge

@@ -51,6 +51,8 @@ def read(text: str) -> tuple[str, str, list[CriterionDraft]]:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise DomainError(f"This is no YAML: {error}") from None
+    except RecursionError:
+        raise DomainError("This YAML is nested too deeply to be read.") from None
     if not isinstance(document, dict):
         raise DomainError(f"A rubric has {', '.join(KEYS)}; this is {type(document).__name__}.")
     _known(document, KEYS, "")

@@ -1,7 +1,6 @@
 """Trajectories over HTTP: sent in as one, an array or JSON lines; listed; read as ATIF or as chat messages."""
 
 from datetime import datetime
-from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
 
 from django.http import HttpResponse, JsonResponse
@@ -11,12 +10,12 @@ from apps.accounts.access import project_of_key, require_scope
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.core.api import DEFAULT_LIMIT, paginate, problem
+from apps.core.unpacking import bounds_of_request
 from apps.trajectories import exports, formats, services
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import filter_trajectories, trajectory_in
 
 router = Router()
-_IN_MEMORY = 2**20
 
 
 class Rejected(Schema):
@@ -63,13 +62,14 @@ def post_trajectories(
     Nothing is imported if one is bad (422 with what was rejected), unless `keep_good=1`.
     """
     project = project_of_key(request.auth, slug, Scope.INGEST)
-    with SpooledTemporaryFile(max_size=_IN_MEMORY) as body:
-        while piece := request.read(_IN_MEMORY):
-            body.write(piece)
-        body.seek(0)
-        result = services.import_trajectories(
-            project=project, stream=cast(BinaryIO, body), format=format, keep_good=keep_good, by=request.auth
-        )
+    result = services.import_trajectories(
+        project=project,
+        stream=cast(BinaryIO, request),
+        format=format,
+        keep_good=keep_good,
+        by=request.auth,
+        bounds=bounds_of_request(project.pk),
+    )
     if result.rejected and not keep_good:
         first = result.rejected[0]
         detail = f"Nothing was imported: line {first['line']}: {first['message']}"

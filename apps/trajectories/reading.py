@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 import zstandard
 from django.conf import settings
 
+from apps.core.unpacking import InputBounds
 from apps.trajectories import formats, writer
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stream import read_records
@@ -69,8 +70,10 @@ class Reader:
         return self.format
 
 
-def records_of(stream: BinaryIO, *, first_line: int = 1) -> Iterator[Record]:
-    return read_records(stream, limit=settings.MAX_RECORD_BYTES, first_line=first_line)
+def records_of(
+    stream: BinaryIO, *, first_line: int = 1, bounds: InputBounds | None = None
+) -> Iterator[Record]:
+    return read_records(stream, limit=settings.MAX_RECORD_BYTES, first_line=first_line, bounds=bounds)
 
 
 def _not_finite(value: Any, pointer: str = "") -> str | None:

@@ -14,6 +14,7 @@ from django.db.models import CharField, F, Func, QuerySet, Value
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
+from apps.core.unpacking import InputBounds
 from apps.trajectories import attachments, formats, patterns, texts, writer
 from apps.trajectories.ahead import ahead
 from apps.trajectories.formats.record import Record
@@ -63,13 +64,16 @@ def import_trajectories(
     by: User | ApiKey | None,
     progress: Callable[[int], None] = lambda done: None,
     first_line: int = 1,
+    bounds: InputBounds | None = None,
 ) -> ImportResult:
     """Bring in a file of trajectories. One bad record refuses all of it, unless `keep_good`: then chunks are kept.
 
-    by: None is the command line. progress: called with the number of records read so far.
+    by: None is the command line. progress: called with the number of records read so far. bounds: what the file may
+    become; raises DomainError for more, and where the client left.
     """
     reader, result, done = Reader(formats.by_name(format)), ImportResult(), 0
-    chunks = ahead(_chunks(reader, records_of(stream, first_line=first_line)))
+    bounds = bounds or InputBounds(owner=project.pk)
+    chunks = ahead(_chunks(reader, records_of(stream, first_line=first_line, bounds=bounds)))
     with closing(chunks), nullcontext() if keep_good else transaction.atomic():
         for chunk in chunks:
             for line, error in chunk.bad:
@@ -78,6 +82,7 @@ def import_trajectories(
                 _write(project, reader.format.name, chunk.good, result)
             done += chunk.read
             progress(done)
+            bounds.check()
             if not keep_good and result.rejected_count >= _MOST_ERRORS:
                 break
         if result.rejected and not keep_good:

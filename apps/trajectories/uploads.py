@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, BinaryIO
 
+from django.conf import settings
 from django.core import signing
 from django.core.files import File
 from django.db import transaction
@@ -16,6 +17,8 @@ from apps.core import artifacts, jobs
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import JobState
 from apps.core.storage_names import storage_name
+from apps.core.temporary import TooMuchTemporary, temporary_bytes
+from apps.core.unpacking import bounds_of_request
 from apps.trajectories import formats, services
 from apps.trajectories.formats.record import Record
 from apps.trajectories.models import Import
@@ -56,10 +59,10 @@ class Preview:
             self.first.append(reader.read(record))
 
 
-def preview(stream: BinaryIO, *, format: str) -> Preview:
+def preview(stream: BinaryIO, *, format: str, project: Project) -> Preview:
     """What an import of `stream` would do, as far as its first records tell."""
     reader, found = Reader(formats.by_name(format)), Preview()
-    for number, record in enumerate(records_of(stream)):
+    for number, record in enumerate(records_of(stream, bounds=bounds_of_request(project.pk))):
         if max(number, found.count) >= LOOKED_AT:
             found.is_all = False
             break
@@ -74,6 +77,9 @@ def preview(stream: BinaryIO, *, format: str) -> Preview:
 def keep_upload(*, project: Project, file: File) -> str:
     """Put an uploaded file into the store until it is confirmed. Returns its name there."""
     _sweep(project)
+    waiting = artifacts.stored_bytes(storage_name(_FOLDER, project.pk)) + temporary_bytes(project.pk)
+    if waiting + (file.size or 0) > settings.MAX_TEMPORARY_BYTES:
+        raise TooMuchTemporary(settings.MAX_TEMPORARY_BYTES)
     return artifacts.store_upload(file, storage_name(_FOLDER, project.pk, secrets.token_hex(16)))
 
 

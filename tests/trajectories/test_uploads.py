@@ -84,7 +84,9 @@ def test_a_bigger_upload_waits_for_a_worker(
     monkeypatch.setattr(uploads, "LOOKED_AT", 3)
     sent: list[str] = []
     monkeypatch.setattr(jobs, "nudge", sent.append)
-    found = uploads.preview(io.BytesIO(lines(*(record(n) for n in range(5)))), format="auto")
+    found = uploads.preview(
+        io.BytesIO(lines(*(record(n) for n in range(5)))), format="auto", project=job.project
+    )
     assert (found.count, found.is_all) == (3, False)
     name = uploads.keep_upload(project=job.project, file=ContentFile(b"x"))
     token = uploads.sign(job.project, file=name, filename="f", format="openai", is_all=found.is_all)

@@ -14,6 +14,7 @@ from apps.annotation.feedback.writer import FeedbackWriter
 from apps.annotation.models import Assignment, Item, Submission
 from apps.core.database import refresh_statistics
 from apps.core.errors import DomainError
+from apps.core.unpacking import InputBounds
 from workers.errors import InvalidRecord
 
 CHUNK = 500
@@ -81,6 +82,7 @@ def _write_all(
     progress: Progress,
 ) -> None:
     iterator = iter(numbered)
+    bounds = InputBounds()
     done = 0
     while chunk := list(islice(iterator, CHUNK)):
         good: list[tuple[int, Incoming]] = []
@@ -93,6 +95,7 @@ def _write_all(
             _reject(result, number, error)
         done += len(chunk)
         progress(done)
+        bounds.check()
 
 
 def _reject(result: FeedbackResult, line: int, error: InvalidRecord) -> None:

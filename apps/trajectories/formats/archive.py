@@ -1,8 +1,8 @@
 """Zip archives: an Inspect `.eval` log, AutoLibra's folder, or files put together. Nothing is written to a folder.
 
-What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and of all
-together no more than a thousand times the archive. Entries packed by zstd, as Inspect does, are read too. Pictures that
-a document of the archive names (`screenshot_path`, `image_path`) are put into what is read of it.
+What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and all
+together are held to the bounds of the input (apps/core/unpacking.py). Entries packed by zstd, as Inspect does, are read
+too. Pictures that a document of the archive names (`screenshot_path`, `image_path`) are put into what is read of it.
 """
 
 import io
@@ -11,11 +11,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from tempfile import SpooledTemporaryFile
 from typing import IO, Any, BinaryIO
 
 import zstandard
 
+from apps.core.unpacking import MOST_ENTRIES, InputBounds
 from apps.trajectories.formats.pictures import Pictures
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
@@ -24,8 +24,11 @@ from workers.schema.decode import escape, require_list, require_object
 
 MAGIC = b"PK\x03\x04"
 _IN_MEMORY = 64 * 2**20
-_MOST_ENTRIES = 100_000
-_MOST_TIMES, _ALWAYS = 1000, 2**30  # what all entries may hold: so many times the archive, or so many bytes
+_ENTRIES, _DIRECTORY, _LINE = (
+    4,
+    5,
+    600,
+)  # of the end's record: entries, bytes of their list; bytes of a line of it
 _ZSTD = 93
 _LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
@@ -38,25 +41,32 @@ PICKLED = "is a pickle, which can run code when it is read, and is never loaded;
 Cut = Callable[[BinaryIO], Iterator[Record]]
 
 
-def read_archive(stream: BinaryIO, limit: int, cut: Cut) -> Iterator[Record]:
-    """limit: bytes an entry may have. cut: reads an entry, which is no archive again: one that holds itself never
-    ends. The pointer of a record begins with the entry's name."""
-    with SpooledTemporaryFile(_IN_MEMORY) as kept:
-        size = _copied(stream, kept)
+def read_archive(stream: BinaryIO, limit: int, bounds: InputBounds, cut: Cut) -> Iterator[Record]:
+    """limit: bytes an entry may have. bounds: of all of it. cut: reads an entry, which is no archive
+    again: one that holds itself never ends. The pointer of a record begins with the entry's name."""
+    with bounds.temporary(_IN_MEMORY) as kept:
+        _copy(stream, kept)
         try:
+            _check_directory(kept)
             with zipfile.ZipFile(kept) as archive:
-                yield from _Archive(archive, limit, max(_ALWAYS, _MOST_TIMES * size)).records(cut)
+                yield from _Archive(archive, limit, bounds).records(cut)
         except (zipfile.BadZipFile, NotImplementedError, struct.error) as error:
             yield Record(1, error=InvalidRecord(f"the archive is damaged: {error}."))
 
 
-def _copied(stream: BinaryIO, kept: Any) -> int:
-    size = 0
+def _copy(stream: BinaryIO, kept: Any) -> None:
     while piece := stream.read(2**20):
-        size += len(piece)
         kept.write(piece)
     kept.seek(0)
-    return size
+
+
+def _check_directory(kept: Any) -> None:
+    """Before `zipfile` reads all of it into objects, each a hundred times as large as its line."""
+    end: Any = zipfile._EndRecData(kept)  # type: ignore[attr-defined]
+    if end is not None and (end[_ENTRIES] > MOST_ENTRIES or end[_DIRECTORY] > MOST_ENTRIES * _LINE):
+        raise zipfile.BadZipFile(
+            f"it has {end[_ENTRIES]} entries; at most {MOST_ENTRIES} are read. Send it in parts"
+        )
 
 
 def _points_of(name: str) -> tuple[str, str, str] | None:
@@ -68,15 +78,16 @@ def _points_of(name: str) -> tuple[str, str, str] | None:
 
 
 class _Archive:
-    def __init__(self, archive: zipfile.ZipFile, limit: int, left: int) -> None:
-        self._archive, self._limit, self._left = archive, limit, left
+    def __init__(self, archive: zipfile.ZipFile, limit: int, bounds: InputBounds) -> None:
+        self._archive, self._limit, self._bounds = archive, limit, bounds
         self._names = {one.filename for one in archive.infolist()}
+        self._by_ending = {"/".join(name.split("/")[-2:]): name for name in self._names}
         self._pictures = Pictures(self._names, lambda name: self._bytes(archive.getinfo(name)), limit)
 
     def records(self, cut: Cut) -> Iterator[Record]:
         entries = [one for one in self._archive.infolist() if not one.is_dir()]
-        if len(entries) > _MOST_ENTRIES:
-            raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {_MOST_ENTRIES} are read")
+        if len(entries) > MOST_ENTRIES:
+            raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {MOST_ENTRIES} are read")
         header = next((name for name in _HEADERS if name in self._names), None)
         points = [one for one in entries if _points_of(one.filename) is not None]
         if header:
@@ -144,10 +155,8 @@ class _Archive:
                 raise error.at(f"/{index}/data_reference") from None
             points.append(point | {"data": self._data(f"{folder}{reference.get('file_path')}", reference)})
         agents = require_object(about.get("agents") or {}, pointer="/agents")
-        name = f"annotations/{instance}_{agent}.json"
-        said = next(
-            (self._json(each) for each in self._names if each == name or each.endswith(f"/{name}")), None
-        )
+        name = self._by_ending.get(f"annotations/{instance}_{agent}.json")
+        said = self._json(name) if name else None
         return {
             "instance_id": instance,
             "agent_id": agent,
@@ -212,9 +221,7 @@ class _Archive:
             ) from None
         if len(content) > self._limit:
             raise too_large(self._limit)
-        self._left -= len(content)
-        if self._left < 0:
-            raise zipfile.BadZipFile("it unpacks to over a thousand times its size")
+        self._bounds.became(len(content))
         return content
 
     def _open(self, entry: zipfile.ZipInfo) -> IO[bytes]:

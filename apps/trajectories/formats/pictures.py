@@ -19,6 +19,7 @@ _KINDS = {
 }
 _NAMED_BY = ("screenshot_path", "image_path", "screenshot", "clip")
 _DEEPEST = 32
+_MOST_ALIKE = 1000  # files of one name among which the meant one is looked for
 
 
 class Pictures:
@@ -71,7 +72,10 @@ class Pictures:
         def likeness(path: PurePosixPath) -> tuple[int, int]:
             return _alike(reversed(parts), reversed(path.parts)), _alike(beside.parts, path.parts)
 
-        found = sorted(self._by_last.get(parts[-1], []), key=likeness, reverse=True)
+        meant = self._by_last.get(parts[-1], [])
+        if len(meant) > _MOST_ALIKE:
+            return None  # for each name that a document gives, all of them would be compared
+        found = sorted(meant, key=likeness, reverse=True)
         is_clear = len(found) == 1 or (len(found) > 1 and likeness(found[0]) > likeness(found[1]))
         return found[0] if is_clear else None
 

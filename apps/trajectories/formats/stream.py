@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import zstandard
 
+from apps.core.unpacking import MOST_BLANK, InputBounds, unpacked
 from apps.trajectories.formats.archive import MAGIC, PICKLED, read_archive
 from apps.trajectories.formats.record import Record, too_large
-from apps.trajectories.formats.text import Malformed, Text
+from apps.trajectories.formats.text import NO_FURTHER, Malformed, Text
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
 from workers.schema.patterns import TextPattern
@@ -28,21 +29,28 @@ _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
 _FIRST_KEY = TextPattern(r'\[\s*\{\s*"role"\s*:')
 
 
-def read_records(stream: BinaryIO, *, limit: int, first_line: int = 1) -> Iterator[Record]:
-    """limit: bytes one record may have. Never raises for bad input: the record says what is wrong."""
+def read_records(
+    stream: BinaryIO, *, limit: int, first_line: int = 1, bounds: InputBounds | None = None
+) -> Iterator[Record]:
+    """limit: bytes one record may have. Bad input is told by the record; raises DomainError where all of it together
+    is over its bounds."""
+    return _records(stream, limit, first_line, InputBounds() if bounds is None else bounds)
+
+
+def _records(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
     line = first_line
     try:
-        for record in _cut(stream, limit, first_line):
+        for record in _cut(stream, limit, first_line, bounds):
             line = record.line
             yield record
     except (gzip.BadGzipFile, zlib.error, zstandard.ZstdError, EOFError) as error:
         yield Record(line, error=InvalidRecord(f"the compressed file is damaged after this record: {error}."))
 
 
-def _cut(stream: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
-    head, whole = _look(_unpacked(stream))
+def _cut(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds) -> Iterator[Record]:
+    head, whole = _look(unpacked(stream, bounds))
     if head.startswith(MAGIC):
-        return read_archive(whole, limit, lambda entry: _cut_text(*_look(entry), limit, 1))
+        return read_archive(whole, limit, bounds, lambda entry: _cut_text(*_look(entry), limit, 1))
     return _cut_text(head, whole, limit, first_line)
 
 
@@ -58,6 +66,7 @@ def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iter
 
 
 def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
+    blank = 0
     while raw := stream.readline(limit + 1):
         if len(raw) > limit:
             while raw and not raw.endswith(b"\n"):
@@ -65,6 +74,13 @@ def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
             yield Record(number, error=too_large(limit))
         elif raw.strip(b"\xef\xbb\xbf \t\r\n"):
             yield _line(raw, number)
+        else:
+            blank += 1
+            if blank > MOST_BLANK:
+                yield Record(
+                    number, error=InvalidRecord(f"there are over {MOST_BLANK:,} empty lines; {NO_FURTHER}")
+                )
+                return
         number += 1
 
 
@@ -147,19 +163,6 @@ def _look(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
     while len(head) < _HEAD and (piece := stream.read(_HEAD - len(head))):
         head += piece
     return head, cast(BinaryIO, io.BufferedReader(_Rejoined(head, stream), _HEAD))
-
-
-def _unpacked(stream: BinaryIO) -> BinaryIO:
-    magic = stream.read(4)
-    whole = _Rejoined(magic, stream)
-    if magic[:2] == b"\x1f\x8b":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=io.BufferedReader(whole)))
-    if magic == b"\x28\xb5\x2f\xfd":
-        return cast(
-            BinaryIO,
-            zstandard.ZstdDecompressor().stream_reader(cast(BinaryIO, whole), read_across_frames=True),
-        )
-    return cast(BinaryIO, io.BufferedReader(whole, _HEAD))
 
 
 class _Rejoined(io.RawIOBase):

@@ -4,11 +4,13 @@ import codecs
 import json
 from typing import Any, BinaryIO
 
+from apps.core.unpacking import MOST_BLANK
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
 
 _PIECE = 2**20
 _SMALL = 2**16
 _SPACE = " \t\r\n\ufeff"
+NO_FURTHER = "what follows is not read. Take them out."
 _MARGIN = 16  # an escape or a literal cut off by the window's end reports an error this close to it
 
 
@@ -33,8 +35,14 @@ class Text:
 
     def peek(self) -> str:
         """The next character that is no space; empty at the end."""
+        blank = 0
         while True:
             while self._at < len(self._window) and self._window[self._at] in _SPACE:
+                blank += 1
+                if blank > MOST_BLANK:
+                    raise Malformed(
+                        f"there are over {MOST_BLANK:,} empty characters in a row; {NO_FURTHER}", self.line
+                    )
                 self.line += self._window[self._at] == "\n"
                 self._at += 1
             if self._at < len(self._window) or not self._fill():

@@ -34,7 +34,7 @@ def trajectory_upload(request: ProjectRequest, project: Project) -> HttpResponse
 
 def _preview(request: ProjectRequest, project: Project, form: UploadForm) -> HttpResponse:
     file, format = form.cleaned_data["file"], form.cleaned_data["format"]
-    found = uploads.preview(file, format=format)
+    found = uploads.preview(file, format=format, project=project)
     context = {"project": project, "found": found, "filename": file.name, "confirm": None}
     if found.first:
         file.seek(0)

@@ -15,6 +15,7 @@ from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.services import FeedbackResult, import_feedback
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
+from apps.core.unpacking import InputBounds, bounded
 
 
 class Command(TouchstoneCommand):
@@ -72,4 +73,6 @@ def _open(name: str) -> Any:
     path = Path(name)
     if not path.is_file():
         raise DomainError(f"There is no file {name}.")
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
+    if path.suffix != ".gz":
+        return path.open("rb")
+    return bounded(gzip.open(path), path.stat().st_size, InputBounds())
