@@ -7,7 +7,6 @@ An operation that lists:
 """
 
 import base64
-import binascii
 import json
 import logging
 from collections.abc import Callable, Sequence
@@ -26,8 +25,10 @@ from ninja.parser import Parser
 from apps.core.errors import DomainError, TooManyRequests
 from apps.core.logs import current
 from apps.core.outage import RETRY_AFTER, in_words, met_outage, renew_connections
+from apps.core.storable import REFUSED, is_unstorable
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import BODY_LIMITS, TooMuchJson, parse_json
+from workers.schema.decode import is_clean
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,10 @@ class BoundedParser(Parser):
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         body: dict[str, Any] = parse_json(request.body, limits=BODY_LIMITS, repeats=False)
+        if not is_clean(body):
+            raise DomainError(
+                "The body holds a character that is no text (NUL, or half of one). Take it out."
+            )
         return body
 
 
@@ -158,6 +163,9 @@ def install_problem_handlers(api: NinjaAPI) -> None:
             response = problem(503, in_words(outage), headers={"Retry-After": RETRY_AFTER})
             response._has_been_logged = True  # type: ignore[attr-defined]  # Django would call it an error
             return response
+        if is_unstorable(error):
+            log.warning("%s on %s %s", error, request.method, request.path)
+            return problem(400, REFUSED)
         log.error("failed on %s %s", request.method, request.path, exc_info=error)
         detail = "Something went wrong on our side. The log has the details under this reference."
         return problem(500, detail, reference=current("request"))
@@ -174,7 +182,7 @@ def decode_cursor(cursor: str) -> tuple[datetime, int]:
     try:
         at, pk = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return datetime.fromisoformat(at), int(pk)
-    except (ValueError, TypeError, binascii.Error) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise DomainError(
             "The cursor is not one of ours: take it unchanged from `next`, or leave it out."
         ) from error

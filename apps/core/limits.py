@@ -5,6 +5,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from apps.core.leaving import watch_client
 
+_DIGITS = 18  # of a length that is looked at: of thousands Python makes no number
+
 
 class _TooLarge(Exception):
     pass
@@ -26,7 +28,7 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"").decode("latin-1")
-        if declared.isdecimal() and int(declared) > self.limit:
+        if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > self.limit):
             await self._refuse(scope, receive, send)
             return
         came, answered, gone = 0, False, watch_client()

@@ -4,15 +4,18 @@ import logging
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
 
+from apps.core.api import problem
 from apps.core.errors import DomainError, TooManyRequests
 from apps.core.logs import context, current, request_id
 from apps.core.outage import RETRY_AFTER, in_words, met_outage, outage_behind, renew_connections
+from apps.core.storable import REFUSED, is_storable, is_unstorable, refusal
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,27 @@ class ContentSecurityPolicyMiddleware:
         return response
 
 
+class StorableTextMiddleware:
+    """Before everything that looks up what a client sent: sessions, keys, views (apps/core/storable.py)."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        request.COOKIES = {
+            name: value for name, value in request.COOKIES.items() if is_storable(name) and is_storable(value)
+        }
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, view: Any, *_: Any) -> HttpResponse | None:
+        if (found := refusal(request, view)) is None:
+            return None
+        status, message = found
+        if request.path.startswith("/api/"):
+            return problem(status, message)
+        return error_page(request, status=status, message=message)
+
+
 class DomainErrorMiddleware:
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -63,6 +87,9 @@ class DomainErrorMiddleware:
             if isinstance(error, TooManyRequests):
                 page.headers["Retry-After"] = str(error.retry_after)
             return page
+        if is_unstorable(error):
+            log.warning("%s on %s %s", error, request.method, request.path)
+            return error_page(request, status=400, message=REFUSED)
         return None
 
 

@@ -103,7 +103,11 @@ def next_of(request: HttpRequest) -> str:
     target = str(request.POST.get("next") or request.GET.get("next") or "")
     hosts = {request.get_host()}
     if url_has_allowed_host_and_scheme(target, allowed_hosts=hosts, require_https=request.is_secure()):
-        return urlsplit(target)._replace(scheme="", netloc="").geturl() or "/"
+        path = urlsplit(target)._replace(scheme="", netloc="").geturl() or "/"
+        if path.startswith("/") and not path.startswith(
+            "//"
+        ):  # a word would be the name of a page, // a host
+            return path
     return resolve_url(settings.LOGIN_REDIRECT_URL)
 
 

@@ -115,6 +115,7 @@ def _range(first: str, last: str, steps: int, at: str) -> tuple[int | None, int 
     low, high = first or last, last or first
     if (
         not (low.isascii() and low.isdigit() and high.isascii() and high.isdigit())
+        or max(len(low), len(high)) > 9
         or not int(low) <= int(high) < steps
     ):
         raise DomainError(

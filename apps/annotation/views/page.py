@@ -194,7 +194,12 @@ def _shared_marks(fields: Fields, shown: Shown, alignment: Alignment) -> dict[st
     for name, value in fields.items():
         if (match := _OF_ONE.fullmatch(name)) and int(match[1]) < count:
             name = f"step-{BOTH}-{match[1]}{match[2] or ''}"
-        elif name in ("first-left", "first-right") and value.isdecimal() and int(value) < count:
+        elif (
+            name in ("first-left", "first-right")
+            and value.isdecimal()
+            and len(value) < 7
+            and int(value) < count
+        ):
             name = f"first-{BOTH}"
         out[name] = value
     return out

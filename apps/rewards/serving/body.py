@@ -30,7 +30,7 @@ async def read_body(request: Request, take: Callable[[int], None] = lambda count
 async def _read(request: Request, take: Callable[[int], None]) -> bytes:
     limit: int = settings.REWARDS_MAX_BODY_BYTES
     declared = request.headers.get("Content-Length", "")
-    if declared.isdecimal() and int(declared) > limit:
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
         raise _too_large(limit)
     body = bytearray()
     async for chunk in request.stream():
