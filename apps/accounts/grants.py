@@ -4,6 +4,7 @@ from django.utils import timezone
 
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import AccountLink, AuditEvent, Invitation, Membership, Project, Role, User
+from apps.accounts.pseudonyms import person_pseudonym
 
 
 def end_links_of(*, project: Project, user: User, by: User | None) -> None:
@@ -36,6 +37,6 @@ def was_removed_since(user: User, invitation: Invitation) -> bool:
     return AuditEvent.objects.filter(
         project=invitation.project_id,
         verb="member.removed",
-        target=user.email[:200],
+        target=person_pseudonym(user.email),
         at__gte=invitation.created_at,
     ).exists()
