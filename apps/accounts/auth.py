@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja.security import HttpBearer
 
 from apps.accounts import login_guard, selectors
+from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import check_address, gate, held_to
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import ApiKey
@@ -31,6 +32,8 @@ class KeyAuth(HttpBearer):
             limits = held_to(key)
             check_address(limits.networks, client_address(request))
             gate.admit(key.prefix, limits)
+            if key_addresses.notice(key.prefix, client_address(request)):
+                key_addresses.flush()
             setattr(request, _COUNTED, True)  # an Idempotency-Key has the key read twice
         return key
 

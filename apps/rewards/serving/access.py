@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from starlette.requests import Request
 
+from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import NOT_HELD, HeldTo, check_address
 from apps.accounts.models import Scope
 from apps.accounts.selectors import hash_of
@@ -61,7 +62,9 @@ def caller_of(request: Request, directory: Directory, *, query_key: bool = False
             f"An owner can make one with `create_api_key {key.project} --scopes {Scope.REWARD.value}`.",
             status=403,
         )
-    check_address(key.limits.networks, client_address(request))
+    address = client_address(request)
+    check_address(key.limits.networks, address)
+    key_addresses.notice(key.prefix, address)  # written when the directory is read
     return Caller(key.prefix, key.project, key.limits)
 
 

@@ -10,6 +10,7 @@ from django.db import connection, transaction
 from django.db.models import Prefetch, Sum
 from django.utils import timezone
 
+from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import NOT_HELD, HeldTo, held_to
 from apps.accounts.selectors import live_keys, usable_scopes
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreRollup, Trial
@@ -84,6 +85,7 @@ def read_directory() -> Directory:
     For a thread of its own: it gives its connection back.
     """
     try:
+        key_addresses.flush()
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
