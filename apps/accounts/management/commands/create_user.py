@@ -28,9 +28,9 @@ class Command(TouchstoneCommand):
             "--password-file", metavar="FILE", type=Path, help="the password is the first line of this file"
         )
         parser.add_argument(
-            "--keep-password",
+            "--change-password",
             action="store_true",
-            help="a password that is made need not be changed at the first login",
+            help="the password has to be changed at the first login, so that you do not know it",
         )
         parser.add_argument(
             "--verified", action="store_true", help="you know that the address belongs to this person"
@@ -45,7 +45,7 @@ class Command(TouchstoneCommand):
         role: str,
         ask_password: bool,
         password_file: Path | None,
-        keep_password: bool,
+        change_password: bool,
         verified: bool,
     ) -> dict[str, Any]:
         chosen = _from_file(password_file) if password_file else self._ask() if ask_password else None
@@ -55,7 +55,7 @@ class Command(TouchstoneCommand):
                 email=email,
                 password=chosen,
                 name=name,
-                must_change_password=chosen is None and not keep_password,
+                must_change_password=change_password,
                 is_verified=verified,
             )
             said.append(f"Made the user {user.email}.")
@@ -65,7 +65,7 @@ class Command(TouchstoneCommand):
                 )
                 said.append(f"{membership}.")
         if chosen is None:
-            changed = "" if keep_password else ", to be changed at the first login"
+            changed = ", to be changed at the first login" if change_password else ""
             said.append(f"Password (shown once{changed}): {password}")
         for line in said:
             self.say(line)
