@@ -1,6 +1,5 @@
 """The errors of the reward-modelling core that people see. Everything else is a bug."""
 
-from copy import copy
 from typing import Self
 
 
@@ -17,7 +16,9 @@ class RewardError(Exception):
 
     def at(self, prefix: str) -> Self:
         """The same error, with `prefix` put before its pointer."""
-        placed = copy(self)
+        # Not by `copy`: it would call __init__, whose arguments are others in each subclass.
+        placed = self.__class__.__new__(self.__class__, *self.args)
+        placed.__dict__.update(self.__dict__)
         placed.pointer = prefix + (self.pointer or "")
         return placed
 

@@ -157,3 +157,12 @@ def test_uploads_that_wait_to_be_confirmed_are_limited(project: Project, setting
     uploads.keep_upload(project=project, file=ContentFile(b"x" * 80))
     with pytest.raises(TooMuchTemporary):
         uploads.keep_upload(project=project, file=ContentFile(b"x" * 30))
+
+
+@pytest.mark.parametrize("document", ['{"a":' * 5000, "9" * 5000, "[" * 100_000])
+@pytest.mark.django_db
+def test_what_is_too_deep_or_too_long_is_told(client: Client, key: dict[str, str], document: str) -> None:
+    url = "/api/v1/projects/desk/trajectories"
+    answer = client.generic("POST", url, document, content_type="application/json", headers=key)
+    assert answer.status_code == 422
+    assert "too" in answer.json()["detail"]
