@@ -6,7 +6,7 @@ import zlib
 from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from django.core.management.base import CommandParser
 
@@ -75,4 +75,4 @@ def _open(name: str) -> Any:
         raise DomainError(f"There is no file {name}.")
     if path.suffix != ".gz":
         return path.open("rb")
-    return bounded(gzip.open(path), path.stat().st_size, InputBounds())
+    return bounded(cast(BinaryIO, gzip.open(path)), path.stat().st_size, InputBounds())
