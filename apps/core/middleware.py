@@ -53,6 +53,9 @@ class ContentSecurityPolicyMiddleware:
         return response
 
 
+_FOR_PROGRAMS = ("/api/", "/v1/")  # answered in JSON
+
+
 class StorableTextMiddleware:
     """Before everything that looks up what a client sent: sessions, keys, views (apps/core/storable.py)."""
 
@@ -66,10 +69,10 @@ class StorableTextMiddleware:
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, view: Any, *_: Any) -> HttpResponse | None:
-        if (found := refusal(request, view)) is None:
+        if getattr(view, "refuses_strange_text", False) or (found := refusal(request, view)) is None:
             return None
         status, message = found
-        if request.path.startswith("/api/"):
+        if request.path.startswith(_FOR_PROGRAMS):
             return problem(status, message)
         return error_page(request, status=status, message=message)
 

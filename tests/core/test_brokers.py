@@ -39,6 +39,11 @@ def _database_url() -> str:
     return f"postgresql://{values['USER']}{password}@{values['HOST']}:{values['PORT']}/{values['NAME']}"
 
 
+def _owner_url() -> str:
+    """Of the role that made the test database, and may make tables in it."""
+    return f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{connection.settings_dict['NAME']}"
+
+
 @contextmanager
 def _sending_to(url: str) -> Iterator[None]:
     """Make `url` this process's broker, by an app of its own with the settings of ours."""
@@ -60,7 +65,7 @@ def embedded_broker(transactional_db: None) -> Iterator[str]:
     """kombu's tables beside ours, in the test database."""
     url = embedded.broker_in(_database_url())
     with _sending_to(url):
-        broker.prepare()
+        broker.prepare(embedded.broker_in(_owner_url()))
         yield url
         close_all_sessions()
         for engine, _ in Channel._engines.values():  # kept: pooled channels go on using them
@@ -70,9 +75,9 @@ def embedded_broker(transactional_db: None) -> Iterator[str]:
 
 
 def _drop_tables() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("DROP TABLE IF EXISTS kombu_message, kombu_queue")
-        cursor.execute("DROP SEQUENCE IF EXISTS message_id_sequence, queue_id_sequence")
+    with psycopg.connect(_owner_url()) as db:
+        db.execute("DROP TABLE IF EXISTS kombu_message, kombu_queue")
+        db.execute("DROP SEQUENCE IF EXISTS message_id_sequence, queue_id_sequence")
 
 
 def _visible() -> list[bool]:
@@ -86,8 +91,8 @@ def test_tables_are_made_once_however_many_make_them_at_once(embedded_broker: st
     script = "import django; django.setup(); from apps.core.broker import prepare; prepare(); prepare(); print('made')"
     environment = {
         **os.environ,
-        "DATABASE_URL": _database_url(),
-        "CELERY_BROKER_URL": embedded_broker,
+        "DATABASE_URL": _owner_url(),
+        "CELERY_BROKER_URL": embedded.broker_in(_owner_url()),
         "DJANGO_SETTINGS_MODULE": "apps.config.settings",
     }
 

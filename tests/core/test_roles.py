@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ ALLOWED = {
     "isolation": "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
     "row locks": "SELECT FROM accounts_project FOR UPDATE SKIP LOCKED",
     "table of migrations": "SELECT name FROM django_migrations",
-    "insert": "INSERT INTO accounts_project (slug, name, created_at) VALUES ('desk', 'Desk', now())",
+    "insert": "INSERT INTO rewards_scorereceipt (id, at) VALUES (gen_random_uuid(), now())",
 }
 
 
@@ -115,11 +116,12 @@ def test_the_application_may(app: psycopg.Connection, statement: str) -> None:
 
 
 def test_it_copies_in_and_out(app: psycopg.Connection) -> None:
+    receipt = uuid.uuid4()
     with app.cursor() as cursor:
-        with cursor.copy("COPY accounts_project (slug, name, created_at) FROM STDIN") as copy:
-            copy.write_row(["copied", "Copied", "2026-01-01"])
-        with cursor.copy("COPY accounts_project (slug) TO STDOUT") as copy:
-            assert b"copied\n" in [bytes(line) for line in copy]
+        with cursor.copy("COPY rewards_scorereceipt (id, at) FROM STDIN") as copy:
+            copy.write_row([str(receipt), "2026-01-01"])
+        with cursor.copy("COPY rewards_scorereceipt (id) TO STDOUT") as copy:
+            assert f"{receipt}\n".encode() in [bytes(line) for line in copy]
     app.rollback()
 
 
@@ -174,8 +176,7 @@ def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedde
 
 
 def test_backup_and_restore_are_the_owners(server: embedded.Server, tmp_path: Path) -> None:
-    with psycopg.connect(server.url) as db:
-        db.execute("INSERT INTO accounts_project (slug, name, created_at) VALUES ('kept', 'Kept', now())")
+    _manage(server.home, "create_project", "kept")
     file = tmp_path / "all.backup"
     _manage(server.home, "backup", str(file))
     with open_home() as other:

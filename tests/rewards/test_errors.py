@@ -127,8 +127,9 @@ def test_the_limit_of_a_body_is_in_the_error(http, endpoint, settings) -> None:
 
 
 def test_overload_is_said_at_once(service, http, endpoint, fake) -> None:
-    service.state.deployments.batchers[0].queue_tokens = 10
-    service.state.deployments.batchers[0].queued = 5
+    batcher = service.state.deployments.batchers[0]
+    batcher.queue_tokens = 10
+    batcher._fair.put(("desk", "another key"), 5)  # never taken
     problem = refused(post(http, endpoint, {"inputs": [{"text": "a" * 20}]}), 429)
     assert problem["retry_after"] >= 1
     reply = post(http, endpoint, {"inputs": [{"text": "a" * 20}]})

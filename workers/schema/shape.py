@@ -38,7 +38,9 @@ class ShapeLimits:
 
 
 # One trajectory, record or file of records: numeric observations may be long. Read by workers, not while others wait.
-RECORD_LIMITS = ShapeLimits(depth=128, values=5_000_000, containers=1_000_000, string=64 * 2**20)
+RECORD_LIMITS = ShapeLimits(
+    depth=128, values=5_000_000, containers=1_000_000, string=64 * 2**20, key=64 * 2**10
+)
 # The body of an API call, which a process decodes while it has others to answer.
 BODY_LIMITS = ShapeLimits(depth=64, values=1_000_000, containers=250_000, string=16 * 2**20)
 

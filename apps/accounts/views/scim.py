@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from apps.accounts import scim, scim_schemas
 from apps.accounts.scim import ScimError
 from apps.core.errors import DomainError
+from apps.core.storable import refusal
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ def scim_view(*methods: str) -> Callable[[View], View]:
         @wraps(view)
         def answered(request: HttpRequest, *args: Any, **more: Any) -> HttpResponse:
             try:
+                _refuse_strange(request, answered)
                 _authorise(request)
                 _require_method(request, methods)
                 return view(request, *args, **more)
@@ -41,9 +43,16 @@ def scim_view(*methods: str) -> Callable[[View], View]:
                 return _answer(told.body, told.status)
 
         answered.csrf_exempt = True  # type: ignore[attr-defined]
+        answered.refuses_strange_text = True  # type: ignore[attr-defined]
         return answered
 
     return decorate
+
+
+def _refuse_strange(request: HttpRequest, view: View) -> None:
+    """In the standard's own words, rather than by the middleware that does it for all other views."""
+    if (found := refusal(request, view)) is not None:
+        raise ScimError(*found)
 
 
 @scim_view("GET", "POST")
