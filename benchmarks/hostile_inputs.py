@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -118,47 +119,68 @@ def patterns(dice: random.Random, target: Target) -> Outcome:
     return _outcome(target.owner.get(f"{target.url}/p/{PROJECT}/trajectories/{newest}/{page}"))
 
 
-def _zstd(block: bytes, blocks: int) -> bytes:
-    return zstandard.ZstdCompressor(level=3).compress(block) * blocks
+# Made once: what it costs to make them is the attacker's own time, on a machine that is not the one attacked.
+
+
+@cache
+def _block(text: bytes) -> bytes:
+    return (text * _BLOCK)[:_BLOCK]
+
+
+@cache
+def _zstd(text: bytes, blocks: int) -> bytes:
+    return zstandard.ZstdCompressor(level=3).compress(_block(text)) * blocks
+
+
+@cache
+def _gzip(text: bytes, blocks: int) -> bytes:
+    return gzip.compress(_block(text), 6) * blocks
+
+
+@cache
+def _deflate(text: bytes) -> bytes:
+    return zlib.compress(_block(text), 6)
 
 
 def packed_bombs(dice: random.Random, target: Target) -> Outcome:
     """Kilobytes that unpack to as much as three gigabytes."""
-    block = dice.choice((b"\n", b"\0", b"[],", b'{"a":1}\n')) * _BLOCK
-    block = block[:_BLOCK]
+    text = dice.choice((b"\n", b"\0", b"[],", b'{"a":1}\n'))
     blocks = dice.choice((1, 16, 64, 768))
     how = dice.choice(("zstd", "gzip", "zip-zstd", "deflate"))
     if how == "zstd":
-        return _upload(target, _zstd(block, blocks))
+        return _upload(target, _zstd(text, blocks))
     if how == "gzip":
-        return _upload(target, gzip.compress(block, 6) * min(blocks, 64))
+        return _upload(target, _gzip(text, min(blocks, 64)))
     if how == "deflate":
-        body = zlib.compress(block, 6)
         headers = {"Content-Encoding": "deflate", "Content-Type": "application/json"}
-        return _outcome(target.client.post(f"{target.url}/v1/traces", content=body, headers=headers))
-    return _upload(target, b"PK\x03\x04" + _zstd(block, min(blocks, 64)), format="inspect")
+        return _outcome(
+            target.client.post(f"{target.url}/v1/traces", content=_deflate(text), headers=headers)
+        )
+    return _upload(target, b"PK\x03\x04" + _zstd(text, min(blocks, 64)), format="inspect")
+
+
+_OUTSIDE = ("../../secret_key", "/etc/passwd", "samples/../../x", "samples/a%00b", "header.json")
+
+
+@cache
+def _archive(which: str, size: int) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        if which == "many":
+            for number in range(size):
+                archive.writestr(f"samples/{number}.json", b"{}")
+        elif which == "outside":
+            for name in _OUTSIDE:
+                archive.writestr(name, b"{}")
+        else:
+            archive.writestr("header.json", b" " * (size * MEGABYTE) + b"{}")
+    return out.getvalue()
 
 
 def archives(dice: random.Random, target: Target) -> Outcome:
     """Archives of many entries, of entries outside, of entries that are bombs."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        which = dice.randrange(3)
-        if which == 0:
-            for number in range(dice.choice((100, 20_000))):
-                archive.writestr(f"samples/{number}.json", b"{}")
-        elif which == 1:
-            for name in (
-                "../../secret_key",
-                "/etc/passwd",
-                "samples/../../x",
-                "samples/a\x00b",
-                "header.json",
-            ):
-                archive.writestr(name.replace("\x00", "%00"), b"{}")
-        else:
-            archive.writestr("header.json", b" " * (dice.choice((1, 64)) * MEGABYTE) + b"{}")
-    return _upload(target, out.getvalue(), format=dice.choice(("auto", "inspect")))
+    kinds = (("many", 100), ("many", 20_000), ("outside", 0), ("large", 1), ("large", 64))
+    return _upload(target, _archive(*dice.choice(kinds)), format=dice.choice(("auto", "inspect")))
 
 
 def digests(dice: random.Random, target: Target) -> Outcome:
@@ -192,20 +214,25 @@ def digests(dice: random.Random, target: Target) -> Outcome:
 # Bodies
 
 
+_BOMBS: dict[str, Callable[[int], bytes]] = {
+    "wide": lambda size: b'{"inputs":[' + b"[]," * size + b"[]]}",
+    "deep": lambda size: b'{"inputs":' + b"[" * size,
+    "deep objects": lambda size: b'{"inputs":' + b'{"a":' * size,
+    "digits": lambda size: b'{"inputs":[' + b"9" * size + b"]}",
+    "escapes": lambda size: b'{"inputs":["' + b"\\u0000" * size + b'"]}',
+    "keys": lambda size: b"{" + b",".join(b'"%d":0' % n for n in range(size // 8)) + b"}",
+    "text": lambda size: b'{"inputs":[{"text":"' + b"a" * size + b'"}]}',
+    "numbers": lambda size: b'{"inputs":[{"input_ids":[' + b"1," * size + b"1]}]}",
+}
+
+
+@cache
+def _bomb(kind: str, size: int) -> bytes:
+    return _BOMBS[kind](size)
+
+
 def _json_bomb(dice: random.Random) -> bytes:
-    size = dice.choice((10_000, 300_000, 3_000_000))
-    return dice.choice(
-        (
-            b'{"inputs":[' + b"[]," * size + b"[]]}",
-            b'{"inputs":' + b"[" * size,
-            b'{"inputs":' + b'{"a":' * size,
-            b'{"inputs":[' + b"9" * size + b"]}",
-            b'{"inputs":["' + b"\\u0000" * size + b'"]}',
-            b"{" + b",".join(b'"%d":0' % n for n in range(size // 8)) + b"}",
-            b'{"inputs":[{"text":"' + b"a" * size + b'"}]}',
-            b'{"inputs":[{"input_ids":[' + b"1," * size + b"1]}]}",
-        )
-    )
+    return _bomb(dice.choice(list(_BOMBS)), dice.choice((10_000, 300_000, 3_000_000)))
 
 
 def reward_bodies(dice: random.Random, target: Target) -> Outcome:
