@@ -23,6 +23,7 @@ from apps.core.limits import BodyLimit  # noqa: E402
 from apps.core.proxy import METHODS, forwarding, lifespan  # noqa: E402 - reads the settings
 from apps.core.schema import database_is_ready  # noqa: E402
 from apps.core.security_headers import SecurityHeaders  # noqa: E402
+from apps.core.turns import CallerTurns  # noqa: E402
 from apps.rewards.routes import PUBLIC  # noqa: E402
 
 
@@ -62,6 +63,11 @@ async def client_file(request: Request) -> Response:
 
 
 forward = forwarding(PUBLIC)
+_pages = CallerTurns(
+    BodyLimit(django, settings.MAX_UPLOAD_BYTES, "TOUCHSTONE_MAX_UPLOAD_MB"),
+    settings.REQUESTS_AT_ONCE,
+    settings.SESSION_COOKIE_NAME,
+)
 _routed = Starlette(
     routes=[
         Route("/healthz", alive),
@@ -71,7 +77,7 @@ _routed = Starlette(
         Route("/api/v1/rewards{rest:path}", forward, methods=METHODS),
         Route("/compat{rest:path}", forward, methods=METHODS),
         Mount(settings.STATIC_URL.rstrip("/"), Revalidated(directory=settings.STATICFILES_DIRS[0])),
-        Mount("", BodyLimit(django, settings.MAX_UPLOAD_BYTES, "TOUCHSTONE_MAX_UPLOAD_MB")),
+        Mount("", _pages),
     ],
     lifespan=lifespan,
 )

@@ -39,6 +39,7 @@ TRUSTED_PROXIES = env_networks("TOUCHSTONE_TRUSTED_PROXIES")
 # Of one process (web, rewards); those of TRUSTED_PROXIES and of this machine do not count by address.
 MAX_CONNECTIONS = env_int("TOUCHSTONE_MAX_CONNECTIONS", 5000)
 MAX_CONNECTIONS_PER_ADDRESS = env_int("TOUCHSTONE_MAX_CONNECTIONS_PER_ADDRESS", 1000)
+REQUESTS_AT_ONCE = env_int("TOUCHSTONE_REQUESTS_AT_ONCE", 4)  # of a key or session, in the web process
 MAIL = env_mail("TOUCHSTONE_EMAIL_URL")  # empty: no mail is sent
 EMAIL_HOST = MAIL.get("EMAIL_HOST", "localhost")
 EMAIL_PORT = MAIL.get("EMAIL_PORT", 25)

@@ -22,7 +22,7 @@ from apps.core.temporary import TemporaryFile
 MOST_TIMES = 300  # bytes that one byte may become, beyond the first so many:
 ALWAYS = 128 * 2**20
 MOST_ENTRIES = 100_000  # of an archive
-MOST_BLANK = 1_000_000  # lines, or characters between two records, with nothing in them
+MOST_BLANK = 100_000  # lines, or characters between two records, with nothing in them
 _WINDOW = 2**27  # bytes that a zstd frame may ask to be kept in memory, as `zstd --long` makes them
 _PIECE = 2**20
 
