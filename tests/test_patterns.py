@@ -2,6 +2,7 @@
 every pattern of either kind timed on inputs that make backtracking and repeated search long."""
 
 import ast
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -55,8 +56,9 @@ SEEDS = [
     *("exit code: ", "command not found ", ". ", ". (", ", but", "; ", " - ", "e.g. ", '"', "\\", "/", ".a"),
 ]
 # Characters, and the seconds of this thread that are slow for as many: ten times what the slowest linear pattern takes.
-_SIZES = ((400, 0.01), (8000, 0.2), (32_000, 0.5))
+_SIZES = ((400, 0.01), (8000, 0.2), (64_000, 1.0))
 _HARDLY = 0.005
+_TRIES = 6
 
 
 def _files() -> Iterator[Path]:
@@ -184,13 +186,23 @@ def _once(pattern: Any, text: str) -> float:
     )
 
 
+def _least(pattern: Any, text: str, most: float) -> float:
+    """The least seconds of a few tries: a busy or throttled machine makes one of them long, but not all of them."""
+    least = math.inf
+    for _ in range(_TRIES):
+        least = min(least, _once(pattern, text))
+        if least <= most or least > 10 * most:
+            break
+    return least
+
+
 def _is_slow(pattern: Any, seed: str) -> bool:
     """The longest inputs are tried only where shorter ones took long: most do not, and a cubic one must not hang."""
     sizes = _SIZES[:2] if isinstance(pattern, TextPattern) else _SIZES
     for texts in zip(*(_inputs(seed, size) for size, _ in sizes), strict=True):
         for text, (size, most) in zip(texts, sizes, strict=True):
-            taken = _once(pattern, text)
-            if taken > most and (taken > 4 * most or _once(pattern, text) > most):
+            taken = _least(pattern, text, most)
+            if taken > most:
                 return True
             if size == _SIZES[1][0] and taken < _HARDLY:
                 break
