@@ -2,14 +2,14 @@
 
 Django gives every request a thread and, while it reads the database, one of TOUCHSTONE_DB_POOL connections: a key with
 a hundred open requests would leave none for anybody else. A request counts from when its body is here, so that a slow
-upload keeps no other one waiting.
+upload keeps no other one waiting. Large and packed bodies take an interpreter long: of those one at a time, by caller.
 """
 
 import asyncio
 import hashlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -20,6 +20,8 @@ from apps.core.client_address import client_address
 MOST_WAITING = 100  # of one caller; more are refused immediately
 MOST_SECONDS = 60.0  # a request waits
 PER_ADDRESS = 8  # times as many: a stranger may send another made-up key with every request
+LARGE = 64 * 2**10  # bytes of a body
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK")  # gzip, zstd, zip: how it begins
 _RETRY_AFTER = "5"
 
 
@@ -36,6 +38,26 @@ class _Turns:
 
 
 @dataclass(eq=False, slots=True)
+class _Body:
+    """What is known of a request's body. size: bytes so far."""
+
+    size: int = 0
+    is_here: bool = False
+    is_packed: bool = False
+
+    def add(self, message: Message) -> None:
+        part = message.get("body", b"")
+        if not self.size:
+            self.is_packed = part.startswith(_PACKED)
+        self.size += len(part)
+        self.is_here = not message.get("more_body", False)
+
+    @property
+    def is_large(self) -> bool:
+        return self.is_packed or self.size > LARGE
+
+
+@dataclass(eq=False, slots=True)
 class CallerTurns:
     """The ASGI application `app`, with at most `at_once` requests of a caller in it."""
 
@@ -48,33 +70,30 @@ class CallerTurns:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        turn = self._turn(scope)
-        is_taken = False
+        body, turn = _Body(), AsyncExitStack()
 
         async def received() -> Message:
-            nonlocal is_taken
             message = await receive()
-            if not is_taken and message["type"] == "http.request" and not message.get("more_body", False):
-                await turn.__aenter__()
-                is_taken = True
+            if message["type"] == "http.request" and not body.is_here:
+                body.add(message)
+                if body.is_here:
+                    await turn.enter_async_context(self._among(self._limits(scope, body)))
             return message
 
-        try:
-            await self.app(scope, received, send)
-        except TooManyWaiting:
-            await self._refuse(scope, receive, send)
-        finally:
-            if is_taken:
-                await turn.__aexit__(None, None, None)
+        async with turn:
+            try:
+                await self.app(scope, received, send)
+            except TooManyWaiting:
+                await self._refuse(scope, receive, send)
 
-    @asynccontextmanager
-    async def _turn(self, scope: Scope) -> AsyncIterator[None]:
-        address = client_address(scope)
-        limits = {f"address {address}": PER_ADDRESS * self.at_once}
+    def _limits(self, scope: Scope, body: _Body) -> dict[str, int]:
+        """Requests at once, by what the caller is known by."""
+        limits = {}
         if credential := _credential(scope, self.cookie):
+            if body.is_large:  # first: while it waits for this one, small ones have the others
+                limits[f"large of {credential}"] = 1
             limits[f"credential {credential}"] = self.at_once
-        async with self._among(limits):
-            yield
+        return limits | {f"address {client_address(scope)}": PER_ADDRESS * self.at_once}
 
     @asynccontextmanager
     async def _among(self, limits: Mapping[str, int]) -> AsyncIterator[None]:

@@ -71,6 +71,24 @@ def test_one_caller_leaves_room_for_others() -> None:
     run(test())
 
 
+@pytest.mark.parametrize("content", [b"a" * (turns.LARGE + 1), b"\x28\xb5\x2f\xfd", b"PK\x03\x04"])
+def test_large_and_packed_bodies_are_read_one_at_a_time(content: bytes) -> None:
+    async def test() -> None:
+        work = Work()
+        async with client(CallerTurns(work, 4, "sessionid")) as http:
+            headers = {"authorization": "Bearer a"}
+            tasks = [
+                asyncio.ensure_future(http.post("/large", content=content, headers=headers)) for _ in range(3)
+            ]
+            tasks += sent(http, "/small", 1, **headers)
+            await settled()
+            assert work.now == {"/large": 1, "/small": 1}
+            work.end.set()
+            assert {answer.status_code for answer in await asyncio.gather(*tasks)} == {200}
+
+    run(test())
+
+
 def test_keys_that_are_made_up_count_by_address() -> None:
     async def test() -> None:
         work = Work()
