@@ -7,6 +7,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application
+from django.urls import get_resolver
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -16,6 +17,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
 django: Any = get_asgi_application()
+get_resolver().url_patterns  # noqa: B018 - loads every view now, rather than within the first request
 
 from apps.core.client_wheel import client_wheel  # noqa: E402
 from apps.core.hosts import KnownHosts  # noqa: E402
