@@ -10,7 +10,8 @@ from apps.accounts.invitations import MOST_DAYS, MOST_USES
 from apps.accounts.models import Role
 
 
-def _dress(form: forms.BaseForm) -> None:
+def dress(form: forms.BaseForm) -> None:
+    """Give every widget its class, and the mark of a field that has an error."""
     for name, field in form.fields.items():
         widget = field.widget
         if isinstance(widget, forms.Select) and not isinstance(widget, forms.RadioSelect):
@@ -34,7 +35,7 @@ class LoginForm(AuthenticationForm):
         self.fields["username"].widget = forms.EmailInput(
             attrs={"autofocus": True, "autocomplete": "username"}
         )
-        _dress(self)
+        dress(self)
 
     def clean_username(self) -> str:
         email: str = self.cleaned_data["username"]
@@ -46,7 +47,7 @@ class PasswordForm(PasswordChangeForm):
         super().__init__(*args, **kwargs)
         self.fields["new_password1"].help_text = "At least ten characters; not one of the common ones."
         self.fields["new_password2"].help_text = ""
-        _dress(self)
+        dress(self)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -61,7 +62,7 @@ class ResetForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _dress(self)
+        dress(self)
 
 
 class ChoosePasswordForm(forms.Form):
@@ -78,7 +79,7 @@ class ChoosePasswordForm(forms.Form):
         super().__init__(*args, **kwargs)
         if not with_name:
             del self.fields["name"]
-        _dress(self)
+        dress(self)
 
 
 class MemberForm(forms.Form):
@@ -87,7 +88,7 @@ class MemberForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _dress(self)
+        dress(self)
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
@@ -106,7 +107,7 @@ class InvitationForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _dress(self)
+        dress(self)
 
 
 class JoinForm(forms.Form):
@@ -127,7 +128,7 @@ class JoinForm(forms.Form):
             self.fields["email"].disabled = True
         if settings.MAIL:  # the link that is mailed asks for the rest
             del self.fields["name"], self.fields["password"]
-        _dress(self)
+        dress(self)
 
 
 class RoleForm(forms.Form):

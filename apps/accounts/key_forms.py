@@ -7,7 +7,7 @@ from django import forms
 from django.conf import settings
 from django.utils import timezone
 
-from apps.accounts.forms import _dress
+from apps.accounts.forms import dress
 from apps.accounts.keys import KeyLimits, Owner
 from apps.accounts.models import ApiKey, Project, Scope, User
 from apps.accounts.service_accounts import service_account_for
@@ -46,7 +46,7 @@ class KeyLimitsForm(forms.Form):
             meaning = f"{default:,}" if default else "no limit"
             self.fields[name].help_text = f"Empty: the default ({meaning}). 0: no limit."
         self._fill_in()
-        _dress(self)  # validates what was sent
+        dress(self)  # validates what was sent
 
     def _fill_in(self) -> None:
         """What a form with more fields says of them."""
@@ -143,7 +143,7 @@ class RemoveMemberForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _dress(self)
+        dress(self)
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}

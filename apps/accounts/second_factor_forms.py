@@ -18,7 +18,7 @@ from django.contrib.auth import authenticate
 from django.db import transaction
 
 from apps.accounts import login_guard
-from apps.accounts.forms import _dress as dress
+from apps.accounts.forms import dress as dress
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import User
 

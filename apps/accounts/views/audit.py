@@ -1,5 +1,6 @@
 """The trail of who did what."""
 
+import json
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
@@ -13,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts import audit_export
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.audit_models import AuditAlias
+from apps.accounts.forms import dress
 from apps.accounts.models import AuditEvent, Project, Role
 from apps.accounts.pseudonyms import meanings_in, named
 from apps.core.api import paginate
@@ -27,6 +29,10 @@ class AuditFilter(forms.Form):
     verb = forms.CharField(required=False, max_length=60, label="What", help_text="or how it begins")
     since = forms.DateField(required=False, label="From", widget=forms.DateInput(attrs={"type": "date"}))
     until = forms.DateField(required=False, label="To", widget=forms.DateInput(attrs={"type": "date"}))
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        dress(self)
 
 
 @project_view(Role.OWNER)
@@ -83,7 +89,16 @@ def _lines(events: list[AuditEvent]) -> list[dict[str, Any]]:
             "actor": named(event.actor, meanings),
             "verb": event.verb,
             "target": named(event.target, meanings),
-            "details": list(named(event.data, meanings).items()),
+            "details": [(name, _written(value)) for name, value in named(event.data, meanings).items()],
         }
         for event in events
     ]
+
+
+def _written(value: Any) -> str:
+    """A detail as people read it: words as they are, short lists with commas, all else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return json.dumps(value, ensure_ascii=False)
