@@ -4,6 +4,7 @@ This happens when the file is loaded: pytest imports the conftest files below th
 any hook of ours could run.
 """
 
+import fcntl
 import os
 import shutil
 import tempfile
@@ -24,6 +25,7 @@ hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.
 hypothesis_settings.load_profile("busy")
 
 _APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"
+_RUN = "TOUCHSTONE_TESTS_RUN"  # a folder that the processes of a run share
 _made: list[embedded.Server | Path] = []
 
 
@@ -36,7 +38,7 @@ def _prepare() -> None:
         home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
         _made.append(home)
-        os.environ["TOUCHSTONE_HOME"] = str(home)
+        os.environ["TOUCHSTONE_HOME"] = os.environ[_RUN] = str(home)
         if not os.environ.get("DATABASE_URL"):
             server = embedded.start(home, durable=False)
             _made.insert(0, server)
@@ -63,12 +65,51 @@ from tests.datasets.feedback import member  # noqa: E402
 
 
 def pytest_unconfigure() -> None:
+    if _made:
+        _drop_template()
     while _made:
         made = _made.pop(0)
         if isinstance(made, Path):
             shutil.rmtree(made)
         else:
             made.stop()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings: None, django_db_use_migrations: bool, django_db_blocker: Any
+) -> None:
+    """Migrates one database for all workers of xdist: the first makes it, and each has a copy of its own."""
+    from django.db import connection
+
+    if "PYTEST_XDIST_WORKER" not in os.environ or not django_db_use_migrations:
+        return
+    made = _template_mark()
+    with made.open("a+") as mark, django_db_blocker.unblock():
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        if not made.stat().st_size:
+            name, own = connection.settings_dict["NAME"], connection.settings_dict["TEST"]["NAME"]
+            connection.settings_dict["TEST"]["NAME"] = _template()
+            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+            connection.close()
+            connection.settings_dict["NAME"] = name
+            connection.settings_dict["TEST"]["NAME"] = own
+            mark.write(_template())
+    connection.settings_dict["TEST"]["TEMPLATE"] = _template()
+
+
+def _template() -> str:
+    return f"template_{Path(os.environ[_RUN]).name.replace('-', '_')}"
+
+
+def _template_mark() -> Path:
+    return Path(os.environ[_RUN]) / "template-database"
+
+
+def _drop_template() -> None:
+    if _template_mark().exists():
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+            db.execute(f'DROP DATABASE IF EXISTS "{_template()}"')
 
 
 @pytest.fixture(scope="session")
