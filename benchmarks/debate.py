@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from workers.judge.opinions import Compared, both_orders, clipped, require_reason, require_step
-from workers.judge.prompts import Prompt, quoted
-from workers.judge.reading import shown
 from workers.judge.rubric import COMPARE, RubricJudge, struct_of
+from workers.prompts.templates import Prompt, quoted
+from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 
 SIDE, VERDICT = "debate_side", "debate_verdict"

@@ -22,16 +22,16 @@ import torch
 from benchmarks.drawing import levels
 from benchmarks.small_decoder import save_decoder
 from benchmarks.written import write_between
-from workers.judge.prompts import prompt
-from workers.judge.reading import shown
-from workers.judge.verdicts import MARK
-from workers.judge.writer import Writer
-from workers.models.generative import build_writer
+from workers.models.generative.model import build_writer
+from workers.models.generative.verdicts import MARK
+from workers.models.generative.writer import Writer
+from workers.prompts.templates import prompt
+from workers.prompts.trajectory_text import shown
 from workers.schema import CommentRecord, FeedbackRecord, Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.train.generative import GenerativeFit
-from workers.train.questions import Question, pairs_of, questions_of
-from workers.train.sampling import answered
+from workers.train.generative.loop import GenerativeFit
+from workers.train.generative.questions import Question, pairs_of, questions_of
+from workers.train.generative.sampling import answered
 
 GOOD, BAD = ("sent", "signed", "paid"), ("lost", "broken", "late")
 _STEPS = 5

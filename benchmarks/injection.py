@@ -36,12 +36,12 @@ from workers.judge import Server
 from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
 from workers.judge.completions import Model
 from workers.judge.rubric import Criterion, RubricJudge
-from workers.judge.verdicts import Asked
-from workers.judge.writer import Line, Writer, in_parts
-from workers.models.generative import build_writer
+from workers.models.generative.model import build_writer
+from workers.models.generative.verdicts import Asked
+from workers.models.generative.writer import Line, Writer, in_parts
 from workers.schema import PreferenceRecord, Trajectory
-from workers.train.generative import GenerativeFit
-from workers.train.questions import pairs_of, questions_of
+from workers.train.generative.loop import GenerativeFit
+from workers.train.generative.questions import pairs_of, questions_of
 
 CRITERION = Criterion(
     name="Parcels", definition="No parcel is lost, broken or late; each that is costs a point.", low=0, high=5

@@ -20,8 +20,8 @@ from transformers import PreTrainedModel
 
 from benchmarks.small_decoder import save_decoder
 from workers.judge.completions import Completion, Wanted
-from workers.models.decoder import conversation_renderer
-from workers.models.generative import load_language
+from workers.models.backbones.decoder import conversation_renderer
+from workers.models.generative.model import load_language
 from workers.schema import Part, Step, Task, Trajectory
 from workers.text.conversations import ConversationRenderer
 

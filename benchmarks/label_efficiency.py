@@ -34,13 +34,13 @@ from workers.acquire.measures import make_pool
 from workers.acquire.order import STRATEGIES, Known, Strategy, choose
 from workers.acquire.posterior import Numbers, fit
 from workers.acquire.scale import common_scale
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.models import LoadedModel, build
 from workers.schema import PreferenceRecord, Trajectory
 from workers.schema.recipe import Recipe
 from workers.train.folds import Folds
 from workers.train.rewards import measured
-from workers.train.run import choose_device
 
 SEEDS = 5
 BATCH = 25

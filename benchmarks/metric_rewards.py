@@ -32,6 +32,7 @@ from apps.demo import annotators
 from apps.demo.world import TASKS
 from benchmarks.sample_world import PER_TASK, SEEDS, Sample, sample
 from benchmarks.written import write_between
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval
 from workers.evaluate.judged import judge
@@ -45,7 +46,6 @@ from workers.models import RawScore, build
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, StepLabelRecord
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.folds import Folds
-from workers.train.run import choose_device
 
 _SURE = 0.03  # two hidden rewards that differ by less are no comparison
 _CACHE_BYTES = 1024**3

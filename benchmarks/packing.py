@@ -17,7 +17,7 @@ from benchmarks.public_data import PAIRS, data_folder
 from benchmarks.small_decoder import save_small_decoder
 from workers.errors import RewardError
 from workers.models import build
-from workers.models.decoder import Decoder
+from workers.models.backbones.decoder import Decoder
 from workers.objectives import Example, Examples, collect
 from workers.packing import build_forest, in_batches
 from workers.schema.recipe import parse_recipe

@@ -25,9 +25,9 @@ from starlette.routing import Route
 
 from workers.engine import Batcher, ServedModel, Version
 from workers.models import ChunkCache, LoadedModel, SessionCache, load
-from workers.models.encoder import _padded
+from workers.models.backbones.encoder import _padded
+from workers.models.backbones.step_encoder import StepEncoder, collate
 from workers.models.states import join
-from workers.models.step_encoder import StepEncoder, collate
 from workers.schema import Item, Text, parse_item
 from workers.schema.endpoints import parse_spec
 

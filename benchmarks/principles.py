@@ -24,15 +24,15 @@ import torch
 from benchmarks.generative_judge import BAD, GOOD, decoder, recipe, task_of
 from benchmarks.written import write_between
 from workers.evaluate.bootstrap import mean_interval
-from workers.judge.reading import shown
-from workers.judge.verdicts import opposite
-from workers.judge.writer import Writer
-from workers.models.generative import build_writer
+from workers.models.generative.model import build_writer
+from workers.models.generative.verdicts import opposite
+from workers.models.generative.writer import Writer
+from workers.prompts.trajectory_text import shown
 from workers.schema import FeedbackRecord, Part, PreferenceRecord, Step, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative import GenerativeFit
-from workers.train.questions import Pair, pairs_of, principles_of, questions_of
-from workers.train.sampling import answered
+from workers.train.generative.loop import GenerativeFit
+from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
+from workers.train.generative.sampling import answered
 
 LOST, SIGNED = "fewest lost", "most signed"
 CRITERIA = (None, LOST, SIGNED)

@@ -18,6 +18,7 @@ import torch
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.public_data import DATA, data_folder
 from benchmarks.written import write_between
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare_predictions
 from workers.evaluate.judged import Judged
@@ -28,7 +29,6 @@ from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.schema.records import trajectories_of
 from workers.train.folds import Folds
-from workers.train.run import choose_device
 
 _CACHE_BYTES = 1024**3
 _QUICK_TASKS = 12

@@ -31,6 +31,7 @@ from apps.demo import annotators
 from apps.demo.agents import STYLES, Conversation, converse
 from apps.demo.generate import verdict
 from apps.demo.world import TASKS
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval
 from workers.evaluate.judged import judge
@@ -42,7 +43,6 @@ from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Task
 from workers.schema.recipe import SINGLE, Recipe, parse_recipe
 from workers.schema.records import RECORD_TYPES, Kind
 from workers.train.folds import Folds
-from workers.train.run import choose_device
 
 SEEDS = 5
 PER_TASK = 10

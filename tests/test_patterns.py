@@ -27,7 +27,7 @@ ALLOWED = {
     "workers/induce/grounding.py": f"4,000 characters; {_ONE_CLASS}",
     "workers/induce/naming.py": _ONE_CLASS,
     "workers/induce/points.py": "200,000 characters, without long runs of whitespace, which its look-behinds need",
-    "workers/judge/prompts.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
+    "workers/prompts/templates.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
     "workers/schema/decode.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
 }
 _BACKTRACKING = {"re", "regex", "sre_compile", "sre_parse", "fnmatch", "difflib", "textwrap"}

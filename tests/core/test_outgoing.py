@@ -296,7 +296,7 @@ TRUSTED = {
     "workers/judge/http.py": "which of two libraries openai's client speaks by",
     "workers/judge/bounded.py": "limits for openai's client",
     "workers/judge/remote.py": "openai's client, bounded: the relay, or a server that the operator names",
-    "workers/train/together.py": "a free port of this machine",
+    "workers/train/distributed/launch.py": "a free port of this machine",
 }
 NETWORK = {
     "aiohttp", "boto3", "botocore", "ftplib", "http.client", "httpcore", "httpx", "httpx2", "huggingface_hub",

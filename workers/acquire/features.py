@@ -9,13 +9,13 @@ import numpy as np
 import torch
 
 from workers.acquire.posterior import Numbers
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.models import RewardModel, build, is_generative, load
-from workers.models.step_encoder import StepEncoder, collate
+from workers.models.backbones.step_encoder import StepEncoder, collate
 from workers.schema import Trajectory
 from workers.schema.recipe import Recipe
 from workers.text import Chunks
-from workers.train.run import choose_device
 
 _AT_ONCE = 32
 _CACHE_BYTES = 1024**3

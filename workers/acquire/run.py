@@ -23,9 +23,9 @@ from workers.acquire.measures import make_pool
 from workers.acquire.order import Known, choose, scores, shares
 from workers.acquire.posterior import Numbers, fit
 from workers.acquire.scale import common_scale
+from workers.json_files import write_json
 from workers.schema import read_trajectories
 from workers.schema.comparisons import Comparison
-from workers.train.directory import write_json
 
 _MOST_IN_CURVE = 4000  # of the newest comparisons: what a curve costs grows with them
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from workers.engine.protocol import Rated
 from workers.errors import RewardError
-from workers.judge.reading import leaves_out
+from workers.prompts.trajectory_text import leaves_out
 from workers.schema import Features, Item, Task, Text, TokenIds, Trajectory
 from workers.schema.endpoints import EndpointSpec, JudgePart
 from workers.schema.messages import build_trajectory, from_prompt_response

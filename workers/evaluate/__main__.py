@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare
 from workers.evaluate.judged import Judge
@@ -17,7 +18,6 @@ from workers.evaluate.report import evaluate
 from workers.models import LoadedModel, load_scorer
 from workers.schema import read_records
 from workers.schema.published import PUBLISHED
-from workers.train.run import choose_device
 
 _CACHE_BYTES = 1024**3
 

@@ -13,7 +13,7 @@ from workers.schema.records import trajectories_of
 from workers.text.segments import segments
 
 if TYPE_CHECKING:  # it takes seconds to import
-    from workers.models.generative import Compared
+    from workers.models.generative.model import Compared
 
 BATCH_TOKENS = 16_384
 

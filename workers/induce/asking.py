@@ -1,7 +1,7 @@
 """An induction by a language model (AutoLibra, https://arxiv.org/abs/2505.02820, sections 3.1 to 3.3).
 
 Comments are grounded one by one, metrics proposed from all points, trajectories judged by them, and points matched to
-what was found, each by a prompt of its own (`workers/judge/prompts`, workers.induce.questions). Metrics are proposed in
+what was found, each by a prompt of its own (`workers/prompts`, workers.induce.questions). Metrics are proposed in
 several numbers from part of the tasks; the number is the one that does best on a second part, and the third tells how
 good they are. What was answered is kept, so that only what failed is asked again the next time.
 """
@@ -21,11 +21,11 @@ from workers.induce.embedding import Embedder, Vectors
 from workers.induce.evidence import Comment
 from workers.induce.meta import Aspect, Meta, Trait
 from workers.induce.questions import Named, Questions, Run, parts_of, run_of
-from workers.induce.run import HELD_OUT, kept_of, known_of, one_sided, require_enough
+from workers.induce.requirements import HELD_OUT, kept_of, known_of, one_sided, require_enough
+from workers.json_files import write_json
 from workers.judge import Server
 from workers.judge.client import AnswersFile, LanguageModel
 from workers.schema import read_trajectories
-from workers.train.directory import write_json
 
 ENGINE = "llm"
 NUMBERS = (2, 4, 6, 9, 13)  # of metrics that are tried

@@ -11,9 +11,9 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from workers.device import choose_device
 from workers.errors import RewardError
-from workers.models.encoder import EMBEDDED, encode, encoder_folder, load_encoder
-from workers.train.run import choose_device
+from workers.models.backbones.encoder import EMBEDDED, encode, encoder_folder, load_encoder
 
 Vectors = NDArray[np.float32]
 _LONGEST = 254  # tokens read of a text, without its frame

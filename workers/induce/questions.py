@@ -29,8 +29,8 @@ from workers.induce.evidence import Comment
 from workers.induce.grounding import behaviour
 from workers.induce.meta import Aspect, Meta, Trait, meta_metrics
 from workers.judge.client import LanguageModel, NoAnswer
-from workers.judge.prompts import prompt, quoted
-from workers.judge.reading import shown
+from workers.prompts.templates import prompt, quoted
+from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 
 A = TypeVar("A")

@@ -19,18 +19,19 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.influence.effects import Losses, effects
+from workers.json_files import write_json
 from workers.models import RewardModel, renderer_of
 from workers.models.artifact import OBJECTIVE
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
 from workers.schema.records import trajectories_of
-from workers.train.directory import read_config, read_split, write_json
+from workers.train.directory import read_config, read_split
 from workers.train.generate import generate
 from workers.train.learner import Learner
 from workers.train.parents import read_parent
-from workers.train.run import choose_device
 
 _AT_ONCE = 256
 _MOST_CURVED = 4096  # examples whose curvature stands for that of all

@@ -21,8 +21,8 @@ import msgspec
 from workers.errors import InvalidRecord, RewardError
 from workers.judge import Server
 from workers.judge.completions import Completion, Model, NoAnswer, Wanted, chances
-from workers.judge.prompts import Prompt
 from workers.judge.remote import Remote
+from workers.prompts.templates import Prompt
 from workers.schema.decode import clean, convert, parse_json
 
 T = TypeVar("T")

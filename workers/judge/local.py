@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.judge import Server
 from workers.judge.completions import DRAWN, LIKELIEST, Completion, NoAnswer, Token, Wanted
-from workers.models.decoder import conversation_renderer, decoder_folder, read_config, text_config
-from workers.models.generative import load_language
+from workers.models.backbones.decoder import conversation_renderer, decoder_folder, read_config, text_config
+from workers.models.generative.model import load_language
 from workers.schema import Part, Step
-from workers.train.run import choose_device
 
 _LONGEST = 600  # characters of a text in an answer: some models would write for ever
 _SOURCES: Mapping[str, Any] = {"system": "system", "user": "user", "assistant": "agent"}

@@ -24,8 +24,8 @@ from workers.judge.opinions import (
     require_reason,
     require_step,
 )
-from workers.judge.prompts import Prompt, prompt, quoted
-from workers.judge.reading import shown
+from workers.prompts.templates import Prompt, prompt, quoted
+from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
 
 SCORE, COMPARE = "score", "compare"

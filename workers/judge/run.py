@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from workers.errors import RewardError
+from workers.json_files import write_json
 from workers.judge import Server
 from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
 from workers.judge.rubric import COMPARE, SCORE, Criterion, RubricJudge
 from workers.schema import Trajectory, read_trajectories
-from workers.train.directory import write_json
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -12,13 +12,13 @@ from workers.models.artifact import (
     save_generative,
     write_manifest,
 )
-from workers.models.backbone import Backbone
+from workers.models.backbones.base import Backbone
 from workers.models.build import build, renderer_of
-from workers.models.cache import ChunkCache
+from workers.models.cache.embeddings import ChunkCache
+from workers.models.cache.session_cache import SessionCache
 from workers.models.loaded import LoadedModel, RawScore
 from workers.models.remote import RemoteModel
 from workers.models.reward_model import Outputs, RewardModel
-from workers.models.sessions import SessionCache
 
 __all__ = [
     "MANIFEST",

@@ -11,10 +11,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from workers.errors import RewardError
-from workers.models.familiar import Familiar, load_familiar
 from workers.models.files import WEIGHTS, file_hash
 from workers.models.kinds import KINDS, kind_module
 from workers.models.loaded import LoadedModel
+from workers.models.ood import Familiar, load_familiar
 from workers.models.remote import Ask, RemoteModel
 from workers.models.reward_model import RewardModel
 from workers.schema import SCHEMA_VERSION, parse_json
@@ -23,8 +23,8 @@ from workers.schema.recipe import Recipe
 from workers.text import template_fingerprint
 
 if TYPE_CHECKING:  # it takes seconds to import
-    from workers.judge.writer import Writer
-    from workers.models.generative import GenerativeModel
+    from workers.models.generative.model import GenerativeModel
+    from workers.models.generative.writer import Writer
 
 T = TypeVar("T")
 Scorer: TypeAlias = "LoadedModel | GenerativeModel"
@@ -94,7 +94,7 @@ def save_generative(
 ) -> None:
     """Write the artifact of a model that writes; see `save`. criteria: the principles it learnt to judge by."""
     folder.mkdir(parents=True, exist_ok=True)
-    from workers.models.generative import save_language
+    from workers.models.generative.model import save_language
 
     part = save_language(writer, folder, recipe)
     said = {
@@ -152,7 +152,7 @@ def load_scorer(folder: Path, *, device: str = "cpu", precision: str = "float32"
     manifest = _manifest(folder)
     if not _writes(manifest):
         return _undamaged(folder, lambda: _load(folder, manifest, device, precision))
-    from workers.models.generative import load_generative
+    from workers.models.generative.model import load_generative
 
     def read() -> "GenerativeModel":
         _require_whole(folder, manifest["files"])

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workers.errors import RewardError
-from workers.models.familiar import Familiar
+from workers.models.ood import Familiar
 from workers.models.reward_model import Outputs, RewardModel, label_probabilities
 from workers.models.states import Aggregation, aggregate, join, step_rewards
 from workers.schema import Features, Text

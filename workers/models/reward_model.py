@@ -7,10 +7,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from workers.models.backbone import Backbone
+from workers.models.backbones.base import Backbone
+from workers.models.cache.frozen_features import StateCache
 from workers.models.heads import Heads, HeadsConfig
 from workers.models.states import Aggregation, States, aggregate
-from workers.models.still import StateCache
 
 RewardFrom = Literal["scalar", "labels"]
 

@@ -15,10 +15,11 @@ from pathlib import Path
 from types import FrameType
 
 from workers.errors import RewardError
-from workers.train.directory import locked, write_json
+from workers.json_files import write_json
+from workers.train.directory import locked
+from workers.train.distributed.launch import train_together
 from workers.train.loop import Stopped
 from workers.train.run import train
-from workers.train.together import train_together
 
 REFUSED, STOPPED, NO_DISK, NO_MEMORY = 2, 3, 4, 5
 _PR_SET_PDEATHSIG = 1

@@ -2,7 +2,6 @@
 
 import fcntl
 import hashlib
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.errors import RewardError
+from workers.json_files import write_json
 from workers.schema import FeedbackRecord, parse_json, read_records
 from workers.schema.decode import convert
 from workers.schema.recipe import Recipe, parse_recipe
@@ -75,13 +75,6 @@ def locked(folder: Path) -> Iterator[None]:
         file.write(f"{os.getpid()}\n")  # for whoever has to end this process
         file.flush()
         yield
-
-
-def write_json(path: Path, value: Any) -> None:
-    """Whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    part.replace(path)
 
 
 def write_run_manifest(folder: Path) -> None:

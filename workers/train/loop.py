@@ -15,10 +15,10 @@ from workers.objectives import Examples
 from workers.schema.recipe import Recipe
 from workers.train.batches import Batch, epoch_batches, examples_of, in_parts, make_groups, split
 from workers.train.checkpoints import save_checkpoint, state_to_resume
+from workers.train.distributed.group import ProcessGroup
 from workers.train.events import Report
 from workers.train.learner import Learner
 from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bfloat16
-from workers.train.team import Team
 
 _LOG_SECONDS = 1.0
 _TOLERANCE = 0.5  # standard errors
@@ -59,7 +59,7 @@ class Fit:
     report: Report
     cache: Any = None
     limits: Limits = field(default_factory=Limits)
-    team: Team = field(default_factory=Team)
+    process_group: ProcessGroup = field(default_factory=ProcessGroup)
     losses: list[float] = field(default_factory=list)
     step: int = 0
     bad: int = 0  # measurements since the lowest that were worse
@@ -74,7 +74,7 @@ class Fit:
         self.model.backbone.in_bfloat16 = uses_bfloat16(self.recipe, self.device)
         self.micro_tokens = self.micro_tokens or self.recipe.micro_tokens
         self.model.backbone.prepare(self.train.rendered)
-        self.team.join(self.model, self.model.backbone.blocks())
+        self.process_group.shard(self.model, self.model.backbone.blocks())
         self.optimiser = make_optimiser(self.learner, self.recipe)
         self.trained = [one for one in self.learner.parameters() if one.requires_grad]
         groups = make_groups(self.train, self.model.backbone, self.recipe)
@@ -118,7 +118,7 @@ class Fit:
                 speed = (done - logged[1]) / max(1e-9, now - logged[0])
                 logged = (now, done)
                 self._say(rate, speed, measured)
-            stop, save, self.elapsed = self.team.most(
+            stop, save, self.elapsed = self.process_group.all_reduce_max(
                 self.limits.stop(), now - saved >= self.recipe.checkpoint_seconds, self.elapsed
             )
             if stop or save:
@@ -128,7 +128,7 @@ class Fit:
                 raise Stopped
         self._save()  # so that a run taken up again in its evaluation does not train anew
         if self.best is not None:
-            self.team.load_weights(self.model, self.best["weights"])
+            self.process_group.load_weights(self.model, self.best["weights"])
         self.model.eval()
 
     def _encode_ahead(self) -> None:
@@ -161,7 +161,7 @@ class Fit:
     def _train_step(self, batch: Batch) -> float:
         """One optimiser step. Out of memory: half as much goes through the model at once, from now on."""
         self.learner.train()
-        state, mine = torch.get_rng_state(), batch[self.team.rank :: self.team.size]
+        state, mine = torch.get_rng_state(), batch[self.process_group.rank :: self.process_group.world_size]
         if self.micro_tokens < self.recipe.micro_tokens:
             mine = split(mine, self.train, self.model.backbone, self.micro_tokens)
         while True:
@@ -172,15 +172,17 @@ class Fit:
             except torch.OutOfMemoryError:
                 mine = self._less(mine)
                 torch.set_rng_state(state)
-        self.team.share_gradients([one for one in self.learner.parts.parameters() if one.requires_grad])
-        self.team.clip(self.trained, self.recipe.clip_norm)
+        self.process_group.all_reduce_gradients(
+            [one for one in self.learner.parts.parameters() if one.requires_grad]
+        )
+        self.process_group.clip_gradients(self.trained, self.recipe.clip_norm)
         self.optimiser.step()
         return loss
 
     def _backward(self, parts: list[Batch], batch: Batch) -> float:
         """Adds up the gradients of a batch's parts; its loss. All ranks go through the model equally often."""
         whole = _size(batch)
-        (count,) = self.team.most(len(parts))
+        (count,) = self.process_group.all_reduce_max(len(parts))
         total = 0.0
         for place in range(int(count)):
             part = parts[place] if place < len(parts) else None
@@ -189,15 +191,16 @@ class Fit:
             except RewardError as error:
                 raise RewardError(f"at step {self.step + 1}: {error.message}") from None
             # FSDP takes the mean over ranks; what a rank has no part of counts for nothing.
-            (loss * (self.team.size if part is not None else 0.0)).backward()
+            (loss * (self.process_group.world_size if part is not None else 0.0)).backward()
             total += float(loss.detach()) if part is not None else 0.0
-        return self.team.total(total)
+        return self.process_group.all_reduce_sum(total)
 
     def _less(self, mine: Batch) -> Batch:
-        if self.team.size > 1 or (all(len(group.examples) == 1 for group in mine) and self.micro_tokens == 1):
+        is_smallest = all(len(group.examples) == 1 for group in mine) and self.micro_tokens == 1
+        if self.process_group.world_size > 1 or is_smallest:
             raise RewardError(
                 "one comparison alone does not fit into memory; lower max_tokens, or turn gradient_checkpointing on."
-                if self.team.size == 1
+                if self.process_group.world_size == 1
                 else "memory ran out on one of several processes; lower micro_tokens."
             ) from None
         largest = max(sum(group.cost for group in part) for part in in_parts(mine, self.micro_tokens))
@@ -210,7 +213,7 @@ class Fit:
     def _measure(self) -> dict[str, float]:
         """Validation; keeps the weights if they are the best so far, or not known to be worse than those."""
         measured: dict[str, float]
-        measured, losses = self.team.same(
+        measured, losses = self.process_group.broadcast(
             self.learner.measure(self.validation, self._validation_parts(), self.cache)
         )
         if not measured:
@@ -220,13 +223,13 @@ class Fit:
             self.lowest = measured["loss"] if self.falls else self.lowest
             return measured
         if self.best is None or measured["loss"] < self.best["loss"]:
-            kept = {"step": self.step, "weights": self.team.weights(self.model)}
+            kept = {"step": self.step, "weights": self.process_group.trained_weights(self.model)}
             self.best = {"loss": measured["loss"], "losses": losses} | kept
             self.bad = 0
         elif "losses" in self.best and is_as_good(
             losses, self.best["losses"]
         ):  # checkpoints of before have none
-            self.best |= {"step": self.step, "weights": self.team.weights(self.model)}
+            self.best |= {"step": self.step, "weights": self.process_group.trained_weights(self.model)}
         else:
             self.bad += 1
         return measured
@@ -249,8 +252,8 @@ class Fit:
         if self.limits.checkpoints is None:
             return
         state = {
-            "weights": self.team.weights(self.learner),
-            "optimiser": self.team.optimiser_state(self.learner, self.optimiser),
+            "weights": self.process_group.trained_weights(self.learner),
+            "optimiser": self.process_group.optimiser_state(self.learner, self.optimiser),
             "random": torch.get_rng_state(),
             "cuda_random": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             "losses": self.losses,
@@ -263,15 +266,15 @@ class Fit:
             "micro_tokens": self.micro_tokens,
             "examples": len(self.train),
         }
-        if self.team.is_first:
+        if self.process_group.is_main_process:
             save_checkpoint(self.limits.checkpoints, self.step, state)
 
     def _resume(self) -> None:
         state = state_to_resume(self.limits.checkpoints, len(self.train), self.report)
         if state is None:
             return
-        self.team.load_weights(self.learner, state["weights"])
-        self.team.load_optimiser(self.learner, self.optimiser, state["optimiser"])
+        self.process_group.load_weights(self.learner, state["weights"])
+        self.process_group.load_optimiser(self.learner, self.optimiser, state["optimiser"])
         torch.set_rng_state(state["random"])
         if state["cuda_random"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda_random"], self.device)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workers.models import LoadedModel, load
-from workers.models.encoder import EMBEDDED
+from workers.models.backbones.encoder import EMBEDDED
 from workers.schema import FeedbackRecord, read_records
 from workers.schema.parents import require_parent
 from workers.schema.recipe import Recipe

@@ -13,12 +13,14 @@ from typing import Any
 
 import torch
 
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate import Judge, evaluate
 from workers.evaluate.findings import with_leaks
 from workers.evaluate.report import report_of
+from workers.json_files import write_json
 from workers.models import MANIFEST, Lineage, RewardModel, load, renderer_of, save, write_manifest
-from workers.models.familiar import Familiar
+from workers.models.ood import Familiar
 from workers.objectives import Examples, collect
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import (
@@ -33,7 +35,9 @@ from workers.schema.leaks import find_leaks
 from workers.schema.parents import require_trunk
 from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import trajectories_of
-from workers.train.directory import Config, read_config, read_split, write_json, write_run_manifest
+from workers.train.directory import Config, read_config, read_split, write_run_manifest
+from workers.train.distributed import join_process_group
+from workers.train.distributed.group import ProcessGroup
 from workers.train.events import EventLog, Report
 from workers.train.folds import Folds
 from workers.train.generate import generate, hard_negatives
@@ -41,7 +45,6 @@ from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
 from workers.train.parents import Parent, read_parent
 from workers.train.rewards import Measured, measured, reward_statistics, training_statistics
-from workers.train.team import Team, team_of
 
 _CACHE_BYTES = 2 * 1024**3
 Splits = dict[str, list[FeedbackRecord]]
@@ -64,15 +67,17 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     if parent is not None:
         recipe = parent.recipe(recipe)
     device = choose_device(config.device)
-    team = team_of(device)
-    events = EventLog(folder / "events.jsonl") if team.is_first else None
+    process_group = join_process_group(device)
+    events = EventLog(folder / "events.jsonl") if process_group.is_main_process else None
     try:
-        report = _Run(folder, config, recipe, device, team, events or _silent, stop, parent).to_the_end()
+        report = _Run(
+            folder, config, recipe, device, process_group, events or _silent, stop, parent
+        ).to_the_end()
     finally:
-        team.leave()
+        process_group.destroy()
         if events is not None:
             events.close()
-    if not team.is_first:
+    if not process_group.is_main_process:
         return {}
     return _with_seconds(folder, report, started)
 
@@ -84,7 +89,7 @@ def _train_generative(
         raise RewardError(
             "a judge that writes is trained by one process; set `processes` to 1.", pointer="/processes"
         )
-    from workers.train.writing import train_generative  # what decoders need takes seconds to import
+    from workers.train.generative.run import train_generative  # what decoders need takes seconds to import
 
     device = choose_device(config.device)
     events = EventLog(folder / "events.jsonl")
@@ -113,7 +118,7 @@ class _Run:
     config: Config
     recipe: Recipe
     device: torch.device
-    team: Team
+    process_group: ProcessGroup
     events: Report
     stop: Callable[[], bool]
     parent: Parent | None = None
@@ -124,10 +129,10 @@ class _Run:
             self.events(message=f"begins with the weights of {self.config.parent['name']}")
         train, made = self._with_generated(splits)
         fit = self._fit(train, self._validation(splits), self.folder / "checkpoints")
-        weights = self.team.weights(fit.model)
-        if not self.team.is_first:
+        weights = self.process_group.trained_weights(fit.model)
+        if not self.process_group.is_main_process:
             return {}
-        model = fit.model if self.team.size == 1 else self._whole(train, weights)
+        model = fit.model if self.process_group.world_size == 1 else self._whole(train, weights)
         found = measured(model, train.rendered, cache=fit.cache)
         reward = reward_statistics(found.raw)
         others = measured(model, self._validation(splits).rendered, cache=fit.cache)
@@ -178,7 +183,7 @@ class _Run:
                 return found
 
             made = hard_negatives(splits["train"], self.recipe, score, seed=self.config.seed)
-            if self.team.is_first:
+            if self.process_group.is_main_process:
                 part = path.with_suffix(".part")
                 write_records(part, made)
                 part.replace(path)
@@ -212,7 +217,7 @@ class _Run:
             report=self.events,
             cache=learner.model.new_cache(_CACHE_BYTES),
             limits=Limits(self.stop, seconds, checkpoints),
-            team=self.team,
+            process_group=self.process_group,
         )
         self.events(
             message=f"training on {len(train)} judgements, {len(fit.batches)} steps on {self.device} "
@@ -300,24 +305,6 @@ def peak_memory(device: torch.device) -> int:
         return int(torch.cuda.max_memory_allocated(device))
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else 1024 * most  # kibibytes everywhere else
-
-
-def choose_device(name: str) -> torch.device:
-    """`auto`, `cpu` or `cuda`. Raises RewardError for anything else, and for cuda where there is none."""
-    if name not in ("auto", "cpu", "cuda"):
-        raise RewardError(f"unknown device {name!r}; known are auto, cpu, cuda.", pointer="/device")
-    there = torch.cuda.is_available() if name != "cpu" else False
-    if name == "cuda" and not there:
-        raise RewardError(
-            "the device is to be cuda, but torch finds none on this machine; run it where there is one, or choose auto "
-            "or cpu (TOUCHSTONE_TRAINING_DEVICE on the worker).",
-            pointer="/device",
-        )
-    if not there:
-        return torch.device("cpu")
-    mine = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))  # of several processes each has one
-    torch.cuda.set_device(mine)
-    return mine
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any] | None:

@@ -175,7 +175,7 @@ def _look_up(key: int | None, project: str, part: JudgePart) -> _Asked:
 
 
 def _key(judge: Judge, run: Trajectory) -> bytes:
-    from workers.judge.reading import shown
+    from workers.prompts.trajectory_text import shown
 
     row = judge.language_model
     assert row is not None

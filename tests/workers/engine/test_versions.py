@@ -10,7 +10,7 @@ from tests.workers.engine.fakes import FakeModel
 from tests.workers.judge.judges import decoder, writer
 from workers.engine import Batcher, Score, ServedModel, Version
 from workers.errors import RewardError
-from workers.models.generative import GenerativeModel
+from workers.models.generative.model import GenerativeModel
 from workers.schema import Item, Text, parse_item
 from workers.schema.endpoints import EndpointSpec, RewardModelPart, parse_spec
 

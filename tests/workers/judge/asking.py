@@ -11,7 +11,7 @@ from tests.workers.judge.scripted import Body, Reply, Script, scripted
 from workers.errors import RewardError
 from workers.judge import Server
 from workers.judge.client import AnswersFile, LanguageModel
-from workers.judge.prompts import Prompt
+from workers.prompts.templates import Prompt
 
 ASKED = Prompt("test.v1", ({"role": "user", "content": "How many?"},))
 

@@ -5,11 +5,11 @@ from typing import Any
 
 from benchmarks.small_decoder import save_decoder
 from tests.workers.conftest import said
-from workers.judge.prompts import prompt
-from workers.judge.reading import shown
-from workers.judge.verdicts import MARK
-from workers.judge.writer import Writer
-from workers.models.generative import build_writer
+from workers.models.generative.model import build_writer
+from workers.models.generative.verdicts import MARK
+from workers.models.generative.writer import Writer
+from workers.prompts.templates import prompt
+from workers.prompts.trajectory_text import shown
 from workers.schema import CommentRecord, FeedbackRecord, PreferenceRecord, Task, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe
 

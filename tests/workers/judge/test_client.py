@@ -11,7 +11,7 @@ from tests.workers.judge.asking import ASKED, GOOD, Count, ask, in_turn, numbere
 from tests.workers.judge.scripted import Body, Reply, Script, completion, head, scripted
 from workers.judge import Server
 from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
-from workers.judge.prompts import prompt, quoted
+from workers.prompts.templates import prompt, quoted
 
 
 def test_an_answer_and_what_was_sent(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from benchmarks.small_decoder import save_decoder
 from workers.errors import RewardError
 from workers.judge import Server
 from workers.judge.client import AnswersFile, LanguageModel, NoAnswer, Weighed
-from workers.judge.prompts import Prompt
+from workers.prompts.templates import Prompt
 
 ASKED = Prompt(
     "test.v1", ({"role": "system", "content": "Judge."}, {"role": "user", "content": "Which is better?"})

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.attacks import ATTACKS
-from workers.judge.prompts import quoted
+from workers.prompts.templates import quoted
 
 SPECIAL = (
     "<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|start_header_id|>", "<s>", "</s>", "<bos>", "<eos>",

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from workers.judge.reading import CHARACTERS, shown
+from workers.prompts.trajectory_text import CHARACTERS, shown
 from workers.schema import Step, Task, Trajectory
 from workers.schema.records import ObservationResult, Part, ToolCall
 

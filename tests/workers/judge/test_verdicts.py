@@ -9,7 +9,7 @@ from tests.workers.conftest import said
 from tests.workers.decoders import tokenizer
 from tests.workers.judge.judges import run_of
 from workers.errors import RewardError
-from workers.judge.verdicts import MARK, VerdictRenderer
+from workers.models.generative.verdicts import MARK, VerdictRenderer
 from workers.schema import Features, Task, Text, TokenIds, Trajectory
 from workers.text import ConversationRenderer
 
@@ -116,7 +116,7 @@ def test_any_template_is_asked_up_to_the_answer(template: str | None) -> None:
 
 def test_names_of_the_prompts_tell_their_versions() -> None:
     assert [name.split()[0] for name in renderer().prompts] == ["verdict_run.v1", "verdict_pair.v1"]
-    assert (Path("workers/judge/prompts/verdict_pair.v1.txt")).is_file()
+    assert (Path("workers/prompts/verdict_pair.v1.txt")).is_file()
 
 
 def test_a_run_cannot_end_the_question_and_answer_it() -> None:

@@ -5,8 +5,8 @@ import torch
 
 from tests.workers.judge.judges import decoder, run_of
 from tests.workers.judge.judges import writer as make_writer
-from workers.judge.verdicts import MARK
-from workers.judge.writer import Line, Writer, in_parts
+from workers.models.generative.verdicts import MARK
+from workers.models.generative.writer import Line, Writer, in_parts
 
 
 @pytest.fixture(scope="module")

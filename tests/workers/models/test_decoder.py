@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.workers.decoders import WINDOW, base_model, configs, recurrent, save_decoder, tokenizer
 from workers.errors import RewardError
-from workers.models.decoder import Decoder, decoder_folder
+from workers.models.backbones.decoder import Decoder, decoder_folder
 from workers.text import ConversationRenderer, Tokens
 
 NAMES = list(configs())

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workers.models.familiar import FEWEST, Familiar, load_familiar
+from workers.models.ood import FEWEST, Familiar, load_familiar
 
 
 def states(count: int, *, seed: int = 0, width: int = 48, rank: int = 6) -> torch.Tensor:

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from tests.workers.decoders import configs, tokenizer
-from workers.models.decoder import Decoder, empty_base
-from workers.models.growing import growing_mask
-from workers.models.sessions import Past, SessionCache, SessionSpace
+from workers.models.backbones.decoder import Decoder, empty_base
+from workers.models.cache.kv_cache import growing_mask
+from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
 from workers.packing import Cost, additive_mask, build_forest, stack
 from workers.text import ConversationRenderer, Session, Tokens
 

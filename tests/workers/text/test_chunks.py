@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from workers.errors import RewardError
-from workers.models.encoder import chunk_renderer
+from workers.models.backbones.encoder import chunk_renderer
 from workers.schema import (
     Features,
     ObservationResult,

@@ -11,16 +11,16 @@ import torch
 from tests.workers.judge.judges import decoder, recipe, records, run_of
 from workers.errors import RewardError
 from workers.evaluate import Judge
-from workers.judge.writer import Writer, Written
 from workers.models import is_generative, load, load_scorer
-from workers.models.generative import GenerativeModel, build_writer
+from workers.models.generative.model import GenerativeModel, build_writer
+from workers.models.generative.writer import Writer, Written
 from workers.schema import CommentRecord, PreferenceRecord, write_records
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative import GenerativeFit
+from workers.train.generative.loop import GenerativeFit
+from workers.train.generative.questions import in_threes, pairs_of, questions_of
+from workers.train.generative.sampling import is_whole, log_probs_of, sample
 from workers.train.loop import Limits, Stopped
-from workers.train.questions import in_threes, pairs_of, questions_of
 from workers.train.run import train
-from workers.train.sampling import is_whole, log_probs_of, sample
 
 
 @pytest.fixture(scope="module")

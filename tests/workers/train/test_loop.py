@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from workers.errors import RewardError
-from workers.models import renderer_of, step_encoder
+from workers.models import renderer_of
+from workers.models.backbones import step_encoder
 from workers.objectives import Examples, collect
 from workers.schema import Task
 from workers.train import loop

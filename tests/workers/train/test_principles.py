@@ -12,9 +12,9 @@ import torch
 from tests.workers.judge.judges import decoder, recipe, run_of
 from workers.errors import RewardError
 from workers.evaluate import Judge, evaluate
-from workers.judge.verdicts import opposite, principle
 from workers.models import Lineage, load_scorer, save_generative
-from workers.models.generative import GenerativeModel, build_writer
+from workers.models.generative.model import GenerativeModel, build_writer
+from workers.models.generative.verdicts import opposite, principle
 from workers.schema import (
     CommentRecord,
     FeedbackRecord,
@@ -25,9 +25,9 @@ from workers.schema import (
 )
 from workers.schema.logistic import logistic
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative import GenerativeFit
+from workers.train.generative.loop import GenerativeFit
+from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.loop import Limits, Stopped
-from workers.train.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.run import train
 
 CRITERIA = (None, "kind", "short")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from workers.device import choose_device
 from workers.errors import RewardError
 from workers.models import load
 from workers.schema import (
@@ -29,7 +30,7 @@ from workers.schema import (
 )
 from workers.schema.recipe import GENERATIVE, OBJECTIVES, fitting, recipe_to_dict
 from workers.train.loop import Stopped
-from workers.train.run import choose_device, train
+from workers.train.run import train
 
 _PATIENCE = 90
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from workers.train import together
+from workers.train.distributed import launch as together
 
 
 @pytest.fixture(autouse=True)

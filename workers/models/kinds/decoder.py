@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, PreTrainedConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
 
-from workers.models.decoder import (
+from workers.models.backbones.decoder import (
     Decoder,
     conversation_renderer,
     decoder_folder,

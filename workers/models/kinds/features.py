@@ -6,7 +6,7 @@ from typing import Any
 
 from safetensors.torch import load_file, save_file
 
-from workers.models.features import FeatureNetwork
+from workers.models.backbones.features import FeatureNetwork
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
 from workers.schema import Trajectory

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors.torch import load_file, save_file
 
 from workers.errors import RewardError
-from workers.models.encoder import (
+from workers.models.backbones.encoder import (
     EMBEDDED,
     chunk_renderer,
     empty_encoder,
@@ -17,10 +17,10 @@ from workers.models.encoder import (
     load_encoder,
     weights_hash,
 )
+from workers.models.backbones.mixer import GROUND_SCALE, Mixer, MixerConfig
+from workers.models.backbones.step_encoder import StepEncoder
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
-from workers.models.mixer import GROUND_SCALE, Mixer, MixerConfig
-from workers.models.step_encoder import StepEncoder
 from workers.schema.recipe import Recipe
 from workers.text import ChunkRenderer
 

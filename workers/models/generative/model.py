@@ -16,9 +16,9 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from workers.errors import RewardError
-from workers.judge.verdicts import Asked, VerdictRenderer, principle
-from workers.judge.writer import Writer, Written
-from workers.models.decoder import conversation_renderer, decoder_folder
+from workers.models.backbones.decoder import conversation_renderer, decoder_folder
+from workers.models.generative.verdicts import Asked, VerdictRenderer, principle
+from workers.models.generative.writer import Writer, Written
 from workers.models.loaded import Described, RawScore
 from workers.models.quiet import quietly
 from workers.schema import Text

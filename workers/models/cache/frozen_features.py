@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workers.models.backbone import Backbone
+from workers.models.backbones.base import Backbone
 from workers.models.states import States, join
 
 _AT_ONCE = 64

@@ -1,6 +1,5 @@
-"""The processes that train one model together: one, or those of workers.train.sharded."""
+"""The processes that train one model: what the training loop asks of them, and a group of one."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,37 +7,37 @@ import torch
 from torch import Tensor, nn
 
 
-class Team:
+class ProcessGroup:
     """One process. rank 0 writes what there is to write."""
 
-    rank, size = 0, 1
+    rank, world_size = 0, 1
 
     @property
-    def is_first(self) -> bool:
+    def is_main_process(self) -> bool:
         return self.rank == 0
 
-    def join(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
+    def shard(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
         """Before the optimiser is made."""
 
-    def most(self, *numbers: float) -> list[float]:
+    def all_reduce_max(self, *numbers: float) -> list[float]:
         """The highest of every rank's."""
         return list(numbers)
 
-    def total(self, number: float) -> float:
+    def all_reduce_sum(self, number: float) -> float:
         """The sum of every rank's."""
         return number
 
-    def same(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Rank 0's value."""
         return value
 
-    def share_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+    def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Of what is not sharded."""
 
-    def clip(self, parameters: Sequence[nn.Parameter], norm: float) -> None:
+    def clip_gradients(self, parameters: Sequence[nn.Parameter], norm: float) -> None:
         nn.utils.clip_grad_norm_(parameters, norm)
 
-    def weights(self, module: nn.Module) -> dict[str, Tensor]:
+    def trained_weights(self, module: nn.Module) -> dict[str, Tensor]:
         """What is trained, whole and on the CPU."""
         trained = {name for name, one in module.named_parameters() if one.requires_grad}
         state = module.state_dict()
@@ -55,14 +54,5 @@ class Team:
     ) -> None:
         optimiser.load_state_dict(state)
 
-    def leave(self) -> None:
+    def destroy(self) -> None:
         """When all is done."""
-
-
-def team_of(device: torch.device) -> Team:
-    """The team that torchrun's environment speaks of; alone without it."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return Team()
-    from workers.train.sharded import ShardedTeam  # a second to import
-
-    return ShardedTeam(device)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
-from workers.judge.prompts import quoted
+from workers.prompts.templates import quoted
 from workers.schema import Step, Trajectory
 
 CHARACTERS = 24_000

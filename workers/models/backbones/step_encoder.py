@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from workers.errors import RewardError
-from workers.models.backbone import Backbone
-from workers.models.cache import ChunkCache
-from workers.models.encoder import encode
-from workers.models.mixer import Mixer
+from workers.models.backbones.base import Backbone
+from workers.models.backbones.encoder import encode
+from workers.models.backbones.mixer import Mixer
+from workers.models.cache.embeddings import ChunkCache
 from workers.models.states import States, join
 from workers.text import GROUNDING, ChunkRenderer, Chunks
 from workers.text.chunks import FRAME

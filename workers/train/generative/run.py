@@ -11,15 +11,15 @@ from workers.evaluate import Judge, evaluate
 from workers.evaluate.findings import with_leaks
 from workers.evaluate.preference import half
 from workers.models import Lineage, load_scorer, save_generative
-from workers.models.generative import GenerativeModel, build_writer
+from workers.models.generative.model import GenerativeModel, build_writer
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.leaks import find_leaks
 from workers.schema.recipe import Recipe
 from workers.train.directory import Config, read_split
 from workers.train.events import Report
-from workers.train.generative import GenerativeFit
+from workers.train.generative.loop import GenerativeFit
+from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.loop import Limits, Stopped
-from workers.train.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.rewards import Measured, reward_statistics, training_statistics
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin
 
-from workers.models.sessions import Past
+from workers.models.cache.session_cache import Past
 
 
 class Growing(Cache):

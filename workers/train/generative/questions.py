@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workers.judge.verdicts import Asked, VerdictRenderer, opposite
+from workers.models.generative.verdicts import Asked, VerdictRenderer, opposite
 from workers.schema import CommentRecord, FeedbackRecord, PreferenceRecord, ScoreRecord, Trajectory
 from workers.schema.recipe import Recipe
 

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from workers.errors import RewardError
-from workers.judge.prompts import Prompt, prompt, quoted
-from workers.judge.reading import shown
+from workers.prompts.templates import Prompt, prompt, quoted
+from workers.prompts.trajectory_text import shown
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.text import Content, ConversationRenderer
 from workers.text.rendered import Apart

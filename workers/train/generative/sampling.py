@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from workers.judge.verdicts import Asked
-from workers.judge.writer import Line, Read, Writer, Written, in_parts
+from workers.models.generative.verdicts import Asked
+from workers.models.generative.writer import Line, Read, Writer, Written, in_parts
 from workers.objectives.generative import advantages, reward
 from workers.schema.recipe import Recipe
-from workers.train.questions import Question, in_runs
+from workers.train.generative.questions import Question, in_runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from workers.errors import RewardError
-from workers.judge.writer import Line, Read, Writer, in_parts
+from workers.models.generative.writer import Line, Read, Writer, in_parts
 from workers.objectives.generative import critique_loss, pair_loss, reinforce_loss, run_loss
 from workers.schema.recipe import Recipe
 from workers.train.checkpoints import save_checkpoint, state_to_resume
 from workers.train.events import Report
+from workers.train.generative.questions import Question, in_threes
+from workers.train.generative.sampling import Sampled, answered, log_probs_of, odds_of, sample, with_verdict
 from workers.train.loop import Limits, Stopped
 from workers.train.optimiser import rate_factor, uses_bfloat16
-from workers.train.questions import Question, in_threes
-from workers.train.sampling import Sampled, answered, log_probs_of, odds_of, sample, with_verdict
 
 T = TypeVar("T")
 _LOG_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""Prompts: files of `prompts/`, NAME.vVERSION.txt: what the model is to do, a line of three dashes, and the data.
+"""Prompts: files of this folder, NAME.vVERSION.txt: what the model is to do, a line of three dashes, and the data.
 
 A version that was used never changes; what is worded otherwise is a version of its own. What goes into `{{places}}` is
 data: one line of JSON each, so that nothing in it can look like a part of the prompt.
@@ -14,7 +14,7 @@ from typing import Any
 
 from workers.schema.patterns import TextPattern
 
-_FOLDER = Path(__file__).parent / "prompts"
+_FOLDER = Path(__file__).parent
 # Ends of lines, controls, zero-width and bidirectional marks, lone surrogates, tags and variation selectors.
 _HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"

@@ -19,49 +19,49 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.fsdp import fully_shard
 
-from workers.train.team import Team
+from workers.train.distributed.group import ProcessGroup
 
 _FULL = StateDictOptions(full_state_dict=True, cpu_offload=True)
 _SPREAD = StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
 
 
-class ShardedTeam(Team):
+class ShardedGroup(ProcessGroup):
     def __init__(self, device: torch.device) -> None:
         if not dist.is_initialized():
             dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        self.rank, self.size, self.device = dist.get_rank(), dist.get_world_size(), device
+        self.rank, self.world_size, self.device = dist.get_rank(), dist.get_world_size(), device
 
-    def join(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
-        mesh = dist.init_device_mesh(self.device.type, (self.size,))
+    def shard(self, model: nn.Module, blocks: Sequence[nn.Module]) -> None:
+        mesh = dist.init_device_mesh(self.device.type, (self.world_size,))
         for block in blocks:
             fully_shard(block, mesh=mesh)
         fully_shard(model, mesh=mesh)
 
-    def most(self, *numbers: float) -> list[float]:
+    def all_reduce_max(self, *numbers: float) -> list[float]:
         together = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         dist.all_reduce(together, dist.ReduceOp.MAX)
         found: list[float] = together.tolist()
         return found
 
-    def total(self, number: float) -> float:
+    def all_reduce_sum(self, number: float) -> float:
         together = torch.tensor(number, dtype=torch.float64, device=self.device)
         dist.all_reduce(together)
         return float(together)
 
-    def same(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         told = [value]
         dist.broadcast_object_list(told, src=0, device=self.device)
         return told[0]
 
-    def share_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
+    def all_reduce_gradients(self, parameters: Sequence[nn.Parameter]) -> None:
         """Their mean, as FSDP's of what is sharded."""
         for parameter in parameters:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             dist.all_reduce(parameter.grad)
-            parameter.grad /= self.size
+            parameter.grad /= self.world_size
 
-    def clip(self, parameters: Sequence[nn.Parameter], norm: float) -> None:
+    def clip_gradients(self, parameters: Sequence[nn.Parameter], norm: float) -> None:
         """Over sharded and whole parameters together."""
         squares = torch.zeros((), device=self.device)
         for parameter in parameters:
@@ -73,7 +73,7 @@ class ShardedTeam(Team):
             if parameter.grad is not None:
                 parameter.grad.mul_(float(factor))
 
-    def weights(self, module: nn.Module) -> dict[str, Tensor]:
+    def trained_weights(self, module: nn.Module) -> dict[str, Tensor]:
         trained = {name for name, one in module.named_parameters() if one.requires_grad}
         whole = get_model_state_dict(module, options=_FULL)
         return {
@@ -92,5 +92,5 @@ class ShardedTeam(Team):
     ) -> None:
         set_optimizer_state_dict(module, optimiser, state, options=_SPREAD)
 
-    def leave(self) -> None:
+    def destroy(self) -> None:
         dist.destroy_process_group()

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
-from workers.judge.verdicts import MARK, Asked, VerdictRenderer, Words
+from workers.models.generative.verdicts import MARK, Asked, VerdictRenderer, Words
 
 _TAIL = 12  # tokens that hold the mark, however they are cut
 

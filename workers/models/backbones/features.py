@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from workers.errors import RewardError
-from workers.models.backbone import Backbone
+from workers.models.backbones.base import Backbone
 from workers.models.states import States, join
 from workers.text import NumberRenderer, Numbers
 

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModel, AutoTokenizer, PreTrainedConfig, PreTrainedModel
 
 from workers.errors import RewardError
-from workers.models.attention import BLOCKWISE
-from workers.models.backbone import Backbone
-from workers.models.growing import Growing, growing_mask
-from workers.models.last_layer import LastLayer
+from workers.models.backbones.attention import BLOCKWISE
+from workers.models.backbones.base import Backbone
+from workers.models.backbones.last_layer import LastLayer
+from workers.models.cache.kv_cache import Growing, growing_mask
+from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
 from workers.models.quiet import quietly
-from workers.models.sessions import Past, SessionCache, SessionSpace
 from workers.models.states import States, join
 from workers.packing import Cost, Rows, additive_mask, build_forest, in_batches, mask_function, stack
 from workers.text import ConversationRenderer, Session, Tokens

@@ -1,0 +1,1 @@
+"""Prompts for language models, and how a trajectory is written in them."""
