@@ -1,13 +1,15 @@
-"""Who may import whom (the order of the apps is from the bottom up)."""
+"""Who may import whom (the order of the apps is from the bottom up); no imports in a circle."""
 
 import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+Edges = dict[str, set[str]]
 ROOT = Path(__file__).parents[1]
 ORDER = (
     "core",
@@ -75,6 +77,48 @@ def test_apps_import_downwards_only(app: str) -> None:
         if name.startswith("apps.") and name.split(".")[1] not in below
     ]
     assert wrong == []
+
+
+def _edges(package: str) -> Edges:
+    """Which modules of a package each of its modules imports, at its top or within a function."""
+    modules = {_name(path): path for path in _modules(ROOT / package)}
+    return {
+        name: {
+            imported if imported in modules else imported.rpartition(".")[0]
+            for imported in _imports(path)
+            if (imported if imported in modules else imported.rpartition(".")[0]) in modules.keys() - {name}
+        }
+        for name, path in modules.items()
+    }
+
+
+def _cycle(edges: Edges) -> list[str]:
+    try:
+        tuple(TopologicalSorter(edges).static_order())
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("package", ["apps", "workers"])
+def test_no_module_imports_what_imports_it(package: str) -> None:
+    assert " imports ".join(reversed(_cycle(_edges(package)))) == ""
+
+
+@pytest.mark.parametrize("package", ["apps", "workers"])
+def test_no_package_imports_what_imports_it(package: str) -> None:
+    packages: Edges = {}
+    for name, imported in _edges(package).items():
+        own = name.split(".")[1] if "." in name else ""
+        packages.setdefault(own, set()).update(
+            {part.split(".")[1] for part in imported if "." in part} - {own}
+        )
+    assert " imports ".join(reversed(_cycle(packages))) == ""
+
+
+def test_a_cycle_is_found() -> None:
+    assert set(_cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})) == {"a", "b", "c"}
+    assert _cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
 
 
 def test_the_world_of_the_demo_is_plain_python() -> None:

@@ -1,5 +1,6 @@
 """What signing in needs beside the user: links to a password, sessions, counted failures."""
 
+from importlib import import_module
 from typing import ClassVar
 
 from django.conf import settings
@@ -77,6 +78,6 @@ class UserSession(AbstractBaseSession):
 
     @classmethod
     def get_session_store_class(cls) -> type[SessionBase]:
-        from apps.accounts.sessions import SessionStore
 
-        return SessionStore
+        store: type[SessionBase] = import_module(settings.SESSION_ENGINE).SessionStore
+        return store

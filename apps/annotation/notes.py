@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from apps.annotation.feedback.records import newest_revision
-from apps.annotation.kinds.comment import Comment
-from apps.annotation.kinds.step import Marking
-from apps.annotation.models import Origin, Submission
+from apps.annotation.models import Comment, Marking, Origin, Submission
 from apps.trajectories.notes import Note
 
 _WHO = "submission__assignment__annotator"

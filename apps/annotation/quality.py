@@ -13,8 +13,7 @@ from apps.annotation.answers import Question, answers_to, by_question, part
 from apps.annotation.feedback.records import judged_submissions
 from apps.annotation.gold import gold_shares
 from apps.annotation.kinds import KINDS, Answer
-from apps.annotation.kinds.pairwise import CATEGORIES
-from apps.annotation.models import Campaign, Item, ItemTrajectory, Preference
+from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, ItemTrajectory, Preference
 from apps.annotation.selectors import decided_of
 
 QUICK = 1 / 3  # of the campaign's median seconds: whoever is quicker is worth a look
@@ -249,7 +248,7 @@ def _confusion(answers: list[Answer]) -> list[list[int]]:
     for one in answers:
         if one.question is None:
             by_item[one.item].append(int(one.value))
-    table = [[0] * len(CATEGORIES) for _ in CATEGORIES]
+    table = [[0] * len(PREFERENCE_CHOICES) for _ in PREFERENCE_CHOICES]
     for said in by_item.values():
         for place, mine in enumerate(said):
             for other, theirs in enumerate(said):

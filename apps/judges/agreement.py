@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.annotation.feedback.records import current_submissions
-from apps.annotation.kinds import Preference, Score
-from apps.annotation.models import Campaign, Item
+from apps.annotation.models import Campaign, Item, Preference, Score
 from apps.judges.models import Judge, Judged, Judging
 
 RESAMPLES = 1000

@@ -5,8 +5,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.annotation.kinds.comment import Comment
-from apps.annotation.models import Campaign, Item
+from apps.annotation.models import Campaign, Comment, Item
 from apps.core.encryption import LOST
 from apps.core.jobs import Job
 from apps.rubrics.models import Criterion, Rubric

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.annotation.kinds.comment import Comment
+from apps.annotation.models import Comment
 from apps.core import subprocesses
 from apps.core.errors import DomainError
 from apps.core.jobs import Cancelled, Heart, JobState, finish, heart

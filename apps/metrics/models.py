@@ -4,8 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.accounts.models import Project, User
-from apps.annotation.kinds.comment import Comment
-from apps.annotation.models import Campaign
+from apps.annotation.models import Campaign, Comment
 from apps.core.jobs import Job
 from apps.judges.models import LanguageModel
 from apps.rubrics.models import Criterion

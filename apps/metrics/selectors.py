@@ -7,8 +7,7 @@ from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import current_submissions
-from apps.annotation.kinds.comment import Comment
-from apps.annotation.models import Campaign, Item
+from apps.annotation.models import Campaign, Comment, Item
 from apps.core.errors import NotFound
 from apps.core.jobs import JobState
 from apps.metrics.models import Induction, Metric

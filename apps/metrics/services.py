@@ -7,8 +7,7 @@ from django.db import IntegrityError, transaction
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
-from apps.annotation.kinds.comment import Comment
-from apps.annotation.models import Campaign
+from apps.annotation.models import Campaign, Comment
 from apps.core import jobs
 from apps.core.errors import DomainError
 from apps.judges.models import LanguageModel

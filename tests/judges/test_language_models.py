@@ -190,7 +190,7 @@ def test_the_relay_calls_nothing_within(served: LanguageModel, settings: Any) ->
 
 def test_answers_go_with_what_they_are_about(project: Project, served: LanguageModel) -> None:
     import_comments(project, comments(1))
-    from apps.annotation.kinds.comment import Comment
+    from apps.annotation.models import Comment
 
     comment = Comment.objects.first()
     assert comment is not None

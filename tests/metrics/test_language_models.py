@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from apps.accounts.models import Project, User
-from apps.annotation.kinds.comment import Comment
+from apps.annotation.models import Comment
 from apps.judges.models import Answer, LanguageModel
 from apps.judges.services import LanguageModelSpec, add_language_model, remove_language_model
 from apps.metrics import services

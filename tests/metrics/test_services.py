@@ -3,8 +3,7 @@
 import pytest
 
 from apps.accounts.models import AuditEvent, Project, User
-from apps.annotation.kinds.comment import Comment
-from apps.annotation.models import Annotator, Campaign
+from apps.annotation.models import Annotator, Campaign, Comment
 from apps.core.errors import DomainError
 from apps.core.jobs import JobState
 from apps.datasets.erasure import erase_judgements, erase_trajectory

@@ -8,7 +8,7 @@ from django.db.models import Q
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.incoming import FeedbackResult, Incoming, OutcomeValue, same_trajectory
-from apps.annotation.kinds import KINDS, Judgement
+from apps.annotation.kinds import KINDS
 from apps.annotation.kinds.base import Stored
 from apps.annotation.models import (
     Annotator,
@@ -16,6 +16,7 @@ from apps.annotation.models import (
     Campaign,
     Item,
     ItemTrajectory,
+    Judgement,
     Submission,
     is_by_judge,
 )

@@ -1,14 +1,13 @@
 """What a kind of feedback has to say for itself: its rows, its form, its records, how agreement on it is measured."""
 
-import json
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from django import forms
 from django.db import models
 
-from apps.annotation.models import Submission
+from apps.annotation.models import Judgement, Submission
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
@@ -20,40 +19,6 @@ SIDES: tuple[str, ...] = ("left", "right", "third", "fourth", "fifth", "sixth", 
 LETTERS = "ABCDEFGH"
 Fields = Mapping[str, str]
 Level = Literal["nominal", "ordinal", "interval"]
-
-
-class Judgement(models.Model):
-    """One thing said in a submission. Its fields beside the submission are what was said."""
-
-    submission = models.ForeignKey(Submission, models.CASCADE, related_name="%(class)ss")
-
-    class Meta:
-        abstract = True
-
-    # The fields that say what was asked; the same person's later answer replaces the earlier. None: it stands beside.
-    asked: ClassVar[tuple[str, ...] | None] = None
-
-    @property
-    def slot(self) -> Hashable:
-        """Names the question this answers, among all that one person says of one item."""
-        return type(self), self.said if self.asked is None else tuple(getattr(self, n) for n in self.asked)
-
-    @property
-    def said(self) -> tuple[Hashable, ...]:
-        """All of it, as a value that can be compared."""
-        return tuple(_frozen(getattr(self, name)) for name in self.said_fields())
-
-    @classmethod
-    def said_fields(cls) -> list[str]:
-        return [one.attname for one in cls._meta.concrete_fields if one.name not in ("id", "submission")]
-
-    def again(self) -> "Judgement":
-        """The same said once more, as a row that is not saved yet."""
-        return type(self)(**{name: getattr(self, name) for name in self.said_fields()})
-
-
-def _frozen(value: Any) -> Hashable:
-    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from django.db import models
-from django.db.models import F, Q, QuerySet
+from django.db.models import QuerySet
 
 from apps.annotation.kinds.base import (
     SIDES,
@@ -17,13 +17,13 @@ from apps.annotation.kinds.base import (
     Evaluation,
     Feedback,
     Fields,
-    Judgement,
     Place,
     Read,
     Shown,
     Stored,
     mine,
 )
+from apps.annotation.models import Comment
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from workers import schema
@@ -35,32 +35,6 @@ from workers.schema.patterns import TextPattern
 LONGEST = 20_000
 _FIELD = TextPattern(r"comment-(\d{1,4})-text")
 MOST = 100
-
-
-class Comment(Judgement):
-    """Free text on a trajectory or on a part of it. first_step, last_step: `step` indices, inclusive."""
-
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="comments")
-    text = models.TextField()
-    first_step = models.PositiveIntegerField(null=True)
-    last_step = models.PositiveIntegerField(null=True)
-    quote = models.TextField(blank=True)
-    first_char = models.PositiveIntegerField(null=True)
-    last_char = models.PositiveIntegerField(null=True)
-    sign = models.SmallIntegerField(null=True)
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(condition=~Q(text=""), name="comment_says_something"),
-            models.CheckConstraint(condition=Q(sign=None) | Q(sign__in=[-1, 1]), name="comment_sign"),
-            models.CheckConstraint(
-                condition=Q(first_step=None, last_step=None) | Q(first_step__lte=F("last_step")),
-                name="comment_anchor",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return self.text[:60]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from django import forms
-from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from apps.annotation.kinds.base import (
     Answer,
     Evaluation,
     Feedback,
     Fields,
-    Judgement,
     Option,
     Place,
     Question,
@@ -27,6 +25,7 @@ from apps.annotation.kinds.base import (
     chosen,
     mine,
 )
+from apps.annotation.models import PREFERENCE_CHOICES, Preference
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from workers import schema
@@ -35,34 +34,9 @@ from workers.schema.decode import convert
 from workers.schema.patterns import TextPattern
 
 CHOICES = ("a", "b")
-CATEGORIES = ("a", "tie", "b", "both_bad")
 FLIPPED = {"a": "b", "b": "a", "tie": "tie", "both_bad": "both_bad"}
 VALUES = ("left-3", "left-2", "left-1", "tie", "both_bad", "right-1", "right-2", "right-3")
 OVERALL, CRITERIA, BOTH = "overall", "criteria", "both"
-
-
-class Preference(Judgement):
-    """choice is by stored position (a = position 0), whatever side it was shown on. criterion None: overall."""
-
-    asked = ("criterion_id",)
-
-    choice = models.CharField(max_length=8, choices=[(c, c) for c in CATEGORIES])
-    strength = models.PositiveSmallIntegerField(default=1)
-    criterion = models.ForeignKey(Criterion, models.PROTECT, null=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["submission", "criterion"], nulls_distinct=False, name="preference_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(choice__in=["a", "b", "tie", "both_bad"]), name="preference_choice"
-            ),
-            models.CheckConstraint(condition=Q(strength__gte=1, strength__lte=3), name="preference_strength"),
-        ]
-
-    def __str__(self) -> str:
-        return self.choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +192,7 @@ def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
         "criterion__name",
     )
     for annotator, item, choice, criterion in said.iterator():
-        yield Answer(annotator, item, item, CATEGORIES.index(choice), "nominal", criterion)
+        yield Answer(annotator, item, item, PREFERENCE_CHOICES.index(choice), "nominal", criterion)
 
 
 PAIRWISE: Feedback = Feedback(

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.postgres.fields import ArrayField
-from django.db import models
 from django.db.models import QuerySet
 
 from apps.annotation.kinds.base import (
@@ -18,7 +16,6 @@ from apps.annotation.kinds.base import (
     Evaluation,
     Feedback,
     Fields,
-    Judgement,
     Option,
     Place,
     Question,
@@ -28,25 +25,12 @@ from apps.annotation.kinds.base import (
     chosen,
     mine,
 )
+from apps.annotation.models import Ranking
 from apps.core.errors import DomainError
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert
 from workers.schema.patterns import TextPattern
-
-
-class Ranking(Judgement):
-    """ranks: by stored position, 1 is best, equal ranks are ties."""
-
-    asked = ()
-
-    ranks = ArrayField(models.PositiveSmallIntegerField())
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["submission"], name="ranking_once")]
-
-    def __str__(self) -> str:
-        return ", ".join(map(str, self.ranks))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ from math import isfinite
 from typing import Any
 
 from django import forms
-from django.db import models
-from django.db.models import F, Q, QuerySet
+from django.db.models import QuerySet
 
 from apps.annotation.kinds.base import (
     LETTERS,
@@ -19,7 +18,6 @@ from apps.annotation.kinds.base import (
     Evaluation,
     Feedback,
     Fields,
-    Judgement,
     Option,
     Place,
     Question,
@@ -29,8 +27,8 @@ from apps.annotation.kinds.base import (
     chosen,
     mine,
 )
+from apps.annotation.models import Rating
 from apps.core.errors import DomainError
-from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, finite
@@ -38,38 +36,6 @@ from workers.schema.patterns import TextPattern
 
 ACCEPT = {"accept": True, "reject": False}
 SCALES = {"accept": "accept or reject", "3": "1 to 3", "5": "1 to 5", "7": "1 to 7", "10": "1 to 10"}
-
-
-class Rating(Judgement):
-    """accept, or a rating on a scale from low to high; exactly one of them."""
-
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="ratings")
-    accept = models.BooleanField(null=True)
-    rating = models.FloatField(null=True)
-    low = models.FloatField(null=True)
-    high = models.FloatField(null=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["submission", "trajectory"], condition=Q(rating=None), name="rating_accept_once"
-            ),
-            models.UniqueConstraint(
-                fields=["submission", "trajectory"], condition=Q(accept=None), name="rating_number_once"
-            ),
-            models.CheckConstraint(
-                condition=Q(accept__isnull=False, rating=None, low=None, high=None)
-                | Q(accept=None, rating__gte=F("low"), rating__lte=F("high"), low__lt=F("high")),
-                name="rating_one_of_two",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return "accept" if self.accept else "reject" if self.accept is False else f"{self.rating:g}"
-
-    @property
-    def slot(self) -> tuple[object, ...]:
-        return type(self), self.trajectory_id, self.accept is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

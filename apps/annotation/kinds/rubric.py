@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import models
-from django.db.models import F, Q, QuerySet
+from django.db.models import QuerySet
 
 from apps.annotation.kinds.base import (
     LETTERS,
@@ -18,7 +17,6 @@ from apps.annotation.kinds.base import (
     Evaluation,
     Feedback,
     Fields,
-    Judgement,
     Option,
     Place,
     Question,
@@ -29,9 +27,9 @@ from apps.annotation.kinds.base import (
     mine,
 )
 from apps.annotation.kinds.rating import check_scale
+from apps.annotation.models import Score
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
-from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema import clean
@@ -40,31 +38,6 @@ from workers.schema.patterns import TextPattern
 
 NONE = "none"
 LONGEST_NOTE = 5000
-
-
-class Score(Judgement):
-    """value: on the scale from low to high that the criterion had when it was given."""
-
-    asked = ("trajectory_id", "criterion_id")
-
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="scores")
-    criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="scores")
-    value = models.FloatField()
-    low = models.FloatField()
-    high = models.FloatField()
-    note = models.TextField(blank=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["submission", "trajectory", "criterion"], name="score_once"),
-            models.CheckConstraint(
-                condition=Q(value__gte=F("low"), value__lte=F("high"), low__lt=F("high")),
-                name="score_on_scale",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

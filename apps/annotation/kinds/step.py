@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from apps.annotation.kinds.base import (
     LETTERS,
@@ -20,7 +19,6 @@ from apps.annotation.kinds.base import (
     Evaluation,
     Feedback,
     Fields,
-    Judgement,
     Option,
     Place,
     Question,
@@ -29,50 +27,20 @@ from apps.annotation.kinds.base import (
     Stored,
     mine,
 )
+from apps.annotation.models import LABELS, Marking
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
-from workers.schema import StepLabel, clean
+from workers.schema import clean
 from workers.schema.decode import convert
 from workers.schema.patterns import TextPattern
 
-LABELS: tuple[StepLabel, ...] = ("bad", "neutral", "good")
 BOTH, NONE = "both", "none"
 FIRST_ERROR = "first_error"
 LONGEST = 20_000
 _SIDE = f"({'|'.join([*SIDES[:2], BOTH])})"
 _MARK = TextPattern(rf"step-{_SIDE}-(\d{{1,6}})(-correction)?")
-
-
-class Marking(Judgement):
-    """What one person marked in one trajectory; keys of labels and corrections are agent_steps.
-
-    first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
-    """
-
-    asked = ("trajectory_id",)
-
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="markings")
-    labels = models.JSONField(default=dict)
-    corrections = models.JSONField(default=dict)
-    has_first_error = models.BooleanField(default=False)
-    first_error = models.PositiveIntegerField(null=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["submission", "trajectory"], name="marking_once"),
-            models.CheckConstraint(
-                condition=Q(has_first_error=True) | (~Q(labels={}) & Q(first_error=None)),
-                name="marking_says_something",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        if self.has_first_error:
-            return "no error" if self.first_error is None else f"first error at step {self.first_error}"
-        counts = [(label, sum(said == label for said in self.labels.values())) for label in reversed(LABELS)]
-        return ", ".join(f"{n} {label}" for label, n in counts if n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

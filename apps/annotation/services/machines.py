@@ -6,8 +6,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Project
 from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.base import Judgement
-from apps.annotation.models import Annotator, Assignment, Item, Origin, Submission
+from apps.annotation.models import Annotator, Assignment, Item, Judgement, Origin, Submission
 
 
 def write_as_judge(*, project: Project, name: str, item: int, rows: Sequence[Judgement]) -> Submission | None:

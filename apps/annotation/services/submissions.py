@@ -9,8 +9,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.annotation.kinds import KINDS, Judgement
-from apps.annotation.models import Assignment, Campaign, Item, Submission
+from apps.annotation.kinds import KINDS
+from apps.annotation.models import Assignment, Campaign, Item, Judgement, Submission
 from apps.annotation.selectors import shown_of
 from apps.annotation.services import gold, queue
 from apps.core.errors import Conflict, DomainError, Forbidden

@@ -11,12 +11,12 @@ from apps.accounts.models import Project, Role
 from apps.annotation import selectors
 from apps.annotation.agreement import answers_of, of_kinds
 from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.pairwise import CATEGORIES
+from apps.annotation.models import PREFERENCE_CHOICES
 from apps.annotation.quality import drawn_alphas, drawn_people, quality_of
 from apps.annotation.reliability import reliability_of
 from apps.core.errors import DomainError
 
-CATEGORY_WORDS = [one.replace("_", " ") for one in CATEGORIES]
+CATEGORY_WORDS = [one.replace("_", " ") for one in PREFERENCE_CHOICES]
 
 
 @require_safe

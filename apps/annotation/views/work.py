@@ -15,8 +15,8 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation import selectors, services
 from apps.annotation.gold import expected_of, is_as_expected
-from apps.annotation.kinds import KINDS, Judgement, Shown
-from apps.annotation.models import Annotator, Assignment, Campaign, Item
+from apps.annotation.kinds import KINDS, Shown
+from apps.annotation.models import Annotator, Assignment, Campaign, Item, Judgement
 from apps.annotation.views import page
 from apps.core.errors import Conflict, DomainError, NotFound
 

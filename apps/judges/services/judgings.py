@@ -9,9 +9,7 @@ from django.db.models import Exists, OuterRef
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
-from apps.annotation.kinds import Comment, Preference, Score
-from apps.annotation.kinds.base import Judgement
-from apps.annotation.models import Assignment, Campaign, Item
+from apps.annotation.models import Assignment, Campaign, Comment, Item, Judgement, Preference, Score
 from apps.annotation.services.machines import write_as_judge
 from apps.core import jobs
 from apps.core.errors import Conflict, DomainError

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
-from apps.annotation.kinds.comment import Comment
+from apps.annotation.models import Comment
 from apps.core import outgoing
 from apps.core.encryption import encrypted
 from apps.core.errors import Conflict, DomainError

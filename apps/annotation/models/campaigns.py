@@ -282,33 +282,3 @@ class Submission(models.Model):
 
     def __str__(self) -> str:
         return f"revision {self.revision} of {self.assignment_id}"
-
-
-# The judgements under a submission: a model a kind, in the kind's own module.
-from apps.annotation.kinds import (  # noqa: E402
-    Comment,
-    Marking,
-    Preference,
-    Ranking,
-    Rating,
-    Score,
-)
-
-__all__ = [
-    "VERIFIER",
-    "Annotator",
-    "Assignment",
-    "Campaign",
-    "Comment",
-    "Item",
-    "ItemTrajectory",
-    "Marking",
-    "Origin",
-    "Participation",
-    "Preference",
-    "Ranking",
-    "Rating",
-    "Score",
-    "Submission",
-    "is_by_judge",
-]

@@ -1,0 +1,202 @@
+"""What annotators answered, a table for each type of feedback."""
+
+import json
+from collections.abc import Hashable
+from typing import Any, ClassVar
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from apps.annotation.models.campaigns import Submission
+from apps.rubrics.models import Criterion
+from apps.trajectories.models import Trajectory
+from workers.schema import StepLabel
+
+PREFERENCE_CHOICES = ("a", "tie", "b", "both_bad")
+LABELS: tuple[StepLabel, ...] = ("bad", "neutral", "good")
+
+
+class Judgement(models.Model):
+    """One thing said in a submission. Its fields beside the submission are what was said."""
+
+    submission = models.ForeignKey(Submission, models.CASCADE, related_name="%(class)ss")
+
+    class Meta:
+        abstract = True
+
+    # The fields that say what was asked; the same person's later answer replaces the earlier. None: it stands beside.
+    asked: ClassVar[tuple[str, ...] | None] = None
+
+    @property
+    def slot(self) -> Hashable:
+        """Names the question this answers, among all that one person says of one item."""
+        return type(self), self.said if self.asked is None else tuple(getattr(self, n) for n in self.asked)
+
+    @property
+    def said(self) -> tuple[Hashable, ...]:
+        """All of it, as a value that can be compared."""
+        return tuple(_frozen(getattr(self, name)) for name in self.said_fields())
+
+    @classmethod
+    def said_fields(cls) -> list[str]:
+        return [one.attname for one in cls._meta.concrete_fields if one.name not in ("id", "submission")]
+
+    def again(self) -> "Judgement":
+        """The same said once more, as a row that is not saved yet."""
+        return type(self)(**{name: getattr(self, name) for name in self.said_fields()})
+
+
+def _frozen(value: Any) -> Hashable:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
+
+
+class Preference(Judgement):
+    """choice is by stored position (a = position 0), whatever side it was shown on. criterion None: overall."""
+
+    asked = ("criterion_id",)
+
+    choice = models.CharField(max_length=8, choices=[(c, c) for c in PREFERENCE_CHOICES])
+    strength = models.PositiveSmallIntegerField(default=1)
+    criterion = models.ForeignKey(Criterion, models.PROTECT, null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "criterion"], nulls_distinct=False, name="preference_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(choice__in=["a", "b", "tie", "both_bad"]), name="preference_choice"
+            ),
+            models.CheckConstraint(condition=Q(strength__gte=1, strength__lte=3), name="preference_strength"),
+        ]
+
+    def __str__(self) -> str:
+        return self.choice
+
+
+class Ranking(Judgement):
+    """ranks: by stored position, 1 is best, equal ranks are ties."""
+
+    asked = ()
+
+    ranks = ArrayField(models.PositiveSmallIntegerField())
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["submission"], name="ranking_once")]
+
+    def __str__(self) -> str:
+        return ", ".join(map(str, self.ranks))
+
+
+class Rating(Judgement):
+    """accept, or a rating on a scale from low to high; exactly one of them."""
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="ratings")
+    accept = models.BooleanField(null=True)
+    rating = models.FloatField(null=True)
+    low = models.FloatField(null=True)
+    high = models.FloatField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["submission", "trajectory"], condition=Q(rating=None), name="rating_accept_once"
+            ),
+            models.UniqueConstraint(
+                fields=["submission", "trajectory"], condition=Q(accept=None), name="rating_number_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(accept__isnull=False, rating=None, low=None, high=None)
+                | Q(accept=None, rating__gte=F("low"), rating__lte=F("high"), low__lt=F("high")),
+                name="rating_one_of_two",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return "accept" if self.accept else "reject" if self.accept is False else f"{self.rating:g}"
+
+    @property
+    def slot(self) -> tuple[object, ...]:
+        return type(self), self.trajectory_id, self.accept is None
+
+
+class Score(Judgement):
+    """value: on the scale from low to high that the criterion had when it was given."""
+
+    asked = ("trajectory_id", "criterion_id")
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="scores")
+    criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="scores")
+    value = models.FloatField()
+    low = models.FloatField()
+    high = models.FloatField()
+    note = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "trajectory", "criterion"], name="score_once"),
+            models.CheckConstraint(
+                condition=Q(value__gte=F("low"), value__lte=F("high"), low__lt=F("high")),
+                name="score_on_scale",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.value:g}"
+
+
+class Marking(Judgement):
+    """What one person marked in one trajectory; keys of labels and corrections are agent_steps.
+
+    first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
+    """
+
+    asked = ("trajectory_id",)
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="markings")
+    labels = models.JSONField(default=dict)
+    corrections = models.JSONField(default=dict)
+    has_first_error = models.BooleanField(default=False)
+    first_error = models.PositiveIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["submission", "trajectory"], name="marking_once"),
+            models.CheckConstraint(
+                condition=Q(has_first_error=True) | (~Q(labels={}) & Q(first_error=None)),
+                name="marking_says_something",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        if self.has_first_error:
+            return "no error" if self.first_error is None else f"first error at step {self.first_error}"
+        counts = [(label, sum(said == label for said in self.labels.values())) for label in reversed(LABELS)]
+        return ", ".join(f"{n} {label}" for label, n in counts if n)
+
+
+class Comment(Judgement):
+    """Free text on a trajectory or on a part of it. first_step, last_step: `step` indices, inclusive."""
+
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="comments")
+    text = models.TextField()
+    first_step = models.PositiveIntegerField(null=True)
+    last_step = models.PositiveIntegerField(null=True)
+    quote = models.TextField(blank=True)
+    first_char = models.PositiveIntegerField(null=True)
+    last_char = models.PositiveIntegerField(null=True)
+    sign = models.SmallIntegerField(null=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=~Q(text=""), name="comment_says_something"),
+            models.CheckConstraint(condition=Q(sign=None) | Q(sign__in=[-1, 1]), name="comment_sign"),
+            models.CheckConstraint(
+                condition=Q(first_step=None, last_step=None) | Q(first_step__lte=F("last_step")),
+                name="comment_anchor",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.text[:60]
