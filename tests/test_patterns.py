@@ -107,8 +107,8 @@ def _in_values(name: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any
             items = value.items()
         elif isinstance(value, list | tuple | set | frozenset):
             items = enumerate(value)
-        elif getattr(value, "__dict__", None) and type(value).__module__.startswith(PACKAGES):
-            items = vars(value).items()
+        elif hasattr(value, "__dict__") and type(value).__module__.startswith(PACKAGES):
+            items = (vars(type(value)) | vars(value)).items()
         for key, each in items:
             yield from _in_values(f"{name}[{key}]", each, depth + 1)
 

@@ -15,7 +15,7 @@ Question = tuple[int, str, str | None, Hashable]  # item, kind, question, unit
 def answers_to(submissions: QuerySet[Submission]) -> dict[str, list[Answer]]:
     """By kind; without the kinds nobody answered."""
     found = {
-        kind.name: list(kind.answers(kind.model.objects.filter(submission__in=submissions)))
+        kind.name: list(kind.agreement_values(kind.all_rows().filter(submission__in=submissions)))
         for kind in KINDS.values()
     }
     return {kind: answers for kind, answers in found.items() if answers}

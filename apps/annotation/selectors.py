@@ -256,7 +256,7 @@ def said_of(item: Item, shown: Shown) -> list[tuple[Submission, list[tuple[str, 
 
 def in_words(submission: Submission, shown: Shown) -> list[tuple[str, str]]:
     """(kind, words) for what a submission says."""
-    found = ((kind.label, kind.words(kind.of(submission), shown)) for kind in KINDS.values())
+    found = ((kind.label, kind.summary(kind.rows_of(submission), shown)) for kind in KINDS.values())
     return [(label, words) for label, words in found if words]
 
 
@@ -318,5 +318,5 @@ def said_in(submission: Submission, campaign: Campaign, shown: Shown) -> dict[st
     """The fields of the form that say what a submission says."""
     out: dict[str, str] = {}
     for name in campaign.kinds:
-        out |= KINDS[name].fields(KINDS[name].of(submission), shown)
+        out |= KINDS[name].form_values(KINDS[name].rows_of(submission), shown)
     return out

@@ -9,7 +9,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import Project
-from apps.annotation.kinds import KINDS, Feedback
+from apps.annotation.kinds import KINDS, AnyFeedbackType
 from apps.annotation.models import VERIFIER, Assignment, Item, Origin, Submission
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
@@ -140,7 +140,9 @@ def submitted(
         yield from _said(chunk, kinds, cache)
 
 
-def _said(chunk: list[Submission], kinds: Sequence[Feedback], cache: "_Trajectories") -> Iterator[Submitted]:
+def _said(
+    chunk: list[Submission], kinds: Sequence[AnyFeedbackType], cache: "_Trajectories"
+) -> Iterator[Submitted]:
     cache.load({place.trajectory_id for one in chunk for place in one.assignment.item.places.all()})
     for submission in chunk:
         assignment = submission.assignment
@@ -151,7 +153,7 @@ def _said(chunk: list[Submission], kinds: Sequence[Feedback], cache: "_Trajector
         }
         of = {place.trajectory_id: cache[place.trajectory_id] for place in assignment.item.places.all()}
         records = [
-            kind.record(row, list(of.values()), of, common)
+            kind.to_record(row, list(of.values()), of, common)
             for kind in kinds
             for row in getattr(submission, kind.related_name).all()
         ]

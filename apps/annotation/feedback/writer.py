@@ -211,7 +211,9 @@ class FeedbackWriter:
                 [self._positions[item.pk][pk] for pk in places],
                 self.criteria.of,
             )
-            if said[assignment.pk].add(KINDS[incoming.kind].row(incoming.value, stored), incoming.origin):
+            if said[assignment.pk].add(
+                KINDS[incoming.kind].make_row(incoming.value, stored), incoming.origin
+            ):
                 counts.created += 1
                 states[assignment.pk] = _state(incoming)
             else:
@@ -277,7 +279,7 @@ def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
         )
     try:
         if incoming.kind in KINDS:
-            KINDS[incoming.kind].fits(incoming.value, rows)
+            KINDS[incoming.kind].check_record(incoming.value, rows)
     except InvalidRecord as error:
         return error
     return None

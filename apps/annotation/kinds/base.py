@@ -1,8 +1,9 @@
 """What a kind of feedback has to say for itself: its rows, its form, its records, how agreement on it is measured."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from django import forms
 from django.db import models
@@ -117,76 +118,125 @@ class Evaluation:
 
 
 Place = Callable[[Any, str], schema.Trajectory | TrajectoryId]  # an ITEM and its pointer, read
+WriteItem = Callable[[schema.Trajectory], dict[str, Any]]  # a trajectory, as an export writes it
 Read = tuple[tuple[schema.Trajectory | TrajectoryId, ...], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Feedback:
-    """One kind. Functions of a form take fields and Shown; those of records are the ends of import and export.
+Row = TypeVar("Row", bound=Judgement)
+Value = TypeVar("Value")  # of a record that is imported
+Record = TypeVar("Record", bound=schema.FeedbackRecord)
 
-    template: its part of the decision bar; card_template: its part of every agent step.
-    fewest, most: trajectories of an item. names: the form's fields. needs_criteria: asks by the campaign's rubric.
+
+class FeedbackType(ABC, Generic[Row, Value, Record]):
+    """One type of feedback: its rows, its form, its records, and how agreement on it is measured.
+
+    A new type is a subclass in a module here, and its place in `apps.annotation.kinds.KINDS`.
     """
 
-    name: Kind
-    label: str
-    question: str
-    about: str
-    model: type[Any]
-    fewest: int
-    most: int
-    # The form: posted fields or a draft to unsaved rows, and back; whether enough is said; what was said, in words.
-    names: TextPattern
-    parse: Callable[[Fields, Shown], list[Any]]
-    fields: Callable[[Sequence[Any], Shown], dict[str, str]]
-    check: Callable[[Sequence[Any], Shown, bool], None]
-    words: Callable[[Sequence[Any], Shown], str]
-    questions: Callable[[Fields, Shown], list[Question]] = lambda fields, shown: []
-    template: str = "annotation/kinds/_questions.html"
-    card_template: str = ""
-    options: Mapping[str, forms.ChoiceField] = field(default_factory=dict)
-    needs_criteria: Callable[[Mapping[str, Any]], bool] = lambda options: False
-    # Records: the import format and its own keys; a record to a value, a value to a row, a row to a record, and out.
-    # tells: keys of its own that no other kind's record has.
-    format: str
-    keys: tuple[str, ...]
-    tells: tuple[str, ...]
-    read: Callable[[dict[str, Any], Place], Read]
-    fits: Callable[[Any, Sequence[Trajectory]], None] = lambda value, rows: None
-    row: Callable[[Any, Stored], Any]
-    record: Callable[[Any, Sequence[schema.Trajectory], dict[int, schema.Trajectory], dict[str, Any]], Any]
-    line: Callable[[Any, Callable[[schema.Trajectory], Any]], dict[str, Any]]
-    evaluations: Callable[[Any], Iterator[Evaluation]]
-    # Agreement, of the rows that count.
-    answers: Callable[[models.QuerySet[Any]], Iterator[Answer]]
-    # Relations of a row that are read with it.
-    related: tuple[str, ...] = ()
+    name: ClassVar[Kind]
+    label: ClassVar[str]
+    question: ClassVar[str]
+    about: ClassVar[str]
+    model: ClassVar[type[Judgement]]
+    related: ClassVar[tuple[str, ...]] = ()  # relations of a row that are read with it
+    # Trajectories of an item.
+    fewest: ClassVar[int]
+    most: ClassVar[int]
+    # The form: names of its fields, choices of a campaign, its part of the decision bar and of every agent step.
+    names: ClassVar[TextPattern]
+    options: ClassVar[Mapping[str, forms.ChoiceField]] = {}
+    template: ClassVar[str] = "annotation/kinds/_questions.html"
+    card_template: ClassVar[str] = ""
+    # Records: the import format, its own keys, and those of them that no other type's record has.
+    format: ClassVar[str]
+    keys: ClassVar[tuple[str, ...]]
+    tells: ClassVar[tuple[str, ...]]
 
-    def of(self, submission: Submission) -> list[Any]:
-        rows = self.model.objects.filter(submission=submission).order_by("pk")
-        return list(rows.select_related(*self.related) if self.related else rows)
+    @abstractmethod
+    def parse(self, fields: Fields, shown: Shown) -> list[Row]:
+        """Rows, not saved yet, of posted fields or of a draft. Raises DomainError."""
+
+    @abstractmethod
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        """The fields that `parse` reads as these rows."""
+
+    @abstractmethod
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        """Whether the form is complete. alone: it asks for nothing else. Raises DomainError."""
+
+    @abstractmethod
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        """The rows in words."""
+
+    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+        """What is asked in the decision bar."""
+        return []
+
+    def needs_criteria(self, options: Mapping[str, Any]) -> bool:
+        """Whether a campaign with these options needs a rubric."""
+        return False
+
+    @abstractmethod
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        """The trajectories and the value of an imported record. Raises InvalidRecord."""
+
+    def check_record(self, value: Value, rows: Sequence[Trajectory]) -> None:
+        """Whether the value fits the stored trajectories. Raises InvalidRecord."""
+
+    @abstractmethod
+    def make_row(self, value: Value, stored: Stored) -> Row:
+        """A row, not saved yet, of an imported value."""
+
+    @abstractmethod
+    def to_record(
+        self,
+        row: Row,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> Record:
+        """The record of a row. places: trajectories by stored position; of: by primary key."""
+
+    @abstractmethod
+    def to_json(self, record: Record, item: WriteItem) -> dict[str, Any]:
+        """The record's own keys in an export; item writes a trajectory."""
+
+    @abstractmethod
+    def evaluations(self, record: Record) -> Iterator[Evaluation]:
+        """The record as evaluations of single trajectories."""
+
+    @abstractmethod
+    def agreement_values(self, rows: models.QuerySet[Any]) -> Iterator[Answer]:
+        """What agreement is measured on."""
+
+    def rows_of(self, submission: Submission) -> list[Row]:
+        return list(self._with_related().filter(submission=submission))
 
     def save(self, submission: Submission, judgements: Sequence[Judgement]) -> None:
         rows = mine(judgements, self.model)
         for row in rows:
             row.submission = submission
-        self.model.objects.bulk_create(rows)
+        self.all_rows().bulk_create(rows)
 
     @property
     def prefetch(self) -> "models.Prefetch[Any]":
-        """The rows of many submissions, with all that `record` needs."""
-        rows = self.model.objects.order_by("pk")
-        return models.Prefetch(
-            self.related_name, rows.select_related(*self.related) if self.related else rows
-        )
+        """The rows of many submissions, with all that `to_record` needs."""
+        return models.Prefetch(self.related_name, self._with_related())
 
     @property
     def related_name(self) -> str:
-        """Of a submission's rows of this kind."""
+        """Of a submission's rows of this type."""
         return f"{self.model._meta.model_name}s"
 
+    def all_rows(self) -> models.QuerySet[Any]:
+        return self.model._default_manager.all()
 
-Row = TypeVar("Row", bound=Judgement)
+    def _with_related(self) -> models.QuerySet[Any]:
+        rows = self.all_rows().order_by("pk")
+        return rows.select_related(*self.related) if self.related else rows
+
+
+AnyFeedbackType = FeedbackType[Any, Any, Any]
 
 
 def mine(rows: Sequence[Any], model: type[Row]) -> list[Row]:

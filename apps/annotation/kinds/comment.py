@@ -4,7 +4,7 @@
 Records: `comments`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,12 +15,13 @@ from apps.annotation.kinds.base import (
     SIDES,
     Answer,
     Evaluation,
-    Feedback,
+    FeedbackType,
     Fields,
     Place,
     Read,
     Shown,
     Stored,
+    WriteItem,
     mine,
 )
 from apps.annotation.models import Comment
@@ -42,13 +43,6 @@ class CommentValue:
     text: str
     anchor: Anchor | None = None
     sign: Literal[1, -1] | None = None
-
-
-def parse(fields: Fields, shown: Shown) -> list[Comment]:
-    numbers = sorted(int(match[1]) for name in fields if (match := _FIELD.fullmatch(name)))
-    if len(numbers) > MOST:
-        raise DomainError(f"One judgement holds at most {MOST} comments.")
-    return [row for number in numbers if (row := _comment(fields, number, shown)) is not None]
 
 
 def _comment(fields: Fields, number: int, shown: Shown) -> Comment | None:
@@ -99,41 +93,8 @@ def _range(first: str, last: str, steps: int, at: str) -> tuple[int | None, int 
     return int(low), int(high)
 
 
-def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    out: dict[str, str] = {}
-    for number, row in enumerate(mine(rows, Comment)):
-        said = {
-            "text": row.text,
-            "on": SIDES[shown.side_of(row.trajectory_id)],
-            "from": _number(row.first_step),
-            "to": _number(row.last_step),
-            "sign": _number(row.sign),
-            "quote": row.quote,
-        }
-        out |= {f"comment-{number}-{name}": value for name, value in said.items()}
-    return out
-
-
 def _number(value: int | None) -> str:
     return "" if value is None else str(value)
-
-
-def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-    if alone and not mine(rows, Comment):
-        raise DomainError("Write at least one comment.", pointer="/comment-0-text")
-
-
-def words(rows: Sequence[Any], shown: Shown) -> str:
-    return " · ".join(row.text for row in mine(rows, Comment))
-
-
-def read(record: dict[str, Any], place: Place) -> Read:
-    value = convert({key: record[key] for key in ("text", "anchor", "sign") if key in record}, CommentValue)
-    if not value.text.strip():
-        raise InvalidRecord("the text of a comment is empty.", pointer="/text")
-    if value.anchor is not None:
-        _check_anchor(value.anchor)
-    return (place(record.get("trajectory"), "/trajectory"),), value
 
 
 def _check_anchor(anchor: Anchor) -> None:
@@ -146,108 +107,138 @@ def _check_anchor(anchor: Anchor) -> None:
         raise InvalidRecord("chars are [start, end), counted from 0.", pointer="/anchor/chars")
 
 
-def fits(value: CommentValue, rows: Sequence[Trajectory]) -> None:
-    """The steps it is anchored to are there. Raises InvalidRecord."""
-    last = value.anchor.steps[1] if value.anchor else -1
-    if last >= rows[0].step_count:
-        raise InvalidRecord(
-            f"step {last} is beyond the last one, {rows[0].step_count - 1}; steps count from 0.",
-            pointer="/anchor/steps",
+class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
+    name = "comment"
+    label = "Comments"
+    question = "What do you think of it?"
+    about = "Free text on a run, on its steps, or on words selected in them."
+    model = Comment
+    fewest = 1
+    most = len(SIDES)
+    names = TextPattern(r"comment-\d{1,4}-(text|on|from|to|sign|quote)")
+    template = "annotation/kinds/_comment.html"
+    format = "comments"
+    keys = ("trajectory", "text", "anchor", "sign")
+    tells = ("text",)
+
+    def parse(self, fields: Fields, shown: Shown) -> list[Comment]:
+        numbers = sorted(int(match[1]) for name in fields if (match := _FIELD.fullmatch(name)))
+        if len(numbers) > MOST:
+            raise DomainError(f"One judgement holds at most {MOST} comments.")
+        return [row for number in numbers if (row := _comment(fields, number, shown)) is not None]
+
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        out: dict[str, str] = {}
+        for number, row in enumerate(mine(rows, Comment)):
+            said = {
+                "text": row.text,
+                "on": SIDES[shown.side_of(row.trajectory_id)],
+                "from": _number(row.first_step),
+                "to": _number(row.last_step),
+                "sign": _number(row.sign),
+                "quote": row.quote,
+            }
+            out |= {f"comment-{number}-{name}": value for name, value in said.items()}
+        return out
+
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        if alone and not mine(rows, Comment):
+            raise DomainError("Write at least one comment.", pointer="/comment-0-text")
+
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        return " · ".join(row.text for row in mine(rows, Comment))
+
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        value = convert(
+            {key: record[key] for key in ("text", "anchor", "sign") if key in record}, CommentValue
+        )
+        if not value.text.strip():
+            raise InvalidRecord("the text of a comment is empty.", pointer="/text")
+        if value.anchor is not None:
+            _check_anchor(value.anchor)
+        return (place(record.get("trajectory"), "/trajectory"),), value
+
+    def check_record(self, value: CommentValue, rows: Sequence[Trajectory]) -> None:
+        """The steps it is anchored to are there. Raises InvalidRecord."""
+        last = value.anchor.steps[1] if value.anchor else -1
+        if last >= rows[0].step_count:
+            raise InvalidRecord(
+                f"step {last} is beyond the last one, {rows[0].step_count - 1}; steps count from 0.",
+                pointer="/anchor/steps",
+            )
+
+    def make_row(self, value: CommentValue, stored: Stored) -> Comment:
+        anchor = value.anchor
+        first, last = anchor.steps if anchor else (None, None)
+        start, end = (anchor.chars if anchor else None) or (None, None)
+        return Comment(
+            trajectory=stored.trajectories[0],
+            text=value.text,
+            first_step=first,
+            last_step=last,
+            quote=(anchor.quote if anchor else None) or "",
+            first_char=start,
+            last_char=end,
+            sign=value.sign,
         )
 
-
-def row(value: CommentValue, stored: Stored) -> Comment:
-    anchor = value.anchor
-    first, last = anchor.steps if anchor else (None, None)
-    start, end = (anchor.chars if anchor else None) or (None, None)
-    return Comment(
-        trajectory=stored.trajectories[0],
-        text=value.text,
-        first_step=first,
-        last_step=last,
-        quote=(anchor.quote if anchor else None) or "",
-        first_char=start,
-        last_char=end,
-        sign=value.sign,
-    )
-
-
-def record(
-    row: Comment,
-    places: Sequence[schema.Trajectory],
-    of: Mapping[int, schema.Trajectory],
-    common: dict[str, Any],
-) -> schema.CommentRecord:
-    anchor = None
-    if row.first_step is not None and row.last_step is not None:
-        is_exact = row.first_char is not None and row.last_char is not None
-        anchor = schema.Anchor(
-            steps=(row.first_step, row.last_step),
-            quote=row.quote or None,
-            chars=(row.first_char, row.last_char) if is_exact else None,  # type: ignore[arg-type]
+    def to_record(
+        self,
+        row: Comment,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> schema.CommentRecord:
+        anchor = None
+        if row.first_step is not None and row.last_step is not None:
+            is_exact = row.first_char is not None and row.last_char is not None
+            anchor = schema.Anchor(
+                steps=(row.first_step, row.last_step),
+                quote=row.quote or None,
+                chars=(row.first_char, row.last_char) if is_exact else None,  # type: ignore[arg-type]
+            )
+        return schema.CommentRecord(
+            trajectory=of[row.trajectory_id],
+            text=row.text,
+            anchor=anchor,
+            sign=row.sign,  # type: ignore[arg-type]
+            **common,
         )
-    return schema.CommentRecord(
-        trajectory=of[row.trajectory_id],
-        text=row.text,
-        anchor=anchor,
-        sign=row.sign,  # type: ignore[arg-type]
-        **common,
-    )
 
-
-def line(record: schema.CommentRecord, item: Callable[[schema.Trajectory], dict[str, Any]]) -> dict[str, Any]:
-    anchor = None
-    if record.anchor:
-        said = {
-            "steps": list(record.anchor.steps),
-            "quote": record.anchor.quote,
-            "chars": record.anchor.chars,
+    def to_json(self, record: schema.CommentRecord, item: WriteItem) -> dict[str, Any]:
+        anchor = None
+        if record.anchor:
+            said = {
+                "steps": list(record.anchor.steps),
+                "quote": record.anchor.quote,
+                "chars": record.anchor.chars,
+            }
+            anchor = {key: value for key, value in said.items() if value is not None}
+        return {
+            "trajectory": item(record.trajectory),
+            "text": record.text,
+            "anchor": anchor,
+            "sign": record.sign,
         }
-        anchor = {key: value for key, value in said.items() if value is not None}
-    return {"trajectory": item(record.trajectory), "text": record.text, "anchor": anchor, "sign": record.sign}
+
+    def evaluations(self, record: schema.CommentRecord) -> Iterator[Evaluation]:
+        label = {1: "good", -1: "bad"}.get(record.sign or 0)
+        about = (
+            {"first_step": record.anchor.steps[0], "last_step": record.anchor.steps[1]}
+            if record.anchor
+            else {}
+        )
+        yield Evaluation(record.trajectory, "comment", record.sign, label, record.text, about)
+
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+        """Text cannot be compared, but its sign can: whether a person praises or blames a run, nominal."""
+        said = rows.filter(sign__isnull=False).values_list(
+            "submission__assignment__annotator__name", "submission__assignment__item_id", "trajectory_id"
+        )
+        totals = said.annotate(total=models.Sum("sign")).order_by()
+        for annotator, item, trajectory, total in totals:
+            if total:
+                yield Answer(annotator, item, trajectory, 1 if total > 0 else -1, "nominal", "sign")
 
 
-def evaluations(record: schema.CommentRecord) -> Iterator[Evaluation]:
-    label = {1: "good", -1: "bad"}.get(record.sign or 0)
-    about = (
-        {"first_step": record.anchor.steps[0], "last_step": record.anchor.steps[1]} if record.anchor else {}
-    )
-    yield Evaluation(record.trajectory, "comment", record.sign, label, record.text, about)
-
-
-def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
-    """Words cannot be compared; whether they praise or blame can: the sign of what a person says of a run, nominal."""
-    said = rows.filter(sign__isnull=False).values_list(
-        "submission__assignment__annotator__name", "submission__assignment__item_id", "trajectory_id"
-    )
-    totals = said.annotate(total=models.Sum("sign")).order_by()
-    for annotator, item, trajectory, total in totals:
-        if total:
-            yield Answer(annotator, item, trajectory, 1 if total > 0 else -1, "nominal", "sign")
-
-
-COMMENT: Feedback = Feedback(
-    name="comment",
-    label="Comments",
-    question="What do you think of it?",
-    about="Free text on a run, on its steps, or on words selected in them.",
-    model=Comment,
-    fewest=1,
-    most=len(SIDES),
-    names=TextPattern(r"comment-\d{1,4}-(text|on|from|to|sign|quote)"),
-    parse=parse,
-    fields=fields,
-    check=check,
-    words=words,
-    template="annotation/kinds/_comment.html",
-    format="comments",
-    keys=("trajectory", "text", "anchor", "sign"),
-    tells=("text",),
-    read=read,
-    fits=fits,
-    row=row,
-    record=record,
-    line=line,
-    evaluations=evaluations,
-    answers=answers,
-)
+COMMENT = CommentType()

@@ -4,7 +4,7 @@ The form's fields `choice` (overall) and `choice-ID` (a criterion) speak of the 
 `tie`, `both_bad`, `right-1` to `right-3`. Records: `pairs`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 from apps.annotation.kinds.base import (
     Answer,
     Evaluation,
-    Feedback,
+    FeedbackType,
     Fields,
     Option,
     Place,
@@ -22,6 +22,7 @@ from apps.annotation.kinds.base import (
     Read,
     Shown,
     Stored,
+    WriteItem,
     chosen,
     mine,
 )
@@ -56,58 +57,11 @@ def _name(criterion: Criterion | None) -> str:
     return "choice" if criterion is None else f"choice-{criterion.pk}"
 
 
-def parse(fields: Fields, shown: Shown) -> list[Preference]:
-    rows = []
-    for criterion in _asked(shown):
-        said = chosen(fields, _name(criterion), VALUES, "choice")
-        if not said:
-            continue
-        row = Preference(criterion=criterion, choice=said)
-        if said not in FLIPPED:
-            side, _, strength = said.partition("-")
-            row.choice = CHOICES[shown.position(("left", "right").index(side))]
-            row.strength = int(strength)
-        rows.append(row)
-    return rows
-
-
-def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    return {
-        "choice" if row.criterion_id is None else f"choice-{row.criterion_id}": _value(row, shown)
-        for row in mine(rows, Preference)
-    }
-
-
 def _value(row: Preference, shown: Shown) -> str:
     if row.choice not in CHOICES:
         return row.choice
     side = list(shown.order).index(CHOICES.index(row.choice))
     return f"{('left', 'right')[side]}-{row.strength}"
-
-
-def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-    said = {row.criterion_id for row in mine(rows, Preference)}
-    for criterion in _asked(shown):
-        if (criterion and criterion.pk) not in said:
-            which = f" by “{criterion.name}”" if criterion else ""
-            raise DomainError(
-                f"Choose first{which}: A or B, a tie, or both bad.", pointer=f"/{_name(criterion)}"
-            )
-
-
-def questions(fields: Fields, shown: Shown) -> list[Question]:
-    asked = _asked(shown)
-    return [
-        Question(
-            name=_name(criterion),
-            title=criterion.name if criterion else "Overall" if len(asked) > 1 else PAIRWISE.question,
-            options=OPTIONS,
-            value=fields.get(_name(criterion), ""),
-            criterion=criterion,
-            is_titled=len(asked) > 1,
-        )
-        for criterion in asked
-    ]
 
 
 OPTIONS = (
@@ -123,93 +77,16 @@ OPTIONS = (
 _WORDS = {one.value: one.words if one.side == "none" else one.name.replace(" is", "") for one in OPTIONS}
 
 
-def words(rows: Sequence[Any], shown: Shown) -> str:
-    return "; ".join(
-        f"{row.criterion.name}: {_WORDS[_value(row, shown)]}" if row.criterion else _WORDS[_value(row, shown)]
-        for row in mine(rows, Preference)
-    )
-
-
-def read(record: dict[str, Any], place: Place) -> Read:
-    places = (place(record.get("a"), "/a"), place(record.get("b"), "/b"))
-    said = {key: record[key] for key in ("choice", "strength", "criterion") if key in record}
-    return places, convert(said, PreferenceValue)
-
-
-def row(value: PreferenceValue, stored: Stored) -> Preference:
-    return Preference(
-        choice=FLIPPED[value.choice] if stored.positions[0] == 1 else value.choice,
-        strength=value.strength,
-        criterion=stored.criterion(value.criterion, None, None) if value.criterion else None,
-    )
-
-
-def record(
-    row: Preference,
-    places: Sequence[schema.Trajectory],
-    of: Mapping[int, schema.Trajectory],
-    common: dict[str, Any],
-) -> schema.PreferenceRecord:
-    return schema.PreferenceRecord(
-        a=places[0],
-        b=places[1],
-        choice=row.choice,  # type: ignore[arg-type]
-        strength=row.strength,  # type: ignore[arg-type]
-        criterion=row.criterion.name if row.criterion else None,
-        **common,
-    )
-
-
-def line(
-    record: schema.PreferenceRecord, item: Callable[[schema.Trajectory], dict[str, Any]]
-) -> dict[str, Any]:
-    return {
-        "a": item(record.a), "b": item(record.b),
-        "choice": record.choice, "strength": record.strength, "criterion": record.criterion,
-    }  # fmt: skip
-
-
-def evaluations(record: schema.PreferenceRecord) -> Iterator[Evaluation]:
-    """Of each run: 1 where it was preferred, 0 where the other one was, a half of a tie."""
-    name = record.criterion or "preference"
-    for side, one, other in (("a", record.a, record.b), ("b", record.b, record.a)):
-        about = {"against": other.id, "strength": record.strength}
-        if record.choice in ("a", "b"):
-            is_better = record.choice == side
-            yield Evaluation(one, name, float(is_better), "better" if is_better else "worse", None, about)
-        elif record.choice == "tie":
-            yield Evaluation(one, name, 0.5, "tie", None, about)
-        else:
-            yield Evaluation(one, name, 0.0, "both bad", None, about)
-
-
-def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
-    """What was chosen, nominal: a tie is not between A and B, and both bad is neither."""
-    said = rows.values_list(
-        "submission__assignment__annotator__name",
-        "submission__assignment__item_id",
-        "choice",
-        "criterion__name",
-    )
-    for annotator, item, choice, criterion in said.iterator():
-        yield Answer(annotator, item, item, PREFERENCE_CHOICES.index(choice), "nominal", criterion)
-
-
-PAIRWISE: Feedback = Feedback(
-    name="pairwise",
-    label="Comparison",
-    question="Which run is better?",
-    about="Two runs of one task side by side: which is better, by how much.",
-    model=Preference,
-    fewest=2,
-    most=2,
-    names=TextPattern(r"choice(-\d{1,12})?"),
-    parse=parse,
-    fields=fields,
-    check=check,
-    words=words,
-    questions=questions,
-    options={
+class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.PreferenceRecord]):
+    name = "pairwise"
+    label = "Comparison"
+    question = "Which run is better?"
+    about = "Two runs of one task side by side: which is better, by how much."
+    model = Preference
+    fewest = 2
+    most = 2
+    names = TextPattern(r"choice(-\d{1,12})?")
+    options = {
         "by": forms.ChoiceField(
             label="Compare",
             choices=[
@@ -218,16 +95,123 @@ PAIRWISE: Feedback = Feedback(
                 (BOTH, "overall, and by each criterion"),
             ],
         )
-    },
-    needs_criteria=lambda options: options.get("by", OVERALL) != OVERALL,
-    format="pairs",
-    keys=("a", "b", "choice", "strength", "criterion"),
-    tells=("choice",),
-    read=read,
-    row=row,
-    record=record,
-    line=line,
-    evaluations=evaluations,
-    answers=answers,
-    related=("criterion",),
-)
+    }
+    format = "pairs"
+    keys = ("a", "b", "choice", "strength", "criterion")
+    tells = ("choice",)
+    related = ("criterion",)
+
+    def parse(self, fields: Fields, shown: Shown) -> list[Preference]:
+        rows = []
+        for criterion in _asked(shown):
+            said = chosen(fields, _name(criterion), VALUES, "choice")
+            if not said:
+                continue
+            row = Preference(criterion=criterion, choice=said)
+            if said not in FLIPPED:
+                side, _, strength = said.partition("-")
+                row.choice = CHOICES[shown.position(("left", "right").index(side))]
+                row.strength = int(strength)
+            rows.append(row)
+        return rows
+
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        return {
+            "choice" if row.criterion_id is None else f"choice-{row.criterion_id}": _value(row, shown)
+            for row in mine(rows, Preference)
+        }
+
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        said = {row.criterion_id for row in mine(rows, Preference)}
+        for criterion in _asked(shown):
+            if (criterion and criterion.pk) not in said:
+                which = f" by “{criterion.name}”" if criterion else ""
+                raise DomainError(
+                    f"Choose first{which}: A or B, a tie, or both bad.", pointer=f"/{_name(criterion)}"
+                )
+
+    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+        asked = _asked(shown)
+        return [
+            Question(
+                name=_name(criterion),
+                title=criterion.name if criterion else "Overall" if len(asked) > 1 else self.question,
+                options=OPTIONS,
+                value=fields.get(_name(criterion), ""),
+                criterion=criterion,
+                is_titled=len(asked) > 1,
+            )
+            for criterion in asked
+        ]
+
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        return "; ".join(
+            f"{row.criterion.name}: {_WORDS[_value(row, shown)]}"
+            if row.criterion
+            else _WORDS[_value(row, shown)]
+            for row in mine(rows, Preference)
+        )
+
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        places = (place(record.get("a"), "/a"), place(record.get("b"), "/b"))
+        said = {key: record[key] for key in ("choice", "strength", "criterion") if key in record}
+        return places, convert(said, PreferenceValue)
+
+    def make_row(self, value: PreferenceValue, stored: Stored) -> Preference:
+        return Preference(
+            choice=FLIPPED[value.choice] if stored.positions[0] == 1 else value.choice,
+            strength=value.strength,
+            criterion=stored.criterion(value.criterion, None, None) if value.criterion else None,
+        )
+
+    def to_record(
+        self,
+        row: Preference,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> schema.PreferenceRecord:
+        return schema.PreferenceRecord(
+            a=places[0],
+            b=places[1],
+            choice=row.choice,  # type: ignore[arg-type]
+            strength=row.strength,  # type: ignore[arg-type]
+            criterion=row.criterion.name if row.criterion else None,
+            **common,
+        )
+
+    def to_json(self, record: schema.PreferenceRecord, item: WriteItem) -> dict[str, Any]:
+        return {
+            "a": item(record.a), "b": item(record.b),
+            "choice": record.choice, "strength": record.strength, "criterion": record.criterion,
+        }  # fmt: skip
+
+    def evaluations(self, record: schema.PreferenceRecord) -> Iterator[Evaluation]:
+        """Of each run: 1 where it was preferred, 0 where the other one was, a half of a tie."""
+        name = record.criterion or "preference"
+        for side, one, other in (("a", record.a, record.b), ("b", record.b, record.a)):
+            about = {"against": other.id, "strength": record.strength}
+            if record.choice in ("a", "b"):
+                is_better = record.choice == side
+                yield Evaluation(one, name, float(is_better), "better" if is_better else "worse", None, about)
+            elif record.choice == "tie":
+                yield Evaluation(one, name, 0.5, "tie", None, about)
+            else:
+                yield Evaluation(one, name, 0.0, "both bad", None, about)
+
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+        """What was chosen, nominal: a tie is not between A and B, and both bad is neither."""
+        said = rows.values_list(
+            "submission__assignment__annotator__name",
+            "submission__assignment__item_id",
+            "choice",
+            "criterion__name",
+        )
+        for annotator, item, choice, criterion in said.iterator():
+            yield Answer(annotator, item, item, PREFERENCE_CHOICES.index(choice), "nominal", criterion)
+
+    def needs_criteria(self, options: Mapping[str, Any]) -> bool:
+        return options.get("by", OVERALL) != OVERALL
+
+
+PAIRWISE = PreferenceType()

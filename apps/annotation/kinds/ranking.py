@@ -3,7 +3,7 @@
 Ranks are kept dense: what is said as 1, 3, 3 is stored as 1, 2, 2.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from apps.annotation.kinds.base import (
     SIDES,
     Answer,
     Evaluation,
-    Feedback,
+    FeedbackType,
     Fields,
     Option,
     Place,
@@ -22,6 +22,7 @@ from apps.annotation.kinds.base import (
     Read,
     Shown,
     Stored,
+    WriteItem,
     chosen,
     mine,
 )
@@ -48,138 +49,119 @@ def _allowed(shown: Shown) -> list[str]:
     return [str(number) for number in range(1, len(shown.trajectories) + 1)]
 
 
-def parse(fields: Fields, shown: Shown) -> list[Ranking]:
-    said = [chosen(fields, f"rank-{side}", _allowed(shown), "rank") for side in shown.sides]
-    if not any(said):
-        return []
-    missing = next((place for place, rank in enumerate(said) if not rank), None)
-    if missing is not None:
-        raise DomainError(
-            f"{LETTERS[missing]} has no rank yet; runs that are equally good share one.",
-            pointer=f"/rank-{SIDES[missing]}",
+class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
+    name = "ranking"
+    label = "Ranking"
+    question = "From best to worst?"
+    about = "Two to eight runs of one task, put in order; ties allowed."
+    model = Ranking
+    fewest = 2
+    most = len(SIDES)
+    names = TextPattern(rf"rank-({'|'.join(SIDES)})")
+    template = "annotation/kinds/_ranking.html"
+    format = "rankings"
+    keys = ("items", "ranks")
+    tells = ("ranks",)
+
+    def parse(self, fields: Fields, shown: Shown) -> list[Ranking]:
+        said = [chosen(fields, f"rank-{side}", _allowed(shown), "rank") for side in shown.sides]
+        if not any(said):
+            return []
+        missing = next((place for place, rank in enumerate(said) if not rank), None)
+        if missing is not None:
+            raise DomainError(
+                f"{LETTERS[missing]} has no rank yet; runs that are equally good share one.",
+                pointer=f"/rank-{SIDES[missing]}",
+            )
+        ranks = [0] * len(said)
+        for place, rank in enumerate(said):
+            ranks[shown.position(place)] = int(rank)
+        return [Ranking(ranks=dense(ranks))]
+
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        return {
+            f"rank-{side}": str(row.ranks[shown.position(place)])
+            for row in mine(rows, Ranking)
+            for place, side in enumerate(shown.sides)
+        }
+
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        if not mine(rows, Ranking):
+            raise DomainError("Give every run a rank first; 1 is the best.", pointer="/rank-left")
+
+    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+        options = [
+            Option(number, number, f"rank {number}" + (", the best" if number == "1" else ""), number)
+            for number in _allowed(shown)
+        ]
+        return [
+            Question(
+                name=f"rank-{side}",
+                title=f"{LETTERS[place]} ranks",
+                short=LETTERS[place],
+                options=options,
+                value=fields.get(f"rank-{side}", ""),
+            )
+            for place, side in enumerate(shown.sides)
+        ]
+
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        """ "B > A = C"."""
+        for row in mine(rows, Ranking):
+            by_rank: dict[int, list[str]] = {}
+            for place in range(len(shown.trajectories)):
+                by_rank.setdefault(row.ranks[shown.position(place)], []).append(LETTERS[place])
+            return " > ".join(" = ".join(by_rank[rank]) for rank in sorted(by_rank))
+        return ""
+
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        items = convert(record.get("items"), list[Any], pointer="/items")
+        if not 2 <= len(items) <= len(SIDES):
+            raise InvalidRecord(
+                f"a ranking is of 2 to {len(SIDES)} items; here are {len(items)}.", pointer="/items"
+            )
+        ranks = convert(record.get("ranks"), list[int], pointer="/ranks")
+        if len(ranks) != len(items):
+            raise InvalidRecord(
+                f"{len(items)} items need as many ranks; here are {len(ranks)}.", pointer="/ranks"
+            )
+        if min(ranks) < 1:
+            raise InvalidRecord("ranks count from 1, the best.", pointer="/ranks")
+        places = tuple(place(one, f"/items/{number}") for number, one in enumerate(items))
+        return places, RankingValue(ranks=tuple(dense(ranks)))
+
+    def make_row(self, value: RankingValue, stored: Stored) -> Ranking:
+        ranks = [0] * len(value.ranks)
+        for position, rank in zip(stored.positions, value.ranks, strict=True):
+            ranks[position] = rank
+        return Ranking(ranks=ranks)
+
+    def to_record(
+        self,
+        row: Ranking,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> schema.RankingRecord:
+        return schema.RankingRecord(trajectories=tuple(places), ranks=tuple(row.ranks), **common)
+
+    def to_json(self, record: schema.RankingRecord, item: WriteItem) -> dict[str, Any]:
+        return {"items": [item(one) for one in record.trajectories], "ranks": list(record.ranks)}
+
+    def evaluations(self, record: schema.RankingRecord) -> Iterator[Evaluation]:
+        """The rank of each run; 1 is the best."""
+        count = len(record.trajectories)
+        for one, rank in zip(record.trajectories, record.ranks, strict=True):
+            yield Evaluation(one, record.criterion or "rank", rank, f"{rank} of {count}", None, {"of": count})
+
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+        """The rank of each run, ordinal."""
+        said = rows.values_list(
+            "submission__assignment__annotator__name", "submission__assignment__item_id", "ranks"
         )
-    ranks = [0] * len(said)
-    for place, rank in enumerate(said):
-        ranks[shown.position(place)] = int(rank)
-    return [Ranking(ranks=dense(ranks))]
+        for annotator, item, ranks in said.iterator():
+            for position, rank in enumerate(ranks):
+                yield Answer(annotator, item, (item, position), rank, "ordinal")
 
 
-def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    return {
-        f"rank-{side}": str(row.ranks[shown.position(place)])
-        for row in mine(rows, Ranking)
-        for place, side in enumerate(shown.sides)
-    }
-
-
-def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-    if not mine(rows, Ranking):
-        raise DomainError("Give every run a rank first; 1 is the best.", pointer="/rank-left")
-
-
-def questions(fields: Fields, shown: Shown) -> list[Question]:
-    options = [
-        Option(number, number, f"rank {number}" + (", the best" if number == "1" else ""), number)
-        for number in _allowed(shown)
-    ]
-    return [
-        Question(
-            name=f"rank-{side}",
-            title=f"{LETTERS[place]} ranks",
-            short=LETTERS[place],
-            options=options,
-            value=fields.get(f"rank-{side}", ""),
-        )
-        for place, side in enumerate(shown.sides)
-    ]
-
-
-def words(rows: Sequence[Any], shown: Shown) -> str:
-    """ "B > A = C"."""
-    for row in mine(rows, Ranking):
-        by_rank: dict[int, list[str]] = {}
-        for place in range(len(shown.trajectories)):
-            by_rank.setdefault(row.ranks[shown.position(place)], []).append(LETTERS[place])
-        return " > ".join(" = ".join(by_rank[rank]) for rank in sorted(by_rank))
-    return ""
-
-
-def read(record: dict[str, Any], place: Place) -> Read:
-    items = convert(record.get("items"), list[Any], pointer="/items")
-    if not 2 <= len(items) <= len(SIDES):
-        raise InvalidRecord(
-            f"a ranking is of 2 to {len(SIDES)} items; here are {len(items)}.", pointer="/items"
-        )
-    ranks = convert(record.get("ranks"), list[int], pointer="/ranks")
-    if len(ranks) != len(items):
-        raise InvalidRecord(
-            f"{len(items)} items need as many ranks; here are {len(ranks)}.", pointer="/ranks"
-        )
-    if min(ranks) < 1:
-        raise InvalidRecord("ranks count from 1, the best.", pointer="/ranks")
-    places = tuple(place(one, f"/items/{number}") for number, one in enumerate(items))
-    return places, RankingValue(ranks=tuple(dense(ranks)))
-
-
-def row(value: RankingValue, stored: Stored) -> Ranking:
-    ranks = [0] * len(value.ranks)
-    for position, rank in zip(stored.positions, value.ranks, strict=True):
-        ranks[position] = rank
-    return Ranking(ranks=ranks)
-
-
-def record(
-    row: Ranking,
-    places: Sequence[schema.Trajectory],
-    of: Mapping[int, schema.Trajectory],
-    common: dict[str, Any],
-) -> schema.RankingRecord:
-    return schema.RankingRecord(trajectories=tuple(places), ranks=tuple(row.ranks), **common)
-
-
-def line(record: schema.RankingRecord, item: Callable[[schema.Trajectory], dict[str, Any]]) -> dict[str, Any]:
-    return {"items": [item(one) for one in record.trajectories], "ranks": list(record.ranks)}
-
-
-def evaluations(record: schema.RankingRecord) -> Iterator[Evaluation]:
-    """The rank of each run; 1 is the best."""
-    count = len(record.trajectories)
-    for one, rank in zip(record.trajectories, record.ranks, strict=True):
-        yield Evaluation(one, record.criterion or "rank", rank, f"{rank} of {count}", None, {"of": count})
-
-
-def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
-    """The rank of each run, ordinal."""
-    said = rows.values_list(
-        "submission__assignment__annotator__name", "submission__assignment__item_id", "ranks"
-    )
-    for annotator, item, ranks in said.iterator():
-        for position, rank in enumerate(ranks):
-            yield Answer(annotator, item, (item, position), rank, "ordinal")
-
-
-RANKING: Feedback = Feedback(
-    name="ranking",
-    label="Ranking",
-    question="From best to worst?",
-    about="Two to eight runs of one task, put in order; ties allowed.",
-    model=Ranking,
-    fewest=2,
-    most=len(SIDES),
-    names=TextPattern(rf"rank-({'|'.join(SIDES)})"),
-    parse=parse,
-    fields=fields,
-    check=check,
-    words=words,
-    questions=questions,
-    template="annotation/kinds/_ranking.html",
-    format="rankings",
-    keys=("items", "ranks"),
-    tells=("ranks",),
-    read=read,
-    row=row,
-    record=record,
-    line=line,
-    evaluations=evaluations,
-    answers=answers,
-)
+RANKING = RankingType()

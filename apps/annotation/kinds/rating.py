@@ -3,7 +3,7 @@
 A campaign asks one of the two: `accept` and `reject`, or 1 to N.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -16,7 +16,7 @@ from apps.annotation.kinds.base import (
     SIDES,
     Answer,
     Evaluation,
-    Feedback,
+    FeedbackType,
     Fields,
     Option,
     Place,
@@ -24,6 +24,7 @@ from apps.annotation.kinds.base import (
     Read,
     Shown,
     Stored,
+    WriteItem,
     chosen,
     mine,
 )
@@ -50,73 +51,6 @@ def _asked(shown: Shown) -> list[str]:
     return list(ACCEPT) if scale == "accept" else [str(number) for number in range(1, int(scale) + 1)]
 
 
-def parse(fields: Fields, shown: Shown) -> list[Rating]:
-    asked = _asked(shown)
-    rows = []
-    for place, side in enumerate(shown.sides):
-        said = chosen(fields, f"rating-{side}", asked, "rating")
-        if said in ACCEPT:
-            rows.append(Rating(trajectory=shown.on_side(place), accept=ACCEPT[said]))
-        elif said:
-            rows.append(
-                Rating(trajectory=shown.on_side(place), rating=float(said), low=1, high=float(asked[-1]))
-            )
-    return rows
-
-
-def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    return {f"rating-{SIDES[shown.side_of(row.trajectory_id)]}": str(row) for row in mine(rows, Rating)}
-
-
-def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-    said = {row.trajectory_id for row in mine(rows, Rating)}
-    for place, side in enumerate(shown.sides):
-        if shown.on_side(place).pk not in said:
-            which = LETTERS[place] if len(shown.trajectories) > 1 else "the run"
-            raise DomainError(f"Rate {which} first.", pointer=f"/rating-{side}")
-
-
-def questions(fields: Fields, shown: Shown) -> list[Question]:
-    asked = _asked(shown)
-    options = (
-        [Option("accept", "Accept", "Accept", "a"), Option("reject", "Reject", "Reject", "r")]
-        if asked[0] in ACCEPT
-        else [Option(one, one, f"{one} of {asked[-1]}", one if len(one) == 1 else "0") for one in asked]
-    )
-    return [
-        Question(
-            name=f"rating-{side}",
-            title=f"{LETTERS[place]} is" if len(shown.trajectories) > 1 else "Rating",
-            options=options,
-            value=fields.get(f"rating-{side}", ""),
-        )
-        for place, side in enumerate(shown.sides)
-    ]
-
-
-def words(rows: Sequence[Any], shown: Shown) -> str:
-    many = len(shown.trajectories) > 1
-    return "; ".join(
-        (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "")
-        + (str(row).capitalize() if row.accept is not None else f"{row} of {row.high:g}")
-        for row in mine(rows, Rating)
-    )
-
-
-def read(record: dict[str, Any], place: Place) -> Read:
-    finite(record.get("rating"), pointer="/rating")
-    value = convert({key: record[key] for key in ("accept", "rating", "scale") if key in record}, RatingValue)
-    if (value.accept is None) == (value.rating is None):
-        raise InvalidRecord(
-            "say either accept (true or false) or a rating with its scale.", pointer="/accept"
-        )
-    if value.rating is not None:
-        check_scale(value.rating, value.scale, "/rating")
-    elif value.scale is not None:
-        raise InvalidRecord("accept has no scale; a rating has.", pointer="/scale")
-    return (place(record.get("trajectory"), "/trajectory"),), value
-
-
 def check_scale(number: float, scale: tuple[float, float] | None, pointer: str) -> None:
     """Raises InvalidRecord where the scale is none, or the number lies outside it."""
     if scale is None or not scale[0] < scale[1] or not isfinite(scale[1] - scale[0]):
@@ -127,81 +61,142 @@ def check_scale(number: float, scale: tuple[float, float] | None, pointer: str) 
         )
 
 
-def row(value: RatingValue, stored: Stored) -> Rating:
-    low, high = value.scale or (None, None)
-    return Rating(
-        trajectory=stored.trajectories[0], accept=value.accept, rating=value.rating, low=low, high=high
-    )
+class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
+    name = "rating"
+    label = "Rating"
+    question = "How good is it?"
+    about = "One key for each run: accept or reject, or a number."
+    model = Rating
+    fewest = 1
+    most = len(SIDES)
+    names = TextPattern(rf"rating-({'|'.join(SIDES)})")
+    options = {"scale": forms.ChoiceField(label="Rate by", choices=list(SCALES.items()))}
+    format = "ratings"
+    keys = ("trajectory", "accept", "rating", "scale")
+    tells = ("accept", "rating")
 
+    def parse(self, fields: Fields, shown: Shown) -> list[Rating]:
+        asked = _asked(shown)
+        rows = []
+        for place, side in enumerate(shown.sides):
+            said = chosen(fields, f"rating-{side}", asked, "rating")
+            if said in ACCEPT:
+                rows.append(Rating(trajectory=shown.on_side(place), accept=ACCEPT[said]))
+            elif said:
+                rows.append(
+                    Rating(trajectory=shown.on_side(place), rating=float(said), low=1, high=float(asked[-1]))
+                )
+        return rows
 
-def record(
-    row: Rating,
-    places: Sequence[schema.Trajectory],
-    of: Mapping[int, schema.Trajectory],
-    common: dict[str, Any],
-) -> schema.RatingRecord:
-    scale = (row.low, row.high) if row.low is not None and row.high is not None else None
-    return schema.RatingRecord(
-        trajectory=of[row.trajectory_id], accept=row.accept, rating=row.rating, scale=scale, **common
-    )
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        return {f"rating-{SIDES[shown.side_of(row.trajectory_id)]}": str(row) for row in mine(rows, Rating)}
 
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        said = {row.trajectory_id for row in mine(rows, Rating)}
+        for place, side in enumerate(shown.sides):
+            if shown.on_side(place).pk not in said:
+                which = LETTERS[place] if len(shown.trajectories) > 1 else "the run"
+                raise DomainError(f"Rate {which} first.", pointer=f"/rating-{side}")
 
-def line(record: schema.RatingRecord, item: Callable[[schema.Trajectory], dict[str, Any]]) -> dict[str, Any]:
-    said = {"accept": record.accept, "rating": record.rating, "scale": record.scale and list(record.scale)}
-    return {"trajectory": item(record.trajectory)} | said
+    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+        asked = _asked(shown)
+        options = (
+            [Option("accept", "Accept", "Accept", "a"), Option("reject", "Reject", "Reject", "r")]
+            if asked[0] in ACCEPT
+            else [Option(one, one, f"{one} of {asked[-1]}", one if len(one) == 1 else "0") for one in asked]
+        )
+        return [
+            Question(
+                name=f"rating-{side}",
+                title=f"{LETTERS[place]} is" if len(shown.trajectories) > 1 else "Rating",
+                options=options,
+                value=fields.get(f"rating-{side}", ""),
+            )
+            for place, side in enumerate(shown.sides)
+        ]
 
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        many = len(shown.trajectories) > 1
+        return "; ".join(
+            (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "")
+            + (str(row).capitalize() if row.accept is not None else f"{row} of {row.high:g}")
+            for row in mine(rows, Rating)
+        )
 
-def evaluations(record: schema.RatingRecord) -> Iterator[Evaluation]:
-    if record.accept is not None:
-        label = "accepted" if record.accept else "rejected"
-        yield Evaluation(record.trajectory, "accept", float(record.accept), label)
-    else:
-        low, high = record.scale or (None, None)
-        yield Evaluation(record.trajectory, "rating", record.rating, None, None, {"low": low, "high": high})
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        finite(record.get("rating"), pointer="/rating")
+        value = convert(
+            {key: record[key] for key in ("accept", "rating", "scale") if key in record}, RatingValue
+        )
+        if (value.accept is None) == (value.rating is None):
+            raise InvalidRecord(
+                "say either accept (true or false) or a rating with its scale.", pointer="/accept"
+            )
+        if value.rating is not None:
+            check_scale(value.rating, value.scale, "/rating")
+        elif value.scale is not None:
+            raise InvalidRecord("accept has no scale; a rating has.", pointer="/scale")
+        return (place(record.get("trajectory"), "/trajectory"),), value
 
+    def make_row(self, value: RatingValue, stored: Stored) -> Rating:
+        low, high = value.scale or (None, None)
+        return Rating(
+            trajectory=stored.trajectories[0], accept=value.accept, rating=value.rating, low=low, high=high
+        )
 
-def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
-    """Accept or reject, nominal; a rating as its place on its scale, interval."""
-    said = rows.values_list(
-        "submission__assignment__annotator__name",
-        "submission__assignment__item_id",
-        "trajectory_id",
-        "accept",
-        "rating",
-        "low",
-        "high",
-    )
-    for annotator, item, trajectory, accept, rating, low, high in said.iterator():
-        if accept is not None:
-            yield Answer(annotator, item, trajectory, int(accept), "nominal")
+    def to_record(
+        self,
+        row: Rating,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> schema.RatingRecord:
+        scale = (row.low, row.high) if row.low is not None and row.high is not None else None
+        return schema.RatingRecord(
+            trajectory=of[row.trajectory_id], accept=row.accept, rating=row.rating, scale=scale, **common
+        )
+
+    def to_json(self, record: schema.RatingRecord, item: WriteItem) -> dict[str, Any]:
+        said = {
+            "accept": record.accept,
+            "rating": record.rating,
+            "scale": record.scale and list(record.scale),
+        }
+        return {"trajectory": item(record.trajectory)} | said
+
+    def evaluations(self, record: schema.RatingRecord) -> Iterator[Evaluation]:
+        if record.accept is not None:
+            label = "accepted" if record.accept else "rejected"
+            yield Evaluation(record.trajectory, "accept", float(record.accept), label)
         else:
-            yield Answer(
-                annotator, item, trajectory, (rating - low) / (high - low), "interval", f"{low:g} to {high:g}"
+            low, high = record.scale or (None, None)
+            yield Evaluation(
+                record.trajectory, "rating", record.rating, None, None, {"low": low, "high": high}
             )
 
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+        """Accept or reject, nominal; a rating as its place on its scale, interval."""
+        said = rows.values_list(
+            "submission__assignment__annotator__name",
+            "submission__assignment__item_id",
+            "trajectory_id",
+            "accept",
+            "rating",
+            "low",
+            "high",
+        )
+        for annotator, item, trajectory, accept, rating, low, high in said.iterator():
+            if accept is not None:
+                yield Answer(annotator, item, trajectory, int(accept), "nominal")
+            else:
+                yield Answer(
+                    annotator,
+                    item,
+                    trajectory,
+                    (rating - low) / (high - low),
+                    "interval",
+                    f"{low:g} to {high:g}",
+                )
 
-RATING: Feedback = Feedback(
-    name="rating",
-    label="Rating",
-    question="How good is it?",
-    about="One key for each run: accept or reject, or a number.",
-    model=Rating,
-    fewest=1,
-    most=len(SIDES),
-    names=TextPattern(rf"rating-({'|'.join(SIDES)})"),
-    parse=parse,
-    fields=fields,
-    check=check,
-    words=words,
-    questions=questions,
-    options={"scale": forms.ChoiceField(label="Rate by", choices=list(SCALES.items()))},
-    format="ratings",
-    keys=("trajectory", "accept", "rating", "scale"),
-    tells=("accept", "rating"),
-    read=read,
-    row=row,
-    record=record,
-    line=line,
-    evaluations=evaluations,
-    answers=answers,
-)
+
+RATING = RatingType()

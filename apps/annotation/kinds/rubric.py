@@ -4,7 +4,7 @@ The form's fields are `score-SIDE-ID` (a number, or `none`: cannot be said) and 
 criterion's. What cannot be said leaves no row: missing is missing.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from apps.annotation.kinds.base import (
     SIDES,
     Answer,
     Evaluation,
-    Feedback,
+    FeedbackType,
     Fields,
     Option,
     Place,
@@ -23,6 +23,7 @@ from apps.annotation.kinds.base import (
     Read,
     Shown,
     Stored,
+    WriteItem,
     chosen,
     mine,
 )
@@ -56,162 +57,151 @@ def _asked(shown: Shown) -> Iterator[tuple[str, Criterion, int]]:
             yield f"score-{side}-{criterion.pk}", criterion, place
 
 
-def parse(fields: Fields, shown: Shown) -> list[Score]:
-    rows = []
-    for name, criterion, place in _asked(shown):
-        said = chosen(fields, name, [*criterion.points, NONE], "score")
-        note = clean(fields.get(f"{name}-note", "").strip())[0]
-        if len(note) > LONGEST_NOTE:
-            raise DomainError(f"A note is longer than {LONGEST_NOTE} characters.", pointer=f"/{name}-note")
-        if said and said != NONE:
-            rows.append(
-                Score(
-                    trajectory=shown.on_side(place), criterion=criterion, value=float(said), note=note,
-                    low=criterion.scale_low, high=criterion.scale_high,
+class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
+    name = "rubric"
+    label = "Rubric scores"
+    question = "How good is it by each criterion?"
+    about = "Every criterion of a rubric on its scale, with a note."
+    model = Score
+    fewest = 1
+    most = len(SIDES)
+    names = TextPattern(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?")
+    format = "rubric"
+    keys = ("trajectory", "criterion", "definition", "value", "scale", "note")
+    tells = ("value",)
+    related = ("criterion",)
+
+    def parse(self, fields: Fields, shown: Shown) -> list[Score]:
+        rows = []
+        for name, criterion, place in _asked(shown):
+            said = chosen(fields, name, [*criterion.points, NONE], "score")
+            note = clean(fields.get(f"{name}-note", "").strip())[0]
+            if len(note) > LONGEST_NOTE:
+                raise DomainError(
+                    f"A note is longer than {LONGEST_NOTE} characters.", pointer=f"/{name}-note"
                 )
-            )  # fmt: skip
-        elif not said:
-            run = f" for {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
-            raise DomainError(
-                f"“{criterion.name}”{run} has no score yet; ? says that you cannot tell.", pointer=f"/{name}"
-            )
-    return rows
-
-
-def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    said = {(row.trajectory_id, row.criterion_id): row for row in mine(rows, Score)}
-    out: dict[str, str] = {}
-    for name, criterion, place in _asked(shown):
-        row = said.get((shown.on_side(place).pk, criterion.pk))
-        out[name] = f"{row.value:g}" if row else NONE
-        if row and row.note:
-            out[f"{name}-note"] = row.note
-    return out
-
-
-def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-    if alone and not mine(rows, Score):
-        raise DomainError("Score at least one criterion; skip the item if none can be.")
-
-
-def questions(fields: Fields, shown: Shown) -> list[Question]:
-    many = len(shown.trajectories) > 1
-    return [
-        Question(
-            name=name,
-            title=f"{criterion.name}, {LETTERS[place]}" if many else criterion.name,
-            options=[
-                *(
-                    Option(
-                        point, point, f"{point} of {criterion.points[-1]}", point if len(point) == 1 else ""
+            if said and said != NONE:
+                rows.append(
+                    Score(
+                        trajectory=shown.on_side(place), criterion=criterion, value=float(said), note=note,
+                        low=criterion.scale_low, high=criterion.scale_high,
                     )
-                    for point in criterion.points
-                ),
-                Option(NONE, "?", "cannot be said", "x", "none"),
-            ],
-            value=fields.get(name, ""),
-            criterion=criterion,
-            note=f"{name}-note",
-            note_value=fields.get(f"{name}-note", ""),
+                )  # fmt: skip
+            elif not said:
+                run = f" for {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
+                raise DomainError(
+                    f"“{criterion.name}”{run} has no score yet; ? says that you cannot tell.",
+                    pointer=f"/{name}",
+                )
+        return rows
+
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        said = {(row.trajectory_id, row.criterion_id): row for row in mine(rows, Score)}
+        out: dict[str, str] = {}
+        for name, criterion, place in _asked(shown):
+            row = said.get((shown.on_side(place).pk, criterion.pk))
+            out[name] = f"{row.value:g}" if row else NONE
+            if row and row.note:
+                out[f"{name}-note"] = row.note
+        return out
+
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        if alone and not mine(rows, Score):
+            raise DomainError("Score at least one criterion; skip the item if none can be.")
+
+    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+        many = len(shown.trajectories) > 1
+        return [
+            Question(
+                name=name,
+                title=f"{criterion.name}, {LETTERS[place]}" if many else criterion.name,
+                options=[
+                    *(
+                        Option(
+                            point,
+                            point,
+                            f"{point} of {criterion.points[-1]}",
+                            point if len(point) == 1 else "",
+                        )
+                        for point in criterion.points
+                    ),
+                    Option(NONE, "?", "cannot be said", "x", "none"),
+                ],
+                value=fields.get(name, ""),
+                criterion=criterion,
+                note=f"{name}-note",
+                note_value=fields.get(f"{name}-note", ""),
+            )
+            for name, criterion, place in _asked(shown)
+        ]
+
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        many = len(shown.trajectories) > 1
+        return "; ".join(
+            f"{row.criterion.name}{f' {LETTERS[shown.side_of(row.trajectory_id)]}' if many else ''}: {row}"
+            for row in mine(rows, Score)
         )
-        for name, criterion, place in _asked(shown)
-    ]
+
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        finite(record.get("value"), pointer="/value")
+        keys = ("criterion", "definition", "value", "scale", "note")
+        value = convert({key: record[key] for key in keys if key in record}, ScoreValue)
+        if not value.criterion.strip() or len(value.criterion) > 200:
+            raise InvalidRecord("the name of a criterion has 1 to 200 characters.", pointer="/criterion")
+        check_scale(value.value, value.scale, "/value")
+        return (place(record.get("trajectory"), "/trajectory"),), value
+
+    def make_row(self, value: ScoreValue, stored: Stored) -> Score:
+        low, high = value.scale
+        criterion = stored.criterion(value.criterion, value.definition, value.scale)
+        return Score(
+            trajectory=stored.trajectories[0], criterion=criterion, value=value.value, low=low, high=high,
+            note=value.note or "",
+        )  # fmt: skip
+
+    def to_record(
+        self,
+        row: Score,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> schema.ScoreRecord:
+        return schema.ScoreRecord(
+            trajectory=of[row.trajectory_id],
+            criterion=row.criterion.name,
+            definition=row.criterion.definition or None,
+            value=row.value,
+            scale=(row.low, row.high),
+            note=row.note or None,
+            **common,
+        )
+
+    def to_json(self, record: schema.ScoreRecord, item: WriteItem) -> dict[str, Any]:
+        return {
+            "trajectory": item(record.trajectory), "criterion": record.criterion, "definition": record.definition,
+            "value": record.value, "scale": list(record.scale), "note": record.note,
+        }  # fmt: skip
+
+    def evaluations(self, record: schema.ScoreRecord) -> Iterator[Evaluation]:
+        about = {"low": record.scale[0], "high": record.scale[1]}
+        yield Evaluation(record.trajectory, record.criterion, record.value, None, record.note, about)
+
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+        """The place of each score on its scale, interval, by criterion."""
+        said = rows.values_list(
+            "submission__assignment__annotator__name",
+            "submission__assignment__item_id",
+            "trajectory_id",
+            "criterion__name",
+            "value",
+            "low",
+            "high",
+        )
+        for annotator, item, trajectory, criterion, value, low, high in said.iterator():
+            yield Answer(annotator, item, trajectory, (value - low) / (high - low), "interval", criterion)
+
+    def needs_criteria(self, options: Mapping[str, Any]) -> bool:
+        return True
 
 
-def words(rows: Sequence[Any], shown: Shown) -> str:
-    many = len(shown.trajectories) > 1
-    return "; ".join(
-        f"{row.criterion.name}{f' {LETTERS[shown.side_of(row.trajectory_id)]}' if many else ''}: {row}"
-        for row in mine(rows, Score)
-    )
-
-
-def read(record: dict[str, Any], place: Place) -> Read:
-    finite(record.get("value"), pointer="/value")
-    keys = ("criterion", "definition", "value", "scale", "note")
-    value = convert({key: record[key] for key in keys if key in record}, ScoreValue)
-    if not value.criterion.strip() or len(value.criterion) > 200:
-        raise InvalidRecord("the name of a criterion has 1 to 200 characters.", pointer="/criterion")
-    check_scale(value.value, value.scale, "/value")
-    return (place(record.get("trajectory"), "/trajectory"),), value
-
-
-def row(value: ScoreValue, stored: Stored) -> Score:
-    low, high = value.scale
-    criterion = stored.criterion(value.criterion, value.definition, value.scale)
-    return Score(
-        trajectory=stored.trajectories[0], criterion=criterion, value=value.value, low=low, high=high,
-        note=value.note or "",
-    )  # fmt: skip
-
-
-def record(
-    row: Score,
-    places: Sequence[schema.Trajectory],
-    of: Mapping[int, schema.Trajectory],
-    common: dict[str, Any],
-) -> schema.ScoreRecord:
-    return schema.ScoreRecord(
-        trajectory=of[row.trajectory_id],
-        criterion=row.criterion.name,
-        definition=row.criterion.definition or None,
-        value=row.value,
-        scale=(row.low, row.high),
-        note=row.note or None,
-        **common,
-    )
-
-
-def line(record: schema.ScoreRecord, item: Callable[[schema.Trajectory], dict[str, Any]]) -> dict[str, Any]:
-    return {
-        "trajectory": item(record.trajectory), "criterion": record.criterion, "definition": record.definition,
-        "value": record.value, "scale": list(record.scale), "note": record.note,
-    }  # fmt: skip
-
-
-def evaluations(record: schema.ScoreRecord) -> Iterator[Evaluation]:
-    about = {"low": record.scale[0], "high": record.scale[1]}
-    yield Evaluation(record.trajectory, record.criterion, record.value, None, record.note, about)
-
-
-def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
-    """The place of each score on its scale, interval, by criterion."""
-    said = rows.values_list(
-        "submission__assignment__annotator__name",
-        "submission__assignment__item_id",
-        "trajectory_id",
-        "criterion__name",
-        "value",
-        "low",
-        "high",
-    )
-    for annotator, item, trajectory, criterion, value, low, high in said.iterator():
-        yield Answer(annotator, item, trajectory, (value - low) / (high - low), "interval", criterion)
-
-
-RUBRIC: Feedback = Feedback(
-    name="rubric",
-    label="Rubric scores",
-    question="How good is it by each criterion?",
-    about="Every criterion of a rubric on its scale, with a note.",
-    model=Score,
-    fewest=1,
-    most=len(SIDES),
-    names=TextPattern(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?"),
-    parse=parse,
-    fields=fields,
-    check=check,
-    words=words,
-    questions=questions,
-    needs_criteria=lambda options: True,
-    format="rubric",
-    keys=("trajectory", "criterion", "definition", "value", "scale", "note"),
-    tells=("value",),
-    read=read,
-    row=row,
-    record=record,
-    line=line,
-    evaluations=evaluations,
-    answers=answers,
-    related=("criterion",),
-)
+RUBRIC = RubricScoreType()

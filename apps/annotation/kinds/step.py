@@ -5,7 +5,7 @@ The form's fields are `step-SIDE-N` (a label; N is the agent_step, from 0) and `
 of it is said of both. An unmarked step is unknown, not neutral.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from apps.annotation.kinds.base import (
     SIDES,
     Answer,
     Evaluation,
-    Feedback,
+    FeedbackType,
     Fields,
     Option,
     Place,
@@ -25,6 +25,7 @@ from apps.annotation.kinds.base import (
     Read,
     Shown,
     Stored,
+    WriteItem,
     mine,
 )
 from apps.annotation.models import LABELS, Marking
@@ -57,15 +58,6 @@ def asks_first_error(shown: Shown) -> bool:
 
 def _places(side: str, shown: Shown) -> Sequence[int]:
     return range(len(shown.trajectories)) if side == BOTH else [SIDES.index(side)]
-
-
-def parse(fields: Fields, shown: Shown) -> list[Marking]:
-    rows = [Marking(trajectory=shown.on_side(place)) for place in range(len(shown.trajectories))]
-    if asks_first_error(shown):
-        _parse_first_error(fields, shown, rows)
-    else:
-        _parse_labels(fields, shown, rows)
-    return [row for row in rows if row.labels or row.has_first_error]
 
 
 def _parse_labels(fields: Fields, shown: Shown, rows: list[Marking]) -> None:
@@ -119,193 +111,181 @@ def _short(text: str, name: str) -> str:
     return text
 
 
-def fields(rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-    out: dict[str, str] = {}
-    for row in mine(rows, Marking):
-        side = SIDES[shown.side_of(row.trajectory_id)]
-        if row.has_first_error:
-            out[f"first-{side}"] = NONE if row.first_error is None else str(row.first_error)
-        out |= {f"step-{side}-{step}": label for step, label in row.labels.items()}
-        out |= {f"step-{side}-{step}-correction": text for step, text in row.corrections.items()}
-    return out
-
-
-def check(rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-    said = {row.trajectory_id for row in mine(rows, Marking)}
-    if asks_first_error(shown):
-        for place, side in enumerate(shown.sides):
-            if shown.on_side(place).pk not in said:
-                which = f" in {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
-                raise DomainError(
-                    f"Mark the first error{which}, or say that there is none.", pointer=f"/first-{side}"
-                )
-    elif alone and not said:
-        raise DomainError("Mark at least one step.", pointer="/step-left-0")
-
-
-def questions(fields: Fields, shown: Shown) -> list[Question]:
-    """Only the answer that has no step: there is no error."""
-    if not asks_first_error(shown):
-        return []
-    return [
-        Question(
-            name=f"first-{side}",
-            title=f"First error in {LETTERS[place]}" if len(shown.trajectories) > 1 else "First error",
-            options=[Option(NONE, "No error", "no error", "0")],
-            value=fields.get(f"first-{side}", ""),
-        )
-        for place, side in enumerate(shown.sides)
-    ]
-
-
-def words(rows: Sequence[Any], shown: Shown) -> str:
-    many = len(shown.trajectories) > 1
-    return "; ".join(
-        (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "") + str(row)
-        for row in mine(rows, Marking)
-    )
-
-
-def read(record: dict[str, Any], place: Place) -> Read:
-    labels = convert(record.get("labels", {}), dict[int, str], pointer="/labels")
-    wrong = next((step for step, label in labels.items() if label not in LABELS), None)
-    if wrong is not None:
-        message = f"{labels[wrong]!r} is no label; a step is {', '.join(LABELS)}."
-        raise InvalidRecord(message, pointer=f"/labels/{wrong}")
-    corrections = convert(record.get("corrections", {}), dict[int, str], pointer="/corrections")
-    value = StepValue(
-        labels=labels,
-        corrections={step: text for step, text in corrections.items() if text.strip()},
-        has_first_error="first_error" in record,
-        first_error=convert(record.get("first_error"), int | None, pointer="/first_error"),  # type: ignore[arg-type]
-    )
-    if not value.labels and not value.has_first_error:
-        raise InvalidRecord(
-            "say labels, or first_error (an agent_step, or null for none).", pointer="/labels"
-        )
-    return (place(record.get("trajectory"), "/trajectory"),), value
-
-
-def fits(value: StepValue, rows: Sequence[Trajectory]) -> None:
-    """Every step that is named is one of the agent's. Raises InvalidRecord."""
-    count = rows[0].agent_step_count
-    named: dict[str, Iterable[int | None]] = {
-        "labels": value.labels,
-        "corrections": value.corrections,
-        "first_error": (value.first_error,),
-    }
-    for key, steps in named.items():
-        wrong = next((step for step in steps if step is not None and not 0 <= step < count), None)
-        if wrong is not None:
-            raise InvalidRecord(
-                f"agent step {wrong} is not in the trajectory, which has {count}; they count from 0.",
-                pointer=f"/{key}",
-            )
-
-
-def row(value: StepValue, stored: Stored) -> Marking:
-    return Marking(
-        trajectory=stored.trajectories[0],
-        labels={str(step): label for step, label in sorted(value.labels.items())},
-        corrections={str(step): text for step, text in sorted(value.corrections.items())},
-        has_first_error=value.has_first_error,
-        first_error=value.first_error,
-    )
-
-
-def record(
-    row: Marking,
-    places: Sequence[schema.Trajectory],
-    of: Mapping[int, schema.Trajectory],
-    common: dict[str, Any],
-) -> schema.StepLabelRecord:
-    return schema.StepLabelRecord(
-        trajectory=of[row.trajectory_id],
-        labels={int(step): label for step, label in row.labels.items()},
-        corrections={int(step): text for step, text in row.corrections.items()},
-        has_first_error=row.has_first_error,
-        first_error=row.first_error,
-        **common,
-    )
-
-
-def line(
-    record: schema.StepLabelRecord, item: Callable[[schema.Trajectory], dict[str, Any]]
-) -> dict[str, Any]:
-    out: dict[str, Any] = {"trajectory": item(record.trajectory)}
-    if record.labels:
-        out["labels"] = {str(step): label for step, label in record.labels.items()}
-    if record.corrections:
-        out["corrections"] = {str(step): text for step, text in record.corrections.items()}
-    return out | ({"first_error": record.first_error} if record.has_first_error else {})
-
-
-def evaluations(record: schema.StepLabelRecord) -> Iterator[Evaluation]:
-    """Of each marked step: 1 good, 0 neutral, -1 bad. Of the first error: the agent step, or none."""
-    values = {"good": 1.0, "neutral": 0.0, "bad": -1.0}
-    for step, label in sorted(record.labels.items()):
-        correction = record.corrections.get(step)
-        yield Evaluation(record.trajectory, "step", values[label], label, correction, {"agent_step": step})
-    if record.has_first_error:
-        first = record.first_error
-        said = "none" if first is None else f"step {first}"
-        correction = None if first is None else record.corrections.get(first)
-        yield Evaluation(record.trajectory, "first error", first, said, correction, {"agent_step": first})
-
-
-def answers(rows: QuerySet[Any]) -> Iterator[Answer]:
-    """Labels of each step, ordinal: bad, neutral, good. Where the first error is, nominal."""
-    said = rows.values_list(
-        "submission__assignment__annotator__name",
-        "submission__assignment__item_id",
-        "trajectory_id",
-        "labels",
-        "has_first_error",
-        "first_error",
-    )
-    for annotator, item, trajectory, labels, has_first_error, first_error in said.iterator():
-        for step, label in labels.items():
-            yield Answer(annotator, item, (trajectory, step), LABELS.index(label), "ordinal")
-        if has_first_error:
-            yield Answer(
-                annotator,
-                item,
-                trajectory,
-                -1 if first_error is None else first_error,
-                "nominal",
-                "first error",
-            )
-
-
-STEP: Feedback = Feedback(
-    name="step",
-    label="Step labels",
-    question="Which steps are good, which are bad?",
-    about="Every agent step good, neutral or bad, with a correction; or only the first error.",
-    model=Marking,
-    fewest=1,
-    most=2,
-    names=TextPattern(rf"{_MARK.pattern}|first-{_SIDE}"),
-    parse=parse,
-    fields=fields,
-    check=check,
-    words=words,
-    questions=questions,
-    template="annotation/kinds/_step.html",
-    card_template="annotation/kinds/_step_card.html",
-    options={
+class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
+    name = "step"
+    label = "Step labels"
+    question = "Which steps are good, which are bad?"
+    about = "Every agent step good, neutral or bad, with a correction; or only the first error."
+    model = Marking
+    fewest = 1
+    most = 2
+    names = TextPattern(rf"{_MARK.pattern}|first-{_SIDE}")
+    template = "annotation/kinds/_step.html"
+    card_template = "annotation/kinds/_step_card.html"
+    options = {
         "mark": forms.ChoiceField(
             label="Mark", choices=[("labels", "each step"), (FIRST_ERROR, "only the first error")]
         )
-    },
-    format="steps",
-    keys=("trajectory", "labels", "first_error", "corrections"),
-    tells=("labels", "first_error"),
-    read=read,
-    fits=fits,
-    row=row,
-    record=record,
-    line=line,
-    evaluations=evaluations,
-    answers=answers,
-)
+    }
+    format = "steps"
+    keys = ("trajectory", "labels", "first_error", "corrections")
+    tells = ("labels", "first_error")
+
+    def parse(self, fields: Fields, shown: Shown) -> list[Marking]:
+        rows = [Marking(trajectory=shown.on_side(place)) for place in range(len(shown.trajectories))]
+        if asks_first_error(shown):
+            _parse_first_error(fields, shown, rows)
+        else:
+            _parse_labels(fields, shown, rows)
+        return [row for row in rows if row.labels or row.has_first_error]
+
+    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+        out: dict[str, str] = {}
+        for row in mine(rows, Marking):
+            side = SIDES[shown.side_of(row.trajectory_id)]
+            if row.has_first_error:
+                out[f"first-{side}"] = NONE if row.first_error is None else str(row.first_error)
+            out |= {f"step-{side}-{step}": label for step, label in row.labels.items()}
+            out |= {f"step-{side}-{step}-correction": text for step, text in row.corrections.items()}
+        return out
+
+    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
+        said = {row.trajectory_id for row in mine(rows, Marking)}
+        if asks_first_error(shown):
+            for place, side in enumerate(shown.sides):
+                if shown.on_side(place).pk not in said:
+                    which = f" in {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
+                    raise DomainError(
+                        f"Mark the first error{which}, or say that there is none.", pointer=f"/first-{side}"
+                    )
+        elif alone and not said:
+            raise DomainError("Mark at least one step.", pointer="/step-left-0")
+
+    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+        """Only the answer that has no step: there is no error."""
+        if not asks_first_error(shown):
+            return []
+        return [
+            Question(
+                name=f"first-{side}",
+                title=f"First error in {LETTERS[place]}" if len(shown.trajectories) > 1 else "First error",
+                options=[Option(NONE, "No error", "no error", "0")],
+                value=fields.get(f"first-{side}", ""),
+            )
+            for place, side in enumerate(shown.sides)
+        ]
+
+    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+        many = len(shown.trajectories) > 1
+        return "; ".join(
+            (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "") + str(row)
+            for row in mine(rows, Marking)
+        )
+
+    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+        labels = convert(record.get("labels", {}), dict[int, str], pointer="/labels")
+        wrong = next((step for step, label in labels.items() if label not in LABELS), None)
+        if wrong is not None:
+            message = f"{labels[wrong]!r} is no label; a step is {', '.join(LABELS)}."
+            raise InvalidRecord(message, pointer=f"/labels/{wrong}")
+        corrections = convert(record.get("corrections", {}), dict[int, str], pointer="/corrections")
+        value = StepValue(
+            labels=labels,
+            corrections={step: text for step, text in corrections.items() if text.strip()},
+            has_first_error="first_error" in record,
+            first_error=convert(record.get("first_error"), int | None, pointer="/first_error"),  # type: ignore[arg-type]
+        )
+        if not value.labels and not value.has_first_error:
+            raise InvalidRecord(
+                "say labels, or first_error (an agent_step, or null for none).", pointer="/labels"
+            )
+        return (place(record.get("trajectory"), "/trajectory"),), value
+
+    def check_record(self, value: StepValue, rows: Sequence[Trajectory]) -> None:
+        """Every step that is named is one of the agent's. Raises InvalidRecord."""
+        count = rows[0].agent_step_count
+        named: dict[str, Iterable[int | None]] = {
+            "labels": value.labels,
+            "corrections": value.corrections,
+            "first_error": (value.first_error,),
+        }
+        for key, steps in named.items():
+            wrong = next((step for step in steps if step is not None and not 0 <= step < count), None)
+            if wrong is not None:
+                raise InvalidRecord(
+                    f"agent step {wrong} is not in the trajectory, which has {count}; they count from 0.",
+                    pointer=f"/{key}",
+                )
+
+    def make_row(self, value: StepValue, stored: Stored) -> Marking:
+        return Marking(
+            trajectory=stored.trajectories[0],
+            labels={str(step): label for step, label in sorted(value.labels.items())},
+            corrections={str(step): text for step, text in sorted(value.corrections.items())},
+            has_first_error=value.has_first_error,
+            first_error=value.first_error,
+        )
+
+    def to_record(
+        self,
+        row: Marking,
+        places: Sequence[schema.Trajectory],
+        of: Mapping[int, schema.Trajectory],
+        common: dict[str, Any],
+    ) -> schema.StepLabelRecord:
+        return schema.StepLabelRecord(
+            trajectory=of[row.trajectory_id],
+            labels={int(step): label for step, label in row.labels.items()},
+            corrections={int(step): text for step, text in row.corrections.items()},
+            has_first_error=row.has_first_error,
+            first_error=row.first_error,
+            **common,
+        )
+
+    def to_json(self, record: schema.StepLabelRecord, item: WriteItem) -> dict[str, Any]:
+        out: dict[str, Any] = {"trajectory": item(record.trajectory)}
+        if record.labels:
+            out["labels"] = {str(step): label for step, label in record.labels.items()}
+        if record.corrections:
+            out["corrections"] = {str(step): text for step, text in record.corrections.items()}
+        return out | ({"first_error": record.first_error} if record.has_first_error else {})
+
+    def evaluations(self, record: schema.StepLabelRecord) -> Iterator[Evaluation]:
+        """Of each marked step: 1 good, 0 neutral, -1 bad. Of the first error: the agent step, or none."""
+        values = {"good": 1.0, "neutral": 0.0, "bad": -1.0}
+        for step, label in sorted(record.labels.items()):
+            correction = record.corrections.get(step)
+            yield Evaluation(
+                record.trajectory, "step", values[label], label, correction, {"agent_step": step}
+            )
+        if record.has_first_error:
+            first = record.first_error
+            said = "none" if first is None else f"step {first}"
+            correction = None if first is None else record.corrections.get(first)
+            yield Evaluation(record.trajectory, "first error", first, said, correction, {"agent_step": first})
+
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+        """Labels of each step, ordinal: bad, neutral, good. Where the first error is, nominal."""
+        said = rows.values_list(
+            "submission__assignment__annotator__name",
+            "submission__assignment__item_id",
+            "trajectory_id",
+            "labels",
+            "has_first_error",
+            "first_error",
+        )
+        for annotator, item, trajectory, labels, has_first_error, first_error in said.iterator():
+            for step, label in labels.items():
+                yield Answer(annotator, item, (trajectory, step), LABELS.index(label), "ordinal")
+            if has_first_error:
+                yield Answer(
+                    annotator,
+                    item,
+                    trajectory,
+                    -1 if first_error is None else first_error,
+                    "nominal",
+                    "first error",
+                )
+
+
+STEP = StepLabelType()

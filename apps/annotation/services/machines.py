@@ -34,4 +34,4 @@ def write_as_judge(*, project: Project, name: str, item: int, rows: Sequence[Jud
 
 
 def _said(submission: Submission) -> set[object]:
-    return {(type(row), row.said) for kind in KINDS.values() for row in kind.of(submission)}
+    return {(type(row), row.said) for kind in KINDS.values() for row in kind.rows_of(submission)}

@@ -165,7 +165,7 @@ def _count(assignment: Assignment) -> bool:
 def _check(assignment: Assignment, judgements: Sequence[Judgement]) -> None:
     campaign, shown = assignment.item.campaign, shown_of(assignment)
     for name in campaign.kinds:
-        KINDS[name].check(judgements, shown, len(campaign.kinds) == 1)
+        KINDS[name].validate(judgements, shown, len(campaign.kinds) == 1)
     slots = [row.slot for row in judgements if row.asked is not None]
     if len(set(slots)) < len(slots):
         raise DomainError("One question is answered twice; say one thing.")

@@ -45,5 +45,5 @@ def _row(assignment: Assignment) -> dict[str, object]:
         return {"assignment": assignment}
     shown = selectors.shown_of(assignment)
     kinds = [KINDS[name] for name in assignment.item.campaign.kinds]
-    said = [(kind, words) for kind in kinds if (words := kind.words(kind.of(last), shown))]
+    said = [(kind, words) for kind in kinds if (words := kind.summary(kind.rows_of(last), shown))]
     return {"assignment": assignment, "said": said, "last": last}

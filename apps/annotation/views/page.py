@@ -8,7 +8,7 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 
 from apps.annotation import selectors
-from apps.annotation.kinds import KINDS, SIDES, Feedback, Shown
+from apps.annotation.kinds import KINDS, SIDES, AnyFeedbackType, Shown
 from apps.annotation.kinds.base import LETTERS, Fields
 from apps.annotation.kinds.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
@@ -74,7 +74,7 @@ def item(
     }
 
 
-def _marking(kinds: Sequence[Feedback], shown: Shown) -> str:
+def _marking(kinds: Sequence[AnyFeedbackType], shown: Shown) -> str:
     """How steps are marked: by `labels`, by the `first` error, or not at all."""
     if STEP not in kinds:
         return ""

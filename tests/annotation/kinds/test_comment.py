@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import Shown
-from apps.annotation.kinds.comment import check, fields, parse
+from apps.annotation.kinds.comment import COMMENT
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
@@ -21,26 +21,26 @@ def test_a_comment_there_and_back(swapped: bool, pk: int) -> None:
         "comment-0-sign": "-1",
         "comment-0-quote": "again?",
     }
-    (row,) = parse(said, shown)
+    (row,) = COMMENT.parse(said, shown)
     assert (row.trajectory_id, row.first_step, row.last_step, row.sign, row.quote) == (pk, 1, 2, -1, "again?")
-    assert fields([row], shown) == said
+    assert COMMENT.form_values([row], shown) == said
 
 
 def test_several_in_their_order_and_empty_ones_left_out() -> None:
     said = {"comment-2-text": "third", "comment-0-text": "first", "comment-1-text": "  "}
-    rows = parse(said, Shown(PAIR, (0, 1)))
+    rows = COMMENT.parse(said, Shown(PAIR, (0, 1)))
     assert [row.text for row in rows] == ["first", "third"]
     assert [row.trajectory_id for row in rows] == [1, 1]
     assert rows[0].first_step is None and rows[0].sign is None
 
 
 def test_one_end_of_a_range_is_that_step() -> None:
-    (row,) = parse({"comment-0-text": "x", "comment-0-from": "4"}, Shown(PAIR, (0, 1)))
+    (row,) = COMMENT.parse({"comment-0-text": "x", "comment-0-from": "4"}, Shown(PAIR, (0, 1)))
     assert (row.first_step, row.last_step) == (4, 4)
 
 
 def test_what_the_database_cannot_hold_is_replaced() -> None:
-    (row,) = parse({"comment-0-text": "a\x00b"}, Shown(PAIR, (0, 1)))
+    (row,) = COMMENT.parse({"comment-0-text": "a\x00b"}, Shown(PAIR, (0, 1)))
     assert row.text == "a\ufffdb"
 
 
@@ -56,16 +56,16 @@ def test_what_the_database_cannot_hold_is_replaced() -> None:
 )
 def test_wrong_fields_are_named(field: str, value: str, pointer: str) -> None:
     with pytest.raises(DomainError) as caught:
-        parse({"comment-0-text": "x", f"comment-0-{field}": value}, Shown(PAIR, (0, 1)))
+        COMMENT.parse({"comment-0-text": "x", f"comment-0-{field}": value}, Shown(PAIR, (0, 1)))
     assert caught.value.pointer == pointer
 
 
 def test_a_place_without_words_is_not_dropped() -> None:
     with pytest.raises(DomainError, match="no words"):
-        parse({"comment-0-text": "", "comment-0-quote": "this"}, Shown(PAIR, (0, 1)))
+        COMMENT.parse({"comment-0-text": "", "comment-0-quote": "this"}, Shown(PAIR, (0, 1)))
 
 
 def test_alone_it_must_say_something() -> None:
-    check([], Shown(PAIR, (0, 1)), False)
+    COMMENT.validate([], Shown(PAIR, (0, 1)), False)
     with pytest.raises(DomainError, match="at least one comment"):
-        check([], Shown(PAIR, (0, 1)), True)
+        COMMENT.validate([], Shown(PAIR, (0, 1)), True)

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import Shown
-from apps.annotation.kinds.pairwise import check, fields, parse, words
+from apps.annotation.kinds.pairwise import PAIRWISE
 from apps.annotation.models import Preference
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
@@ -27,22 +27,22 @@ def test_the_coin_turns_sides_into_positions_and_back(
     swapped: bool, said: str, choice: str, strength: int
 ) -> None:
     shown = Shown(PAIR, (1, 0) if swapped else (0, 1))
-    (row,) = parse({"choice": said}, shown)
+    (row,) = PAIRWISE.parse({"choice": said}, shown)
     assert (row.choice, row.strength) == (choice, strength)
-    assert fields([row], shown) == {"choice": said}
+    assert PAIRWISE.form_values([row], shown) == {"choice": said}
 
 
 @pytest.mark.parametrize("said", ["left-4", "left", "middle-1", "a", "left-1-2"])
 def test_other_words_are_refused(said: str) -> None:
     with pytest.raises(DomainError, match="no choice"):
-        parse({"choice": said}, Shown(PAIR, (0, 1)))
+        PAIRWISE.parse({"choice": said}, Shown(PAIR, (0, 1)))
 
 
 def test_nothing_said_is_no_row_and_not_enough() -> None:
-    assert parse({}, Shown(PAIR, (0, 1))) == []
+    assert PAIRWISE.parse({}, Shown(PAIR, (0, 1))) == []
     with pytest.raises(DomainError, match="Choose first"):
-        check([], Shown(PAIR, (0, 1)), False)
-    check([Preference(choice="a")], Shown(PAIR, (0, 1)), True)
+        PAIRWISE.validate([], Shown(PAIR, (0, 1)), False)
+    PAIRWISE.validate([Preference(choice="a")], Shown(PAIR, (0, 1)), True)
 
 
 def by(how: str) -> Shown:
@@ -52,19 +52,19 @@ def by(how: str) -> Shown:
 
 def test_by_criteria_each_has_a_choice_of_its_own() -> None:
     said = {"choice": "tie", "choice-7": "left-3", "choice-9": "both_bad"}
-    rows = parse(said, by("both"))
+    rows = PAIRWISE.parse(said, by("both"))
     assert [(row.criterion and row.criterion.name, row.choice, row.strength) for row in rows] == [
         (None, "tie", 1),
         ("polite", "b", 3),
         ("true", "both_bad", 1),
     ]
-    assert fields(rows, by("both")) == said
-    assert words(rows, by("both")) == "Tie; polite: A much better; true: Both bad"
-    assert [row.criterion_id for row in parse(said, by("criteria"))] == [7, 9]
-    assert [row.criterion_id for row in parse(said, by("overall"))] == [None]
+    assert PAIRWISE.form_values(rows, by("both")) == said
+    assert PAIRWISE.summary(rows, by("both")) == "Tie; polite: A much better; true: Both bad"
+    assert [row.criterion_id for row in PAIRWISE.parse(said, by("criteria"))] == [7, 9]
+    assert [row.criterion_id for row in PAIRWISE.parse(said, by("overall"))] == [None]
 
 
 def test_each_criterion_must_be_chosen_by() -> None:
     with pytest.raises(DomainError, match="Choose first by “true”") as caught:
-        check(parse({"choice": "tie", "choice-7": "tie"}, by("both")), by("both"), False)
+        PAIRWISE.validate(PAIRWISE.parse({"choice": "tie", "choice-7": "tie"}, by("both")), by("both"), False)
     assert caught.value.pointer == "/choice-9"

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import Shown
-from apps.annotation.kinds.ranking import check, dense, fields, parse, words
+from apps.annotation.kinds.ranking import RANKING, dense
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
@@ -13,10 +13,10 @@ SHOWN = Shown(THREE, (2, 0, 1))  # left is the third, then the first, then the s
 
 def test_ranks_by_side_become_ranks_by_position_and_back() -> None:
     said = {"rank-left": "1", "rank-second": "2", "rank-right": "3", "rank-third": "3"}
-    (row,) = parse(said, SHOWN)
+    (row,) = RANKING.parse(said, SHOWN)
     assert row.ranks == [2, 2, 1]
-    assert fields([row], SHOWN) == {"rank-left": "1", "rank-right": "2", "rank-third": "2"}
-    assert words([row], SHOWN) == "A > B = C"
+    assert RANKING.form_values([row], SHOWN) == {"rank-left": "1", "rank-right": "2", "rank-third": "2"}
+    assert RANKING.summary([row], SHOWN) == "A > B = C"
 
 
 def test_ranks_are_dense() -> None:
@@ -26,12 +26,12 @@ def test_ranks_are_dense() -> None:
 
 def test_one_without_a_rank_is_asked_for() -> None:
     with pytest.raises(DomainError, match="C has no rank") as caught:
-        parse({"rank-left": "1", "rank-right": "2"}, SHOWN)
+        RANKING.parse({"rank-left": "1", "rank-right": "2"}, SHOWN)
     assert caught.value.pointer == "/rank-third"
     with pytest.raises(DomainError, match="rank first"):
-        check(parse({}, SHOWN), SHOWN, True)
+        RANKING.validate(RANKING.parse({}, SHOWN), SHOWN, True)
 
 
 def test_a_rank_beyond_the_runs_is_none() -> None:
     with pytest.raises(DomainError, match="no rank"):
-        parse({"rank-left": "4"}, SHOWN)
+        RANKING.parse({"rank-left": "4"}, SHOWN)

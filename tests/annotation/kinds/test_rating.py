@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import Shown
-from apps.annotation.kinds.rating import check, fields, parse, questions, words
+from apps.annotation.kinds.rating import RATING
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
@@ -16,35 +16,35 @@ def shown(scale: str = "", order: tuple[int, ...] = (1, 0)) -> Shown:
 
 def test_accept_and_reject_by_side() -> None:
     said = {"rating-left": "accept", "rating-right": "reject"}
-    rows = parse(said, shown())
+    rows = RATING.parse(said, shown())
     assert [(row.trajectory_id, row.accept, row.rating) for row in rows] == [
         (2, True, None),
         (1, False, None),
     ]
-    assert fields(rows, shown()) == said
-    assert words(rows, shown()) == "A: Accept; B: Reject"
+    assert RATING.form_values(rows, shown()) == said
+    assert RATING.summary(rows, shown()) == "A: Accept; B: Reject"
 
 
 def test_a_number_keeps_its_scale() -> None:
-    (row,) = parse({"rating-left": "4"}, shown("5", (0,)))
+    (row,) = RATING.parse({"rating-left": "4"}, shown("5", (0,)))
     assert (row.accept, row.rating, row.low, row.high) == (None, 4, 1, 5)
-    assert fields([row], shown("5", (0,))) == {"rating-left": "4"}
-    assert words([row], shown("5", (0,))) == "4 of 5"
+    assert RATING.form_values([row], shown("5", (0,))) == {"rating-left": "4"}
+    assert RATING.summary([row], shown("5", (0,))) == "4 of 5"
 
 
 @pytest.mark.parametrize(("scale", "said"), [("", "4"), ("5", "6"), ("5", "accept"), ("5", "4.5")])
 def test_what_was_not_asked_is_refused(scale: str, said: str) -> None:
     with pytest.raises(DomainError, match="no rating"):
-        parse({"rating-left": said}, shown(scale))
+        RATING.parse({"rating-left": said}, shown(scale))
 
 
 def test_every_run_is_rated() -> None:
-    rows = parse({"rating-left": "accept"}, shown())
+    rows = RATING.parse({"rating-left": "accept"}, shown())
     with pytest.raises(DomainError, match="Rate B") as caught:
-        check(rows, shown(), False)
+        RATING.validate(rows, shown(), False)
     assert caught.value.pointer == "/rating-right"
 
 
 def test_keys_up_to_ten() -> None:
-    (question,) = questions({}, shown("10", (0,)))
+    (question,) = RATING.questions({}, shown("10", (0,)))
     assert [option.key for option in question.options] == [*"123456789", "0"]

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import Shown
-from apps.annotation.kinds.rubric import check, fields, parse, questions, words
+from apps.annotation.kinds.rubric import RUBRIC
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
@@ -21,7 +21,7 @@ SAID = {
 
 
 def test_scores_by_side_there_and_back() -> None:
-    rows = parse(SAID, SHOWN)
+    rows = RUBRIC.parse(SAID, SHOWN)
     assert [
         (row.trajectory_id, row.criterion.name, row.value, row.low, row.high, row.note) for row in rows
     ] == [
@@ -29,34 +29,34 @@ def test_scores_by_side_there_and_back() -> None:
         (1, "polite", 1, 1, 5, ""),
         (1, "true", 0, 0, 2, ""),
     ]
-    assert fields(rows, SHOWN) == SAID
-    assert words(rows, SHOWN) == "polite A: 4; polite B: 1; true B: 0"
+    assert RUBRIC.form_values(rows, SHOWN) == SAID
+    assert RUBRIC.summary(rows, SHOWN) == "polite A: 4; polite B: 1; true B: 0"
 
 
 def test_each_must_be_answered_if_only_by_cannot_say() -> None:
     with pytest.raises(DomainError, match="“true” for B has no score") as caught:
-        parse({name: value for name, value in SAID.items() if name != "score-right-9"}, SHOWN)
+        RUBRIC.parse({name: value for name, value in SAID.items() if name != "score-right-9"}, SHOWN)
     assert caught.value.pointer == "/score-right-9"
 
 
 @pytest.mark.parametrize("value", ["6", "2.5", "-1", "nan", "five"])
 def test_a_score_beside_the_scale_is_refused(value: str) -> None:
     with pytest.raises(DomainError, match="no score"):
-        parse(SAID | {"score-left-7": value}, SHOWN)
+        RUBRIC.parse(SAID | {"score-left-7": value}, SHOWN)
 
 
 def test_alone_nothing_at_all_is_not_enough() -> None:
-    nothing = parse(dict.fromkeys((name for name in SAID if not name.endswith("note")), "none"), SHOWN)
-    check(nothing, SHOWN, False)
+    nothing = RUBRIC.parse(dict.fromkeys((name for name in SAID if not name.endswith("note")), "none"), SHOWN)
+    RUBRIC.validate(nothing, SHOWN, False)
     with pytest.raises(DomainError, match="at least one"):
-        check(nothing, SHOWN, True)
+        RUBRIC.validate(nothing, SHOWN, True)
 
 
 def test_a_criterion_is_asked_of_each_run_in_turn() -> None:
-    assert [question.title for question in questions({}, SHOWN)] == [
+    assert [question.title for question in RUBRIC.questions({}, SHOWN)] == [
         "polite, A",
         "polite, B",
         "true, A",
         "true, B",
     ]
-    assert [option.value for option in questions({}, SHOWN)[2].options] == ["0", "1", "2", "none"]
+    assert [option.value for option in RUBRIC.questions({}, SHOWN)[2].options] == ["0", "1", "2", "none"]

@@ -3,7 +3,7 @@
 import pytest
 
 from apps.annotation.kinds import Shown
-from apps.annotation.kinds.step import check, fields, parse, words
+from apps.annotation.kinds.step import STEP
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
@@ -14,17 +14,17 @@ FIRST = Shown(PAIR, (1, 0), options={"step": {"mark": "first_error"}})
 
 def test_labels_and_corrections_there_and_back() -> None:
     said = {"step-left-2": "bad", "step-left-2-correction": "Ask first.", "step-right-4": "good"}
-    rows = parse({**said, "step-right-0": ""}, LABELS)
+    rows = STEP.parse({**said, "step-right-0": ""}, LABELS)
     assert [(row.trajectory_id, row.labels, row.corrections) for row in rows] == [
         (2, {"2": "bad"}, {"2": "Ask first."}),
         (1, {"4": "good"}, {}),
     ]
-    assert fields(rows, LABELS) == said
-    assert words(rows, LABELS) == "A: 1 bad; B: 1 good"
+    assert STEP.form_values(rows, LABELS) == said
+    assert STEP.summary(rows, LABELS) == "A: 1 bad; B: 1 good"
 
 
 def test_what_both_begin_with_is_said_of_both() -> None:
-    rows = parse({"step-both-0": "good", "step-right-1": "bad"}, LABELS)
+    rows = STEP.parse({"step-both-0": "good", "step-right-1": "bad"}, LABELS)
     assert [(row.trajectory_id, row.labels) for row in rows] == [
         (2, {"0": "good"}),
         (1, {"0": "good", "1": "bad"}),
@@ -41,28 +41,28 @@ def test_what_both_begin_with_is_said_of_both() -> None:
 )
 def test_marks_that_cannot_be_are_refused(said: dict[str, str], message: str) -> None:
     with pytest.raises(DomainError, match=message):
-        parse(said, LABELS)
+        STEP.parse(said, LABELS)
 
 
 def test_the_first_error_there_and_back() -> None:
     said = {"first-left": "2", "first-right": "none"}
-    rows = parse(said, FIRST)
+    rows = STEP.parse(said, FIRST)
     assert [(row.trajectory_id, row.has_first_error, row.first_error) for row in rows] == [
         (2, True, 2),
         (1, True, None),
     ]
-    assert fields(rows, FIRST) == said
-    assert words(rows, FIRST) == "A: first error at step 2; B: no error"
+    assert STEP.form_values(rows, FIRST) == said
+    assert STEP.summary(rows, FIRST) == "A: first error at step 2; B: no error"
 
 
 def test_an_error_both_begin_with_is_the_first_of_both() -> None:
-    rows = parse({"first-both": "1", "first-left": "2", "first-right": "none"}, FIRST)
+    rows = STEP.parse({"first-both": "1", "first-left": "2", "first-right": "none"}, FIRST)
     assert [row.first_error for row in rows] == [1, 1]
 
 
 def test_how_much_must_be_said() -> None:
-    check([], LABELS, False)
+    STEP.validate([], LABELS, False)
     with pytest.raises(DomainError, match="at least one step"):
-        check([], LABELS, True)
+        STEP.validate([], LABELS, True)
     with pytest.raises(DomainError, match="first error in B"):
-        check(parse({"first-left": "0"}, FIRST), FIRST, False)
+        STEP.validate(STEP.parse({"first-left": "0"}, FIRST), FIRST, False)

@@ -71,7 +71,7 @@ def _item(trajectory: schema.Trajectory) -> dict[str, Any]:
 def line_of(record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item) -> dict[str, Any]:
     """The import record: what was judged and said, by whom. The campaign's name is a field of its own."""
     trajectories = trajectories_of(record)
-    said = KINDS[KIND_OF[type(record)]].line(record, item)
+    said = KINDS[KIND_OF[type(record)]].to_json(record, item)
     common = {"annotator": record.annotator, "origin": record.origin, "item": _name(record.item)}
     return {"task": _task(trajectories[0])} | said | common
 

@@ -6,16 +6,16 @@ from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
-from apps.annotation.kinds import KINDS, Feedback
+from apps.annotation.kinds import KINDS, AnyFeedbackType
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, require_object
 
 Read = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 
-def parse(kind: Feedback, record: dict[str, Any]) -> Iterator[Incoming]:
+def parse(kind: AnyFeedbackType, record: dict[str, Any]) -> Iterator[Incoming]:
     common = common_fields(record, allowed=kind.keys) | _made(record)
-    places, value = kind.read(record, partial(place, task=common["task"]))
+    places, value = kind.read_record(record, partial(place, task=common["task"]))
     yield Incoming(kind=kind.name, places=places, value=value, **common)
 
 
@@ -39,7 +39,7 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def reader(kind: Feedback) -> Read:
+def reader(kind: AnyFeedbackType) -> Read:
     return lambda stream: read_json_lines(stream, partial(parse, kind))
 
 
