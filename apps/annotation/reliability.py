@@ -1,29 +1,27 @@
-"""Who can be relied on, by models of the annotators themselves: no gold is needed, only several people per item.
-
-The models are crowd-kit's; importing them takes seconds, so that is done when somebody asks.
-"""
+"""Reliability of annotators by models of the annotators: no gold items are needed, only several people per item."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+import numpy as np
 
 from apps.annotation.agreement import answers_of
+from apps.annotation.annotator_models import AnswerTable, dawid_skene_accuracy, mace_competence
 from apps.annotation.answers import by_question
 from apps.annotation.models import Campaign
 from apps.core.errors import DomainError
 
 MOST_ANSWERS = 50_000
-_RESTARTS, _ITERATIONS = 3, 30
 Said = tuple[str, str, str]  # question, annotator, answer
 
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """answers: of hers that others answered too.
+    """answers: of theirs that others answered too.
 
-    accuracy: chance that she says what is right, by Dawid and Skene (1979), over how frequent the answers are.
-    competence: chance that she answers rather than guesses, by MACE (Hovy et al. 2013).
+    accuracy: chance that they give the right answer, by Dawid and Skene (1979), over how frequent the answers are.
+    competence: chance that they answer rather than guess, by MACE (Hovy et al. 2013).
     """
 
     name: str
@@ -41,12 +39,17 @@ def reliability_of(campaign: Campaign) -> list[Reliability]:
         )
     if len(said) > MOST_ANSWERS:
         raise DomainError(
-            f"{len(said):,} answers take minutes; a page estimates from at most {MOST_ANSWERS:,}. "
-            "Export the judgements and use crowd-kit on them."
+            f"{len(said):,} answers are too many; a page estimates from at most {MOST_ANSWERS:,}. "
+            "Export the annotations and use crowd-kit on them."
         )
-    accuracies, competences = _dawid_skene(said), _mace(said)
+    names, table = _table(said)
     counts = Counter(annotator for _, annotator, _ in said)
-    found = [Reliability(name, counts[name], accuracies[name], competences[name]) for name in counts]
+    found = [
+        Reliability(name, counts[name], float(accuracy), float(competence))
+        for name, accuracy, competence in zip(
+            names, dawid_skene_accuracy(table), mace_competence(table), strict=True
+        )
+    ]
     return sorted(found, key=lambda one: (-one.accuracy, one.name))
 
 
@@ -62,27 +65,7 @@ def _said(campaign: Campaign) -> list[Said]:
     ]
 
 
-def _table(said: Sequence[Said]) -> Any:
-    import pandas
-
-    return pandas.DataFrame(said, columns=["task", "worker", "label"])
-
-
-def _dawid_skene(said: Sequence[Said]) -> dict[str, float]:
-    from crowdkit.aggregation import DawidSkene
-
-    found = DawidSkene(n_iter=_ITERATIONS).fit(_table(said))
-    priors: Any = found.priors_
-    errors: Any = found.errors_  # [annotator, said][right]: of what is right, how often she says each
-    chances: dict[str, float] = {worker: 0.0 for _, worker, _ in said}
-    for worker, label in errors.index:
-        chances[worker] += float(priors[label] * errors.loc[(worker, label), label])
-    return chances
-
-
-def _mace(said: Sequence[Said]) -> dict[str, float]:
-    from crowdkit.aggregation import MACE
-
-    found = MACE(n_restarts=_RESTARTS, n_iter=_ITERATIONS, random_state=0).fit(_table(said))
-    workers = dict.fromkeys(worker for _, worker, _ in said)  # spamming_ is in the order they come in
-    return {worker: float(knows) for worker, (_, knows) in zip(workers, found.spamming_, strict=True)}
+def _table(said: Sequence[Said]) -> tuple[list[str], AnswerTable]:
+    """The annotators' names by index, and the answers as indices."""
+    items, annotators, labels = (np.unique(column, return_inverse=True) for column in zip(*said, strict=True))
+    return annotators[0].tolist(), AnswerTable(items[1], annotators[1], labels[1])

@@ -58,7 +58,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
             import pyarrow.parquet as parquet
         except ImportError:
             raise RewardError(
-                "reading Parquet needs pyarrow; install it, or save the file as JSON lines."
+                "reading Parquet needs pyarrow: pip install pyarrow, or save the file as JSON lines."
             ) from None
         rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
         return rows
