@@ -7,14 +7,21 @@ TORCH ?= cuda
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test faults lint format bench audit sbom image-digests lock install install-locked clean
+.PHONY: demo test faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
 
-install: $(VENV)/.installed
+install: $(VENV)/.installed  ## what `manage.py` needs
 
-$(VENV)/.installed: pyproject.toml constraints.txt client/pyproject.toml .ci/peers.txt
+$(VENV)/.installed: pyproject.toml constraints.txt client/pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"Touchstone needs Python 3.11 to 3.13; {sys.executable} is {v[0]}.{v[1]}. Say which to use: make PYTHON=python3.12 ...")'
+	@echo "Installing about 110 packages into $(VENV), 2 GB on disk (about 6 GB where pip takes the CUDA build of torch): a minute or two with a fast connection."
 	test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	$(PY) -m pip uninstall -qq --yes touchstone touchstone-client  # what these were called; strangers' names
+	$(PY) -m pip install --quiet -c constraints.txt -e client -e .
+	touch $@
+
+install-dev: $(VENV)/.installed-dev  ## and what tests, lint and benchmarks need
+
+$(VENV)/.installed-dev: $(VENV)/.installed .ci/peers.txt
 	$(PY) -m pip install --quiet -c constraints.txt -e client -e '.[dev]'
 	-for peer in $$(grep -v '^#' .ci/peers.txt); do $(PY) -m pip install --quiet --no-deps --upgrade --target $(VENV)/peers $$peer; done
 	touch $@
@@ -27,29 +34,29 @@ install-locked:  ## an installation from the lock files, without development too
 demo: install  ## the whole loop on the sample project; ARGS=--exit stops after it
 	$(PY) manage.py demo $(ARGS)
 
-test: install lint  ## the whole suite, lint and types included; with ARGS only what they name
+test: install-dev lint  ## the whole suite, lint and types included; with ARGS only what they name
 	$(PY) -m pytest -n $(WORKERS) $(or $(ARGS),--ignore tests/faults)
 	$(if $(ARGS),,$(MAKE) faults)
 
-faults: install  ## everything at once while processes are killed: ten short random plans, and what was thought of
+faults: install-dev  ## everything at once while processes are killed: ten short random plans, and what was thought of
 	$(PY) -m pytest -n auto --dist loadfile tests/faults $(ARGS)
 
-lint: install
+lint: install-dev
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
 
-format: install
+format: install-dev
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-bench: install  ## every benchmark at full size
+bench: install-dev  ## every benchmark at full size
 	$(PY) -m benchmarks $(ARGS)
 
-audit: install  ## known vulnerabilities of what is pinned and vendored, where a database can be reached; bandit
+audit: install-dev  ## known vulnerabilities of what is pinned and vendored, where a database can be reached; bandit
 	$(PY) .ci/audit
 
-sbom: install  ## what an installation is made of, as CycloneDX: sbom.json; ARGS="--torch cpu --out FILE"
+sbom: install-dev  ## what an installation is made of, as CycloneDX: sbom.json; ARGS="--torch cpu --out FILE"
 	$(PY) .ci/sbom $(ARGS)
 
 image-digests:  ## the images of the compose file, each by its digest, into docs/operations/.env

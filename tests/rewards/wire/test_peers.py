@@ -60,7 +60,7 @@ def load_peer(monkeypatch) -> Iterator[Any]:
         path = PEERS / package / file
         if not path.is_file():
             pytest.skip(
-                f"{package} is not installed ({path} is missing): `make install` fetches it from PyPI"
+                f"{package} is not installed ({path} is missing): `make install-dev` fetches it from PyPI"
             )
         monkeypatch.setattr(sys, "meta_path", [EmptyModules(package, *replaced), *sys.meta_path])
         name = f"{package}.{file.removesuffix('.py').replace('/', '.')}"
