@@ -19,7 +19,7 @@ class Remembered:
     cached_tokens: int
     truncated: bool
     criteria: Mapping[str, float] = field(default_factory=dict)
-    strangeness: float | None = None
+    ood_score: float | None = None
     critique: str | None = None
 
     @classmethod
@@ -33,7 +33,7 @@ class Remembered:
             cached_tokens=score.tokens,
             truncated=score.truncated,
             criteria=dict(score.criteria),
-            strangeness=score.strangeness,
+            ood_score=score.ood_score,
             critique=score.critique,
         )
 

@@ -30,7 +30,7 @@ class Rendered(Protocol):
 
 class RawScore(Protocol):
     """In the model's own units. baseline: V_0, or 0. std: disagreement of the ensemble, None without one.
-    strangeness: above 1 is out of distribution; None where the model does not know. critique: of one that writes."""
+    ood_score: above 1 is out of distribution; None where the model does not know. critique: of one that writes."""
 
     @property
     def raw(self) -> float: ...
@@ -49,7 +49,7 @@ class RawScore(Protocol):
     @property
     def criteria(self) -> Mapping[str, float]: ...
     @property
-    def strangeness(self) -> float | None: ...
+    def ood_score(self) -> float | None: ...
     @property
     def critique(self) -> str | None: ...
 

@@ -375,7 +375,7 @@ class Version:
         rewrites = steps > 1 and any(served.model.rewrites for served in self.models.values())
         return (
             *("truncated",) * (cut or any(score.truncated for score in scores)),
-            *("out_of_distribution",) * any((score.strangeness or 0.0) > 1 for score in scores),
+            *("out_of_distribution",) * any((score.ood_score or 0.0) > 1 for score in scores),
             *("uncertain",) * (std is not None and std > UNCERTAIN_ABOVE),
             *("template_rewrites",) * rewrites,
         )

@@ -14,7 +14,7 @@ from workers.errors import RewardError
 from workers.models.files import WEIGHTS, file_hash
 from workers.models.kinds import KINDS, kind_module
 from workers.models.loaded import LoadedModel
-from workers.models.ood import Familiar, load_familiar
+from workers.models.ood import OodDetector, load_ood_detector
 from workers.models.remote import Ask, RemoteModel
 from workers.models.reward_model import RewardModel
 from workers.schema import SCHEMA_VERSION, parse_json
@@ -52,7 +52,7 @@ def save(
     reward: dict[str, float],
     criteria: dict[str, dict[str, Any]],
     lineage: Lineage,
-    familiar: Familiar | None = None,
+    ood_detector: OodDetector | None = None,
     training: dict[str, Any] | None = None,
     objective: dict[str, Tensor] | None = None,
 ) -> None:
@@ -61,8 +61,8 @@ def save(
     objective: what its losses learnt beside it (thresholds, reliabilities), for `workers.influence`."""
     folder.mkdir(parents=True, exist_ok=True)
     part = kind_module(recipe.backbone).save(model.backbone, model.heads, folder, recipe)
-    if familiar is not None:
-        familiar.save(folder)
+    if ood_detector is not None:
+        ood_detector.save(folder)
     if objective:
         save_file(objective, folder / OBJECTIVE)
     renderer = model.backbone.renderer
@@ -183,7 +183,7 @@ def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -
     model.heads.load_state_dict(weights, strict=True)
     if kind != "decoder":
         model.heads.double()
-    return LoadedModel(model.to(device), manifest, load_familiar(folder))
+    return LoadedModel(model.to(device), manifest, load_ood_detector(folder))
 
 
 def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:

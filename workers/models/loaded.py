@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workers.errors import RewardError
-from workers.models.ood import Familiar
+from workers.models.ood import OodDetector
 from workers.models.reward_model import Outputs, RewardModel, label_probabilities
 from workers.models.states import Aggregation, aggregate, join, step_rewards
 from workers.schema import Features, Text
@@ -24,7 +24,7 @@ class RawScore:
     step_rewards, values: by agent_step, a dropped step (see `dropped`) having the reward 0 and the value before it.
     They sum to raw - baseline for `value` and `sum`. tokens: rendered; cached_tokens: of those, not encoded again.
     labels: by agent_step, the probability of every label; None without such a head, and at dropped steps.
-    criteria: by name, on the criterion's own scale. strangeness: how far it lies from what the model was trained on,
+    criteria: by name, on the criterion's own scale. ood_score: how far it lies from what the model was trained on,
     above 1 out of distribution; None where the model does not know. critique: of a model that writes one.
     """
 
@@ -39,7 +39,7 @@ class RawScore:
     dropped: tuple[int, ...] = ()
     labels: tuple[dict[str, float] | None, ...] | None = None
     criteria: dict[str, float] = field(default_factory=dict)
-    strangeness: float | None = None
+    ood_score: float | None = None
     critique: str | None = None
 
 
@@ -107,10 +107,10 @@ class LoadedModel(Described):
     """score may be called from any thread, and computes one batch at a time."""
 
     def __init__(
-        self, model: RewardModel, manifest: dict[str, Any], familiar: Familiar | None = None
+        self, model: RewardModel, manifest: dict[str, Any], ood_detector: OodDetector | None = None
     ) -> None:
         super().__init__(model.backbone.renderer, manifest)
-        self.familiar = familiar
+        self.ood_detector = ood_detector
         self.model = model.eval().requires_grad_(False)
         self._lock = threading.Lock()
 
@@ -152,7 +152,7 @@ class LoadedModel(Described):
 
     def _by_item(self, outputs: Outputs) -> list[tuple[Any, ...]]:
         labels = _probabilities(outputs)
-        strange = None if self.familiar is None else self.familiar.strangeness(outputs.ends)
+        ood_scores = None if self.ood_detector is None else self.ood_detector.ood_scores(outputs.ends)
         cached = outputs.values.cached
         return [
             (
@@ -164,7 +164,7 @@ class LoadedModel(Described):
                     for name, scores in outputs.criteria.items()
                 },
                 cached[index],
-                None if strange is None else strange[index],
+                None if ood_scores is None else ood_scores[index],
             )
             for index, (first, steps) in enumerate(outputs.values.split())
         ]
@@ -181,7 +181,7 @@ class LoadedModel(Described):
         labels: list[list[float]] | None,
         criteria: Mapping[str, float],
         cached_tokens: int,
-        strangeness: float | None,
+        ood_score: float | None,
     ) -> RawScore:
         return raw_score(
             one,
@@ -191,7 +191,7 @@ class LoadedModel(Described):
             cached_tokens=cached_tokens,
             labels=None if labels is None else self._labels(one, labels),
             criteria=dict(criteria),
-            strangeness=strangeness,
+            ood_score=ood_score,
         )
 
     def _labels(self, one: Rendered, kept: list[list[float]]) -> tuple[dict[str, float] | None, ...]:

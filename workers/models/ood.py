@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-FILE = "familiar.safetensors"
+FILE = "familiar.safetensors"  # what it was called; models keep their files
 FEWEST = 50  # trajectories below which nothing can be said of others
 FEWEST_OTHERS = 20
 MOST = 20_000
@@ -25,7 +25,7 @@ _PER_COMPONENT = 10  # trajectories
 
 
 @dataclass(frozen=True, slots=True)
-class Familiar:
+class OodDetector:
     """mean: [width]. axes: [components, width], orthonormal. spread: [components], standard deviations along them.
     rest: that along any other direction. limit: the distance beyond which something is out of distribution."""
 
@@ -36,7 +36,7 @@ class Familiar:
     limit: Tensor
 
     @classmethod
-    def of(cls, states: Tensor, others: Tensor | None = None) -> "Familiar | None":
+    def fit(cls, states: Tensor, others: Tensor | None = None) -> "OodDetector | None":
         """states: [trajectories, width], at their ends; others: of tasks that were not trained on. None for fewer than
         FEWEST; of more than MOST, some."""
         order = torch.randperm(len(states), generator=torch.Generator().manual_seed(0))[:MOST]
@@ -54,7 +54,7 @@ class Familiar:
             limit = max(limit, _quantile(_fitted(states, limit=1.0)._distances(others.double().cpu())))
         return _fitted(states, limit=limit)
 
-    def strangeness(self, states: Tensor) -> list[float]:
+    def ood_scores(self, states: Tensor) -> list[float]:
         """[trajectories, width] -> distance over the limit: above 1 is out of distribution."""
         found: list[float] = (self._distances(states.double().cpu()) / self.limit).tolist()
         return found
@@ -78,14 +78,14 @@ def _quantile(distances: Tensor) -> float:
     return float(distances.sort().values[place])
 
 
-def load_familiar(folder: Path) -> Familiar | None:
+def load_ood_detector(folder: Path) -> OodDetector | None:
     """None for a model that does not know: made by an earlier version, or of few trajectories."""
     if not (folder / FILE).is_file():
         return None
-    return Familiar(**load_file(folder / FILE))
+    return OodDetector(**load_file(folder / FILE))
 
 
-def _fitted(states: Tensor, *, limit: float) -> Familiar:
+def _fitted(states: Tensor, *, limit: float) -> OodDetector:
     count, width = states.shape
     mean = states.mean(0)
     off = states - mean
@@ -96,7 +96,7 @@ def _fitted(states: Tensor, *, limit: float) -> Familiar:
     floor = (
         1e-6 * variances.sum().clamp(min=1e-12) / width
     )  # a direction that never varied is not infinitely telling
-    return Familiar(
+    return OodDetector(
         mean=mean,
         axes=axes[:keep],
         spread=variances[:keep].clamp(min=floor).sqrt(),

@@ -20,7 +20,7 @@ from workers.evaluate.findings import with_leaks
 from workers.evaluate.report import report_of
 from workers.json_files import write_json
 from workers.models import MANIFEST, Lineage, RewardModel, load, renderer_of, save, write_manifest
-from workers.models.ood import Familiar
+from workers.models.ood import OodDetector
 from workers.objectives import Examples, collect
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import (
@@ -136,7 +136,7 @@ class _Run:
         found = measured(model, train.rendered, cache=fit.cache)
         reward = reward_statistics(found.raw)
         others = measured(model, self._validation(splits).rendered, cache=fit.cache)
-        self._save(fit.learner, model, train, reward, found, Familiar.of(found.ends, others.ends))
+        self._save(fit.learner, model, train, reward, found, OodDetector.fit(found.ends, others.ends))
         report = self._evaluate(splits)
         if self.recipe.folds:
             report |= {"pooled": self._pooled(list(chain(*splits.values())), model, fit.cache)}
@@ -250,7 +250,7 @@ class _Run:
         train: Examples,
         reward: dict[str, float],
         found: Measured,
-        familiar: Familiar | None,
+        ood_detector: OodDetector | None,
     ) -> None:
         save(
             model,
@@ -263,7 +263,7 @@ class _Run:
                 parent={"name": self.config.parent["name"]} if self.config.parent else {},
                 code_version=self.config.code_version,
             ),
-            familiar=familiar,
+            ood_detector=ood_detector,
             training=training_statistics(found, train.rendered, reward),
             objective={name: one.cpu() for name, one in learner.parts.state_dict().items()},
         )

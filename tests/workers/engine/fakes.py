@@ -40,7 +40,7 @@ class FakeScore:
     cached_tokens: int
     truncated: bool
     criteria: dict[str, float] = field(default_factory=dict)
-    strangeness: float | None = None
+    ood_score: float | None = None
     critique: str | None = None
 
 
@@ -66,7 +66,7 @@ class FakeModel:
     compares: bool = False
     precision: str = "float32"
     sessions: list[Any] = field(default_factory=list)
-    strangeness: float | None = None
+    ood_score: float | None = None
 
     @property
     def scores_criteria(self) -> bool:
@@ -113,4 +113,4 @@ class FakeModel:
         raw = float("nan") if nan else 0.25 + sum(steps)
         said = {name: len(name) + rendered.steps[0][0] / 1000 for name in criteria}
         read = (rendered.tokens, 0, rendered.truncated)
-        return FakeScore(raw, 0.25, self.spread, steps, (), *read, said, self.strangeness)
+        return FakeScore(raw, 0.25, self.spread, steps, (), *read, said, self.ood_score)

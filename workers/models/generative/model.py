@@ -64,7 +64,7 @@ class Compared:
 class GenerativeModel(Described):
     """May be called from any thread, and computes one batch at a time."""
 
-    familiar = None
+    ood_detector = None
     compares = True
     greeting: Content = Text("Hello.")
 

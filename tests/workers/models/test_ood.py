@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from workers.models.ood import FEWEST, Familiar, load_familiar
+from workers.models.ood import FEWEST, OodDetector, load_ood_detector
 
 
 def states(count: int, *, seed: int = 0, width: int = 48, rank: int = 6) -> torch.Tensor:
@@ -17,53 +17,53 @@ def states(count: int, *, seed: int = 0, width: int = 48, rank: int = 6) -> torc
 
 @pytest.mark.parametrize("count", [60, 400, 3000])
 def test_few_of_the_same_kind_are_strange(count: int) -> None:
-    familiar = Familiar.of(states(count))
-    assert familiar is not None
-    strange = familiar.strangeness(states(4000, seed=5))
-    share = sum(one > 1 for one in strange) / 4000
+    detector = OodDetector.fit(states(count))
+    assert detector is not None
+    scores = detector.ood_scores(states(4000, seed=5))
+    share = sum(one > 1 for one in scores) / 4000
     assert share < 0.03
     assert count < 1000 or share == pytest.approx(0.005, abs=0.004)
 
 
 def test_what_leaves_the_directions_is_strange() -> None:
-    familiar = Familiar.of(states(400))
-    assert familiar is not None
+    detector = OodDetector.fit(states(400))
+    assert detector is not None
     dice = torch.Generator().manual_seed(7)
     off = states(100, seed=8) + torch.randn(100, 48, generator=dice)
-    assert min(familiar.strangeness(off)) > 1
+    assert min(detector.ood_scores(off)) > 1
     far = states(100, seed=8) * 4
-    assert min(familiar.strangeness(far)) > 1
+    assert min(detector.ood_scores(far)) > 1
 
 
 def test_a_direction_that_never_varied_is_not_infinitely_telling() -> None:
     flat = states(200)
     flat[:, 7] = 0.0
-    familiar = Familiar.of(flat)
-    assert familiar is not None
-    assert all(torch.isfinite(torch.tensor(familiar.strangeness(states(10, seed=2)))))
+    detector = OodDetector.fit(flat)
+    assert detector is not None
+    assert all(torch.isfinite(torch.tensor(detector.ood_scores(states(10, seed=2)))))
 
 
 def test_of_few_nothing_is_said() -> None:
-    assert Familiar.of(states(FEWEST - 1)) is None
-    assert Familiar.of(torch.empty(0, 4)) is None
+    assert OodDetector.fit(states(FEWEST - 1)) is None
+    assert OodDetector.fit(torch.empty(0, 4)) is None
 
 
 def test_saved_and_loaded(tmp_path) -> None:
-    familiar = Familiar.of(states(100))
-    assert familiar is not None
-    familiar.save(tmp_path)
-    loaded = load_familiar(tmp_path)
+    detector = OodDetector.fit(states(100))
+    assert detector is not None
+    detector.save(tmp_path)
+    loaded = load_ood_detector(tmp_path)
     assert loaded is not None
     some = states(9, seed=4)
-    assert loaded.strangeness(some) == familiar.strangeness(some)
-    assert load_familiar(tmp_path / "nothing") is None
+    assert loaded.ood_scores(some) == detector.ood_scores(some)
+    assert load_ood_detector(tmp_path / "nothing") is None
 
 
 def test_other_tasks_widen_the_limit() -> None:
     """Whatever was judged, most of what is done in a task that was not is no surprise."""
-    narrow = Familiar.of(states(400))
-    wide = Familiar.of(states(400), others=1.5 * states(100, seed=3) - 1.5)
+    narrow = OodDetector.fit(states(400))
+    wide = OodDetector.fit(states(400), others=1.5 * states(100, seed=3) - 1.5)
     assert narrow is not None and wide is not None
     assert wide.limit > narrow.limit
-    same = Familiar.of(states(400), others=states(5, seed=3) * 9)  # too few to go by
+    same = OodDetector.fit(states(400), others=states(5, seed=3) * 9)  # too few to go by
     assert same is not None and same.limit == narrow.limit
