@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import User
 from apps.acquisition.models import Selection
+from apps.acquisition.reasons import WORDS
 from apps.acquisition.selecting import execute
 from apps.acquisition.services import save_plan
 from apps.annotation.models import Campaign
@@ -73,7 +74,8 @@ def test_an_annotator_can_ask_why(
     tools.login(page, live_server, ann)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.keyboard.press("y")
-    because = re.compile("like what is really asked|unlike what was judged so far|best of what is left", re.I)
+    # Which item comes first is drawn among equals, and with it the reason.
+    because = re.compile("|".join([*WORDS.values(), "best of what is left"]), re.I)
     expect(page.get_by_text(because)).to_be_visible()
     assert page.locator("[title*='of the other items']").count() == 0  # figures are the model's
     tools.shoot(page, "work-why")
