@@ -175,6 +175,7 @@ def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedde
             db.execute("DROP TABLE later")
 
 
+@pytest.mark.slow
 def test_backup_and_restore_are_the_owners(server: embedded.Server, tmp_path: Path) -> None:
     _manage(server.home, "create_project", "kept")
     file = tmp_path / "all.backup"
@@ -251,6 +252,7 @@ def own_database(server: embedded.Server) -> Iterator[tuple[str, str]]:
             db.execute("DROP ROLE ours")
 
 
+@pytest.mark.slow
 def test_two_roles_on_a_database_of_ones_own(own_database: tuple[str, str], tmp_path: Path) -> None:
     owner, app = own_database
     environment = {name: value for name, value in os.environ.items() if name != "CELERY_BROKER_URL"}

@@ -159,6 +159,7 @@ def test_a_device_that_is_none() -> None:
         choose_device("tpu")
 
 
+@pytest.mark.slow
 class TestProcess:
     @pytest.mark.parametrize(
         ("there", "resumes"),
