@@ -32,9 +32,8 @@ _SIGHTED = re.compile("|".join(BAD))
 # Numbers, what became of a parcel, and verdicts are tokens of their own; what is always the same is few tokens.
 _APART = rf"\d+|\b({'|'.join((*GOOD, *BAD))})\b|\b(A|B|tie|null)\b"
 _RATE = 2e-3
-_MISLED = (
-    0.2  # of the numbers that advocates give in lessons about verdicts: they err, and have to be looked up
-)
+# Of the numbers that advocates give in lessons about verdicts: they err, and have to be looked up.
+_MISLED = 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,9 +90,8 @@ def in_batches(trees: Sequence[Tree], budget: int, *, overhead: int = 64) -> lis
     Cut where the least is computed: padding counts as tokens do, and every batch costs `overhead` tokens more.
     """
     ordered = sorted(trees, key=len, reverse=True)
-    best: list[tuple[int, int]] = [
-        (0, 0)
-    ]  # of the first n trees: what they cost, and where their last batch begins
+    # Of the first n trees: what they cost, and where their last batch begins.
+    best: list[tuple[int, int]] = [(0, 0)]
     for end in range(1, len(ordered) + 1):
         options = []
         for start in range(end - 1, -1, -1):

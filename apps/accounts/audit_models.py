@@ -11,9 +11,8 @@ class AuditSeal(models.Model):
     sequence = models.BigIntegerField(primary_key=True)
     event = models.OneToOneField("accounts.AuditEvent", models.DO_NOTHING, related_name="seal")
     previous_hash = models.CharField(max_length=64)
-    project_number = (
-        models.BigIntegerField()
-    )  # of the event's project, which may be deleted since; 0 for none
+    # Of the event's project, which may be deleted since; 0 for none.
+    project_number = models.BigIntegerField()
     project_sequence = models.BigIntegerField()
     project_previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64)

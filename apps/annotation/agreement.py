@@ -16,9 +16,8 @@ from apps.annotation.kinds import Answer
 from apps.annotation.kinds.base import Level
 
 RESAMPLES = 300
-MOST_VALUES = (
-    200  # of an interval scale: beyond it the bootstrap takes too much memory, and there is no interval
-)
+# Of an interval scale: beyond it the bootstrap takes too much memory, and there is no interval.
+MOST_VALUES = 200
 Table = NDArray[np.float64]
 
 

@@ -250,9 +250,8 @@ OUTGOING_PORTS = env_ports("TOUCHSTONE_OUTGOING_PORTS", [80, 443, 8000, 8080, 84
 MAX_UPLOAD_BYTES = env_int("TOUCHSTONE_MAX_UPLOAD_MB", 2048) * 2**20
 MAX_RECORD_BYTES = env_int("TOUCHSTONE_MAX_RECORD_MB", 64) * 2**20
 MAX_UNPACKED_BYTES = env_int("TOUCHSTONE_MAX_UNPACKED_MB", 4096) * 2**20  # of one upload or file
-MAX_READ_SECONDS = env_int(
-    "TOUCHSTONE_MAX_READ_SECONDS", 900
-)  # that a request waits for what it sent to be read
+# That a request waits for what it sent to be read.
+MAX_READ_SECONDS = env_int("TOUCHSTONE_MAX_READ_SECONDS", 900)
 MAX_TEMPORARY_BYTES = env_int("TOUCHSTONE_MAX_TEMPORARY_MB", 8192) * 2**20  # of a project at a time
 TRACE_QUIET_SECONDS = env_int("TOUCHSTONE_TRACE_QUIET_SECONDS", 10)
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a form with a mark and a correction for each of hundreds of steps

@@ -51,9 +51,8 @@ _SPECIAL_V6 = [
 _MAPPED, _COMPATIBLE = IPv6Network("::ffff:0:0/96"), IPv6Network("::/96")
 _TRANSLATED = IPv6Network("::ffff:0:0:0/96")  # RFC 2765
 _NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052
-_NAT64_LOCAL = IPv6Network(
-    "64:ff9b:1::/48"
-)  # RFC 8215: where the IPv4 address lies is each network's own affair
+# RFC 8215: where the IPv4 address lies is each network's own affair.
+_NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
 _LAST_32 = (_MAPPED, _COMPATIBLE, _TRANSLATED, _NAT64)
 
 

@@ -29,11 +29,8 @@ from apps.core.errors import DomainError
 FORMAT = 1
 _PART = 64 * 2**20  # bytes of rows held before they are written
 _LEFT_OUT = {"sessions", "axes", "core"}  # apps: who is signed in, wrong passwords, which processes run
-_LEFT_OUT_MODELS = {
-    "accounts.usersession",
-    "accounts.guesscounter",
-    "accounts.accountlink",
-}  # used links stay used
+# Used links stay used.
+_LEFT_OUT_MODELS = {"accounts.usersession", "accounts.guesscounter", "accounts.accountlink"}
 _MADE_BY_MIGRATE = {"django_content_type", "auth_permission"}
 _TABLES, _FILES, _SECRETS = "tables/", "artifacts/", "secrets.json"
 Report = Callable[[int, str], None]  # members so far; what is being done

@@ -135,9 +135,8 @@ def _staged(install: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".staging-") as scratch:
         whole = Path(scratch) / "whole"
         shutil.copytree(install, whole / _PACKAGE / install.name, symlinks=True)
-        libraries = install.parent.with_name(
-            f"{_PACKAGE}.libs"
-        )  # found by the binaries relative to themselves
+        # Found by the binaries relative to themselves.
+        libraries = install.parent.with_name(f"{_PACKAGE}.libs")
         if libraries.exists():
             shutil.copytree(libraries, whole / libraries.name, symlinks=True)
         for folder in (

@@ -17,9 +17,8 @@ from apps.core.connections import Connections
 from apps.core.security_headers import bare_headers
 
 _SLICE = 16 * 2**10  # bytes given to the parser in one go, so that a limit is noticed soon after it is passed
-_OVERHEAD_RATIO = (
-    16  # bytes of framing for each byte of a chunked body: chunks of one byte pass, padding does not
-)
+# Bytes of framing for each byte of a chunked body: chunks of one byte pass, padding does not.
+_OVERHEAD_RATIO = 16
 _RETRY_AFTER = "5"
 _MOST_DISCARDED = 2**18  # bytes that are read of a request which was refused, so that its sender reads why
 

@@ -34,9 +34,8 @@ _SENTENCES = {
     "53400": _BUSY,
     "55P03": _BUSY,  # lock_timeout
 }
-_TOO_LONG_STATE = (
-    "57014"  # statement_timeout: the same again would take as long, so no job is tried again for it
-)
+# statement_timeout: the same again would take as long, so no job is tried again for it.
+_TOO_LONG_STATE = "57014"
 _UNDEFINED_TABLE_STATE = "42P01"
 _MOST_CAUSES = 10
 

@@ -167,11 +167,8 @@ def _without_hop(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[bytes, by
     named = {
         part.strip() for name, value in there if name == b"connection" for part in value.lower().split(b",")
     }
-    named -= {
-        b"authorization",
-        b"content-length",
-        b"content-type",
-    }  # without them it would be another request
+    # Without them it would be another request.
+    named -= {b"authorization", b"content-length", b"content-type"}
     return [(name, value) for name, value in there if name not in _HOP_BY_HOP and name not in named]
 
 

@@ -12,9 +12,8 @@ class Snapshot(Job):
     project = models.ForeignKey(Project, models.CASCADE, related_name="snapshots")
     name = models.SlugField(max_length=60)
     version = models.PositiveIntegerField()
-    filters = models.JSONField(
-        default=dict
-    )  # campaigns, kinds, origins, annotators, test_tasks, shares, seed
+    # campaigns, kinds, origins, annotators, test_tasks, shares, seed.
+    filters = models.JSONField(default=dict)
     content_hash = models.CharField(max_length=64, blank=True)
     records = models.JSONField(default=dict)  # {kind: n}
     splits = models.JSONField(default=dict)  # {"train": n, "validation": n, "test": n}, in records
@@ -43,9 +42,8 @@ class Export(Job):
     """A file of feedback as it stands, or of a snapshot, written by a worker and kept for some days."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
-    snapshot = models.ForeignKey(
-        Snapshot, models.CASCADE, null=True, related_name="exports"
-    )  # None: feedback
+    # None: feedback.
+    snapshot = models.ForeignKey(Snapshot, models.CASCADE, null=True, related_name="exports")
     format = models.CharField(max_length=20)
     split = models.CharField(max_length=10, blank=True)  # of the snapshot; empty: all of it
     filters = models.JSONField(default=dict)  # of the feedback

@@ -82,9 +82,8 @@ class Kind:
     measure: Measure
     unit: str = ""
     help: str = ""
-    rows: Callable[[Row], float] = field(
-        default=lambda row: row.reward
-    )  # the rows behind it are those with the most
+    # The rows behind it are those with the most.
+    rows: Callable[[Row], float] = field(default=lambda row: row.reward)
     of: str = "scored trajectories"
 
 

@@ -10,13 +10,8 @@ from apps.core.errors import DomainError
 from apps.rubrics.models import MOST_POINTS, Criterion, Rubric, RubricCriterion
 
 MOST_CRITERIA = 30
-TOLD = (
-    "definition",
-    "scale_low",
-    "scale_high",
-    "good_example",
-    "bad_example",
-)  # what annotators see of a criterion
+# What annotators see of a criterion.
+TOLD = ("definition", "scale_low", "scale_high", "good_example", "bad_example")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,9 +19,8 @@ from scipy.sparse import csr_array
 
 from workers.schema import Part, Step
 
-MOST_MATCHED = (
-    9_000_000  # products of lengths up to which likeness is looked at; beyond it equal steps cut the runs
-)
+# Products of lengths up to which likeness is looked at; beyond it equal steps cut the runs.
+MOST_MATCHED = 9_000_000
 _READ = 2_000  # characters of one text whose words are looked at, from its beginning and from its end
 _WORDS = re.compile(r"\w+")
 _SAID, _SEEN, _TOOLS = 0.5, 0.3, 0.1  # shares of likeness: words of the action, of what was seen, equal tools

@@ -9,10 +9,8 @@ from workers.schema import Trajectory
 from workers.schema.patterns import SPACE, TextPattern
 
 CONFIG = "simple"
-_STEP, _ALL = (
-    8_000,
-    200_000,
-)  # characters of one text, half of them from its end, and of a trajectory that are indexed
+# Characters of one text, half of them from its end, and of a trajectory that are indexed.
+_STEP, _ALL = 8_000, 200_000
 _BETWEEN_WORDS = re.compile(r"[^\w]+")
 _TERM = TextPattern(rf'(-?)"([^"]*)"?|([^{SPACE}]+)')
 

@@ -39,9 +39,8 @@ WAITS = (1, 5, 30, 120, 360, 720, 1080)
 KEPT = timedelta(days=30)
 _LIMITS = outgoing.Limits(seconds=15.0, body=0)  # of an answer only its status is read
 _ROUND_SECONDS = 20.0  # that the addresses of one project may take of a round before others' are told first
-_CLAIM = timedelta(
-    minutes=2
-)  # longer than an attempt takes; a worker that dies in one is followed by another try
+# Longer than an attempt takes; a worker that dies in one is followed by another try.
+_CLAIM = timedelta(minutes=2)
 
 
 @transaction.atomic

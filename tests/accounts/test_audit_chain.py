@@ -401,9 +401,8 @@ def test_who_is_forgotten_stays_a_pseudonym_and_the_chain_whole(
     pseudonyms.forget_person("Annotator@example.org")
     assert pseudonyms.meanings_in([event.actor]) == {event.actor: f"a deleted person ({event.actor})"}
     assert audit_chain.verify().is_whole
-    assert (
-        pseudonyms.person_pseudonym("annotator@example.org") != event.actor
-    )  # another account, another person
+    # Another account, another person.
+    assert pseudonyms.person_pseudonym("annotator@example.org") != event.actor
 
 
 def test_where_somebody_came_from_is_forgotten_after_a_while(owner: User, settings: Any) -> None:

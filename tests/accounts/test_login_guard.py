@@ -37,9 +37,8 @@ def guess_from_everywhere(email: str, count: int = 8) -> list[int]:
 def test_one_name_from_many_addresses_is_slowed_down(owner: User) -> None:
     # Before: only the pair of name and address was counted, so each new address had ten guesses of its own.
     assert guess_from_everywhere(owner.email) == [200] * 7 + [429]
-    assert (
-        log_in(Client(), owner.email, PASSWORD, address="203.0.113.9") == 429
-    )  # a stranger with the password too
+    # A stranger with the password too.
+    assert log_in(Client(), owner.email, PASSWORD, address="203.0.113.9") == 429
 
 
 def test_many_names_from_one_address_are_slowed_down(db: None) -> None:

@@ -66,9 +66,8 @@ def test_setting_up_an_app(owner: User, django_capture_on_commit_callbacks: Any)
     done = client.get("/account/two-factor/recovery-codes/")
     codes = re.findall(r"\b\d{8}\b", done.content.decode())
     assert len(codes) == 10
-    assert (
-        client.get("/account/two-factor/recovery-codes/").content.decode().count(codes[0]) == 0
-    )  # shown once
+    # Shown once.
+    assert client.get("/account/two-factor/recovery-codes/").content.decode().count(codes[0]) == 0
     kept = str(list(Authenticator.objects.values_list("data", flat=True)))
     assert secret not in kept and not any(each in kept for each in codes)  # encrypted
     assert other.get("/account/sessions").status_code == 302  # sessions without it end

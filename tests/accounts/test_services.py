@@ -103,9 +103,8 @@ def test_the_trail_outlives_its_project(project: Project) -> None:
 
 def test_every_change_leaves_its_line(project: Project, owner: User, people: dict[str, User]) -> None:
     services.set_member(project=project, user=people["annotator"], role=Role.REVIEWER, by=owner)
-    services.set_member(
-        project=project, user=people["annotator"], role=Role.REVIEWER, by=owner
-    )  # no change, no line
+    # No change, no line.
+    services.set_member(project=project, user=people["annotator"], role=Role.REVIEWER, by=owner)
     services.remove_member(membership=project.memberships.get(user=people["annotator"]), by=owner)
     mine = project.audit_events.filter(target=person_pseudonym("annotator@example.org")).order_by("pk")
     boss = person_pseudonym("owner@example.org")

@@ -156,9 +156,8 @@ def test_an_unknown_benchmark_is_refused() -> None:
 
 def test_a_bag_of_bigrams_learns_from_the_other_folds_only() -> None:
     found = [prediction(number, "thank you", "go away") for number in range(20)]
-    found += [
-        prediction(number, "go away", "thank you") for number in range(20, 24)
-    ]  # a fold that knows nothing
+    # A fold that knows nothing.
+    found += [prediction(number, "go away", "thank you") for number in range(20, 24)]
     folds = [number % 4 for number in range(20)] + [4] * 4
     right = [one.margin > 0 for one in bag_of_bigrams(found, folds)]
     assert right == [True] * 20 + [False] * 4

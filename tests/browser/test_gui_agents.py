@@ -132,9 +132,8 @@ def test_rewards_and_notes_stand_along_the_trajectory(
         == 1
     )
     base = rose_at(page, live_server, tools, project, f"{row.pk}/")
-    expect(page.locator(".reward-line")).to_have_count(
-        0
-    )  # what is known of the outcome is shown when it is asked for
+    # What is known of the outcome is shown when it is asked for.
+    expect(page.locator(".reward-line")).to_have_count(0)
     expect(page.locator(".mark-noted")).to_have_count(7)
     page.goto(f"{base}{row.pk}/?show_outcome=1")
     expect(page.locator(".reward-line a rect.is-up")).to_have_count(11)  # with two of 0

@@ -168,9 +168,8 @@ def test_requests_on_one_connection(server: Server) -> None:
     assert ask(server, asked * 10).count(b"HTTP/1.1 200") == 10
     upgrade = HEAD + b"Connection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nab"
     assert ask(server, upgrade * 3 + asked).count(b"HTTP/1.1 200") == 4
-    assert (
-        ask(server, asked * 1000).count(b"HTTP/1.1 200") < 100
-    )  # queued without an end they fill the memory
+    # Queued without an end they fill the memory.
+    assert ask(server, asked * 1000).count(b"HTTP/1.1 200") < 100
 
 
 def test_an_endless_header_costs_no_memory(server: Server) -> None:

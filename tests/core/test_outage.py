@@ -47,9 +47,8 @@ def test_a_read_only_database(rose: User, project: Project, caplog: Any) -> None
         page = asked["a form"]()
         assert "Send it again" in page.content.decode() and "Kept words" in page.content.decode()
         assert "Send it again" not in asked["login"]().content.decode()  # a password belongs into no page
-        assert (
-            signed_in.get(reverse("rubrics:rubric-list", args=[project.slug])).status_code == 200
-        )  # reading goes on
+        # Reading goes on.
+        assert signed_in.get(reverse("rubrics:rubric-list", args=[project.slug])).status_code == 200
         assert not database_is_ready()
 
         jobs.work_off(Snapshot, execute)  # a worker that is nudged

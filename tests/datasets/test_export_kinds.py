@@ -135,9 +135,8 @@ def files(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings(
-    "ignore::FutureWarning", "ignore::UserWarning"
-)  # of the trainers among themselves
+# Of the trainers among themselves.
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
 def test_datasets_and_the_trainers_take_them(files: dict[str, Any], tmp_path: Path) -> None:
     from transformers import GPT2Config, GPT2ForSequenceClassification, GPT2LMHeadModel
     from trl import KTOConfig, KTOTrainer, RewardConfig, RewardTrainer

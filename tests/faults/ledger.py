@@ -9,9 +9,8 @@ from typing import Any
 
 @dataclass
 class Ledger:
-    judgements: dict[uuid.UUID, tuple[int, str]] = field(
-        default_factory=dict
-    )  # key: assignment, choice as shown
+    # key: assignment, choice as shown.
+    judgements: dict[uuid.UUID, tuple[int, str]] = field(default_factory=dict)
     left: dict[int, str] = field(default_factory=dict)  # assignment: skipped
     trajectories: list[str] = field(default_factory=list)  # external ids of tasks acknowledged
     runs: list[int] = field(default_factory=list)

@@ -117,9 +117,8 @@ def test_what_is_not_clear_waits_and_then_goes() -> None:
             whole.add(pair(number % 11, number % 11, uncertain=(False, number % 16 == 0)))
         return whole
 
-    assert (
-        judge(little(200), Rules()).says == "waits"
-    )  # 6 % is more than 5 %, but 5 % would often look like it
+    # 6 % is more than 5 %, but 5 % would often look like it.
+    assert judge(little(200), Rules()).says == "waits"
     assert judge(little(2000), Rules()).says == "fails"
 
 

@@ -44,9 +44,8 @@ class Remembered:
         return 700 + 32 * len(self.step_rewards) + said + sum(200 + len(name) for name in self.criteria)
 
 
-Key = tuple[
-    int, bytes, tuple[str, ...]
-]  # a served model's identity, what the item rendered to, and the criteria
+# A served model's identity, what the item rendered to, and the criteria.
+Key = tuple[int, bytes, tuple[str, ...]]
 
 
 class DuplicateCache:

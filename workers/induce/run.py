@@ -45,9 +45,8 @@ def induce(folder: Path) -> dict[str, Any]:
         )
     encode = Embedder(device=config.device)
     if config.server is not None:
-        from workers.induce.asking import (
-            induce_by_asking,
-        )  # brings openai along, which only this engine needs
+        # Brings openai along, which only this engine needs.
+        from workers.induce.asking import induce_by_asking
 
         return induce_by_asking(folder, config.server, comments, encode, seed=config.seed)
     points, vectors = read_points(comments, encode)

@@ -93,9 +93,8 @@ def _fitted(states: Tensor, *, limit: float) -> OodDetector:
     variances, axes = variances.flip(0).clamp(min=0), axes.T.flip(0)
     keep = max(1, min(_MOST_COMPONENTS, count // _PER_COMPONENT, width - 1))
     rest = variances[keep:].sum() / max(width - keep, 1)
-    floor = (
-        1e-6 * variances.sum().clamp(min=1e-12) / width
-    )  # a direction that never varied is not infinitely telling
+    # A direction that never varied is not infinitely telling.
+    floor = 1e-6 * variances.sum().clamp(min=1e-12) / width
     return OodDetector(
         mean=mean,
         axes=axes[:keep],

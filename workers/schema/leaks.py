@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from workers.schema.records import FeedbackRecord, Trajectory, trajectories_of
 
 _HASHES = 128
-_BANDS = (
-    16  # of 8 hashes each: pairs with a similarity of 0.8 are found with a chance of 94 %, of 0.5 with 6 %
-)
+# Of 8 hashes each: pairs with a similarity of 0.8 are found with a chance of 94 %, of 0.5 with 6 %.
+_BANDS = 16
 _SIMILAR = 0.8
 _WORDS = 5  # in a shingle
 _SHOWN = 20

@@ -134,9 +134,8 @@ class _Scan:
         places = np.flatnonzero(is_mark[dense])
         kinds = dense[places]
         quotes = kinds == _QUOTE
-        within = (
-            np.bitwise_xor.accumulate(quotes) ^ self.within
-        )  # from an opening quote up to before the closing one
+        # From an opening quote up to before the closing one.
+        within = np.bitwise_xor.accumulate(quotes) ^ self.within
         if len(within):
             self.within = bool(within[-1])
         real = quotes | ~within  # a mark inside a string is text

@@ -22,9 +22,8 @@ from workers.text.rendered import Apart, Content
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
-_KNOWN_BYTES = (
-    16 * 1024**2
-)  # of texts that are likely to come again: prompts of groups, trajectories that grow
+# Of texts that are likely to come again: prompts of groups, trajectories that grow.
+_KNOWN_BYTES = 16 * 1024**2
 _ENTRY = 300  # bytes of a dictionary's entry with its key, roughly
 
 

@@ -95,9 +95,8 @@ class Dialect:
         message = self._said("assistant", said)
         if step.reasoning and self.reasoning:
             message["reasoning_content"] = self._plain(step.reasoning)
-        ids = [
-            f"call{place:05d}" for place in range(len(calls))
-        ]  # nine characters: some templates insist on it
+        # Nine characters: some templates insist on it.
+        ids = [f"call{place:05d}" for place in range(len(calls))]
         if calls:
             message["tool_calls"] = [
                 {

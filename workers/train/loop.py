@@ -22,11 +22,9 @@ from workers.train.optimiser import make_optimiser, set_learning_rate, uses_bflo
 
 _LOG_SECONDS = 1.0
 _TOLERANCE = 0.5  # standard errors
-_TELLING = 50  # judgements of validation: fewer do not tell when to stop
-_UNTOLD, _FEWEST = (
-    0.4,
-    8,
-)  # of the recipe's epochs are trained then, but these at least, before anything ends it
+_MIN_VALIDATION = 50  # feedback records of validation: with fewer, their loss does not show when to stop
+# Then training goes on for this share of the recipe's epochs, and for so many at least, before it may stop.
+_SHARE_OF_EPOCHS, _MIN_EPOCHS = 0.4, 8
 
 
 class Stopped(Exception):
@@ -80,10 +78,10 @@ class Fit:
         groups = make_groups(self.train, self.model.backbone, self.recipe)
         self.batches: list[Batch] = []
         self.measure_after: set[int] = set()  # steps done when validation is measured
-        self.is_told = not self.recipe.patience or len(self.validation) >= _TELLING
+        self.is_told = not self.recipe.patience or len(self.validation) >= _MIN_VALIDATION
         self.may_end = 0  # steps done by when it may end unless validation tells; 0: not before all are
         for epoch in range(self.recipe.epochs):
-            if not self.is_told and epoch == max(_FEWEST, round(_UNTOLD * self.recipe.epochs)):
+            if not self.is_told and epoch == max(_MIN_EPOCHS, round(_SHARE_OF_EPOCHS * self.recipe.epochs)):
                 self.may_end = len(self.batches)
             batches = epoch_batches(groups, self.recipe, seed=self.seed, epoch=epoch)
             start, parts = len(self.batches), self.recipe.evaluations_per_epoch
@@ -150,7 +148,7 @@ class Fit:
         if 0 < self.may_end <= self.step and not self.falls:
             self.report(
                 message=f"stopped after {self.step} of {len(self.batches)} steps: {len(self.validation)} judgements of "
-                f"validation do not tell more closely when to stop ({_TELLING} do)"
+                f"validation do not tell more closely when to stop ({_MIN_VALIDATION} do)"
             )
             return True
         if self.limits.seconds is not None and self.elapsed >= self.limits.seconds:
@@ -280,10 +278,8 @@ class Fit:
             torch.cuda.set_rng_state(state["cuda_random"], self.device)
         for name in ("losses", "step", "bad", "best", "elapsed", "micro_tokens"):
             setattr(self, name, state[name])
-        self.lowest, self.falls = (
-            state.get("lowest"),
-            state.get("falls", False),
-        )  # not in checkpoints of before
+        # Not in checkpoints of before.
+        self.lowest, self.falls = (state.get("lowest"), state.get("falls", False))
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
 
 

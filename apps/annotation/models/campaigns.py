@@ -65,9 +65,8 @@ class Campaign(models.Model):
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="campaigns")
     name = models.CharField(max_length=200)
-    kinds = ArrayField(
-        models.CharField(max_length=10)
-    )  # of workers.schema.Kind; modules in annotation/kinds/
+    # Of workers.schema.Kind; modules in annotation/kinds/.
+    kinds = ArrayField(models.CharField(max_length=10))
     options = models.JSONField(default=dict, blank=True)  # {kind: {option: value}}, of the kinds' own forms
     rubric = models.ForeignKey(Rubric, models.PROTECT, null=True, blank=True, related_name="campaigns")
     guidelines = models.TextField(blank=True)

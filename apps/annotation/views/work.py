@@ -63,9 +63,8 @@ def answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     last = selectors.last_submission(assignment)
     right = expected_of(assignment.item)
     if assignment.item.purpose != Item.Purpose.PRACTICE or last is None or right is None:
-        return redirect(
-            "annotation:assignment-detail", project.slug, pk
-        )  # it is practice no more, or not done
+        # It is practice no more, or not done.
+        return redirect("annotation:assignment-detail", project.slug, pk)
     shown = selectors.shown_of(assignment)
     context = {
         "assignment": assignment,

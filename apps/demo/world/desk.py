@@ -107,6 +107,5 @@ class State:
     reply: str | None = None
     heard: list[str] = field(default_factory=list)  # all texts the agent was shown
     said: list[str] = field(default_factory=list)  # questions to the customer
-    grounded: frozenset[str] | None = (
-        None  # evidence at the first change or at the reply, whichever came first
-    )
+    # Evidence at the first change or at the reply, whichever came first.
+    grounded: frozenset[str] | None = None

@@ -13,10 +13,8 @@ from apps.rubrics.models import Rubric
 from apps.trajectories.services import replace_facts
 
 MOST_SAMPLES = 16  # as workers.judge.rubric allows
-PROMPTS = {
-    1: "a reason, then the verdict",
-    2: "what speaks for and against is weighed first",
-}  # of either mode
+# Of either mode.
+PROMPTS = {1: "a reason, then the verdict", 2: "what speaks for and against is weighed first"}
 LONGEST_GUIDELINES = 20_000
 
 

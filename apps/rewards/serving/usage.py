@@ -28,9 +28,8 @@ SAMPLE_TOKENS = 50_000  # of one: it is there to be looked at
 MOST_SAMPLE_TOKENS = 1_000_000  # waiting to be written
 MOST_PAIRS, MOST_POLICIES = 20_000, 200
 BATCH = 5_000
-MOST_GROUPS = (
-    2_000  # of runs and policies within an hour; a client that names each request makes no rows for each
-)
+# Of runs and policies within an hour; a client that names each request makes no rows for each.
+MOST_GROUPS = 2_000
 OTHERS = "(others)"
 
 

@@ -24,11 +24,8 @@ from workers.schema.decode import escape, require_list, require_object
 
 MAGIC = b"PK\x03\x04"
 _IN_MEMORY = 64 * 2**20
-_ENTRIES, _DIRECTORY, _LINE = (
-    4,
-    5,
-    600,
-)  # of the end's record: entries, bytes of their list; bytes of a line of it
+# Of the end's record: entries, bytes of their list; bytes of a line of it.
+_ENTRIES, _DIRECTORY, _LINE = 4, 5, 600
 _ZSTD = 93
 _LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has

@@ -153,10 +153,8 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
         rows.lease(campaign, ann)
     assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).is_workable is False
     told = AuditEvent.objects.get(verb="annotator.paused")
-    assert (told.actor, told.target) == (
-        "gold check",
-        person_pseudonym("ann@example.org"),
-    )  # nobody did it by hand
+    # Nobody did it by hand.
+    assert (told.actor, told.target) == ("gold check", person_pseudonym("ann@example.org"))
     rows.leased(campaign, ben)  # others go on
     hers = rows.annotator(campaign, ann)
     services.let_go_on(campaign=campaign, annotator=hers, by=rose)

@@ -47,9 +47,8 @@ def test_the_mean_is_where_the_posterior_is_highest() -> None:
 def test_separable_answers_do_not_run_away() -> None:
     x = np.linspace(0.5, 1, 200)[:, None]
     found = fit(x, np.ones(200))
-    assert (
-        np.isfinite(found.mean).all() and found.variance == 30.0
-    )  # the evidence wants the widest prior there is
+    # The evidence wants the widest prior there is.
+    assert np.isfinite(found.mean).all() and found.variance == 30.0
 
 
 def test_answers_by_chance_want_a_narrow_prior() -> None:

@@ -74,10 +74,8 @@ class TestOutcome:
         assert report["baselines"]["longer"]["auc"] == 0.75  # lengths 45, 3, 25, 28
         assert report["baselines"]["shorter"]["difference"] == 0.5
         wrong = [(one["task"], one["said"], one["given"]) for one in report["mistakes"]]
-        assert wrong == [
-            ("u", True, 2.0),
-            ("u", False, 2.5),
-        ]  # half succeeded: the better half should be they
+        # Half succeeded: the better half should be they.
+        assert wrong == [("u", True, 2.0), ("u", False, 2.5)]
 
     def test_without_both_outcomes_there_is_nothing(self, judged) -> None:
         assert outcome_report(judged(("t", "good", True, 1.0))) is None

@@ -148,9 +148,8 @@ def test_reward_bench_2_rows(lengths, tmp_path) -> None:
     ]
     found = evaluate_published(lengths, "rewardbench2", write(tmp_path / "b.jsonl", rows))
     assert found["subsets"]["Math"] == {"score": 0.5, "n": 2}
-    assert found["subsets"]["Ties"]["score"] == pytest.approx(
-        1.0 + 0.01
-    )  # the smooth part of an infinite ratio is 1
+    # The smooth part of an infinite ratio is 1.
+    assert found["subsets"]["Ties"]["score"] == pytest.approx(1.0 + 0.01)
 
 
 def test_processbench_rows(lengths, tmp_path) -> None:

@@ -106,9 +106,8 @@ def test_it_keeps_to_its_bytes_and_forgets() -> None:
     assert len(cache) == 3
     space.forget()
     assert (len(cache), cache.bytes) == (0, 0)
-    model.states(
-        [item(ids_of(300), 63, 299)], cache=SessionCache(1000).within()
-    )  # too large to be kept: no harm
+    # Too large to be kept: no harm.
+    model.states([item(ids_of(300), 63, 299)], cache=SessionCache(1000).within())
 
 
 def test_templates_that_rewrite_and_models_that_keep_no_past_are_computed_whole(monkeypatch) -> None:

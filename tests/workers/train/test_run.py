@@ -259,9 +259,8 @@ class TestEveryKindOfFeedback:
             )
         }
 
-    @pytest.mark.parametrize(
-        "objective", [one for one in OBJECTIVES if one != GENERATIVE]
-    )  # see test_generative
+    # See test_generative.
+    @pytest.mark.parametrize("objective", [one for one in OBJECTIVES if one != GENERATIVE])
     def test_it_learns_what_was_said_and_can_be_served(
         self, run_directory, tiny_recipe, feedback, objective
     ) -> None:

@@ -104,9 +104,8 @@ def _groups(lengths: Sequence[int]) -> list[range]:
         place for place in range(1, len(sizes) + 1) if place == len(sizes) or sizes[place] > sizes[place - 1]
     ]
     starts = [0, *ends]
-    best: list[tuple[int, int]] = [
-        (0, 0)
-    ]  # up to each of the ends: what it costs, and where its last group begins
+    # Up to each of the ends: what it costs, and where its last group begins.
+    best: list[tuple[int, int]] = [(0, 0)]
     for last, end in enumerate(ends):
         size = sizes[end - 1]
         options = []
