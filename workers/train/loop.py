@@ -279,7 +279,7 @@ class Fit:
         for name in ("losses", "step", "bad", "best", "elapsed", "micro_tokens"):
             setattr(self, name, state[name])
         # Not in checkpoints of before.
-        self.lowest, self.falls = (state.get("lowest"), state.get("falls", False))
+        self.lowest, self.falls = state.get("lowest"), state.get("falls", False)
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
 
 

@@ -127,7 +127,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_pairs(fit, tiny_recipe, ma
 
 
 def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
-    monkeypatch.setattr(loop, "_TELLING", 6)
+    monkeypatch.setattr(loop, "_MIN_VALIDATION", 6)
     one, said = fit(
         replace(tiny_recipe, epochs=30, patience=2, learning_rate=0.05),
         records=preferences[:12],
@@ -161,7 +161,7 @@ def test_what_is_not_known_to_be_worse_is_as_good(worse: list[float], *, expecte
 
 def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
     """Losses as they were told: the third is worse by chance, the fourth for sure."""
-    monkeypatch.setattr(loop, "_TELLING", 6)
+    monkeypatch.setattr(loop, "_MIN_VALIDATION", 6)
     one, _ = fit(replace(tiny_recipe, epochs=4), records=preferences[:12], validation=preferences[12:])
     told = iter(
         torch.tensor(each, dtype=torch.double)
@@ -230,7 +230,7 @@ def test_a_budget_of_time(fit, tiny_recipe) -> None:
 def test_stopped_and_taken_up_again_it_is_the_same(
     fit, tiny_recipe, preferences, tmp_path: Path, monkeypatch, unfrozen: bool, after: int
 ) -> None:
-    monkeypatch.setattr(loop, "_TELLING", 6)
+    monkeypatch.setattr(loop, "_MIN_VALIDATION", 6)
     recipe = replace(tiny_recipe, unfrozen=unfrozen, patience=3)
     data = {"records": preferences[:18], "validation": preferences[18:]}
     whole, _ = fit(recipe, **data)
