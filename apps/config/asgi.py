@@ -69,6 +69,7 @@ _pages = CallerTurns(
     BodyLimit(django, settings.MAX_UPLOAD_BYTES, "TOUCHSTONE_MAX_UPLOAD_MB"),
     settings.REQUESTS_AT_ONCE,
     settings.SESSION_COOKIE_NAME,
+    large_seconds=settings.MAX_READ_SECONDS,
 )
 _routed = Starlette(
     routes=[

@@ -1,7 +1,7 @@
 """How many requests of a caller are worked on at once, with applications that end when they are told to."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from typing import Any
 
 import httpx
@@ -71,20 +71,72 @@ def test_one_caller_leaves_room_for_others() -> None:
     run(test())
 
 
-@pytest.mark.parametrize("content", [b"a" * (turns.LARGE + 1), b"\x28\xb5\x2f\xfd", b"PK\x03\x04"])
-def test_large_and_packed_bodies_are_read_one_at_a_time(content: bytes) -> None:
+async def in_two_parts(first: bytes, second: bytes) -> AsyncIterator[bytes]:
+    yield first
+    yield second
+
+
+@pytest.mark.parametrize(
+    ("parts", "content_type"),
+    [
+        ((b"a" * turns.LARGE, b"a"), "application/json"),
+        ((b"\x28\xb5\x2f\xfd", b"x"), "application/json"),
+        ((b"\x28", b"\xb5\x2f\xfdx"), "application/json"),  # its beginning comes in two parts
+        ((b"PK\x03\x04", b"x"), "application/zip"),
+        ((b"--a\r\n", b"PK\x03\x04"), "multipart/form-data; boundary=a"),  # a form: anything may be in it
+    ],
+)
+def test_large_and_packed_bodies_are_read_one_at_a_time(
+    parts: tuple[bytes, bytes], content_type: str
+) -> None:
     async def test() -> None:
         work = Work()
         async with client(CallerTurns(work, 4, "sessionid")) as http:
-            headers = {"authorization": "Bearer a"}
+            headers = {"authorization": "Bearer a", "content-type": content_type}
             tasks = [
-                asyncio.ensure_future(http.post("/large", content=content, headers=headers)) for _ in range(3)
+                asyncio.ensure_future(http.post("/large", content=in_two_parts(*parts), headers=headers))
+                for _ in range(3)
             ]
-            tasks += sent(http, "/small", 1, **headers)
+            tasks += sent(http, "/small", 1, authorization="Bearer a")
             await settled()
             assert work.now == {"/large": 1, "/small": 1}
             work.end.set()
             assert {answer.status_code for answer in await asyncio.gather(*tasks)} == {200}
+
+    run(test())
+
+
+def test_a_large_body_waits_for_as_long_as_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another import is not sent away, to be uploaded again, after the minute that is enough for a page."""
+    monkeypatch.setattr(turns, "MOST_SECONDS", 0.0)
+
+    async def test() -> None:
+        work = Work()
+        async with client(CallerTurns(work, 4, "sessionid", large_seconds=20)) as http:
+            headers = {"authorization": "Bearer a"}
+            tasks = [
+                asyncio.ensure_future(http.post("/large", content=b"a" * (turns.LARGE + 1), headers=headers))
+                for _ in range(2)
+            ]
+            await settled()
+            work.end.set()
+            assert {answer.status_code for answer in await asyncio.gather(*tasks)} == {200}
+
+    run(test())
+
+
+def test_a_refusal_names_the_limit_that_was_met() -> None:
+    async def test() -> None:
+        work = Work()
+        async with client(CallerTurns(work, 4, "sessionid", large_seconds=0)) as http:
+            headers = {"authorization": "Bearer a"}
+            first = asyncio.ensure_future(http.post("/api/a", content=b"PK\x03\x04", headers=headers))
+            await settled()
+            second = await http.post("/api/a", content=b"PK\x03\x04", headers=headers)
+            assert (second.status_code, second.headers["retry-after"]) == (429, "5")
+            assert "One large or packed body at a time" in second.json()["detail"]
+            work.end.set()
+            assert (await first).status_code == 200
 
     run(test())
 
