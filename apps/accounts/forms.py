@@ -8,19 +8,7 @@ from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 
 from apps.accounts.invitations import MOST_DAYS, MOST_USES
 from apps.accounts.models import Role
-
-
-def dress(form: forms.BaseForm) -> None:
-    """Give every widget its class, and the mark of a field that has an error."""
-    for name, field in form.fields.items():
-        widget = field.widget
-        if isinstance(widget, forms.Select) and not isinstance(widget, forms.RadioSelect):
-            css = "form-select"
-        elif isinstance(widget, (forms.CheckboxInput, forms.CheckboxSelectMultiple, forms.RadioSelect)):
-            css = "form-check-input"
-        else:
-            css = "form-control"
-        widget.attrs["class"] = f"{css} is-invalid" if form.is_bound and form.errors.get(name) else css
+from apps.core.forms import add_widget_classes
 
 
 class LoginForm(AuthenticationForm):
@@ -35,7 +23,7 @@ class LoginForm(AuthenticationForm):
         self.fields["username"].widget = forms.EmailInput(
             attrs={"autofocus": True, "autocomplete": "username"}
         )
-        dress(self)
+        add_widget_classes(self)
 
     def clean_username(self) -> str:
         email: str = self.cleaned_data["username"]
@@ -47,7 +35,7 @@ class PasswordForm(PasswordChangeForm):
         super().__init__(*args, **kwargs)
         self.fields["new_password1"].help_text = "At least ten characters; not one of the common ones."
         self.fields["new_password2"].help_text = ""
-        dress(self)
+        add_widget_classes(self)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or {}
@@ -62,7 +50,7 @@ class ResetForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
 
 
 class ChoosePasswordForm(forms.Form):
@@ -79,7 +67,7 @@ class ChoosePasswordForm(forms.Form):
         super().__init__(*args, **kwargs)
         if not with_name:
             del self.fields["name"]
-        dress(self)
+        add_widget_classes(self)
 
 
 class MemberForm(forms.Form):
@@ -88,7 +76,7 @@ class MemberForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
@@ -107,7 +95,7 @@ class InvitationForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
 
 
 class JoinForm(forms.Form):
@@ -128,7 +116,7 @@ class JoinForm(forms.Form):
             self.fields["email"].disabled = True
         if settings.MAIL:  # the link that is mailed asks for the rest
             del self.fields["name"], self.fields["password"]
-        dress(self)
+        add_widget_classes(self)
 
 
 class RoleForm(forms.Form):

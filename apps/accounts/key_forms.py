@@ -7,10 +7,10 @@ from django import forms
 from django.conf import settings
 from django.utils import timezone
 
-from apps.accounts.forms import dress
 from apps.accounts.keys import KeyLimits, Owner
 from apps.accounts.models import ApiKey, Project, Scope, User
 from apps.accounts.service_accounts import service_account_for
+from apps.core.forms import add_widget_classes
 
 SCOPE_WORDS = {
     Scope.INGEST: "write and read trajectories, items, traces",
@@ -46,7 +46,7 @@ class KeyLimitsForm(forms.Form):
             meaning = f"{default:,}" if default else "no limit"
             self.fields[name].help_text = f"Empty: the default ({meaning}). 0: no limit."
         self._fill_in()
-        dress(self)  # validates what was sent
+        add_widget_classes(self)  # validates what was sent
 
     def _fill_in(self) -> None:
         """What a form with more fields says of them."""
@@ -143,7 +143,7 @@ class RemoveMemberForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}

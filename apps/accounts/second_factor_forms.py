@@ -18,9 +18,9 @@ from django.contrib.auth import authenticate
 from django.db import transaction
 
 from apps.accounts import login_guard
-from apps.accounts.forms import dress as dress
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import User
+from apps.core.forms import add_widget_classes
 
 _LAST_STEP = "last_step"
 
@@ -32,7 +32,7 @@ class _Dressed:
         if "code" in fields:
             fields["code"].label = "Code"
             fields["code"].widget.attrs |= {"autofocus": True, "inputmode": "numeric", "placeholder": ""}
-        dress(self)  # type: ignore[arg-type]
+        add_widget_classes(self)  # type: ignore[arg-type]
 
 
 class _Counted(_Dressed):
@@ -95,7 +95,7 @@ class PasswordAgainForm(forms.Form):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.user = user
-        dress(self)
+        add_widget_classes(self)
 
     def clean_password(self) -> str:
         password: str = self.cleaned_data["password"]

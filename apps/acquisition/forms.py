@@ -6,6 +6,7 @@ from django import forms
 
 from apps.acquisition.models import Plan, Strategy
 from apps.annotation.models import Campaign
+from apps.core.forms import add_widget_classes
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoints_of
 
@@ -41,10 +42,7 @@ class PlanForm(forms.Form):
         }
         super().__init__(*args, **kwargs | {"initial": initial})
         self.fields["endpoint"].queryset = endpoints_of(campaign.project)  # type: ignore[attr-defined]
-        for name, field in self.fields.items():
-            css = {"strategy": "form-check-input", "endpoint": "form-select"}.get(name, "form-control")
-            wrong = self.is_bound and self.errors.get(name)
-            field.widget.attrs["class"] = f"{css} is-invalid" if wrong else css
+        add_widget_classes(self)
 
     def clean_wanted(self) -> float | None:
         wanted = self.cleaned_data["wanted"]

@@ -9,19 +9,10 @@ from apps.accounts.models import Project
 from apps.annotation.kinds import KINDS, SIDES
 from apps.annotation.models import Campaign
 from apps.annotation.services import Choice, ItemFilters
+from apps.core.forms import add_widget_classes
 from apps.rubrics.models import Rubric
 from apps.rubrics.selectors import newest_rubrics
 from apps.trajectories.models import Trajectory
-
-
-def _dress(form: forms.BaseForm) -> None:
-    for name, field in form.fields.items():
-        widget = field.widget
-        if isinstance(widget, forms.CheckboxInput | forms.CheckboxSelectMultiple):
-            css = "form-check-input"
-        else:
-            css = "form-select" if isinstance(widget, forms.Select) else "form-control"
-        widget.attrs["class"] = f"{css} is-invalid" if form.is_bound and form.errors.get(name) else css
 
 
 class CampaignForm(forms.ModelForm):
@@ -91,7 +82,7 @@ class CampaignForm(forms.ModelForm):
         if self.instance.pk and self.instance.items.exists():
             for name in ("kinds", *(name for name in self.fields if "-" in name)):
                 del self.fields[name]
-        _dress(self)
+        add_widget_classes(self)
 
     def clean(self) -> dict[str, Any]:
         """The options of the kinds, gathered under `options`."""
@@ -164,7 +155,7 @@ class ItemsForm(forms.Form):
             self.fields["agents"].choices = choices  # type: ignore[attr-defined]
         else:
             del self.fields["agents"]
-        _dress(self)
+        add_widget_classes(self)
 
     @property
     def choice(self) -> Choice:

@@ -6,6 +6,7 @@ from django import forms
 from django.core.exceptions import ValidationError
 
 from apps.accounts.models import Project
+from apps.core.forms import add_widget_classes
 from apps.rewards.models import Endpoint, EndpointRevision
 from apps.rewards.redaction import KINDS, parse_redaction
 from apps.rewards.selectors import revisions_of
@@ -16,13 +17,6 @@ from apps.training.selectors import models_of
 from workers.errors import RewardError
 from workers.schema import parse_json
 from workers.schema.decode import require_object
-
-
-def dress(form: forms.Form) -> None:
-    for name, field in form.fields.items():
-        css = "form-select" if isinstance(field.widget, forms.Select) else "form-control"
-        field.widget.attrs["class"] = f"{css} is-invalid" if form.is_bound and form.errors.get(name) else css
-
 
 _RULES = Rules()
 
@@ -77,8 +71,7 @@ class DeployForm(forms.Form):
         super().__init__(*args, **kwargs)
         models: Any = self.fields["model"]
         models.queryset = models_of(project)
-        dress(self)
-        self.fields["stage"].widget.attrs["class"] = "form-check-input"
+        add_widget_classes(self)
 
     def beside(self) -> Beside | None:
         stage = self.cleaned_data["stage"]
@@ -106,7 +99,7 @@ class ComposeForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
         self.fields["spec"].widget.attrs["class"] += " mono"
 
     def clean_spec(self) -> dict[str, Any]:
@@ -129,7 +122,7 @@ class TryForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
 
     def clean_item(self) -> dict[str, Any] | None:
         text = self.cleaned_data["item"].strip()
@@ -200,9 +193,7 @@ class TrialForm(forms.Form):
         revisions: Any = self.fields["revision"]
         revisions.queryset = revisions_of(endpoint).exclude(pk=endpoint.active_id or 0)
         revisions.label_from_instance = _revision_label
-        dress(self)
-        for name in ("stage", "automatic"):
-            self.fields[name].widget.attrs["class"] = "form-check-input"
+        add_widget_classes(self)
 
     def rule_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in Rules.__struct_fields__]
@@ -246,8 +237,7 @@ class SamplesForm(forms.Form):
             "patterns": "\n".join(endpoint.sample_patterns),
         }
         super().__init__(data, initial=initial)
-        dress(self)
-        self.fields["redacts"].widget.attrs["class"] = "form-check-input"
+        add_widget_classes(self)
         self.fields["patterns"].widget.attrs["class"] += " mono"
 
     def clean_patterns(self) -> list[str]:
@@ -267,4 +257,4 @@ class SwitchForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import threading
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from hypothesis import strategies as st
 
 from apps.accounts import audit_chain, audit_export, audit_signals, pseudonyms, services
 from apps.accounts.audit_hash import Head, event_hash, storable, verify_documents
-from apps.accounts.models import AuditAlias, AuditEvent, AuditSeal, Project, Role, User
+from apps.accounts.models import AuditEvent, AuditSeal, Project, User
 from apps.core.commands import Error
 from apps.core.errors import DomainError
 
@@ -451,80 +450,3 @@ def test_the_application_cannot_edit_it(project: Project, change: str) -> None:
             sequence=1, event=AuditEvent.objects.first(), project_sequence=1, project_number=0
         )
         AuditSeal.objects.update(hash="x")
-
-
-# The page and the API
-
-
-def test_the_page_filters_and_names_people(as_: Any, project: Project, people: dict[str, User]) -> None:
-    services.record_audit(project=project, actor=people["reviewer"], verb="thing.done", target="one")
-    services.record_audit(project=project, actor="tsk_12345678", verb="thing.made", target="two")
-    page = as_("owner").get("/p/desk/audit", {"actor": "reviewer@example.org"})
-    assert [line["actor"] for line in page.context["lines"]] == ["reviewer@example.org"]
-    assert [e["target"] for e in as_("owner").get("/p/desk/audit", {"verb": "thing."}).context["lines"]] == [
-        "two",
-        "one",
-    ]
-    assert as_("owner").get("/p/desk/audit", {"actor": "tsk_12345678"}).context["lines"][0]["target"] == "two"
-    tomorrow = (timezone.now() + timedelta(days=1)).date().isoformat()
-    assert as_("owner").get("/p/desk/audit", {"since": tomorrow}).context["lines"] == []
-    assert as_("owner").get("/p/desk/audit", {"until": tomorrow, "verb": "thing"}).context["lines"]
-    assert as_("owner").get("/p/desk/audit", {"since": "yesterday"}).status_code == 422
-
-
-def test_a_project_with_the_number_of_a_deleted_one_does_not_see_its_trail(
-    as_: Any, project: Project
-) -> None:
-    AuditEvent.objects.create(
-        project=project,
-        project_slug="older",
-        actor="x",
-        verb="old.done",
-        at=project.created_at - timedelta(days=1),
-    )
-    assert "old.done" not in as_("owner").get("/p/desk/audit").content.decode()
-
-
-def test_an_owner_exports_by_page_and_by_api(
-    as_: Any, project: Project, people: dict[str, User], home: Path
-) -> None:
-    page = as_("owner").post("/p/desk/audit/export", {"names": "1"})
-    text = b"".join(page.streaming_content).decode()
-    assert "owner@example.org" in text and "attachment" in page.headers["Content-Disposition"]
-    _, secret = services.create_api_key(project=project, scopes=["admin"], by=people["owner"])
-    answer = Client().get("/api/v1/projects/desk/audit", headers={"Authorization": f"Bearer {secret}"})
-    text = b"".join(answer.streaming_content).decode()
-    (home / "file").write_text(text)
-    assert audit_export.verify_file(home / "file").is_whole
-    assert "owner@example.org" not in text
-    assert AuditEvent.objects.filter(verb="audit.exported").count() == 2
-    assert as_(Role.RESEARCHER.value).post("/p/desk/audit/export").status_code == 403
-    assert as_("stranger").post("/p/desk/audit/export").status_code == 404
-    _, weak = services.create_api_key(project=project, scopes=["train"], by=people["owner"])
-    answer = Client().get("/api/v1/projects/desk/audit", headers={"Authorization": f"Bearer {weak}"})
-    assert answer.status_code == 403
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_page_is_as_quick_with_many_events(
-    as_: Any, project: Project, django_assert_max_num_queries: Any
-) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "INSERT INTO accounts_auditevent (project_id, project_slug, actor, verb, target, data, at) "
-            "SELECT %s, 'desk', 'tsk_' || n %% 50, 'thing.done-' || n %% 20, '', '{}', now() + n * interval '1 ms' "
-            "FROM generate_series(1, 20000) n",
-            [project.pk],
-        )
-        cursor.execute("ANALYZE accounts_auditevent")
-        cursor.execute(
-            "EXPLAIN (FORMAT JSON) SELECT * FROM accounts_auditevent WHERE project_id = %s AND actor = 'tsk_7' "
-            "AND at >= '2020-01-01' ORDER BY at DESC, id DESC LIMIT 51",
-            [project.pk],
-        )
-        assert "Seq Scan" not in json.dumps(cursor.fetchone())
-    owner = as_("owner")
-    for query in ({}, {"actor": "tsk_7"}, {"verb": "thing.done-3"}):
-        with django_assert_max_num_queries(12):
-            assert len(owner.get("/p/desk/audit", query).context["lines"]) == 50
-    assert AuditAlias.objects.count() < 20

@@ -14,25 +14,33 @@ from django.views.decorators.http import require_POST, require_safe
 from apps.accounts import audit_export
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.audit_models import AuditAlias
-from apps.accounts.forms import dress
 from apps.accounts.models import AuditEvent, Project, Role
 from apps.accounts.pseudonyms import meanings_in, named
 from apps.core.api import paginate
+from apps.core.forms import add_widget_classes
 
 _DAY = timedelta(days=1)
 
 
 class AuditFilter(forms.Form):
     actor = forms.CharField(
-        required=False, max_length=254, label="Who", help_text="an address, or a key's prefix"
+        required=False,
+        max_length=254,
+        label="Who",
+        widget=forms.TextInput(attrs={"placeholder": "address or key prefix"}),
     )
-    verb = forms.CharField(required=False, max_length=60, label="What", help_text="or how it begins")
+    verb = forms.CharField(
+        required=False,
+        max_length=60,
+        label="What",
+        widget=forms.TextInput(attrs={"placeholder": "key.created, or key."}),
+    )
     since = forms.DateField(required=False, label="From", widget=forms.DateInput(attrs={"type": "date"}))
     until = forms.DateField(required=False, label="To", widget=forms.DateInput(attrs={"type": "date"}))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        dress(self)
+        add_widget_classes(self)
 
 
 @project_view(Role.OWNER)
@@ -89,14 +97,14 @@ def _lines(events: list[AuditEvent]) -> list[dict[str, Any]]:
             "actor": named(event.actor, meanings),
             "verb": event.verb,
             "target": named(event.target, meanings),
-            "details": [(name, _written(value)) for name, value in named(event.data, meanings).items()],
+            "details": [(name, _detail_text(value)) for name, value in named(event.data, meanings).items()],
         }
         for event in events
     ]
 
 
-def _written(value: Any) -> str:
-    """A detail as people read it: words as they are, short lists with commas, all else as JSON."""
+def _detail_text(value: Any) -> str:
+    """A text as it is, a list of texts with commas, all else as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(each, str) for each in value):

@@ -13,10 +13,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from apps.accounts import login_guard
-from apps.accounts.forms import dress
 from apps.accounts.leaving import delete_user
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import User
+from apps.core.forms import add_widget_classes
 
 
 class DeleteAccountForm(forms.Form):
@@ -29,7 +29,7 @@ class DeleteAccountForm(forms.Form):
         self.user = user
         if not user.has_usable_password():
             del self.fields["password"]
-        dress(self)
+        add_widget_classes(self)
 
     def clean_email(self) -> str:
         email = str(self.cleaned_data["email"]).strip().lower()
