@@ -82,12 +82,12 @@ def test_apps_import_downwards_only(app: str) -> None:
 def _edges(package: str) -> Edges:
     """Which modules of a package each of its modules imports, at its top or within a function."""
     modules = {_name(path): path for path in _modules(ROOT / package)}
+
+    def module_of(imported: str) -> str:  # what is imported may be a name in a module
+        return imported if imported in modules else imported.rpartition(".")[0]
+
     return {
-        name: {
-            imported if imported in modules else imported.rpartition(".")[0]
-            for imported in _imports(path)
-            if (imported if imported in modules else imported.rpartition(".")[0]) in modules.keys() - {name}
-        }
+        name: {module_of(imported) for imported in _imports(path)} & modules.keys() - {name}
         for name, path in modules.items()
     }
 

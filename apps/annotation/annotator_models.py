@@ -46,10 +46,10 @@ def dawid_skene_accuracy(table: AnswerTable, *, iterations: int = 300, tolerance
         errors = _error_rates(table, truth)
         if step:
             joint = (truth * np.log(priors)).sum() + (truth[items] * np.log(errors[annotators, labels])).sum()
-            risen = (joint - (truth * np.log(truth.clip(_LEAST))).sum()) / len(items)
-            if step == iterations or risen - bound < tolerance:
+            new_bound = (joint - (truth * np.log(truth.clip(_LEAST))).sum()) / len(items)
+            if step == iterations or new_bound - bound < tolerance:
                 break
-            bound = risen
+            bound = new_bound
         log_truth = np.tile(np.log(priors), (len(truth), 1))
         np.add.at(log_truth, items, np.log(errors[annotators, labels]))
         truth = np.exp(log_truth - logsumexp(log_truth, axis=1, keepdims=True))

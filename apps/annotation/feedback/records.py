@@ -137,13 +137,15 @@ def submitted(
     )
     found = rows.iterator(chunk_size=CHUNK)
     while chunk := list(islice(found, CHUNK)):
-        yield from _said(chunk, kinds, cache)
+        yield from _with_records(chunk, kinds, cache)
 
 
-def _said(
+def _with_records(
     chunk: list[Submission], kinds: Sequence[AnyFeedbackType], cache: "_Trajectories"
 ) -> Iterator[Submitted]:
-    cache.load({place.trajectory_id for one in chunk for place in one.assignment.item.places.all()})
+    cache.load(
+        {place.trajectory_id for submission in chunk for place in submission.assignment.item.places.all()}
+    )
     for submission in chunk:
         assignment = submission.assignment
         common: dict[str, Any] = {

@@ -52,7 +52,7 @@ class Said:
 
     def add(self, row: Judgement, origin: str) -> bool:
         """Whether it was new. One that replaces what this same import said becomes a revision of its own."""
-        value = (type(row), row.said)
+        value = (type(row), row.answer)
         if value in self.ever:
             return False
         self.ever.add(value)
@@ -304,7 +304,7 @@ def _what_was_said(assignments: Iterable[Assignment]) -> dict[int, Said]:
         one = said[submission.assignment_id]
         rows = [row for kind in KINDS.values() for row in getattr(submission, kind.related_name).all()]
         one.last = Revision(submission.revision, submission.origin, {row.slot: row for row in rows})
-        one.ever.update((type(row), row.said) for row in rows)
+        one.ever.update((type(row), row.answer) for row in rows)
     return said
 
 
@@ -324,7 +324,7 @@ def _write_revisions(new: dict[int, list[Revision]]) -> None:
     written: dict[type[Judgement], list[Judgement]] = defaultdict(list)
     for submission, one in pairs:
         for row in one.rows.values():
-            fresh = row.again()
+            fresh = row.unsaved_copy()
             fresh.submission = submission
             written[type(row)].append(fresh)
     for model, rows in written.items():

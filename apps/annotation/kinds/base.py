@@ -130,7 +130,8 @@ Record = TypeVar("Record", bound=schema.FeedbackRecord)
 class FeedbackType(ABC, Generic[Row, Value, Record]):
     """One type of feedback: its rows, its form, its records, and how agreement on it is measured.
 
-    A new type is a subclass in a module here, and its place in `apps.annotation.kinds.KINDS`.
+    A new type is a subclass in a module here, a line in `apps.annotation.kinds.KINDS`, and a table for its rows in
+    `apps.annotation.models.feedback`.
     """
 
     name: ClassVar[Kind]

@@ -127,7 +127,7 @@ class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
             )
         if min(ranks) < 1:
             raise InvalidRecord("ranks count from 1, the best.", pointer="/ranks")
-        places = tuple(place(one, f"/items/{number}") for number, one in enumerate(items))
+        places = tuple(place(ranked, f"/items/{number}") for number, ranked in enumerate(items))
         return places, RankingValue(ranks=tuple(dense(ranks)))
 
     def make_row(self, value: RankingValue, stored: Stored) -> Ranking:
@@ -146,13 +146,18 @@ class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
         return schema.RankingRecord(trajectories=tuple(places), ranks=tuple(row.ranks), **common)
 
     def to_json(self, record: schema.RankingRecord, item: WriteItem) -> dict[str, Any]:
-        return {"items": [item(one) for one in record.trajectories], "ranks": list(record.ranks)}
+        return {
+            "items": [item(trajectory) for trajectory in record.trajectories],
+            "ranks": list(record.ranks),
+        }
 
     def evaluations(self, record: schema.RankingRecord) -> Iterator[Evaluation]:
         """The rank of each run; 1 is the best."""
         count = len(record.trajectories)
-        for one, rank in zip(record.trajectories, record.ranks, strict=True):
-            yield Evaluation(one, record.criterion or "rank", rank, f"{rank} of {count}", None, {"of": count})
+        for trajectory, rank in zip(record.trajectories, record.ranks, strict=True):
+            yield Evaluation(
+                trajectory, record.criterion or "rank", rank, f"{rank} of {count}", None, {"of": count}
+            )
 
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """The rank of each run, ordinal."""

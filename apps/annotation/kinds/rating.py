@@ -103,7 +103,10 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
         options = (
             [Option("accept", "Accept", "Accept", "a"), Option("reject", "Reject", "Reject", "r")]
             if asked[0] in ACCEPT
-            else [Option(one, one, f"{one} of {asked[-1]}", one if len(one) == 1 else "0") for one in asked]
+            else [
+                Option(number, number, f"{number} of {asked[-1]}", number if len(number) == 1 else "0")
+                for number in asked
+            ]
         )
         return [
             Question(

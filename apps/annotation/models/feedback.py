@@ -18,33 +18,33 @@ LABELS: tuple[StepLabel, ...] = ("bad", "neutral", "good")
 
 
 class Judgement(models.Model):
-    """One thing said in a submission. Its fields beside the submission are what was said."""
+    """A part of a submission. All fields but the submission are the answer."""
 
     submission = models.ForeignKey(Submission, models.CASCADE, related_name="%(class)ss")
 
     class Meta:
         abstract = True
 
-    # The fields that say what was asked; the same person's later answer replaces the earlier. None: it stands beside.
-    asked: ClassVar[tuple[str, ...] | None] = None
+    # Fields that name the question: a person's later answer to it replaces the earlier one. None: every answer is kept.
+    question_fields: ClassVar[tuple[str, ...] | None] = None
 
     @property
     def slot(self) -> Hashable:
-        """Names the question this answers, among all that one person says of one item."""
-        return type(self), self.said if self.asked is None else tuple(getattr(self, n) for n in self.asked)
+        """The question that this answers, among all of one person on one item."""
+        names = self.question_fields
+        return type(self), self.answer if names is None else tuple(getattr(self, name) for name in names)
 
     @property
-    def said(self) -> tuple[Hashable, ...]:
+    def answer(self) -> tuple[Hashable, ...]:
         """All of it, as a value that can be compared."""
-        return tuple(_frozen(getattr(self, name)) for name in self.said_fields())
+        return tuple(_frozen(getattr(self, name)) for name in self.answer_fields())
 
     @classmethod
-    def said_fields(cls) -> list[str]:
-        return [one.attname for one in cls._meta.concrete_fields if one.name not in ("id", "submission")]
+    def answer_fields(cls) -> list[str]:
+        return [each.attname for each in cls._meta.concrete_fields if each.name not in ("id", "submission")]
 
-    def again(self) -> "Judgement":
-        """The same said once more, as a row that is not saved yet."""
-        return type(self)(**{name: getattr(self, name) for name in self.said_fields()})
+    def unsaved_copy(self) -> "Judgement":
+        return type(self)(**{name: getattr(self, name) for name in self.answer_fields()})
 
 
 def _frozen(value: Any) -> Hashable:
@@ -54,7 +54,7 @@ def _frozen(value: Any) -> Hashable:
 class Preference(Judgement):
     """choice is by stored position (a = position 0), whatever side it was shown on. criterion None: overall."""
 
-    asked = ("criterion_id",)
+    question_fields = ("criterion_id",)
 
     choice = models.CharField(max_length=8, choices=[(c, c) for c in PREFERENCE_CHOICES])
     strength = models.PositiveSmallIntegerField(default=1)
@@ -78,7 +78,7 @@ class Preference(Judgement):
 class Ranking(Judgement):
     """ranks: by stored position, 1 is best, equal ranks are ties."""
 
-    asked = ()
+    question_fields = ()
 
     ranks = ArrayField(models.PositiveSmallIntegerField())
 
@@ -124,7 +124,7 @@ class Rating(Judgement):
 class Score(Judgement):
     """value: on the scale from low to high that the criterion had when it was given."""
 
-    asked = ("trajectory_id", "criterion_id")
+    question_fields = ("trajectory_id", "criterion_id")
 
     trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="scores")
     criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="scores")
@@ -147,12 +147,12 @@ class Score(Judgement):
 
 
 class Marking(Judgement):
-    """What one person marked in one trajectory; keys of labels and corrections are agent_steps.
+    """The marks of one person in one trajectory; keys of labels and corrections are agent_steps.
 
     first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
     """
 
-    asked = ("trajectory_id",)
+    question_fields = ("trajectory_id",)
 
     trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="markings")
     labels = models.JSONField(default=dict)
@@ -172,7 +172,9 @@ class Marking(Judgement):
     def __str__(self) -> str:
         if self.has_first_error:
             return "no error" if self.first_error is None else f"first error at step {self.first_error}"
-        counts = [(label, sum(said == label for said in self.labels.values())) for label in reversed(LABELS)]
+        counts = [
+            (label, sum(given == label for given in self.labels.values())) for label in reversed(LABELS)
+        ]
         return ", ".join(f"{n} {label}" for label, n in counts if n)
 
 

@@ -20,7 +20,7 @@ def write_as_judge(*, project: Project, name: str, item: int, rows: Sequence[Jud
         defaults={"state": Assignment.State.JUDGED, "finished_at": timezone.now()},
     )
     last = assignment.submissions.order_by("-revision").first()
-    if last is not None and _said(last) == {(type(row), row.said) for row in rows}:
+    if last is not None and _said(last) == {(type(row), row.answer) for row in rows}:
         return None
     submission = Submission.objects.create(
         assignment=assignment,
@@ -34,4 +34,4 @@ def write_as_judge(*, project: Project, name: str, item: int, rows: Sequence[Jud
 
 
 def _said(submission: Submission) -> set[object]:
-    return {(type(row), row.said) for kind in KINDS.values() for row in kind.rows_of(submission)}
+    return {(type(row), row.answer) for kind in KINDS.values() for row in kind.rows_of(submission)}

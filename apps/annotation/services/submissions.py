@@ -134,7 +134,7 @@ def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: Use
 
 def _digest(judgements: Sequence[Judgement]) -> str:
     """SHA-256 of what is said, whatever its order."""
-    said = sorted(repr((one._meta.model_name, one.said)) for one in judgements)
+    said = sorted(repr((row._meta.model_name, row.answer)) for row in judgements)
     return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
@@ -166,7 +166,7 @@ def _check(assignment: Assignment, judgements: Sequence[Judgement]) -> None:
     campaign, shown = assignment.item.campaign, shown_of(assignment)
     for name in campaign.kinds:
         KINDS[name].validate(judgements, shown, len(campaign.kinds) == 1)
-    slots = [row.slot for row in judgements if row.asked is not None]
+    slots = [row.slot for row in judgements if row.question_fields is not None]
     if len(set(slots)) < len(slots):
         raise DomainError("One question is answered twice; say one thing.")
     allowed = tuple(KINDS[name].model for name in campaign.kinds)
