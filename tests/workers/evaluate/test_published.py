@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,14 @@ def test_parquet_and_arrays(tmp_path) -> None:
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "r.parquet")
     (tmp_path / "r.json").write_text(json.dumps(rows))
     assert rows_of(tmp_path / "r.parquet") == rows_of(tmp_path / "r.json") == rows
+
+
+def test_parquet_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(RewardError, match="pip install pyarrow, or save the file as JSON lines"):
+        rows_of(tmp_path / "r.parquet")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
