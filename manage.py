@@ -28,10 +28,10 @@ def main() -> None:
         import touchstone_client  # noqa: F401
         from django.core.management import execute_from_command_line
 
-        from apps.core import private
         from apps.core.distributions import client_wheel_name, installed_version
+        from apps.core.storage import private_files
 
-        private.make_private()
+        private_files.make_private()
         installed_version(), client_wheel_name()  # missing where the code is newer than what was installed
     except ModuleNotFoundError:
         sys.exit(

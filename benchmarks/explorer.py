@@ -85,7 +85,7 @@ def questions(few: int) -> dict[str, Callable[[Random], dict[str, Any]]]:
 
 def ask(project: Any, few: int, times: int) -> Iterator[tuple[str, float]]:
     """The 95th percentile of milliseconds of each question."""
-    from apps.core.api import paginate
+    from apps.core.http.api import paginate
     from apps.trajectories.selectors import filter_trajectories, narrowed
     from apps.trajectories.views.explorer import COUNTED, PAGE
 

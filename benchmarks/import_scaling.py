@@ -22,7 +22,7 @@ from typing import Any
 
 import django
 
-from apps.core import embedded, roles
+from apps.core.database import embedded_postgres, roles
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 
@@ -173,7 +173,7 @@ def server() -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="touchstone-benchmark-") as folder:
         home = Path(folder)
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the benchmark
-        running = embedded.start(home)
+        running = embedded_postgres.start(home)
         os.environ["DATABASE_URL"] = running.connection.url(role=roles.SUPERUSER)  # it makes a database
         os.environ["TOUCHSTONE_HOME"] = folder
         try:

@@ -144,7 +144,7 @@ def ours(kind: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def deployed(kind: str, folder: Path) -> None:
     from apps.accounts.models import Project
-    from apps.core import artifacts
+    from apps.core.storage import artifacts
     from apps.rewards.services import deploy
     from apps.training.models import RewardModel
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
-from apps.core import embedded, roles
+from apps.core.database import embedded_postgres, roles
 
 # How quickly examples are made says how busy the machine is, and nothing of what is tested.
 hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -26,7 +26,7 @@ hypothesis_settings.load_profile("busy")
 
 _APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"
 _RUN = "TOUCHSTONE_TESTS_RUN"  # a folder that the processes of a run share
-_made: list[embedded.Server | Path] = []
+_made: list[embedded_postgres.Server | Path] = []
 
 
 def _prepare() -> None:
@@ -40,7 +40,7 @@ def _prepare() -> None:
         _made.append(home)
         os.environ["TOUCHSTONE_HOME"] = os.environ[_RUN] = str(home)
         if not os.environ.get("DATABASE_URL"):
-            server = embedded.start(home, durable=False)
+            server = embedded_postgres.start(home, durable=False)
             _made.insert(0, server)
             # Test databases are made and dropped by it; django_db_setup has tests run with less.
             os.environ["DATABASE_URL"] = server.connection.url(role=roles.SUPERUSER)
@@ -162,7 +162,7 @@ def quiet_hearts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         {"transactional_db", "live_server"} & set(request.fixturenames)
     )
     if not is_committed:
-        monkeypatch.setattr("apps.core.jobs.heartbeat_seconds", lambda: 3600.0)
+        monkeypatch.setattr("apps.core.jobs.job_queue.heartbeat_seconds", lambda: 3600.0)
 
 
 @pytest.fixture(scope="session")

@@ -141,7 +141,7 @@ from apps.config.celery import app
 get_resolver().url_patterns
 app.loader.import_default_modules()
 assert [name for name in app.tasks if name.startswith("apps.")], "no task was found"
-import apps.core.beat
+import apps.core.jobs.beat
 for name in ("web", "worker", "beat", "up", "doctor"):
     load_command_class(get_commands()[name], name)
 """

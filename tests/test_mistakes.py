@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
-from apps.core import schema
+from apps.core.database import migration_state
 from apps.core.errors import DomainError
 from tests.core.homes import open_home, small_disk
 from tests.ports import free_port
@@ -166,8 +166,8 @@ class TestVersions:
         ):
             call_command("create_project", "desk")
         with pytest.raises(DomainError, match="Start that version again, or restore a backup of this one"):
-            schema.require_known_migrations()
-        assert not schema.database_is_ready()
+            migration_state.require_known_migrations()
+        assert not migration_state.database_is_ready()
 
     def test_migrations_that_are_pending(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._applied(monkeypatch, without=("rewards", "0005_endpoint_names_per_project"))

@@ -6,9 +6,9 @@ from allauth.account.adapter import DefaultAccountAdapter
 from allauth.mfa.adapter import DefaultMFAAdapter
 from django.http import HttpRequest, HttpResponse
 
-from apps.core.client_address import client_address
-from apps.core.encryption import decrypted, encrypted
-from apps.core.middleware import error_page
+from apps.core.http.client_address import client_address
+from apps.core.http.middleware import error_page
+from apps.core.storage.encryption import decrypted, encrypted
 
 
 class AccountAdapter(DefaultAccountAdapter):

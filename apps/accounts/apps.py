@@ -17,7 +17,8 @@ class AccountsConfig(AppConfig):
         from apps.accounts.idempotency import forget_old_answers
         from apps.accounts.login_guard import forget_old_counters
         from apps.accounts.sessions import forget_ended_sessions
-        from apps.core import encryption, periodic
+        from apps.core.jobs import periodic
+        from apps.core.storage import encryption
 
         audit_signals.connect()
         second_factor.connect()

@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import AuditEvent, User
 from apps.accounts.pseudonyms import network_pseudonym, person_pseudonym
-from apps.core.client_address import client_address
+from apps.core.http.client_address import client_address
 
 UNKNOWN = "unknown person"
 FAILED = "user.sign-in-failed"

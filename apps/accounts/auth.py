@@ -10,8 +10,8 @@ from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import check_address, gate, held_to
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import ApiKey
-from apps.core.client_address import client_address
 from apps.core.errors import DomainError
+from apps.core.http.client_address import client_address
 
 _COUNTED = "_key_is_counted"
 

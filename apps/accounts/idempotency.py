@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from apps.accounts.auth import key_of
 from apps.accounts.models import ApiKey, IdempotentResponse
-from apps.core.api import problem
+from apps.core.http.api import problem
 
 MAX_KEY = 255
 KEPT_FOR = timedelta(days=2)

@@ -13,7 +13,7 @@ from django.db import DatabaseError, transaction
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import ApiKey, KeyAddress
 from apps.accounts.pseudonyms import network_pseudonym, person_pseudonym
-from apps.core.client_address import parse_address
+from apps.core.http.client_address import parse_address
 
 log = logging.getLogger(__name__)
 

@@ -17,8 +17,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from apps.accounts.models import ApiKey
-from apps.core.client_address import Network, parse_address
 from apps.core.errors import Forbidden, TooManyRequests
+from apps.core.http.client_address import Network, parse_address
 
 MINUTE = 60.0
 REQUESTS, TOKENS, DAY = "requests_per_minute", "tokens_per_minute", "tokens_per_day"

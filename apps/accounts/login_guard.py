@@ -22,8 +22,8 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from apps.accounts.models import GuessCounter, User, UserSession
-from apps.core.client_address import client_address, parse_address
 from apps.core.errors import TooManyRequests
+from apps.core.http.client_address import client_address, parse_address
 
 CAP_SECONDS = 900
 FORGET = timedelta(hours=24)  # a counter that nothing was added to for so long begins again

@@ -20,8 +20,8 @@ from django.utils import timezone
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import User, UserSession
 from apps.accounts.selectors import hash_of
-from apps.core.client_address import client_address, parse_address
-from apps.core.outage import is_read_only, met_outage, renew_connections
+from apps.core.database.outage import is_read_only, met_outage, renew_connections
+from apps.core.http.client_address import client_address, parse_address
 
 _BEGAN, _SEEN, _ADDRESS, _AGENT = "_began", "_seen", "_address", "_agent"
 _MARKS = {_BEGAN, _SEEN, _ADDRESS, _AGENT, "_session_expiry"}

@@ -17,9 +17,9 @@ from django.utils import timezone
 from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import User
 from apps.accounts.takeover import take_over
-from apps.core.bounded_session import BoundedSession
+from apps.core.http.bounded_session import BoundedSession
+from apps.core.http.middleware import error_page
 from apps.core.logs import current
-from apps.core.middleware import error_page
 
 SECONDS = 10.0  # of a call to the provider; a login makes up to four
 

@@ -11,8 +11,8 @@ class AcquisitionConfig(AppConfig):
     def ready(self) -> None:
         from apps.acquisition.models import Selection
         from apps.acquisition.services import ADVANCE, forget_deleted, select_where_due
-        from apps.core import jobs, periodic
+        from apps.core.jobs import job_queue, periodic
 
-        jobs.register(Selection, ADVANCE)
+        job_queue.register(Selection, ADVANCE)
         periodic.register("choose what to label next", LOOK_EVERY_SECONDS, select_where_due)
         periodic.register("forget features of deleted runs", FORGET_EVERY_SECONDS, forget_deleted)

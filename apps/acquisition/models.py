@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from apps.annotation.models import Campaign, Item
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
 from apps.rewards.models import Endpoint
 
 

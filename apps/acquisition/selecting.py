@@ -16,11 +16,11 @@ from apps.acquisition.services import keep_selection
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Item
 from apps.annotation.selectors import runs_of_items
-from apps.core import subprocesses
-from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError, NotFound
-from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, finish, heart
-from apps.core.storage_names import storage_name
+from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, finish, heart
+from apps.core.processes import core_subprocess
+from apps.core.storage.artifacts import delete_tree, stage, store_tree
+from apps.core.storage.storage_names import storage_name
 from apps.rewards.selectors import sampled_trajectories
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
@@ -39,7 +39,7 @@ def execute(selection: Selection) -> None:
         try:
             basis = basis_of(selection.plan)
             _prepare(folder, selection.plan, basis, pulse)
-            subprocesses.run_to_end(
+            core_subprocess.run_to_end(
                 CHILD, [str(folder)], folder=folder, what="The choosing", check=pulse.check
             )
             _keep(selection, basis, folder)

@@ -8,9 +8,9 @@ from django.db.models import F, Q, QuerySet
 from apps.acquisition.models import Plan, Reason, Selection
 from apps.annotation.feedback.records import BY_JUDGES
 from apps.annotation.models import Campaign, Item, Submission
-from apps.core.artifacts import stage
 from apps.core.errors import NotFound
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.artifacts import stage
 from apps.rewards.models import RevisionModel
 from apps.training.models import RewardModel
 from apps.training.selectors import models_of

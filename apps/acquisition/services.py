@@ -11,9 +11,9 @@ from apps.acquisition.models import Plan, Reason, Selection, Strategy
 from apps.acquisition.selectors import is_due, known_runs
 from apps.annotation.models import Campaign, Item
 from apps.annotation.services import score_items, update_campaign
-from apps.core import jobs
-from apps.core.artifacts import delete_tree
 from apps.core.errors import DomainError
+from apps.core.jobs import job_queue
+from apps.core.storage.artifacts import delete_tree
 from apps.rewards.models import Endpoint
 from apps.trajectories.models import Trajectory
 
@@ -60,7 +60,7 @@ def select_next(*, plan: Plan) -> Selection | None:
             selection = Selection.objects.create(plan=plan)
     except IntegrityError:
         return None
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE)
     return selection
 
 
@@ -80,7 +80,7 @@ def keep_selection(
 ) -> None:
     """The end of a choosing that went well: the order of the items, and why. Raises ClaimLost."""
     plan = selection.plan
-    with jobs.fenced(selection):
+    with job_queue.fenced(selection):
         ranked = {one["id"]: one for one in chosen}
         there = set(Item.objects.filter(campaign=plan.campaign, pk__in=ranked).values_list("pk", flat=True))
         Item.objects.filter(campaign=plan.campaign, score__isnull=False).exclude(pk__in=there).update(
@@ -103,14 +103,14 @@ def keep_selection(
             unique_fields=["item"],
             update_fields=["selection", "strategy", "rank", "measures"],
         )
-        jobs.finish(selection, jobs.JobState.SUCCEEDED, result=result, progress={}, **facts)
+        job_queue.finish(selection, job_queue.JobState.SUCCEEDED, result=result, progress={}, **facts)
     _forget_older(selection)
 
 
 def forget_deleted() -> int:
     """Drop features that hold a run which is not there any more; how many files. The next choosing encodes anew."""
     dropped = 0
-    for selection in Selection.objects.exclude(artifact="").filter(state=jobs.JobState.SUCCEEDED):
+    for selection in Selection.objects.exclude(artifact="").filter(state=job_queue.JobState.SUCCEEDED):
         name, known = selection.artifact, known_runs(selection)
         there = Trajectory.objects.filter(pk__in=known).count()
         if there < len(known):

@@ -4,10 +4,10 @@ from celery import shared_task
 
 from apps.acquisition.models import Selection
 from apps.acquisition.selecting import execute
-from apps.core import jobs
+from apps.core.jobs import job_queue
 
 
 @shared_task
 def advance_selections() -> None:
     """Choose for every campaign that waits."""
-    jobs.work_off(Selection, execute)
+    job_queue.work_off(Selection, execute)

@@ -3,7 +3,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.db.models.signals import post_delete
 
-from apps.core import periodic
+from apps.core.jobs import periodic
 
 EXPIRE_EVERY_SECONDS = 30
 DONE_EVERY_SECONDS = 10

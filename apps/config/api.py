@@ -10,7 +10,7 @@ from apps.accounts.idempotency import idempotent
 from apps.annotation.api import router as items
 from apps.annotation.feedback.api import router as feedback
 from apps.config.docs import render_docs
-from apps.core.api import install_problem_handlers
+from apps.core.http.api import install_problem_handlers
 from apps.datasets.api import router as datasets
 from apps.rewards.api import router as endpoints
 from apps.training.api import router as training

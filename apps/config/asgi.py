@@ -20,12 +20,12 @@ django: Any = get_asgi_application()
 get_resolver().url_patterns  # noqa: B018 - loads every view now, rather than within the first request
 
 from apps.core.client_wheel import client_wheel  # noqa: E402
-from apps.core.hosts import KnownHosts  # noqa: E402
-from apps.core.limits import BodyLimit  # noqa: E402
-from apps.core.proxy import METHODS, forwarding, lifespan  # noqa: E402 - reads the settings
-from apps.core.schema import database_is_ready  # noqa: E402
-from apps.core.security_headers import SecurityHeaders  # noqa: E402
-from apps.core.turns import CallerTurns  # noqa: E402
+from apps.core.database.migration_state import database_is_ready  # noqa: E402
+from apps.core.http.allowed_hosts import KnownHosts  # noqa: E402
+from apps.core.http.body_limits import BodyLimit  # noqa: E402
+from apps.core.http.caller_concurrency import CallerTurns  # noqa: E402
+from apps.core.http.proxy import METHODS, forwarding, lifespan  # noqa: E402 - reads the settings
+from apps.core.http.security_headers import SecurityHeaders  # noqa: E402
 from apps.rewards.routes import PUBLIC  # noqa: E402
 
 

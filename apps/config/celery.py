@@ -5,7 +5,8 @@ from typing import Any
 from celery import Celery
 from celery.signals import setup_logging, worker_ready, worker_shutting_down
 
-from apps.core import broker, readiness, stopping
+from apps.core.jobs import broker, shutdown
+from apps.core.processes import readiness
 
 assert broker.QUEUES  # imported before a connection is made: it names the transport
 app = Celery("touchstone")
@@ -25,4 +26,4 @@ def say_ready(**kwargs: Any) -> None:
 
 @worker_shutting_down.connect
 def tell_jobs(**kwargs: Any) -> None:
-    stopping.ask()
+    shutdown.ask()

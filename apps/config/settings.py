@@ -7,7 +7,7 @@ from typing import cast
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.functional import SimpleLazyObject
 
-from apps.core import database_url, embedded
+from apps.core.database import database_url, embedded_postgres
 from apps.core.environment import (
     env_bool,
     env_choice,
@@ -31,10 +31,10 @@ DATA = env_path("TOUCHSTONE_DATA", BASE_DIR.parent / "shared" / "data")
 DEBUG = env_bool("TOUCHSTONE_DEBUG", False)
 # Lazy: `manage.py help` and mypy read these settings and should write nothing.
 _SECRET_KEY = env_str("TOUCHSTONE_SECRET_KEY", "")
-SECRET_KEY = _SECRET_KEY or cast(str, SimpleLazyObject(partial(embedded.secret_key, HOME)))
+SECRET_KEY = _SECRET_KEY or cast(str, SimpleLazyObject(partial(embedded_postgres.secret_key, HOME)))
 ALLOWED_HOSTS = env_list("TOUCHSTONE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env_list("TOUCHSTONE_TRUSTED_ORIGINS", [])
-# From whom X-Forwarded-For and X-Forwarded-Proto are believed (apps/core/client_address.py).
+# From whom X-Forwarded-For and X-Forwarded-Proto are believed (apps/core/http/client_address.py).
 TRUSTED_PROXIES = env_networks("TOUCHSTONE_TRUSTED_PROXIES")
 # Of one process (web, rewards); those of TRUSTED_PROXIES and of this machine do not count by address.
 MAX_CONNECTIONS = env_int("TOUCHSTONE_MAX_CONNECTIONS", 5000)
@@ -83,8 +83,8 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "apps.core.middleware.RequestLogMiddleware",
-    "apps.core.middleware.StorableTextMiddleware",
+    "apps.core.http.middleware.RequestLogMiddleware",
+    "apps.core.http.middleware.StorableTextMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -94,9 +94,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "apps.core.middleware.DomainErrorMiddleware",
-    "apps.core.middleware.ContentSecurityPolicyMiddleware",
-    "apps.core.api.MethodProblemMiddleware",
+    "apps.core.http.middleware.DomainErrorMiddleware",
+    "apps.core.http.middleware.ContentSecurityPolicyMiddleware",
+    "apps.core.http.api.MethodProblemMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "apps.accounts.gates.AccountGateMiddleware",
 ]
@@ -114,7 +114,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "apps.core.context.site",
+                "apps.core.http.template_context.site",
             ],
         },
     }
@@ -122,7 +122,7 @@ TEMPLATES = [
 
 # One dialect everywhere: PostgreSQL, yours by DATABASE_URL or the embedded one of this home.
 DATABASE_IS_EMBEDDED = not env_str("DATABASE_URL", "")
-DATABASE_URL = env_str("DATABASE_URL", "") or embedded.database_url(HOME)
+DATABASE_URL = env_str("DATABASE_URL", "") or embedded_postgres.database_url(HOME)
 DATABASES = {"default": database_url.parse(DATABASE_URL)}
 if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
     raise ImproperlyConfigured(
@@ -293,7 +293,9 @@ JOB_SILENCE_SECONDS = env_int("TOUCHSTONE_JOB_SILENCE_SECONDS", 30)
 
 # Celery carries nudges, never data: no results, no retries, one at a time (docs/decisions.md).
 # Without one: a database beside the embedded one, or two tables in yours.
-_EMBEDDED_BROKER = embedded.broker_url(HOME) if DATABASE_IS_EMBEDDED else embedded.broker_in(DATABASE_URL)
+_EMBEDDED_BROKER = (
+    embedded_postgres.broker_url(HOME) if DATABASE_IS_EMBEDDED else embedded_postgres.broker_in(DATABASE_URL)
+)
 CELERY_BROKER_URL = env_str("CELERY_BROKER_URL", "") or _EMBEDDED_BROKER
 CELERY_BROKER_TRANSPORT_OPTIONS = {"pool_pre_ping": True} if CELERY_BROKER_URL.startswith("sqla") else {}
 CELERY_TASK_IGNORE_RESULT = True
@@ -311,7 +313,7 @@ CELERY_TASK_ROUTES = {
     "apps.metrics.tasks.*": {"queue": "gpu"},
 }
 
-# The headers of every answer are those of apps/core/security_headers.py; these are for pages.
+# The headers of every answer are those of apps/core/http/security_headers.py; these are for pages.
 HSTS_SECONDS = env_int("TOUCHSTONE_HSTS_SECONDS", 31_536_000)
 HSTS_SUBDOMAINS = env_bool("TOUCHSTONE_HSTS_SUBDOMAINS", False)
 SECURE_CONTENT_TYPE_NOSNIFF = True

@@ -5,7 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path, re_path
 
 from apps.accounts.views import sign_in, sign_on
 from apps.config.api import api
-from apps.core.api import not_found
+from apps.core.http.api import not_found
 from apps.trajectories.views import traces_receive
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -36,7 +36,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/alerts/", include("apps.monitoring.urls")),
 ]
 
-handler400 = "apps.core.middleware.bad_request"
-handler403 = "apps.core.middleware.permission_denied"
-handler404 = "apps.core.middleware.page_not_found"
-handler500 = "apps.core.middleware.server_error"
+handler400 = "apps.core.http.middleware.bad_request"
+handler403 = "apps.core.http.middleware.permission_denied"
+handler404 = "apps.core.http.middleware.page_not_found"
+handler500 = "apps.core.http.middleware.server_error"

@@ -9,7 +9,7 @@ class CoreConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from apps.core import periodic
-        from apps.core.presence import forget_gone
+        from apps.core.jobs import periodic
+        from apps.core.processes.heartbeats import forget_gone
 
         periodic.register("forget processes that are gone", FORGET_EVERY_SECONDS, forget_gone)

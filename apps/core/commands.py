@@ -16,13 +16,14 @@ from rich.console import Console
 from rich.progress import Progress as Bar
 from rich.progress import TaskID
 
-from apps.core import embedded, private
+from apps.core.database import embedded_postgres
+from apps.core.database.migration_state import require_applied_migrations
+from apps.core.database.outage import in_words as outage_in_words
+from apps.core.database.outage import is_outage
 from apps.core.errors import DomainError
-from apps.core.jobs import Job, JobState
-from apps.core.outage import in_words as outage_in_words
-from apps.core.outage import is_outage
-from apps.core.room import in_words
-from apps.core.schema import require_applied_migrations
+from apps.core.jobs.job_queue import Job, JobState
+from apps.core.storage import private_files
+from apps.core.storage.disk_space import in_words
 from workers.errors import RewardError
 
 _DJANGOS = (
@@ -92,7 +93,7 @@ class TouchstoneCommand(BaseCommand):
             raise Error(
                 f"The settings were read for {settings.HOME}; set TOUCHSTONE_HOME={home} before they are."
             )
-        private.close_home(settings.HOME)
+        private_files.close_home(settings.HOME)
         try:
             if self.needs_database:
                 self._require_database()
@@ -123,7 +124,7 @@ class TouchstoneCommand(BaseCommand):
     def _require_database(self) -> None:
         """Raise DomainError where it is not there, or of another version."""
         if settings.DATABASE_IS_EMBEDDED:
-            embedded.require(settings.HOME)
+            embedded_postgres.require(settings.HOME)
         try:
             require_applied_migrations()
         except (DatabaseError, InterfaceError) as error:

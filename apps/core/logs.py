@@ -77,13 +77,13 @@ def secrets_of_settings() -> list[str]:
     """Passwords and keys of this installation, the longest first. Short ones would redact ordinary words."""
     from django.conf import settings
 
-    from apps.core import embedded
+    from apps.core.database import embedded_postgres
 
     urls = [settings.CELERY_BROKER_URL, settings.DATABASE_URL, settings.MIGRATION_DATABASE_URL]
     found = {settings.DATABASES["default"].get("PASSWORD") or ""}
     found |= {unquote(urlsplit(url).password or "") for url in urls}
     found |= {urlsplit(url).password or "" for url in urls}
-    found |= set(settings.KNOWN_SECRETS) | set(embedded.passwords(settings.HOME))
+    found |= set(settings.KNOWN_SECRETS) | set(embedded_postgres.passwords(settings.HOME))
     made = settings.HOME / "secret_key"  # read here only if it was made: a log line should make nothing
     found.add(made.read_text() if made.is_file() else "")
     return sorted((each for each in found if len(each) >= 8), key=len, reverse=True)

@@ -4,7 +4,7 @@ from django.db import models
 
 
 class Service(models.Model):
-    """A process, as it last spoke of itself; see `apps.core.presence`."""
+    """A process, as it last spoke of itself; see `apps.core.processes.heartbeats`."""
 
     name = models.CharField(max_length=20)  # web, rewards, default, gpu, beat
     host = models.CharField(max_length=255)

@@ -9,7 +9,7 @@ from ninja import Field, Router, Schema, Status
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.core.api import DEFAULT_LIMIT, paginate
+from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.datasets.exports import attachment
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import snapshot_named, snapshots_of, version_in

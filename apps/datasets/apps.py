@@ -9,7 +9,7 @@ class DatasetsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.accounts import leaving
-        from apps.core import jobs, periodic
+        from apps.core.jobs import job_queue, periodic
         from apps.datasets.erasure import remove_withdrawn
         from apps.datasets.exporting import ADVANCE as ADVANCE_EXPORTS
         from apps.datasets.exporting import remove_old_exports
@@ -18,7 +18,7 @@ class DatasetsConfig(AppConfig):
         from apps.datasets.services import ADVANCE
 
         leaving.register("datasets", deleting=withdraw_named)
-        jobs.register(Snapshot, ADVANCE)
-        jobs.register(Export, ADVANCE_EXPORTS)
+        job_queue.register(Snapshot, ADVANCE)
+        job_queue.register(Export, ADVANCE_EXPORTS)
         periodic.register("remove old exports", REMOVE_EVERY_SECONDS, remove_old_exports)
         periodic.register("remove withdrawn datasets", REMOVE_EVERY_SECONDS, remove_withdrawn)

@@ -17,8 +17,8 @@ from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Annotator, Assignment, Item, Participation, Submission
 from apps.annotation.services.items import recount
-from apps.core.artifacts import delete_file, delete_tree
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.artifacts import delete_file, delete_tree
 from apps.datasets.exporting import remove_exports
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder

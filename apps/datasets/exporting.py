@@ -20,12 +20,12 @@ from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
 from apps.annotation.feedback.exports import record_export as record_feedback_export
 from apps.annotation.feedback.records import check_filters, current_submissions
 from apps.annotation.models import Assignment, Item, Submission
-from apps.core import jobs
-from apps.core.artifacts import delete_tree, store_file
-from apps.core.database import refresh_statistics
+from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import Conflict, DomainError
-from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
-from apps.core.storage_names import storage_name
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.core.storage.artifacts import delete_tree, store_file
+from apps.core.storage.storage_names import storage_name
 from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
 from apps.datasets.exports import record_export, require_format
 from apps.datasets.models import Export, Snapshot
@@ -67,14 +67,14 @@ def _queue(export: Export, by: User) -> Export:
         record_export(export.snapshot, format=export.format, split=export.split or None, by=by)
     else:
         record_feedback_export(project=export.project, format=export.format, filters=export.filters, by=by)
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE)
     return export
 
 
 def cancel_export(*, export: Export) -> None:
     if export.is_finished:
         raise Conflict("This export is finished already.")
-    jobs.request_cancel(export)
+    job_queue.request_cancel(export)
 
 
 def build_export(export: Export) -> None:
@@ -132,7 +132,7 @@ def remove_exports(*, project: Project) -> None:
     """Something was deleted for good: no file that might hold it stays, and none that is being written."""
     for export in Export.objects.filter(project=project, removed_at=None):
         if not export.is_finished:
-            jobs.request_cancel(export)
+            job_queue.request_cancel(export)
         _remove(export)
 
 

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Assignment, Item, Submission, is_by_judge
-from apps.core.artifacts import delete_tree, store_tree
-from apps.core.database import refresh_statistics
+from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import DomainError
-from apps.core.jobs import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
-from apps.core.storage_names import storage_name
+from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.core.storage.artifacts import delete_tree, store_tree
+from apps.core.storage.storage_names import storage_name
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
 from apps.datasets.derived import SOURCES, Source, check_derived
 from apps.datasets.models import Snapshot

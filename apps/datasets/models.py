@@ -3,7 +3,7 @@
 from django.db import models
 
 from apps.accounts.models import Project, User
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
 
 
 class Snapshot(Job):

@@ -7,10 +7,10 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
-from apps.core.artifacts import stage
 from apps.core.errors import DomainError, NotFound
-from apps.core.jobs import JobState
-from apps.core.names import parse_name
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.artifacts import stage
+from apps.core.version_names import parse_name
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS
 from apps.trajectories.selectors import by_content

@@ -10,8 +10,8 @@ from django.utils import timezone
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.feedback.records import check_filters
-from apps.core import jobs
-from apps.core.names import check_slug
+from apps.core.jobs import job_queue
+from apps.core.version_names import check_slug
 from apps.datasets.derived import check_derived
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SHARES, check_shares
@@ -58,18 +58,18 @@ def freeze_snapshot(
     )
     if claimed:
         now = timezone.now()
-        snapshot.state, snapshot.attempt = jobs.JobState.RUNNING, 1
+        snapshot.state, snapshot.attempt = job_queue.JobState.RUNNING, 1
         snapshot.started_at = snapshot.heartbeat_at = now
     snapshot.save()
     record_audit(project=project, actor=by, verb="dataset.frozen", target=str(snapshot))
     if not claimed:
-        jobs.nudge_on_commit(ADVANCE)
+        job_queue.nudge_on_commit(ADVANCE)
     return snapshot
 
 
 @transaction.atomic
 def cancel_snapshot(*, snapshot: Snapshot, by: By) -> Snapshot:
     """Stop a snapshot that is not frozen yet."""
-    jobs.request_cancel(snapshot)
+    job_queue.request_cancel(snapshot)
     record_audit(project=snapshot.project, actor=by, verb="dataset.cancelled", target=str(snapshot))
     return snapshot

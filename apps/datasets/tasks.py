@@ -4,8 +4,8 @@ import logging
 
 from celery import shared_task
 
-from apps.core import jobs
 from apps.core.errors import DomainError
+from apps.core.jobs import job_queue
 from apps.datasets.exporting import build_export
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Export, Snapshot
@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 @shared_task
 def advance_exports() -> None:
     """Write every export that waits."""
-    jobs.work_off(Export, build_export)
+    job_queue.work_off(Export, build_export)
 
 
 @shared_task
 def advance_snapshots() -> None:
     """Build every snapshot that waits."""
-    jobs.work_off(Snapshot, build)
+    job_queue.work_off(Snapshot, build)
 
 
 def build(snapshot: Snapshot) -> None:

@@ -11,10 +11,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.api import paginate
-from apps.core.artifacts import open_file
 from apps.core.errors import DomainError, NotFound
-from apps.core.jobs import JobState
+from apps.core.http.api import paginate
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.artifacts import open_file
 from apps.datasets import exporting
 from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of
 from apps.datasets.exports import DESCRIPTIONS, attachment

@@ -18,8 +18,8 @@ from apps.annotation.models import Campaign
 from apps.annotation.services.builder import Choice, build_items
 from apps.annotation.services.campaigns import create_campaign
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
-from apps.core.storage_names import home_path
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.storage_names import home_path
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import records_of

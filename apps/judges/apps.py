@@ -6,7 +6,8 @@ class JudgesConfig(AppConfig):
     label = "judges"
 
     def ready(self) -> None:
-        from apps.core import encryption, jobs
+        from apps.core.jobs import job_queue
+        from apps.core.storage import encryption
         from apps.judges.models import Judging
         from apps.judges.services.judgings import ADVANCE
 
@@ -17,4 +18,4 @@ class JudgesConfig(AppConfig):
                 lambda row: f"the key of the language model {row.name} of {row.project.slug}",
             )
         )
-        jobs.register(Judging, ADVANCE)
+        job_queue.register(Judging, ADVANCE)

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.core.model_folders import folder_of, name_of
+from apps.core.storage.model_folders import folder_of, name_of
 from apps.judges.calls import SECONDS, note_use
 from apps.judges.models import LanguageModel
 from apps.judges.relay import relay

@@ -18,10 +18,10 @@ from django.db import connection, transaction
 from django.db.models import F, Sum
 from django.utils import timezone
 
-from apps.core import outgoing
-from apps.core.encryption import decrypted
 from apps.core.errors import DomainError
-from apps.core.outgoing import Limits, NoReply, Reply
+from apps.core.http import outgoing
+from apps.core.http.outgoing import Limits, NoReply, Reply
+from apps.core.storage.encryption import decrypted
 from apps.judges.models import LanguageModel, Spending
 from workers.schema import bounded
 

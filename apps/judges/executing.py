@@ -10,9 +10,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.core import subprocesses
 from apps.core.errors import DomainError
-from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
+from apps.core.jobs.job_queue import Cancelled, Heart, JobState, finish, heart
+from apps.core.processes import core_subprocess
 from apps.judges.asking import asking
 from apps.judges.models import Judged, Judging, Spending
 from apps.judges.services.judgings import keep_judged, tell_explorer, write_judgements
@@ -91,7 +91,7 @@ def _ask(judging: Judging, units: list[Judged], pulse: Heart) -> None:
 
             (folder / "config.json").write_text(json.dumps(_config(judging, one.server)))
             try:
-                subprocesses.run_to_end(
+                core_subprocess.run_to_end(
                     CHILD, [str(folder)], folder=folder, what="The judging", check=check, given=one.given
                 )
             finally:

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
-from apps.core.model_folders import known_names, name_of
+from apps.core.storage.model_folders import known_names, name_of
 from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Judge, LanguageModel
 from apps.judges.selectors import TRIED, language_models_of
 from apps.judges.services import MOST_ANSWER_TOKENS, MOST_CALLS, JudgeSpec, LanguageModelSpec

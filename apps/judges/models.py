@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.annotation.models import Campaign, Comment, Item
-from apps.core.encryption import LOST
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
+from apps.core.storage.encryption import LOST
 from apps.rubrics.models import Criterion, Rubric
 from apps.trajectories.models import Trajectory, TrajectoryFact
 

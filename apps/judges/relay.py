@@ -15,8 +15,8 @@ from typing import Any
 
 from django.db import connections
 
-from apps.core import outgoing
 from apps.core.errors import DomainError
+from apps.core.http import outgoing
 from apps.judges.calls import MOST_WAITED, SECONDS, TooMany, call, key_of
 from apps.judges.models import LanguageModel
 

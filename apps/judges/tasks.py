@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.judges.executing import execute
 from apps.judges.models import Judging
 
@@ -10,4 +10,4 @@ from apps.judges.models import Judging
 @shared_task
 def advance_judgings() -> None:
     """Judge wherever that waits."""
-    jobs.work_off(Judging, execute)
+    job_queue.work_off(Judging, execute)

@@ -6,8 +6,8 @@ class LineageConfig(AppConfig):
     label = "lineage"
 
     def ready(self) -> None:
-        from apps.core import jobs
+        from apps.core.jobs import job_queue
         from apps.lineage.models import Tracing
         from apps.lineage.tracing import TRACE
 
-        jobs.register(Tracing, TRACE)
+        job_queue.register(Tracing, TRACE)

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
 from apps.rewards.models import ScoreSample
 from apps.training.models import RewardModel
 

@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from apps.accounts.models import Project
 from apps.annotation.models import Annotator, Campaign, Item
 from apps.core.errors import NotFound
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.lineage.models import Tracing
 from apps.lineage.tracing import execute
 
@@ -10,4 +10,4 @@ from apps.lineage.tracing import execute
 @shared_task
 def advance_tracings() -> None:
     """Find the judgements that moved the rewards somebody asked about."""
-    jobs.work_off(Tracing, execute)
+    job_queue.work_off(Tracing, execute)

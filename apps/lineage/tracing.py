@@ -7,10 +7,11 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from apps.core import jobs, subprocesses
-from apps.core.artifacts import stage
 from apps.core.errors import DomainError
-from apps.core.jobs import Cancelled, JobState, finish, heart
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import Cancelled, JobState, finish, heart
+from apps.core.processes import core_subprocess
+from apps.core.storage.artifacts import stage
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.lineage.models import Tracing
@@ -30,7 +31,7 @@ def trace(*, sample: ScoreSample, model: RewardModel) -> Tracing:
     ).delete()
     tracing, is_new = Tracing.objects.get_or_create(sample=sample, model=model)
     if is_new:
-        jobs.nudge_on_commit(TRACE)
+        job_queue.nudge_on_commit(TRACE)
     return tracing
 
 
@@ -55,7 +56,7 @@ def execute(tracing: Tracing) -> None:
         try:
             _prepare(folder, tracing)
             what = f"The tracing of sample {tracing.sample_id}"
-            subprocesses.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=pulse.check)
+            core_subprocess.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=pulse.check)
         except DomainError as error:
             finish(tracing, JobState.FAILED, error=error.message)
             return

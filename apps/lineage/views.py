@@ -11,7 +11,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation.models import Annotator
 from apps.core.errors import DomainError, NotFound
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import require_frozen, snapshots_of
 from apps.datasets.splits import SPLITS
 from apps.lineage.selectors import (

@@ -7,14 +7,14 @@ class MetricsConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.annotation.feedback import exports
-        from apps.core import jobs
+        from apps.core.jobs import job_queue
         from apps.datasets import derived
         from apps.metrics.derived import SOURCES
         from apps.metrics.guidelines import DESCRIPTION, export_guidelines
         from apps.metrics.models import Induction
         from apps.metrics.services import ADVANCE
 
-        jobs.register(Induction, ADVANCE)
+        job_queue.register(Induction, ADVANCE)
         exports.register("guidelines", export_guidelines, DESCRIPTION, ending="md")
         for source in SOURCES:
             derived.register(source)

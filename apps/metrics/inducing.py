@@ -10,9 +10,9 @@ from typing import Any
 from django.conf import settings
 
 from apps.annotation.models import Comment
-from apps.core import subprocesses
 from apps.core.errors import DomainError
-from apps.core.jobs import Cancelled, Heart, JobState, finish, heart
+from apps.core.jobs.job_queue import Cancelled, Heart, JobState, finish, heart
+from apps.core.processes import core_subprocess
 from apps.judges.asking import asking
 from apps.judges.models import Spending
 from apps.metrics.models import Induction, Metric
@@ -32,7 +32,9 @@ def execute(induction: Induction) -> None:
         try:
             _prepare(folder, induction, metrics, pulse)
             pulse.progress = {"done": 0, "total": None, "note": "Inducing" if not metrics else "Judging"}
-            run = partial(subprocesses.run_to_end, CHILD, [str(folder)], folder=folder, what="The induction")
+            run = partial(
+                core_subprocess.run_to_end, CHILD, [str(folder)], folder=folder, what="The induction"
+            )
             if induction.engine == Induction.Engine.LLM:
                 _ask(induction, folder, pulse, run)
             else:

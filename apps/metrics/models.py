@@ -5,7 +5,7 @@ from django.db.models import Q
 
 from apps.accounts.models import Project, User
 from apps.annotation.models import Campaign, Comment
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
 from apps.judges.models import LanguageModel
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory

@@ -9,7 +9,7 @@ from apps.accounts.models import Project
 from apps.annotation.feedback.records import current_submissions
 from apps.annotation.models import Campaign, Comment, Item
 from apps.core.errors import NotFound
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.metrics.models import Induction, Metric
 from apps.trajectories.models import Trajectory
 

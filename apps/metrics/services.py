@@ -8,8 +8,8 @@ from django.db import IntegrityError, transaction
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Campaign, Comment
-from apps.core import jobs
 from apps.core.errors import DomainError
+from apps.core.jobs import job_queue
 from apps.judges.models import LanguageModel
 from apps.metrics.models import Aspect, Induction, Metric, Verdict
 from apps.metrics.selectors import (
@@ -75,7 +75,7 @@ def keep_induction(
     traits: Sequence[dict[str, Any]],
 ) -> None:
     """The end of an induction that went well. Raises ClaimLost."""
-    with jobs.fenced(induction):
+    with job_queue.fenced(induction):
         before = {str(one.pk): one for one in induction.before.metrics.all()} if induction.before else {}
         metrics, names = [], set[str]()
         for position, one in enumerate(result["metrics"]):
@@ -98,7 +98,7 @@ def keep_induction(
         _write_aspects(induction, metrics, aspects)
         _write_verdicts(induction, metrics, traits)
         refresh_facts(induction.project)
-        jobs.finish(induction, jobs.JobState.SUCCEEDED, result=_figures(result), progress={})
+        job_queue.finish(induction, job_queue.JobState.SUCCEEDED, result=_figures(result), progress={})
 
 
 def keep_judging(
@@ -109,10 +109,10 @@ def keep_judging(
     traits: Sequence[dict[str, Any]],
 ) -> None:
     """The end of a judging by metrics that people changed: what was held out tells nothing of them any more."""
-    with jobs.fenced(induction):
+    with job_queue.fenced(induction):
         there = {one.pk for one in standing(induction)}
         if there != {one.pk for one in metrics}:  # changed meanwhile; it is judged once more
-            jobs.release(induction)
+            job_queue.release(induction)
             return
         kept = {
             one.pk: list(one.aspects.values_list("comment_id", "feedback", "number"))
@@ -127,7 +127,7 @@ def keep_judging(
         _write_verdicts(induction, metrics, traits)
         refresh_facts(induction.project)
         told = induction.result | _figures(result) | {"changed": True}
-        jobs.finish(induction, jobs.JobState.SUCCEEDED, result=told, progress={})
+        job_queue.finish(induction, job_queue.JobState.SUCCEEDED, result=told, progress={})
 
 
 @transaction.atomic
@@ -244,7 +244,7 @@ def judge_again(induction: Induction) -> None:
         raise DomainError("There is no metric to judge by.")
 
     def queue() -> Induction:
-        jobs.requeue(induction, even_done=True)
+        job_queue.requeue(induction, even_done=True)
         return induction
 
     _queued(queue)
@@ -296,7 +296,7 @@ def _queued(make: Any) -> Induction:
         raise DomainError(
             "An induction of this project is under way; wait for its end, or cancel it."
         ) from None
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE)
     return induction
 
 

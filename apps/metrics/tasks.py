@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.metrics.inducing import execute
 from apps.metrics.models import Induction
 
@@ -10,4 +10,4 @@ from apps.metrics.models import Induction
 @shared_task
 def advance_inductions() -> None:
     """Induce, or judge again, wherever that waits."""
-    jobs.work_off(Induction, execute)
+    job_queue.work_off(Induction, execute)

@@ -13,9 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core import jobs
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
 from apps.metrics import drawings, services
 from apps.metrics.forms import EditForm, InduceForm, MergeForm, RubricForm, SplitForm
 from apps.metrics.models import Induction, Metric
@@ -91,7 +91,7 @@ def induction_status(request: ProjectRequest, project: Project, pk: int) -> Http
 @require_POST
 @project_view(Role.RESEARCHER)
 def induction_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    jobs.request_cancel(induction_in(project, pk))
+    job_queue.request_cancel(induction_in(project, pk))
     return redirect("metrics:induction-detail", project.slug, pk)
 
 

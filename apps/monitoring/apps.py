@@ -11,13 +11,13 @@ class MonitoringConfig(AppConfig):
     label = "monitoring"
 
     def ready(self) -> None:
-        from apps.core import jobs, periodic
+        from apps.core.jobs import job_queue, periodic
         from apps.monitoring.mail import send_due
         from apps.monitoring.models import Comparing
         from apps.monitoring.services import forget_old, look
         from apps.monitoring.turning import COMPARE, advance_turns, learn_online
 
-        jobs.register(Comparing, COMPARE)
+        job_queue.register(Comparing, COMPARE)
 
         periodic.register("look at what endpoints score", LOOK_EVERY_SECONDS, look)
         periodic.register("send mail of alerts", MAIL_EVERY_SECONDS, send_due)

@@ -1,7 +1,7 @@
 """Executes a comparison of two models."""
 
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState, finish, heart
+from apps.core.jobs.job_queue import JobState, finish, heart
 from apps.monitoring.models import Comparing
 from apps.training.evaluation import compare_models, of_snapshot
 

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.annotation.models import Campaign, Item
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
 from apps.datasets.models import Snapshot
 from apps.rewards.models import Endpoint, ScoreSample, Trial
 from apps.training.models import RewardModel, Run

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.monitoring.comparing import execute
 from apps.monitoring.models import Comparing
 
@@ -10,4 +10,4 @@ from apps.monitoring.models import Comparing
 @shared_task
 def advance_comparings() -> None:
     """Compare what turns wait for."""
-    jobs.work_off(Comparing, execute)
+    job_queue.work_off(Comparing, execute)

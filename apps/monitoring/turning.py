@@ -14,9 +14,9 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Campaign
-from apps.core import jobs
 from apps.core.errors import Conflict, DomainError
-from apps.core.jobs import Job, JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import Job, JobState
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot
 from apps.monitoring.asking import ask_unsure
@@ -220,7 +220,7 @@ def _compared(turn: Turn) -> bool:
         old = turn.against.run.snapshot if turn.against.run else None
         comparing = Comparing.objects.create(turn=turn)
         comparing.snapshots.set([turn.snapshot, *([old] if old and old.splits.get("test") else [])])
-        jobs.nudge_on_commit(COMPARE)
+        job_queue.nudge_on_commit(COMPARE)
         return False
     if not _ended(comparing, "The comparison"):
         return False

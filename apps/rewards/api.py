@@ -7,8 +7,8 @@ from ninja import Body, Router, Schema
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.core.errors import NotFound
+from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.rewards import services
 from apps.rewards.models import Endpoint, EndpointRevision, Trial
 from apps.rewards.selectors import (

@@ -6,7 +6,7 @@ class RewardsConfig(AppConfig):
     label = "rewards"
 
     def ready(self) -> None:
-        from apps.core import periodic
+        from apps.core.jobs import periodic
         from apps.rewards import accounting, services
 
         periodic.register("rewards.forget_old", 300.0, accounting.forget_old)

@@ -4,7 +4,7 @@ One table for the service, which registers exactly these, and for the web proces
 ones.
 """
 
-from apps.core.proxy import PublicRoute
+from apps.core.http.proxy import PublicRoute
 
 _GET, _POST = ("GET",), ("POST",)
 _ENDPOINT = "/api/v1/rewards/{endpoint}"

@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from apps.core.client_address import SIGNED_HEADER, client_address, is_trusted_proxy, parse_address
-from apps.core.security_headers import SecurityHeaders
+from apps.core.http.client_address import SIGNED_HEADER, client_address, is_trusted_proxy, parse_address
+from apps.core.http.security_headers import SecurityHeaders
 from apps.rewards import routes
 from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext

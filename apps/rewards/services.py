@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError, NotFound
-from apps.core.names import check_slug
+from apps.core.version_names import check_slug
 from apps.judges.models import Judge
 from apps.judges.services import lock_judge
 from apps.rewards.models import Endpoint, EndpointRevision, RevisionJudge, RevisionModel, Trial

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
-from apps.core.outgoing import check_url
+from apps.core.http.outgoing import check_url
 from apps.judges.models import Judge
 from apps.judges.selectors import judge_named
 from apps.rewards.serving.vllm_server import unknown

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
-from apps.core.storage_names import download_header
+from apps.core.storage.storage_names import download_header
 from apps.rubrics import documents, selectors, services
 from apps.rubrics.forms import RubricForm, YamlForm, criteria_forms
 from apps.rubrics.models import Rubric

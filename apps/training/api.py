@@ -8,8 +8,8 @@ from ninja import Field, Router, Schema, Status
 from apps.accounts.access import project_of_key, require_scope
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import ApiKey, Scope
-from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.core.errors import NotFound
+from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.datasets.selectors import snapshot_named
 from apps.training.models import RewardModel, Run
 from apps.training.selectors import model_named, models_of, runs_of

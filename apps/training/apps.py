@@ -6,8 +6,8 @@ class TrainingConfig(AppConfig):
     label = "training"
 
     def ready(self) -> None:
-        from apps.core import jobs
+        from apps.core.jobs import job_queue
         from apps.training.models import Run
         from apps.training.services import ADVANCE, announce_end
 
-        jobs.register(Run, ADVANCE, announce_end)
+        job_queue.register(Run, ADVANCE, announce_end)

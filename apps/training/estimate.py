@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.training.models import Run
 

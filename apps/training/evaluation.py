@@ -9,9 +9,9 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.core import subprocesses
-from apps.core.artifacts import stage
 from apps.core.errors import DomainError
+from apps.core.processes import core_subprocess
+from apps.core.storage.artifacts import stage
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import data_folder
 from apps.training import services
@@ -89,7 +89,7 @@ def _measure(
                 arguments += ["--validation", str(one.validation)]
         if against is not None:
             arguments += ["--against", str(stage(against.artifact))]
-        subprocesses.run_to_end(
+        core_subprocess.run_to_end(
             "workers.evaluate", arguments, folder=folder, what=f"The evaluation of {model}"
         )
         return [json.loads(report.read_text(encoding="utf-8")) for report in reports]

@@ -6,7 +6,7 @@ from django import forms
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import snapshots_of
 from apps.training import recipes

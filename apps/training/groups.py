@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.training.models import Run
 from apps.training.recipes import toml
 from apps.training.report import Measure, measures

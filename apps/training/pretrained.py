@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.core import model_folders
-from apps.core.artifacts import stage
 from apps.core.errors import DomainError
+from apps.core.storage import model_folders
+from apps.core.storage.artifacts import stage
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named, models_of
 from workers.schema.recipe import GENERATIVE

@@ -18,11 +18,11 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
-from apps.core import stopping, subprocesses
-from apps.core.artifacts import delete_tree, stage, store_tree
+from apps.core.database.outage import is_outage
 from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
-from apps.core.jobs import (
+from apps.core.jobs import shutdown
+from apps.core.jobs.job_queue import (
     ClaimLost,
     Interrupted,
     JobState,
@@ -31,10 +31,11 @@ from apps.core.jobs import (
     heart,
     heartbeat_seconds,
 )
-from apps.core.model_folders import without_paths
-from apps.core.outage import is_outage
-from apps.core.room import in_words
-from apps.core.storage_names import storage_name
+from apps.core.processes import core_subprocess
+from apps.core.storage.artifacts import delete_tree, stage, store_tree
+from apps.core.storage.disk_space import in_words
+from apps.core.storage.model_folders import without_paths
+from apps.core.storage.storage_names import storage_name
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.events import EventTail
@@ -56,9 +57,9 @@ def execute(run: Run) -> None:
     folder = run_folder(run)
     try:
         with heart(run) as pulse:
-            subprocesses.end_other_writer(folder, check=pulse.check)
+            core_subprocess.end_other_writer(folder, check=pulse.check)
             prepare(run, folder)
-        status = subprocesses.OK if _is_complete(folder) else _watch(run, folder)
+        status = core_subprocess.OK if _is_complete(folder) else _watch(run, folder)
         _forget_data(folder)
         _conclude(run, folder, status)
     except DomainError as error:
@@ -123,12 +124,12 @@ def _watch(run: Run, folder: Path) -> int:
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
     together = ["--processes", str(settings.TRAINING_PROCESSES)] if settings.TRAINING_PROCESSES > 1 else []
-    child = subprocesses.start(CHILD, [str(folder), *together], log=folder / "log.txt")
+    child = core_subprocess.start(CHILD, [str(folder), *together], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:
         return _Watch(run, folder, child, tail).follow()
     finally:
-        subprocesses.kill(child)
+        core_subprocess.kill(child)
 
 
 class _Watch:
@@ -156,10 +157,10 @@ class _Watch:
                     raise
             if ended is not None:
                 return ended
-            if stopping.is_asked():
+            if shutdown.is_asked():
                 self._ask_to_stop()
             if self._asked is not None and time.monotonic() - self._asked > GRACE:
-                subprocesses.kill(self._child)
+                core_subprocess.kill(self._child)
 
     def _record(self, *, last: bool) -> None:
         if self._unrecorded:
@@ -196,22 +197,22 @@ def _wait(child: subprocess.Popen[bytes]) -> int | None:
 
 
 def _conclude(run: Run, folder: Path, status: int) -> None:
-    if status == subprocesses.OK and _is_complete(folder):
+    if status == core_subprocess.OK and _is_complete(folder):
         _register(run, folder)
         return
     run.refresh_from_db(fields=["cancel_requested"])
     if run.cancel_requested:
         finish(run, JobState.CANCELLED)
-    elif stopping.is_asked() and status != subprocesses.REFUSED:
+    elif shutdown.is_asked() and status != core_subprocess.REFUSED:
         raise Interrupted  # the next worker goes on from the checkpoint
-    elif status == subprocesses.REFUSED:
-        finish(run, JobState.FAILED, error=subprocesses.told_error(folder, log_tail(folder)))
-    elif status in subprocesses.NO_ROOM:
-        finish(run, JobState.FAILED, error=subprocesses.NO_ROOM[status].format(folder=folder))
-    elif status == subprocesses.CANCELLED:
+    elif status == core_subprocess.REFUSED:
+        finish(run, JobState.FAILED, error=core_subprocess.told_error(folder, log_tail(folder)))
+    elif status in core_subprocess.NO_ROOM:
+        finish(run, JobState.FAILED, error=core_subprocess.NO_ROOM[status].format(folder=folder))
+    elif status == core_subprocess.CANCELLED:
         finish(run, JobState.FAILED, error=f"The training process was stopped from outside. {RESUME}")
     else:
-        reference, ended = secrets.token_hex(4), subprocesses.how_it_ended(status)
+        reference, ended = secrets.token_hex(4), core_subprocess.how_it_ended(status)
         log.error("%s: its process %s, reference %s; see %s", run, ended, reference, folder / "log.txt")
         error = (
             f"The training process {ended} (reference {reference}; its log is on the run's page). {RESUME}"

@@ -8,8 +8,8 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
-from apps.core.names import parse_name
-from apps.core.storage_names import home_path
+from apps.core.storage.storage_names import home_path
+from apps.core.version_names import parse_name
 from apps.training.models import RewardModel, Run
 
 

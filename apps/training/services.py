@@ -10,10 +10,10 @@ from django.utils import timezone
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
-from apps.core import jobs
-from apps.core.artifacts import delete_tree
 from apps.core.errors import Conflict, DomainError
-from apps.core.names import check_slug
+from apps.core.jobs import job_queue
+from apps.core.storage.artifacts import delete_tree
+from apps.core.version_names import check_slug
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
@@ -67,7 +67,7 @@ def start_run(
     record_audit(
         project=project, actor=by, verb="run.started", target=str(run), data={"snapshot": str(snapshot)}
     )
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE)
     return run
 
 
@@ -88,7 +88,7 @@ def cancel_run(*, run: Run, by: By) -> Run:
     """A queued run ends here; a running one writes a checkpoint and stops within seconds."""
     if run.is_finished:
         raise Conflict(f"Run {run.pk} has {run.state} already.")
-    jobs.request_cancel(run)
+    job_queue.request_cancel(run)
     record_audit(project=run.project, actor=by, verb="run.cancelled", target=str(run))
     return run
 
@@ -96,11 +96,11 @@ def cancel_run(*, run: Run, by: By) -> Run:
 @transaction.atomic
 def resume_run(*, run: Run, by: By) -> Run:
     """Put a failed or cancelled run back in the queue; it goes on from its newest checkpoint."""
-    if run.state not in (jobs.JobState.FAILED, jobs.JobState.CANCELLED):
+    if run.state not in (job_queue.JobState.FAILED, job_queue.JobState.CANCELLED):
         raise Conflict(f"Run {run.pk} is {run.state}; only a failed or cancelled run can be resumed.")
-    jobs.requeue(run)
+    job_queue.requeue(run)
     record_audit(project=run.project, actor=by, verb="run.resumed", target=str(run))
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE)
     return run
 
 
@@ -122,7 +122,7 @@ def announce_end(run: Run) -> None:
 def record_events(*, run: Run, events: list[tuple[int, dict[str, Any]]]) -> None:
     """Store lines of the run's event file by their numbers; the same line twice is one row. Raises ClaimLost."""
     rows = [RunEvent(run=run, attempt=run.attempt, seq=seq, data=data) for seq, data in events]
-    with jobs.fenced(run):
+    with job_queue.fenced(run):
         RunEvent.objects.bulk_create(
             rows, update_conflicts=True, unique_fields=["run", "seq"], update_fields=["attempt", "data"]
         )
@@ -130,7 +130,7 @@ def record_events(*, run: Run, events: list[tuple[int, dict[str, Any]]]) -> None
 
 def forget_events(*, run: Run, beyond: int) -> None:
     """Drop rows of lines the event file does not have: those of an attempt on another machine. Raises ClaimLost."""
-    with jobs.fenced(run):
+    with job_queue.fenced(run):
         RunEvent.objects.filter(run=run, seq__gt=beyond).delete()
 
 
@@ -138,12 +138,12 @@ def register_model(
     *, run: Run, artifact: str, manifest: dict[str, Any], report: dict[str, Any]
 ) -> RewardModel:
     """The end of a run that went well: its model, with its report, as the next version. Raises ClaimLost."""
-    with jobs.fenced(run):
+    with job_queue.fenced(run):
         model = _next_version(
             run.project, run.model_name, artifact=artifact, manifest=manifest, run=run, parent=run.parent
         )
         Evaluation.objects.create(model=model, snapshot=run.snapshot, source=str(run.snapshot), report=report)
-        jobs.finish(run, jobs.JobState.SUCCEEDED, report=report)
+        job_queue.finish(run, job_queue.JobState.SUCCEEDED, report=report)
     return model
 
 

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.training import runner
 from apps.training.models import Run
 
@@ -10,4 +10,4 @@ from apps.training.models import Run
 @shared_task
 def advance_runs() -> None:
     """Execute every run that waits; a worker does one at a time."""
-    jobs.work_off(Run, runner.execute)
+    job_queue.work_off(Run, runner.execute)

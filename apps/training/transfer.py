@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.core.artifacts import delete_tree, stage, store_tree
 from apps.core.errors import DomainError
-from apps.core.names import check_slug
-from apps.core.storage_names import storage_name
+from apps.core.storage.artifacts import delete_tree, stage, store_tree
+from apps.core.storage.storage_names import storage_name
+from apps.core.version_names import check_slug
 from apps.training import services
 from apps.training.card import model_card
 from apps.training.models import RewardModel

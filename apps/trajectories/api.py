@@ -9,8 +9,8 @@ from ninja import Field, Router, Schema
 from apps.accounts.access import project_of_key, require_scope
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.core.api import DEFAULT_LIMIT, paginate, problem
-from apps.core.unpacking import bounds_of_request
+from apps.core.http.api import DEFAULT_LIMIT, paginate, problem
+from apps.core.storage.unpacking import bounds_of_request
 from apps.trajectories import exports, formats, services
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import filter_trajectories, trajectory_in

@@ -6,11 +6,11 @@ class TrajectoriesConfig(AppConfig):
     label = "trajectories"
 
     def ready(self) -> None:
-        from apps.core import jobs, periodic
+        from apps.core.jobs import job_queue, periodic
         from apps.trajectories import tasks, traces, uploads
         from apps.trajectories.models import Import
 
         assert tasks.advance_imports.name == uploads.TASK
-        jobs.register(Import, uploads.TASK)
+        job_queue.register(Import, uploads.TASK)
         periodic.register("put traces together", traces.EVERY_SECONDS, traces.collect)
         periodic.register("delete old traces", 3600.0, traces.sweep)

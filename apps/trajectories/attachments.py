@@ -14,9 +14,9 @@ from typing import Any, BinaryIO
 from msgspec.structs import replace
 
 from apps.accounts.models import Project
-from apps.core import artifacts
 from apps.core.errors import NotFound
-from apps.core.storage_names import is_digest, storage_name
+from apps.core.storage import artifacts
+from apps.core.storage.storage_names import is_digest, storage_name
 from apps.trajectories.models import Attachment
 from apps.trajectories.pictures import RASTER, Look, is_small, look, smaller
 from workers import schema

@@ -7,7 +7,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.core.jobs import Job
+from apps.core.jobs.job_queue import Job
 from apps.trajectories.fields import OrderedJSONField
 
 

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import zstandard
 from django.conf import settings
 
-from apps.core.unpacking import InputBounds
+from apps.core.storage.unpacking import InputBounds
 from apps.trajectories import formats, writer
 from apps.trajectories.formats.record import Record, encoded
 from apps.trajectories.formats.stream import read_records

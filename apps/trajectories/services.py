@@ -14,7 +14,7 @@ from django.db.models import CharField, F, Func, QuerySet, Value
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
-from apps.core.unpacking import InputBounds
+from apps.core.storage.unpacking import InputBounds
 from apps.trajectories import attachments, formats, patterns, texts, writer
 from apps.trajectories.ahead import ahead
 from apps.trajectories.formats.record import Record

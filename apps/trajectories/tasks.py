@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.trajectories import uploads
 from apps.trajectories.models import Import
 
@@ -10,4 +10,4 @@ from apps.trajectories.models import Import
 @shared_task(name=uploads.TASK)
 def advance_imports() -> None:
     """Run every import that waits."""
-    jobs.work_off(Import, uploads.run_import)
+    job_queue.work_off(Import, uploads.run_import)

@@ -21,7 +21,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.models import Project
-from apps.core.outage import is_outage
+from apps.core.database.outage import is_outage
 from apps.trajectories import formats, services
 from apps.trajectories.formats import otel
 from apps.trajectories.formats.record import Record, encoded

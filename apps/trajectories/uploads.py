@@ -13,12 +13,13 @@ from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.core import artifacts, jobs
 from apps.core.errors import DomainError, NotFound
-from apps.core.jobs import JobState
-from apps.core.storage_names import storage_name
-from apps.core.temporary import TooMuchTemporary, temporary_bytes
-from apps.core.unpacking import bounds_of_request
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage import artifacts
+from apps.core.storage.storage_names import storage_name
+from apps.core.storage.temporary_files import TooMuchTemporary, temporary_bytes
+from apps.core.storage.unpacking import bounds_of_request
 from apps.trajectories import formats, services
 from apps.trajectories.formats.record import Record
 from apps.trajectories.models import Import
@@ -125,13 +126,13 @@ def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> 
         job.save(update_fields=["attempt", "state", "started_at"])
         _settle(job, _import(job, lambda done: None))
     else:
-        jobs.nudge_on_commit(TASK)
+        job_queue.nudge_on_commit(TASK)
     return job
 
 
 def run_import(job: Import) -> None:
     """A claimed import to its end, in one transaction. Raises ClaimLost when another attempt has it."""
-    with jobs.heart(job) as pulse:  # from a thread: the import's transaction would hide it
+    with job_queue.heart(job) as pulse:  # from a thread: the import's transaction would hide it
 
         def report(done: int) -> None:
             pulse.progress = {"done": done, "total": None, "note": "Reading records"}
@@ -140,16 +141,16 @@ def run_import(job: Import) -> None:
         try:
             with transaction.atomic():
                 result = _import(job, report)
-                with jobs.fenced(job):
+                with job_queue.fenced(job):
                     _settle(job, result)
-        except jobs.Cancelled:
-            jobs.finish(job, JobState.CANCELLED)
+        except job_queue.Cancelled:
+            job_queue.finish(job, JobState.CANCELLED)
         except (DomainError, RewardError) as error:
-            jobs.finish(job, JobState.FAILED, error=error.message)
+            job_queue.finish(job, JobState.FAILED, error=error.message)
 
 
 def cancel_import(*, job: Import) -> None:
-    jobs.request_cancel(job)
+    job_queue.request_cancel(job)
 
 
 def _import(job: Import, report: Callable[[int], None]) -> services.ImportResult:
@@ -170,7 +171,7 @@ def _settle(job: Import, result: services.ImportResult) -> None:
     counts = {"created": result.created, "duplicates": result.duplicates, "rejected": result.rejected}
     if not job.created and result.format:
         counts["format"] = result.format
-    jobs.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)
+    job_queue.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)
     transaction.on_commit(lambda: artifacts.delete_file(job.file))
 
 

@@ -7,8 +7,8 @@ from ninja import Router, Schema, Status
 from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
-from apps.core.api import DEFAULT_LIMIT, paginate
 from apps.core.errors import NotFound
+from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.webhooks import services
 from apps.webhooks.models import Event, Webhook
 

@@ -9,7 +9,8 @@ class WebhooksConfig(AppConfig):
     label = "webhooks"
 
     def ready(self) -> None:
-        from apps.core import encryption, periodic
+        from apps.core.jobs import periodic
+        from apps.core.storage import encryption
         from apps.webhooks.services import forget_old, nudge_due
 
         encryption.register(

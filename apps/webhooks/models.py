@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.core.encryption import LOST
+from apps.core.storage.encryption import LOST
 
 
 class Event(models.TextChoices):

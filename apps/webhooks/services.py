@@ -24,9 +24,10 @@ from django.utils import timezone
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
-from apps.core import jobs, outgoing, stopping
-from apps.core.encryption import decrypted, encrypted, is_readable
 from apps.core.errors import Conflict, DomainError
+from apps.core.http import outgoing
+from apps.core.jobs import job_queue, shutdown
+from apps.core.storage.encryption import decrypted, encrypted, is_readable
 from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Event, Webhook
 
 log = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ def announce(project: Project, event: Event, data: dict[str, Any], *, path: str)
     rows = [Delivery(webhook=each, event_id=event_id, type=event.value, data=said) for each in told]
     if rows:
         Delivery.objects.bulk_create(rows)
-        jobs.nudge_on_commit(DELIVER)
+        job_queue.nudge_on_commit(DELIVER)
 
 
 def alert(project: Project, *, name: str, detail: str, path: str, **more: Any) -> None:
@@ -132,7 +133,7 @@ def alert(project: Project, *, name: str, detail: str, path: str, **more: Any) -
 def send_test(*, webhook: Webhook) -> Delivery:
     said = {"project": webhook.project.slug, "detail": "Sent by hand, to see whether it arrives."}
     delivery = Delivery.objects.create(webhook=webhook, type=TEST, data=said)
-    jobs.nudge_on_commit(DELIVER)
+    job_queue.nudge_on_commit(DELIVER)
     return delivery
 
 
@@ -142,7 +143,7 @@ def send_again(*, delivery: Delivery) -> None:
     Delivery.objects.filter(pk=delivery.pk).update(
         attempts=0, next_at=timezone.now(), delivered_at=None, answer=""
     )
-    jobs.nudge_on_commit(DELIVER)
+    job_queue.nudge_on_commit(DELIVER)
 
 
 def deliver_due() -> int:
@@ -150,7 +151,7 @@ def deliver_due() -> int:
     project whose addresses are slow: those of another one do not wait for them."""
     taken, failing, slow = 0, set[int](), set[int]()
     seconds: dict[int, float] = defaultdict(float)
-    while not stopping.is_asked() and (delivery := _claim(failing, slow)) is not None:
+    while not shutdown.is_asked() and (delivery := _claim(failing, slow)) is not None:
         began, project = time.monotonic(), delivery.webhook.project_id
         if _attempt(delivery):
             taken += 1
@@ -165,7 +166,7 @@ def deliver_due() -> int:
 def nudge_due() -> None:
     """For beat: have a worker send what is due."""
     if Delivery.objects.filter(next_at__lte=timezone.now()).exists():
-        jobs.nudge(DELIVER)
+        job_queue.nudge(DELIVER)
 
 
 def forget_old() -> None:

@@ -9,7 +9,7 @@ from apps.acquisition.models import Plan, Selection
 from apps.acquisition.services import keep_selection, save_plan
 from apps.annotation import services
 from apps.annotation.models import Campaign
-from apps.core.jobs import JobState, claim_next
+from apps.core.jobs.job_queue import JobState, claim_next
 from tests.datasets.feedback import import_pairs, pair
 
 TASKS = 8

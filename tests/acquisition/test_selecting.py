@@ -8,9 +8,9 @@ from apps.acquisition.models import Plan, Reason, Selection
 from apps.acquisition.selecting import execute
 from apps.acquisition.services import forget_deleted, select_next
 from apps.annotation.models import Campaign, Item, ItemTrajectory
-from apps.core.artifacts import stage
 from apps.core.errors import NotFound
-from apps.core.jobs import ClaimLost, JobState
+from apps.core.jobs.job_queue import ClaimLost, JobState
+from apps.core.storage.artifacts import stage
 from tests.acquisition.conftest import TASKS, claimed
 
 pytestmark = pytest.mark.django_db(transaction=True)

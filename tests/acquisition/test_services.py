@@ -9,7 +9,7 @@ from apps.acquisition.services import keep_selection, save_plan, select_next, se
 from apps.annotation import services as annotation
 from apps.annotation.models import Campaign, Item, Preference
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState, finish
+from apps.core.jobs.job_queue import JobState, finish
 from apps.rewards.services import create_endpoint
 from tests.acquisition.conftest import chose, claimed
 from tests.datasets.feedback import import_pairs, member, pair

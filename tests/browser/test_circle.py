@@ -13,7 +13,7 @@ from apps.acquisition.reasons import WORDS
 from apps.acquisition.selecting import execute
 from apps.acquisition.services import save_plan
 from apps.annotation.models import Campaign
-from apps.core.jobs import claim_next
+from apps.core.jobs.job_queue import claim_next
 from tests.annotation import rows
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import User
 from apps.annotation.models import Annotator, Campaign
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.datasets.erasure import erase_judgements
 from apps.lineage.models import Tracing
 from apps.lineage.tracing import execute
@@ -27,7 +27,7 @@ def test_there_and_back(page: Page, live_server: Any, tools: Any, campaign: Camp
     expect(page.get_by_role("heading", name="Where the reward 0.500 comes from")).to_be_visible()
     page.get_by_role("button", name="Find out").click()
     expect(page.get_by_text("The gradient of the reward is compared")).to_be_visible()
-    claimed = jobs.claim_next(Tracing)
+    claimed = job_queue.claim_next(Tracing)
     assert claimed is not None
     execute(claimed)
     expect(page.get_by_text("By how much the reward is higher")).to_be_visible()

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Membership, Role, User
 from apps.annotation.models import Campaign
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.metrics import inducing
 from apps.metrics.models import Induction
 from apps.metrics.services import induce
@@ -22,7 +22,7 @@ HOSTILE = "<img src=x onerror=alert(1)> {{ order }} </script><script>alert(2)</s
 
 
 def work_off() -> None:
-    claimed = jobs.claim_next(Induction)
+    claimed = job_queue.claim_next(Induction)
     assert claimed is not None
     inducing.execute(claimed)
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Project, User
 from apps.annotation.feedback.services import import_feedback
-from apps.core.jobs import JobState, claim_next
+from apps.core.jobs.job_queue import JobState, claim_next
 from apps.training import runner, services
 from apps.training.models import RewardModel, Run, RunEvent
 from tests.datasets.feedback import freeze, import_pairs, pair

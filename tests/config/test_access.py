@@ -23,7 +23,7 @@ from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory, Submission
 from apps.config.api import api
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Export
 from apps.judges.models import Judge, Judging, LanguageModel
 from apps.metrics.models import Induction, Metric

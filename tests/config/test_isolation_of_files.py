@@ -23,9 +23,9 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
-from apps.core.artifacts import all_names, stage
 from apps.core.errors import DomainError
-from apps.core.jobs import claim_next
+from apps.core.jobs.job_queue import claim_next
+from apps.core.storage.artifacts import all_names, stage
 from apps.datasets import exporting
 from apps.datasets.erasure import erase_trajectory
 from apps.datasets.models import Export, Snapshot

@@ -17,8 +17,8 @@ from django.utils import timezone
 
 from apps.accounts.models import Scope
 from apps.accounts.services import create_api_key
-from apps.core.api import decode_cursor, encode_cursor
 from apps.core.errors import DomainError
+from apps.core.http.api import decode_cursor, encode_cursor
 from tests.config.tables import BODIES, CALLS, PAGES
 from tests.config.test_access import World, filled, make_world
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.core.addresses import Network, embedded_ipv4, is_allowed, is_public
+from apps.core.http.public_addresses import Network, embedded_ipv4, is_allowed, is_public
 
 WITHIN = [
     "0.0.0.0", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.255", "168.63.129.16",

@@ -20,8 +20,8 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyAuth
 from apps.accounts.idempotency import KEPT_FOR, forget_old_answers, idempotent
 from apps.accounts.models import AuditEvent, IdempotentResponse, Project, Scope
-from apps.core.api import MAX_LIMIT, decode_cursor, install_problem_handlers, paginate
 from apps.core.errors import Conflict, DomainError
+from apps.core.http.api import MAX_LIMIT, decode_cursor, install_problem_handlers, paginate
 from workers.errors import InvalidRecord
 
 router = Router()

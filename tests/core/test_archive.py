@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from apps.core import archive
 from apps.core.errors import DomainError
+from apps.core.storage import backup_archive
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "all.backup"
-    with archive.writing(path) as out:
-        out.add_json(archive.HEAD, {"format": 1})
+    with backup_archive.writing(path) as out:
+        out.add_json(backup_archive.HEAD, {"format": 1})
         out.add("tables/a/000000", io.BytesIO(b"1\tone\n" * 50_000), 300_000)
         out.add("artifacts/model", io.BytesIO(bytes(range(256)) * 2000), 512_000)
         out.finish()
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_what_was_written_is_read(path: Path) -> None:
-    with archive.reading(path) as source:
+    with backup_archive.reading(path) as source:
         assert source.head == {"format": 1}
         members = {name: file.read() for name, file in source}
     assert members == {"tables/a/000000": b"1\tone\n" * 50_000, "artifacts/model": bytes(range(256)) * 2000}
@@ -30,12 +30,12 @@ def test_what_was_written_is_read(path: Path) -> None:
 
 
 def test_members_nobody_reads_are_checked_too(path: Path) -> None:
-    with archive.reading(path) as source:
+    with backup_archive.reading(path) as source:
         assert [name for name, _ in source] == ["tables/a/000000", "artifacts/model"]
 
 
 def _restore(path: Path) -> None:
-    with archive.reading(path) as source:
+    with backup_archive.reading(path) as source:
         for _, file in source:
             file.read(10)
 
@@ -72,8 +72,8 @@ PASSPHRASE = "correct horse battery"
 @pytest.fixture
 def encrypted(tmp_path: Path) -> Path:
     path = tmp_path / "encrypted.backup"
-    with archive.writing(path, PASSPHRASE) as out:
-        out.add_json(archive.HEAD, {"format": 1})
+    with backup_archive.writing(path, PASSPHRASE) as out:
+        out.add_json(backup_archive.HEAD, {"format": 1})
         out.add("artifacts/model", io.BytesIO(b"of somebody" * 300_000), 3_300_000)
         out.finish()
     return path
@@ -81,7 +81,7 @@ def encrypted(tmp_path: Path) -> Path:
 
 def test_an_encrypted_one_is_read_by_its_passphrase(encrypted: Path) -> None:
     assert stat.S_IMODE(encrypted.stat().st_mode) == 0o600 and b"backup.json" not in encrypted.read_bytes()
-    with archive.reading(encrypted, PASSPHRASE) as source:
+    with backup_archive.reading(encrypted, PASSPHRASE) as source:
         assert {name: file.read() for name, file in source} == {"artifacts/model": b"of somebody" * 300_000}
 
 
@@ -91,7 +91,7 @@ def test_a_passphrase_that_is_wrong_missing_or_too_many_is_said(encrypted: Path,
         (encrypted, "", "is encrypted. Give its passphrase: --passphrase-file"),
         (path, PASSPHRASE, "is not encrypted"),
     ):
-        with pytest.raises(DomainError, match=said), archive.reading(file, passphrase):
+        with pytest.raises(DomainError, match=said), backup_archive.reading(file, passphrase):
             pass
 
 
@@ -101,31 +101,31 @@ def test_of_a_damaged_one_not_even_the_head_is_given(encrypted: Path) -> None:
         encrypted.write_bytes(damaged)
         with (
             pytest.raises(DomainError, match="Nothing of it was kept"),
-            archive.reading(encrypted, PASSPHRASE),
+            backup_archive.reading(encrypted, PASSPHRASE),
         ):
             pytest.fail("it was opened")
 
 
 def test_an_existing_file_is_not_written_over(path: Path) -> None:
     before = path.read_bytes()
-    with pytest.raises(DomainError, match="is there already"), archive.writing(path):
+    with pytest.raises(DomainError, match="is there already"), backup_archive.writing(path):
         pass
     assert path.read_bytes() == before
 
 
 def test_a_failed_backup_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), archive.writing(tmp_path / "new") as out:
-        out.add_json(archive.HEAD, {})
+    with pytest.raises(ZeroDivisionError), backup_archive.writing(tmp_path / "new") as out:
+        out.add_json(backup_archive.HEAD, {})
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
     with (
         pytest.raises(DomainError, match="could not be written"),
-        archive.writing(tmp_path / "absent" / "new"),
+        backup_archive.writing(tmp_path / "absent" / "new"),
     ):
         pass
 
 
 @pytest.mark.parametrize(("size", "how"), [(5, "longer"), (50, "shorter")])
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, size: int, how: str) -> None:
-    with pytest.raises(DomainError, match=how), archive.writing(tmp_path / "new") as out:
+    with pytest.raises(DomainError, match=how), backup_archive.writing(tmp_path / "new") as out:
         out.add("artifacts/live", io.BytesIO(b"0123456789"), size)

@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 from django.core.files.storage import InMemoryStorage, storages
 
-from apps.core import artifacts
 from apps.core.errors import DomainError, NotFound
+from apps.core.storage import artifacts
 
 
 class Remote(InMemoryStorage):

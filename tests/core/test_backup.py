@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from apps.accounts.models import Project
-from apps.core import archive, backup
+from apps.core.storage import backup, backup_archive
 from apps.judges.services import LanguageModelSpec, add_language_model
 from apps.webhooks.models import Event
 from apps.webhooks.services import add_webhook
@@ -48,8 +48,8 @@ def made(db: None, tmp_path: Path) -> Callable[..., Path]:
     """make(**head): the backup of this version's empty database, but for what its head says."""
 
     def make(**head: Any) -> Path:
-        with archive.writing(tmp_path / "made") as out:
-            out.add_json(archive.HEAD, backup._head() | head)
+        with backup_archive.writing(tmp_path / "made") as out:
+            out.add_json(backup_archive.HEAD, backup._head() | head)
             out.add("artifacts/a", io.BytesIO(b"x" * 100_000), 100_000)
             out.finish()
         return tmp_path / "made"

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from apps.core import beat
-from apps.core.periodic import Periodic
+from apps.core.jobs import beat
+from apps.core.jobs.periodic import Periodic
 
 
 def test_what_fails_is_logged_and_tried_again(

@@ -4,7 +4,7 @@ import pytest
 import requests
 
 from apps.accounts.sign_on import Adapter
-from apps.core.bounded_session import BoundedSession
+from apps.core.http.bounded_session import BoundedSession
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS, SLOW, whole
 

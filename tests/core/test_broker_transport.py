@@ -10,7 +10,7 @@ from kombu.transport import sqlalchemy as kombus
 from psycopg import errors
 from sqlalchemy.exc import InternalError, OperationalError
 
-from apps.core import broker_transport
+from apps.core.jobs import broker_transport
 
 
 def _channel(monkeypatch: pytest.MonkeyPatch, error: Exception) -> tuple[Any, list[str]]:

@@ -20,7 +20,8 @@ from kombu.transport.sqlalchemy import Channel
 from sqlalchemy.orm import close_all_sessions
 
 from apps.accounts.models import Project
-from apps.core import beat, broker, embedded, jobs
+from apps.core.database import embedded_postgres
+from apps.core.jobs import beat, broker, job_queue
 from apps.datasets.models import Snapshot
 
 # kombu 5.7 names a loader that SQLAlchemy 2.1 warns of, once per process, when the tables are first used.
@@ -63,9 +64,9 @@ def _sending_to(url: str) -> Iterator[None]:
 @pytest.fixture
 def embedded_broker(transactional_db: None) -> Iterator[str]:
     """kombu's tables beside ours, in the test database."""
-    url = embedded.broker_in(_database_url())
+    url = embedded_postgres.broker_in(_database_url())
     with _sending_to(url):
-        broker.prepare(embedded.broker_in(_owner_url()))
+        broker.prepare(embedded_postgres.broker_in(_owner_url()))
         yield url
         close_all_sessions()
         for engine, _ in Channel._engines.values():  # kept: pooled channels go on using them
@@ -88,11 +89,14 @@ def _visible() -> list[bool]:
 
 def test_tables_are_made_once_however_many_make_them_at_once(embedded_broker: str) -> None:
     _drop_tables()
-    script = "import django; django.setup(); from apps.core.broker import prepare; prepare(); prepare(); print('made')"
+    script = (
+        "import django; django.setup(); from apps.core.jobs.broker import prepare; "
+        "prepare(); prepare(); print('made')"
+    )
     environment = {
         **os.environ,
         "DATABASE_URL": _owner_url(),
-        "CELERY_BROKER_URL": embedded.broker_in(_owner_url()),
+        "CELERY_BROKER_URL": embedded_postgres.broker_in(_owner_url()),
         "DJANGO_SETTINGS_MODULE": "apps.config.settings",
     }
 
@@ -115,7 +119,7 @@ def test_tables_are_made_once_however_many_make_them_at_once(embedded_broker: st
 
 def test_delivered_rows_are_deleted_and_waiting_ones_kept(embedded_broker: str) -> None:
     for _ in range(3):
-        jobs.nudge("apps.datasets.tasks.any")
+        job_queue.nudge("apps.datasets.tasks.any")
     with Connection(embedded_broker) as link, link.channel() as channel:
         channel._get("default")
         channel.session.close()
@@ -130,7 +134,7 @@ def test_beat_nudges_each_eligible_row_up_to_a_few(embedded_broker: str) -> None
     project = Project.objects.create(slug="nudged", name="Nudged")
     for version in range(1, 4):
         Snapshot.objects.create(project=project, name="waiting", version=version)
-    jobs.claim_next(Snapshot)  # running, and its heart beats: nobody is told
+    job_queue.claim_next(Snapshot)  # running, and its heart beats: nobody is told
     assert beat.nudge_eligible() == 2
     assert _visible() == [True, True]
     for version in range(4, 20):
@@ -166,7 +170,7 @@ def test_a_worker_does_a_queued_job(
     finally:
         worker.terminate()
         said, _ = worker.communicate(timeout=30)
-    assert (job.state, job.attempt) == (jobs.JobState.FAILED, 1), said  # there is no feedback to freeze
+    assert (job.state, job.attempt) == (job_queue.JobState.FAILED, 1), said  # there is no feedback to freeze
     assert job.error
 
 

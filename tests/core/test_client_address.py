@@ -8,8 +8,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 from starlette.requests import Request
 
-from apps.core.client_address import SIGNED_HEADER, client_address, is_trusted_proxy, signed_address
 from apps.core.environment import env_networks
+from apps.core.http.client_address import SIGNED_HEADER, client_address, is_trusted_proxy, signed_address
 
 
 def _scope(peer: str | None, *headers: tuple[str, str]) -> dict[str, Any]:

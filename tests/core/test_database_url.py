@@ -1,7 +1,7 @@
 import psycopg
 from django.db import connection
 
-from apps.core import database_url
+from apps.core.database import database_url
 
 
 def test_a_connection_that_goes_silent_is_given_up() -> None:

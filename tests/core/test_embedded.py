@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from apps.core import embedded, orphans, roles
+from apps.core.database import embedded_postgres, postgres_orphans, roles
 from apps.core.errors import DomainError
 from tests.core.homes import open_home
 
@@ -26,63 +26,63 @@ from tests.core.homes import open_home
 def home() -> Iterator[Path]:
     """A home whose server was started and stopped once."""
     with open_home() as home:
-        embedded.start(home, durable=False).stop()
+        embedded_postgres.start(home, durable=False).stop()
         yield home
 
 
 @pytest.fixture
-def server(home: Path) -> Iterator[embedded.Server]:
-    server = embedded.start(home, durable=False)
+def server(home: Path) -> Iterator[embedded_postgres.Server]:
+    server = embedded_postgres.start(home, durable=False)
     yield server
     server.stop()
 
 
-def _owners(server: embedded.Server) -> str:
+def _owners(server: embedded_postgres.Server) -> str:
     return server.connection.url(role=roles.OWNER)
 
 
 def test_secrets_are_their_owners_alone(home: Path) -> None:
-    embedded.secret_key(home)
+    embedded_postgres.secret_key(home)
     for name in ("secret_key", "postgres.json", "postgres.lock"):
         assert stat.S_IMODE((home / name).stat().st_mode) == 0o600, name
     assert stat.S_IMODE((home / "postgres").stat().st_mode) == 0o700
 
 
-def test_it_answers_with_the_password_only(server: embedded.Server) -> None:
+def test_it_answers_with_the_password_only(server: embedded_postgres.Server) -> None:
     with psycopg.connect(server.url) as db:
         assert db.execute("SELECT current_database(), current_setting('max_connections')").fetchone() == (
             "touchstone",
             "200",
         )
         names = {name for (name,) in db.execute("SELECT datname FROM pg_database")}
-    assert {embedded.DATABASE, embedded.BROKER_DATABASE} <= names
+    assert {embedded_postgres.DATABASE, embedded_postgres.BROKER_DATABASE} <= names
     with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
         psycopg.connect(server.url.replace(server.connection.app_password, "guess"))
 
 
-def test_it_listens_on_loopback_alone_and_has_no_socket_file(server: embedded.Server) -> None:
+def test_it_listens_on_loopback_alone_and_has_no_socket_file(server: embedded_postgres.Server) -> None:
     with psycopg.connect(server.connection.superuser_url) as db:
         settings = ("listen_addresses", "unix_socket_directories", "password_encryption")
         values = [db.execute("SELECT current_setting(%s)", (name,)).fetchone() for name in settings]
     assert values == [("127.0.0.1",), ("",), ("scram-sha-256",)]
 
 
-def test_a_second_start_attaches_and_its_stop_stops_nothing(server: embedded.Server) -> None:
-    second = embedded.start(server.home)
+def test_a_second_start_attaches_and_its_stop_stops_nothing(server: embedded_postgres.Server) -> None:
+    second = embedded_postgres.start(server.home)
     assert second.process is None
     assert second.url == server.url
     second.stop()
-    assert embedded.attach(server.home).answers()
+    assert embedded_postgres.attach(server.home).answers()
 
 
 def test_what_was_committed_survives_a_kill(home: Path) -> None:
-    first = embedded.start(home)
+    first = embedded_postgres.start(home)
     with psycopg.connect(_owners(first)) as db:
         db.execute("CREATE TABLE kept (n int)")
         db.execute("INSERT INTO kept VALUES (7)")
     assert first.process is not None
     first.process.kill()
-    second = embedded.start(home)
+    second = embedded_postgres.start(home)
     try:
         assert second.process is not None
         with psycopg.connect(_owners(second)) as db:
@@ -94,7 +94,7 @@ def test_what_was_committed_survives_a_kill(home: Path) -> None:
 
 def test_a_slow_recovery_is_waited_for(home: Path) -> None:
     """After a crash the server reads its log again before it answers; here that is stopped half-way."""
-    first = embedded.start(home)
+    first = embedded_postgres.start(home)
     with psycopg.connect(first.connection.url(role=roles.SUPERUSER), autocommit=True) as db:
         db.execute("CREATE TABLE long (n int)")
         db.execute("CHECKPOINT")
@@ -116,7 +116,7 @@ def test_a_slow_recovery_is_waited_for(home: Path) -> None:
 
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(hold)
-        second = embedded.start(home)
+        second = embedded_postgres.start(home)
         started.set()
     try:
         assert held.result() is False
@@ -129,7 +129,7 @@ def test_a_slow_recovery_is_waited_for(home: Path) -> None:
 
 def _process(title: str, home: Path) -> psutil.Process:
     """The process of PostgreSQL with this title, as soon as it is there."""
-    connection = embedded._read_connection(home)
+    connection = embedded_postgres._read_connection(home)
     assert connection is not None
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
@@ -141,9 +141,9 @@ def _process(title: str, home: Path) -> psutil.Process:
 
 
 def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(home: Path) -> None:
-    data = Path(embedded._read_connection(home).data)  # type: ignore[union-attr]
+    data = Path(embedded_postgres._read_connection(home).data)  # type: ignore[union-attr]
     (data / "postmaster.pid").write_text(f"{os.getpid()}\n{data}\n0\n5432\n\n127.0.0.1\n  1 2\nready   \n")
-    server = embedded.start(home, durable=False)
+    server = embedded_postgres.start(home, durable=False)
     try:
         assert server.process is not None
     finally:
@@ -151,22 +151,22 @@ def test_a_stale_pid_file_whose_pid_lives_again_is_no_obstacle(home: Path) -> No
 
 
 def test_a_port_taken_meanwhile_is_exchanged(home: Path) -> None:
-    before = embedded._read_connection(home)
+    before = embedded_postgres._read_connection(home)
     assert before is not None
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", before.port))
         taken.listen()
-        server = embedded.start(home, durable=False)
+        server = embedded_postgres.start(home, durable=False)
     try:
         assert server.connection.port != before.port
-        assert embedded.database_url(home) == server.url
+        assert embedded_postgres.database_url(home) == server.url
     finally:
         server.stop()
 
 
 def test_stopping_does_not_wait_for_open_connections(home: Path) -> None:
-    server = embedded.start(home, durable=False)
+    server = embedded_postgres.start(home, durable=False)
     with psycopg.connect(server.url) as db:
         server.stop(patience=10)
         assert server.process is not None
@@ -179,27 +179,27 @@ def test_a_home_held_by_something_that_does_not_answer_is_refused_in_words(home:
     with (home / "postgres.lock").open("r+") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(DomainError, match=r"Another process holds .*postgres.lock.*use another home"):
-            embedded.start(home, patience=0.2)
+            embedded_postgres.start(home, patience=0.2)
 
 
 def test_before_the_first_start_everything_says_so_and_writes_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     with pytest.raises(DomainError, match=r"There is no database in .*Start one with"):
-        embedded.require(home)
+        embedded_postgres.require(home)
     with pytest.raises(psycopg.OperationalError, match=r"no-database-yet--run-manage\.py-up"):
-        psycopg.connect(embedded.database_url(home))
-    assert embedded.broker_url(home).startswith("sqla+postgresql+psycopg://")
+        psycopg.connect(embedded_postgres.database_url(home))
+    assert embedded_postgres.broker_url(home).startswith("sqla+postgresql+psycopg://")
     assert not home.exists()
 
 
 def test_a_stopped_one_says_so(home: Path) -> None:
     with pytest.raises(DomainError, match=r"is not running\. Start it with"):
-        embedded.require(home)
+        embedded_postgres.require(home)
 
 
 def test_the_secret_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        secrets = set(pool.map(embedded.secret_key, [tmp_path / "new"] * 8))
+        secrets = set(pool.map(embedded_postgres.secret_key, [tmp_path / "new"] * 8))
     assert len(secrets) == 1
     assert len(secrets.pop()) > 60
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["secret_key"]
@@ -210,7 +210,7 @@ def test_the_secret_is_the_same_for_all_who_ask_at_once(tmp_path: Path) -> None:
 )
 def test_a_home_its_user_cannot_enter_stays_closed(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
-    server = embedded.start(tmp_path, durable=False)
+    server = embedded_postgres.start(tmp_path, durable=False)
     data = Path(server.connection.data)
     try:
         assert server.answers()
@@ -224,20 +224,20 @@ def test_a_home_its_user_cannot_enter_stays_closed(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root needs to stage binaries for another user")
 def test_binaries_their_user_cannot_reach_are_staged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from apps.core import binaries
+    from apps.core.database import postgres_binaries
 
-    installed, stages = binaries._package(), tmp_path / "closed"
+    installed, stages = postgres_binaries._package(), tmp_path / "closed"
     stages.mkdir(mode=0o700)
     package = stages / installed.name
     package.symlink_to(installed)  # the same files, by a way only root can go
     libraries = installed.with_name(f"{installed.name}.libs")
     (stages / libraries.name).symlink_to(libraries)
-    monkeypatch.setattr(binaries, "_package", lambda: package)
+    monkeypatch.setattr(postgres_binaries, "_package", lambda: package)
     with open_home() as home:
-        monkeypatch.setattr(binaries, "_STAGES", (home / "stages",))
-        runner = binaries.find_runner()
+        monkeypatch.setattr(postgres_binaries, "_STAGES", (home / "stages",))
+        runner = postgres_binaries.find_runner()
         assert runner.bin.is_relative_to(home / "stages")
-        server = embedded.start(home / "in", durable=False)
+        server = embedded_postgres.start(home / "in", durable=False)
         try:
             assert server.answers()
         finally:
@@ -247,7 +247,9 @@ def test_binaries_their_user_cannot_reach_are_staged(tmp_path: Path, monkeypatch
 STARTER = """
 import sys, time
 from pathlib import Path
-from apps.core import embedded, orphans, roles
+from apps.core.database import roles
+from apps.core.database import postgres_orphans
+from apps.core.database import embedded_postgres
 server = embedded.start(Path(sys.argv[1]), durable=False)
 print(server.process.pid, flush=True)
 time.sleep(1000)
@@ -276,19 +278,19 @@ def hung(home: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
 
 def test_a_server_left_behind_that_does_not_end_is_ended(home: Path, hung, monkeypatch) -> None:
     starter, pid = hung
-    data = embedded._read_connection(home).data  # type: ignore[union-attr]
-    assert orphans.orphan_of(data) is None  # its starter lives
+    data = embedded_postgres._read_connection(home).data  # type: ignore[union-attr]
+    assert postgres_orphans.orphan_of(data) is None  # its starter lives
     starter.kill()
     starter.wait()
-    assert orphans.orphan_of(data) == pid
-    monkeypatch.setattr(orphans, "GRACE", ((0.2, signal.SIGQUIT), (0.5, signal.SIGKILL)))
-    server = embedded.start(home, durable=False, patience=60)
+    assert postgres_orphans.orphan_of(data) == pid
+    monkeypatch.setattr(postgres_orphans, "GRACE", ((0.2, signal.SIGQUIT), (0.5, signal.SIGKILL)))
+    server = embedded_postgres.start(home, durable=False, patience=60)
     assert server.answers() and server.process is not None and server.process.pid != pid
     server.stop()
 
 
 def test_a_server_with_an_owner_is_never_ended(home: Path, hung, monkeypatch) -> None:
-    monkeypatch.setattr(orphans, "GRACE", ((0.1, signal.SIGQUIT), (0.2, signal.SIGKILL)))
+    monkeypatch.setattr(postgres_orphans, "GRACE", ((0.1, signal.SIGQUIT), (0.2, signal.SIGKILL)))
     with pytest.raises(DomainError, match="does not answer"):
-        embedded.start(home, durable=False, patience=1)
+        embedded_postgres.start(home, durable=False, patience=1)
     assert psutil.pid_exists(hung[1])

@@ -21,7 +21,7 @@ from apps.core.environment import (
     env_str,
     is_set,
 )
-from apps.core.supervisor import Stack
+from apps.core.processes.supervisor import Stack
 
 
 def test_numbers_say_which_variable_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,8 @@ def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_of_torch_wait_without_spinning_unless_told_otherwise() -> None:
     """Two trainings beside each other took four times as long."""
     shown = (
-        "import os; from apps.core.subprocesses import environment; print(environment()['OMP_WAIT_POLICY'])"
+        "import os; from apps.core.processes.core_subprocess import environment; "
+        "print(environment()['OMP_WAIT_POLICY'])"
     )
     for given, expected in ((None, "PASSIVE"), ("ACTIVE", "ACTIVE")):
         known = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}

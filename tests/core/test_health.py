@@ -10,8 +10,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from apps.core import health, presence
+from apps.core import health
 from apps.core.errors import DomainError
+from apps.core.processes import heartbeats
 from apps.datasets.models import Snapshot
 from tests.core import hostile_server
 from tests.core.test_presence import service
@@ -100,7 +101,7 @@ class TestWhatNeedsAPerson:
     def test_processes_that_are_missing_silent_or_of_another_version(self) -> None:
         with pytest.raises(DomainError, match="no process runs that is web, rewards, default, gpu, beat"):
             health.processes()
-        for pid, name in enumerate(presence.NAMES, start=1):
+        for pid, name in enumerate(heartbeats.NAMES, start=1):
             service(name, pid=pid)
         assert health.processes() == "web 1, rewards 1, default 1, gpu 1, beat 1"
         service("gpu", pid=77, silent=60, version="0.9")

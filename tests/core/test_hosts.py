@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
-from apps.core.hosts import KnownHosts
+from apps.core.http.allowed_hosts import KnownHosts
 
 
 async def seen(scope: Any, receive: Any, send: Any) -> None:

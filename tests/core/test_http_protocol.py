@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from apps.core.connections import Connections, Limits, _key, most_connections
-from apps.core.serving import Server, make_server
+from apps.core.http.connection_limits import Connections, Limits, _key, most_connections
+from apps.core.http.server import Server, make_server
 from benchmarks.half_open import half_open
 from tests.ports import free_port
 

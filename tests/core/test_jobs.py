@@ -8,27 +8,27 @@ from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from apps.accounts.models import Project
-from apps.core import jobs
-from apps.core.jobs import JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
 from apps.core.logs import current
 from apps.datasets.models import Snapshot
 
 
 def _orphan(job: Snapshot) -> None:
-    silent_since = timezone.now() - jobs.orphaned_after() - timedelta(seconds=1)
+    silent_since = timezone.now() - job_queue.orphaned_after() - timedelta(seconds=1)
     Snapshot.objects.filter(pk=job.pk).update(heartbeat_at=silent_since)
 
 
 @pytest.fixture
 def quick_hearts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "heartbeat_seconds", lambda: 0.01)
+    monkeypatch.setattr(job_queue, "heartbeat_seconds", lambda: 0.01)
 
 
 @pytest.mark.django_db
 def test_the_oldest_is_claimed_first_and_only_once(project: Project, job: Snapshot) -> None:
     second = Snapshot.objects.create(project=project, name="second", version=1)
-    first_claim, second_claim = jobs.claim_next(Snapshot), jobs.claim_next(Snapshot)
-    assert [first_claim, second_claim, jobs.claim_next(Snapshot)] == [job, second, None]
+    first_claim, second_claim = job_queue.claim_next(Snapshot), job_queue.claim_next(Snapshot)
+    assert [first_claim, second_claim, job_queue.claim_next(Snapshot)] == [job, second, None]
     assert first_claim is not None
     job.refresh_from_db()
     assert (job.state, job.attempt, job.started_at) == (JobState.RUNNING, 1, first_claim.started_at)
@@ -45,7 +45,7 @@ def test_claimers_at_once_never_get_the_same_row(project: Project) -> None:
     def claim_all() -> list[int]:
         start.wait()
         claimed = []
-        while (job := jobs.claim_next(Snapshot)) is not None:
+        while (job := job_queue.claim_next(Snapshot)) is not None:
             claimed.append(job.pk)
         connection.close()
         return claimed
@@ -70,137 +70,137 @@ def test_a_row_somebody_is_claiming_is_skipped_not_waited_for(job: Snapshot) -> 
     with ThreadPoolExecutor(1) as pool:
         holder = pool.submit(hold)
         assert locked.wait(10)
-        assert jobs.claim_next(Snapshot) is None
+        assert job_queue.claim_next(Snapshot) is None
         done.set()
         holder.result()
-    assert jobs.claim_next(Snapshot) == job
+    assert job_queue.claim_next(Snapshot) == job
 
 
 @pytest.mark.django_db
 def test_an_orphan_is_claimed_again_and_its_first_attempt_writes_nothing(job: Snapshot) -> None:
-    first = jobs.claim_next(Snapshot)
+    first = job_queue.claim_next(Snapshot)
     assert first is not None
-    assert jobs.claim_next(Snapshot) is None
+    assert job_queue.claim_next(Snapshot) is None
     _orphan(job)
-    second = jobs.claim_next(Snapshot)
+    second = job_queue.claim_next(Snapshot)
     assert second is not None
     assert second.attempt == 2
     assert second.started_at == first.started_at
-    with pytest.raises(jobs.ClaimLost):
-        jobs.beat(first, progress={"done": 9})
-    with pytest.raises(jobs.ClaimLost), jobs.fenced(first):
+    with pytest.raises(job_queue.ClaimLost):
+        job_queue.beat(first, progress={"done": 9})
+    with pytest.raises(job_queue.ClaimLost), job_queue.fenced(first):
         pytest.fail("the lost attempt was let in")
-    with pytest.raises(jobs.ClaimLost):
-        jobs.finish(first, JobState.SUCCEEDED)
+    with pytest.raises(job_queue.ClaimLost):
+        job_queue.finish(first, JobState.SUCCEEDED)
     job.refresh_from_db()
     assert (job.state, job.attempt, job.progress) == (JobState.RUNNING, 2, {})
-    jobs.finish(second, JobState.SUCCEEDED, records={"pairwise": 3})
+    job_queue.finish(second, JobState.SUCCEEDED, records={"pairwise": 3})
     assert (second.state, second.records, second.is_finished) == (JobState.SUCCEEDED, {"pairwise": 3}, True)
 
 
 @pytest.mark.django_db
 def test_a_beating_job_is_nobodys_orphan(job: Snapshot) -> None:
-    claimed = jobs.claim_next(Snapshot)
+    claimed = job_queue.claim_next(Snapshot)
     assert claimed is not None
     _orphan(job)
-    assert jobs.beat(claimed, progress={"done": 1}) is False
-    assert jobs.claim_next(Snapshot) is None
+    assert job_queue.beat(claimed, progress={"done": 1}) is False
+    assert job_queue.claim_next(Snapshot) is None
     job.refresh_from_db()
     assert job.progress == {"done": 1}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_a_fence_holds_cannot_be_claimed_meanwhile(job: Snapshot) -> None:
-    claimed = jobs.claim_next(Snapshot)
+    claimed = job_queue.claim_next(Snapshot)
     assert claimed is not None
     _orphan(job)
 
     def claim() -> Snapshot | None:
         try:
-            return jobs.claim_next(Snapshot)
+            return job_queue.claim_next(Snapshot)
         finally:
             connection.close()
 
-    with ThreadPoolExecutor(1) as pool, jobs.fenced(claimed):
+    with ThreadPoolExecutor(1) as pool, job_queue.fenced(claimed):
         assert pool.submit(claim).result() is None
 
 
 @pytest.mark.django_db
 def test_cancelling_a_queued_job_ends_it(job: Snapshot) -> None:
-    jobs.request_cancel(job)
+    job_queue.request_cancel(job)
     assert job.state == JobState.CANCELLED
     assert job.finished_at is not None
-    assert jobs.claim_next(Snapshot) is None
+    assert job_queue.claim_next(Snapshot) is None
 
 
 @pytest.mark.django_db
 def test_cancelling_a_running_job_tells_it_at_its_next_heartbeat(job: Snapshot) -> None:
-    claimed = jobs.claim_next(Snapshot)
+    claimed = job_queue.claim_next(Snapshot)
     assert claimed is not None
-    jobs.request_cancel(job)
+    job_queue.request_cancel(job)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
-    assert jobs.beat(claimed) is True
-    jobs.finish(claimed, JobState.CANCELLED)
-    jobs.requeue(job)
+    assert job_queue.beat(claimed) is True
+    job_queue.finish(claimed, JobState.CANCELLED)
+    job_queue.requeue(job)
     assert (job.state, job.cancel_requested, job.finished_at) == (JobState.QUEUED, False, None)
-    again = jobs.claim_next(Snapshot)
+    again = job_queue.claim_next(Snapshot)
     assert again is not None
     assert again.attempt == 2
 
 
 @pytest.mark.django_db
 def test_a_cancelled_orphan_is_ended_and_the_next_one_claimed(project: Project, job: Snapshot) -> None:
-    assert jobs.claim_next(Snapshot) == job
-    jobs.request_cancel(job)
+    assert job_queue.claim_next(Snapshot) == job
+    job_queue.request_cancel(job)
     _orphan(job)
     following = Snapshot.objects.create(project=project, name="second", version=1)
-    assert jobs.claim_next(Snapshot) == following
+    assert job_queue.claim_next(Snapshot) == following
     job.refresh_from_db()
     assert (job.state, job.attempt) == (JobState.CANCELLED, 1)
 
 
 @pytest.mark.django_db
 def test_a_job_that_loses_every_worker_is_given_up_and_can_be_started_anew(job: Snapshot) -> None:
-    for attempt in range(1, jobs.MOST_LOST + 1):
-        claimed = jobs.claim_next(Snapshot)
+    for attempt in range(1, job_queue.MOST_LOST + 1):
+        claimed = job_queue.claim_next(Snapshot)
         assert claimed is not None
         assert (claimed.attempt, claimed.lost) == (attempt, attempt - 1)
         _orphan(job)
-    assert jobs.claim_next(Snapshot) is None
+    assert job_queue.claim_next(Snapshot) is None
     job.refresh_from_db()
     assert (job.state, job.is_finished) == (JobState.FAILED, True)
     assert "lost 5 times in a row" in job.error
-    jobs.requeue(job)
-    again = jobs.claim_next(Snapshot)
+    job_queue.requeue(job)
+    again = job_queue.claim_next(Snapshot)
     assert again is not None
-    assert (again.attempt, again.lost, again.error) == (jobs.MOST_LOST + 1, 0, "")
+    assert (again.attempt, again.lost, again.error) == (job_queue.MOST_LOST + 1, 0, "")
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot, quick_hearts: None) -> None:
-    claimed = jobs.claim_next(Snapshot)
+    claimed = job_queue.claim_next(Snapshot)
     assert claimed is not None
     _orphan(job)
-    with jobs.heart(claimed) as heart:
+    with job_queue.heart(claimed) as heart:
         heart.check()
         heart.progress = {"done": 3}
-        jobs.request_cancel(job)
+        job_queue.request_cancel(job)
         assert heart.cancelled.wait(10)
-        with pytest.raises(jobs.Cancelled):
+        with pytest.raises(job_queue.Cancelled):
             heart.check()
     job.refresh_from_db()
     assert job.progress == {"done": 3}
-    assert jobs.claim_next(Snapshot) is None
+    assert job_queue.claim_next(Snapshot) is None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_a_heart_hears_that_the_claim_is_lost(job: Snapshot, quick_hearts: None) -> None:
-    claimed = jobs.claim_next(Snapshot)
+    claimed = job_queue.claim_next(Snapshot)
     assert claimed is not None
-    with jobs.heart(claimed) as heart:
+    with job_queue.heart(claimed) as heart:
         Snapshot.objects.filter(pk=job.pk).update(attempt=2)
         assert heart.lost.wait(10)
-        with pytest.raises(jobs.ClaimLost):
+        with pytest.raises(job_queue.ClaimLost):
             heart.check()
 
 
@@ -211,7 +211,7 @@ class TestWorkingOff:
     @pytest.fixture
     def stopping(self, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
         asked = threading.Event()
-        monkeypatch.setattr("apps.core.stopping.is_asked", asked.is_set)
+        monkeypatch.setattr("apps.core.jobs.shutdown.is_asked", asked.is_set)
         return asked
 
     def test_every_waiting_row_is_executed(self, project: Project, job: Snapshot) -> None:
@@ -220,9 +220,9 @@ class TestWorkingOff:
 
         def execute(job: Snapshot) -> None:
             done.append(f"{job.name} {current('job')}")
-            jobs.finish(job, JobState.SUCCEEDED)
+            job_queue.finish(job, JobState.SUCCEEDED)
 
-        jobs.work_off(Snapshot, execute)
+        job_queue.work_off(Snapshot, execute)
         rows = Snapshot.objects.order_by("pk")
         assert done == [f"{row.name} snapshot-{row.pk}.1" for row in rows]
         assert current("job") == ""
@@ -231,27 +231,27 @@ class TestWorkingOff:
         self, job: Snapshot, stopping: threading.Event
     ) -> None:
         def execute(job: Snapshot) -> None:
-            with jobs.heart(job) as heart:
+            with job_queue.heart(job) as heart:
                 heart.check()
                 stopping.set()
                 heart.check()
 
-        jobs.work_off(Snapshot, execute)
+        job_queue.work_off(Snapshot, execute)
         job.refresh_from_db()
         assert (job.state, job.attempt, job.lost, job.error) == (JobState.QUEUED, 1, 0, "")
-        jobs.work_off(Snapshot, execute)  # a stopping worker claims nothing
+        job_queue.work_off(Snapshot, execute)  # a stopping worker claims nothing
         job.refresh_from_db()
         assert job.attempt == 1
         stopping.clear()
-        again = jobs.claim_next(Snapshot)
+        again = job_queue.claim_next(Snapshot)
         assert again is not None and again.attempt == 2
 
     def test_a_job_that_lost_its_claim_is_left_to_its_new_holder(self, job: Snapshot) -> None:
         def execute(claimed: Snapshot) -> None:
             Snapshot.objects.filter(pk=job.pk).update(attempt=2)
-            jobs.finish(claimed, JobState.SUCCEEDED)
+            job_queue.finish(claimed, JobState.SUCCEEDED)
 
-        jobs.work_off(Snapshot, execute)
+        job_queue.work_off(Snapshot, execute)
         job.refresh_from_db()
         assert (job.state, job.attempt) == (JobState.RUNNING, 2)
 
@@ -259,7 +259,7 @@ class TestWorkingOff:
         def execute(job: Snapshot) -> None:
             raise OperationalError("gone")
 
-        jobs.work_off(Snapshot, execute)  # the worker goes on: beat nudges again
+        job_queue.work_off(Snapshot, execute)  # the worker goes on: beat nudges again
         assert "jobs wait: gone" in caplog.text
         job.refresh_from_db()
         assert (job.state, job.error) == (JobState.RUNNING, "")

@@ -10,9 +10,9 @@ import pytest
 from django.utils.crypto import salted_hmac
 
 from apps.accounts.models import Project
-from apps.core import encryption, kept_secrets
-from apps.core.encryption import LOST, EncryptedField, decrypted, encrypted
 from apps.core.errors import DomainError
+from apps.core.storage import encryption, secret_transfer
+from apps.core.storage.encryption import LOST, EncryptedField, decrypted, encrypted
 from apps.judges import services as judges
 from apps.judges.calls import call
 from apps.judges.models import LanguageModel, Spending
@@ -38,11 +38,11 @@ def hook(project: Project, model: LanguageModel) -> tuple[Webhook, str]:
 def test_they_are_kept_again_under_another_key(
     model: LanguageModel, hook: tuple[Webhook, str], settings: Any
 ) -> None:
-    carried, left_out = kept_secrets.read()
+    carried, left_out = secret_transfer.read()
     carried = json.loads(json.dumps(carried))  # as a backup holds them
     assert {one["secret"] for one in carried} == {KEY, hook[1]} and left_out == []
     settings.SECRET_KEY = "another installation's"
-    assert kept_secrets.write(carried) == (2, [])
+    assert secret_transfer.write(carried) == (2, [])
     model.refresh_from_db()
     assert decrypted(model.key) == KEY and webhooks.secret_of(Webhook.objects.get()) == hook[1]
 
@@ -51,7 +51,7 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
     model: LanguageModel, hook: tuple[Webhook, str], settings: Any
 ) -> None:
     settings.SECRET_KEY = "another installation's"
-    carried, again = kept_secrets.write([])
+    carried, again = secret_transfer.write([])
     assert carried == 0 and again == [
         "the key of the language model judge of " + model.project.slug,
         f"the secret of the webhook of {model.project.slug} to 127.0.0.1:9: make a new one",
@@ -68,7 +68,7 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
 def test_under_the_same_key_they_stay(model: LanguageModel, hook: tuple[Webhook, str]) -> None:
     """Who gives a new home the old TOUCHSTONE_SECRET_KEY needs no passphrase."""
     before = model.key
-    assert kept_secrets.write([]) == (0, [])
+    assert secret_transfer.write([]) == (0, [])
     model.refresh_from_db()
     assert model.key == before
 
@@ -77,7 +77,7 @@ def test_what_was_lost_is_entered_again(
     model: LanguageModel, hook: tuple[Webhook, str], settings: Any
 ) -> None:
     settings.SECRET_KEY = "another installation's"
-    kept_secrets.write([])
+    secret_transfer.write([])
     spec = judges.LanguageModelSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
     judges.change_language_model(language_model=model, spec=spec, key="sk-new", by=None)
     model.refresh_from_db()
@@ -100,10 +100,10 @@ def test_texts_within_json_are_carried(
         "webhooks.Delivery", "data", lambda row: f"of {row.pk}", ("secret", "codes", "seed")
     )
     monkeypatch.setattr(encryption, "_FIELDS", [field])
-    carried, _ = kept_secrets.read()
+    carried, _ = secret_transfer.read()
     assert [one["secret"] for one in carried] == ["totp", "one", "two"]
     settings.SECRET_KEY = "another installation's"
-    assert kept_secrets.write([one for one in carried if one["secret"] != "two"]) == (
+    assert secret_transfer.write([one for one in carried if one["secret"] != "two"]) == (
         2,
         [f"of {delivery.pk}"],
     )

@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from apps.core.limits import BodyLimit
+from apps.core.http.body_limits import BodyLimit
 
 
 async def size(scope: Scope, receive: Receive, send: Send) -> None:

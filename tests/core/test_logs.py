@@ -51,13 +51,13 @@ def test_the_installations_own_secrets_are_known_by_value(settings: pytest.Fixtu
 
 def _record(message: str, *args: object, error: Exception | None = None) -> logging.LogRecord:
     info = (type(error), error, error.__traceback__) if error else None
-    return logging.LogRecord("apps.core.beat", logging.INFO, "beat.py", 1, message, args, info)
+    return logging.LogRecord("apps.core.jobs.beat", logging.INFO, "beat.py", 1, message, args, info)
 
 
 def test_a_line_for_people_carries_the_ids() -> None:
     with context(request="r1"), context(job="run-3.2"):
         line = Text().format(_record("%s is done", "it"))
-    assert line.endswith("INFO apps.core.beat: request=r1 job=run-3.2 it is done")
+    assert line.endswith("INFO apps.core.jobs.beat: request=r1 job=run-3.2 it is done")
     assert current("request") == ""
 
 
@@ -72,7 +72,12 @@ def test_a_line_for_a_collector_is_one_json_object() -> None:
     with context(request="r1"):
         document = json.loads(Json().format(_record("two\nlines")))
     when = document.pop("time")
-    assert document == {"level": "INFO", "logger": "apps.core.beat", "request": "r1", "message": "two\nlines"}
+    assert document == {
+        "level": "INFO",
+        "logger": "apps.core.jobs.beat",
+        "request": "r1",
+        "message": "two\nlines",
+    }
     assert when.endswith("Z") and "T" in when
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from apps.core import subprocesses
 from apps.core.environment import env_folders
 from apps.core.errors import DomainError
-from apps.core.model_folders import check_listed, folder_of, name_of
+from apps.core.processes import core_subprocess
+from apps.core.storage.model_folders import check_listed, folder_of, name_of
 
 FILES = ("config.json", "tokenizer.json", "model.safetensors")
 
@@ -86,7 +86,7 @@ def test_what_is_wrong_with_a_folder_is_said_without_its_path(listed: Path) -> N
 
 def test_a_child_tells_no_path(listed: Path, tmp_path: Path) -> None:
     said = f"{listed}/config.json and {tmp_path}/runs/1/model are damaged"
-    assert subprocesses.told_error(tmp_path, said) == "tiny/config.json and runs/1/model are damaged"
+    assert core_subprocess.told_error(tmp_path, said) == "tiny/config.json and runs/1/model are damaged"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 from apps.core.errors import DomainError
-from apps.core.names import VersionedName, check_slug, parse_name
+from apps.core.version_names import VersionedName, check_slug, parse_name
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from psycopg import errors
 
 from apps.accounts.models import Project, Scope, User
 from apps.accounts.services import create_api_key
-from apps.core import beat, jobs, outage
-from apps.core.periodic import Periodic
-from apps.core.schema import database_is_ready
+from apps.core.database import outage
+from apps.core.database.migration_state import database_is_ready
+from apps.core.jobs import beat, job_queue
+from apps.core.jobs.periodic import Periodic
 from apps.datasets.models import Snapshot
 from apps.rubrics.models import Rubric
 from apps.trajectories.models import Trajectory
@@ -51,14 +52,14 @@ def test_a_read_only_database(rose: User, project: Project, caplog: Any) -> None
         assert signed_in.get(reverse("rubrics:rubric-list", args=[project.slug])).status_code == 200
         assert not database_is_ready()
 
-        jobs.work_off(Snapshot, execute)  # a worker that is nudged
+        job_queue.work_off(Snapshot, execute)  # a worker that is nudged
         beat._run_one(Periodic("write", 5.0, lambda: Project.objects.create(slug="x", name="x")))
         assert executed == []
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
     # By itself: nothing here closes a connection.
     assert database_is_ready()
-    jobs.work_off(Snapshot, execute)
+    job_queue.work_off(Snapshot, execute)
     assert executed == [job.pk]
     for name, ask in asked.items():
         assert (name, ask().status_code // 100) in ((name, 2), (name, 3))
@@ -94,7 +95,7 @@ def _requests(signed_in: Client, browser: Client, key: str, email: str, slug: st
 def _executing(executed: list[int]) -> Any:
     def execute(job: Snapshot) -> None:
         executed.append(job.pk)
-        jobs.finish(job, jobs.JobState.SUCCEEDED)
+        job_queue.finish(job, job_queue.JobState.SUCCEEDED)
 
     return execute
 
@@ -103,11 +104,11 @@ def _executing(executed: list[int]) -> Any:
 def test_the_heart_of_a_job_outlives_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it met was no OperationalError, so that its thread ended and the job was lost."""
     Snapshot.objects.create(project=project, name="first", version=1)
-    job = jobs.claim_next(Snapshot)
+    job = job_queue.claim_next(Snapshot)
     assert job is not None
     tried, again = threading.Event(), threading.Event()
-    monkeypatch.setattr(jobs, "heartbeat_seconds", lambda: 0.01)
-    real = jobs.beat
+    monkeypatch.setattr(job_queue, "heartbeat_seconds", lambda: 0.01)
+    real = job_queue.beat
 
     def watched(job: Any, **changes: Any) -> bool:
         try:
@@ -118,8 +119,8 @@ def test_the_heart_of_a_job_outlives_it(project: Project, monkeypatch: pytest.Mo
         again.set()
         return asked
 
-    monkeypatch.setattr(jobs, "beat", watched)
-    with jobs.heart(job) as heart:
+    monkeypatch.setattr(job_queue, "beat", watched)
+    with job_queue.heart(job) as heart:
         with read_only_database():
             assert tried.wait(10)
         again.clear()

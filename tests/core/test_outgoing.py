@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from apps.core import outgoing
 from apps.core.errors import DomainError
-from apps.core.outgoing import Limits, NoReply, NotCallable, Reply
+from apps.core.http import outgoing
+from apps.core.http.outgoing import Limits, NoReply, NotCallable, Reply
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS, SLOW, Answer, whole
 from tests.core.servers import Handler, serving
@@ -279,13 +279,13 @@ def test_the_operators_own_addresses_are_called_where_they_are_and_bounded_too()
 
 # Who else may speak to the network, and to whom.
 TRUSTED = {
-    "apps/core/outgoing.py": "the client itself",
-    "apps/core/bounded_session.py": "a session for allauth whose calls go by the client",
-    "apps/core/proxy.py": "TOUCHSTONE_REWARDS_ADDRESS: streams raw bytes both ways, and holds none",
-    "apps/core/supervisor.py": "its own ports",
-    "apps/core/embedded.py": "its own ports",
-    "apps/core/presence.py": "this machine's name",
-    "apps/core/serving.py": "its own ports",
+    "apps/core/http/outgoing.py": "the client itself",
+    "apps/core/http/bounded_session.py": "a session for allauth whose calls go by the client",
+    "apps/core/http/proxy.py": "TOUCHSTONE_REWARDS_ADDRESS: streams raw bytes both ways, and holds none",
+    "apps/core/processes/supervisor.py": "its own ports",
+    "apps/core/database/embedded_postgres.py": "its own ports",
+    "apps/core/processes/heartbeats.py": "this machine's name",
+    "apps/core/http/server.py": "its own ports",
     "apps/core/management/commands/alive.py": "this machine's name",
     "apps/core/management/commands/worker.py": "this machine's name",
     "apps/judges/relay.py": "connections of this machine to it, which it ends",
@@ -330,4 +330,4 @@ def test_nothing_else_opens_connections() -> None:
 def test_the_proxy_is_the_only_one_that_passes_bytes_on_uncounted() -> None:
     """Who uses httpx itself does it for the client or for the proxy, whatever else is allowed."""
     using = {name for name in TRUSTED if "import httpx\n" in (ROOT / name).read_text()}
-    assert using == {"apps/core/outgoing.py", "apps/core/proxy.py"}
+    assert using == {"apps/core/http/outgoing.py", "apps/core/http/proxy.py"}

@@ -13,8 +13,9 @@ from django.conf import settings
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from apps.core import health, private
+from apps.core import health
 from apps.core.errors import DomainError
+from apps.core.storage import private_files
 from tests.core.homes import open_home
 from tests.faults.stack import ROOT, Stack
 
@@ -39,15 +40,15 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_a_home_that_was_open_is_closed_at_a_start(home: Path) -> None:
-    assert private.close_home(home) == 5  # the home, and what lies in it
+    assert private_files.close_home(home) == 5  # the home, and what lies in it
     assert mode(home) == mode(home / "artifacts") == 0o700 and mode(home / "secret_key") == 0o600
     assert mode(home / "run") == 0o700, "what its owner may do stays"
-    assert private.close_home(home) == 0
+    assert private_files.close_home(home) == 0
 
 
 def test_up_closes_it_to_the_last_file_once(home: Path) -> None:
-    private.close_home(home, wholly=True)
-    assert private.open_paths(home, 100) == []
+    private_files.close_home(home, wholly=True)
+    assert private_files.open_paths(home, 100) == []
     assert mode(home / "artifacts" / "deep" / "weights") == 0o600
 
 
@@ -58,16 +59,16 @@ def test_links_are_not_followed(home: Path, tmp_path: Path) -> None:
     outside.chmod(0o755)
     (outside / "theirs").chmod(0o644)
     (home / "artifacts" / "link").symlink_to(outside)
-    private.close_home(home, wholly=True)
+    private_files.close_home(home, wholly=True)
     assert mode(outside) == 0o755 and mode(outside / "theirs") == 0o644
-    assert private.open_paths(home, 100) == []
+    assert private_files.open_paths(home, 100) == []
 
 
 def test_a_folder_of_everybody_is_left_alone(tmp_path: Path) -> None:
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
-    assert private.close_home(shared, wholly=True) == 0 and mode(shared) == 0o1777
+    assert private_files.close_home(shared, wholly=True) == 0 and mode(shared) == 0o1777
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root starts PostgreSQL as another user")
@@ -75,16 +76,16 @@ def test_the_user_of_postgresql_may_pass_through_and_keeps_what_is_theirs(home: 
     data = home / "postgres"
     data.mkdir(mode=0o700)
     os.chown(data, 65534, 65534)
-    private.close_home(home, wholly=True)
+    private_files.close_home(home, wholly=True)
     assert mode(home) == 0o711 and mode(home / "logs") == 0o700 and data.stat().st_uid == 65534
-    assert private.open_paths(home, 100) == []
+    assert private_files.open_paths(home, 100) == []
 
 
 def test_doctor_names_what_is_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "HOME", home)
     with pytest.raises(DomainError, match=r"may read or change .*home \(0775\), .*and \d more"):
         health.private_files()
-    private.close_home(home, wholly=True)
+    private_files.close_home(home, wholly=True)
     assert health.private_files() == "the home is its owner's alone"
     (home / "artifacts" / "deep").chmod(0o750)
     with pytest.raises(DomainError, match=r"artifacts/deep \(0750\)"):
@@ -144,5 +145,5 @@ def test_after_work_nothing_in_a_home_is_anybodys_but_its_owners(stack: Stack, t
     (tmp_path / "runs.jsonl").write_text(json.dumps(line) + "\n")
     assert stack.call("import_trajectories", "alpha", str(tmp_path / "runs.jsonl"))["created"] == 1
     stack.call("backup", str(stack.home / "all.backup"))
-    assert private.open_paths(stack.home, 100_000) == []
+    assert private_files.open_paths(stack.home, 100_000) == []
     assert mode(stack.home) in (0o700, 0o711) and mode(stack.home / "all.backup") == 0o600

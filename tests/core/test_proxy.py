@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from apps.core.client_address import client_address
-from apps.core.proxy import METHODS, PublicRoute, Replicas, forwarding, lifespan
+from apps.core.http.client_address import client_address
+from apps.core.http.proxy import METHODS, PublicRoute, Replicas, forwarding, lifespan
 from tests.core.servers import Handler, serving
 
 

@@ -14,17 +14,18 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from apps.core import database, embedded, health, roles
+from apps.core import health
+from apps.core.database import embedded_postgres, process_database, roles
 from tests.core.homes import open_home
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[embedded.Server]:
+def server() -> Iterator[embedded_postgres.Server]:
     """A home whose tables were made by `migrate`, as `up` has it run."""
     with open_home() as home:
-        server = embedded.start(home, durable=False)
+        server = embedded_postgres.start(home, durable=False)
         try:
             _manage(home, "migrate", "--no-input", "--verbosity=0")
             yield server
@@ -44,7 +45,7 @@ def _manage(home: Path, *command: str) -> str:
 
 
 @pytest.fixture
-def app(server: embedded.Server) -> Iterator[psycopg.Connection]:
+def app(server: embedded_postgres.Server) -> Iterator[psycopg.Connection]:
     with psycopg.connect(server.url) as db:
         yield db
 
@@ -126,7 +127,9 @@ def test_it_copies_in_and_out(app: psycopg.Connection) -> None:
 
 
 @pytest.mark.parametrize("role", [roles.APP, roles.OWNER])
-def test_neither_role_is_more_than_a_user_of_its_databases(server: embedded.Server, role: str) -> None:
+def test_neither_role_is_more_than_a_user_of_its_databases(
+    server: embedded_postgres.Server, role: str
+) -> None:
     with psycopg.connect(server.connection.url(role=role)) as db:
         told = db.execute(
             "SELECT rolname, rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication OR rolbypassrls "
@@ -139,7 +142,7 @@ def test_neither_role_is_more_than_a_user_of_its_databases(server: embedded.Serv
         psycopg.connect(server.connection.url("postgres", role=role))
 
 
-def test_a_password_is_asked_for_by_scram(server: embedded.Server) -> None:
+def test_a_password_is_asked_for_by_scram(server: embedded_postgres.Server) -> None:
     with psycopg.connect(server.connection.superuser_url) as db:
         methods = {each for (each,) in db.execute("SELECT auth_method FROM pg_hba_file_rules")}
         hashes = [each for (each,) in db.execute("SELECT rolpassword FROM pg_authid WHERE rolcanlogin")]
@@ -152,8 +155,8 @@ def test_a_hanging_transaction_of_the_application_ends(app: psycopg.Connection) 
         assert app.execute("SELECT current_setting(%s)", [name]).fetchone() == (value,)
 
 
-def test_the_brokers_tables_are_there_and_the_applications_to_use(server: embedded.Server) -> None:
-    url = server.connection.url(embedded.BROKER_DATABASE)
+def test_the_brokers_tables_are_there_and_the_applications_to_use(server: embedded_postgres.Server) -> None:
+    url = server.connection.url(embedded_postgres.BROKER_DATABASE)
     with psycopg.connect(url) as db:
         assert db.execute("SELECT count(*) FROM kombu_queue").fetchone() == (2,)
         db.execute("INSERT INTO kombu_queue VALUES (nextval('queue_id_sequence'), 'third')")
@@ -162,7 +165,7 @@ def test_the_brokers_tables_are_there_and_the_applications_to_use(server: embedd
             db.execute("CREATE TABLE mine (n int)")
 
 
-def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedded.Server) -> None:
+def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedded_postgres.Server) -> None:
     with psycopg.connect(server.connection.url(role=roles.OWNER)) as db:
         db.execute("CREATE TABLE later (id bigint GENERATED ALWAYS AS IDENTITY, n int)")
     try:
@@ -176,13 +179,13 @@ def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedde
 
 
 @pytest.mark.slow
-def test_backup_and_restore_are_the_owners(server: embedded.Server, tmp_path: Path) -> None:
+def test_backup_and_restore_are_the_owners(server: embedded_postgres.Server, tmp_path: Path) -> None:
     _manage(server.home, "create_project", "kept")
     file = tmp_path / "all.backup"
     _manage(server.home, "backup", str(file))
     with open_home() as other:
         _manage(other, "restore", str(file))
-        second = embedded.start(other, durable=False)
+        second = embedded_postgres.start(other, durable=False)
         try:
             with psycopg.connect(second.url) as db:
                 assert db.execute("SELECT name FROM accounts_project WHERE slug = 'kept'").fetchone()
@@ -197,13 +200,13 @@ def test_a_home_from_before_there_were_roles_is_brought_up_in_place(monkeypatch:
         with (
             monkeypatch.context() as old
         ):  # a start of the version before: one superuser, who owns everything
-            old.setattr(embedded, "_prepare", _prepare_as_before)
-            server = embedded.start(home, durable=False)
+            old.setattr(embedded_postgres, "_prepare", _prepare_as_before)
+            server = embedded_postgres.start(home, durable=False)
             told = dataclasses.asdict(server.connection)
             (home / "postgres.json").write_text(
                 json.dumps({name: told[name] for name in ("port", "password", "data")})
             )
-            for name in (embedded.DATABASE, embedded.BROKER_DATABASE):
+            for name in (embedded_postgres.DATABASE, embedded_postgres.BROKER_DATABASE):
                 with psycopg.connect(server.connection.url(name, role=roles.SUPERUSER)) as db:
                     db.execute("CREATE TABLE accounts_auditevent (id bigserial PRIMARY KEY, n int)")
                     db.execute("CREATE SEQUENCE queue_id_sequence")
@@ -213,8 +216,8 @@ def test_a_home_from_before_there_were_roles_is_brought_up_in_place(monkeypatch:
                     db.execute("INSERT INTO accounts_auditevent (n) VALUES (7)")
             server.stop()
         for _ in range(2):  # the second finds nothing to do
-            server = embedded.start(home, durable=False)
-            for name in (embedded.DATABASE, embedded.BROKER_DATABASE):
+            server = embedded_postgres.start(home, durable=False)
+            for name in (embedded_postgres.DATABASE, embedded_postgres.BROKER_DATABASE):
                 with psycopg.connect(server.connection.url(name)) as db:
                     assert db.execute("SELECT current_user, n FROM seen").fetchone() == (roles.APP, 7)
                     db.execute("INSERT INTO accounts_auditevent (n) VALUES (8)")
@@ -228,14 +231,14 @@ def test_a_home_from_before_there_were_roles_is_brought_up_in_place(monkeypatch:
             server.stop()
 
 
-def _prepare_as_before(connection: embedded.Connection) -> None:
+def _prepare_as_before(connection: embedded_postgres.Connection) -> None:
     with psycopg.connect(connection.superuser_url, autocommit=True) as db:
         db.execute("CREATE DATABASE touchstone")
         db.execute("CREATE DATABASE touchstone_broker")
 
 
 @pytest.fixture
-def own_database(server: embedded.Server) -> Iterator[tuple[str, str]]:
+def own_database(server: embedded_postgres.Server) -> Iterator[tuple[str, str]]:
     """A PostgreSQL of one's own with two roles, neither of them a superuser: the owner's URL, the application's."""
     connection = server.connection
     with psycopg.connect(connection.superuser_url, autocommit=True) as db:
@@ -282,7 +285,9 @@ def test_two_roles_on_a_database_of_ones_own(own_database: tuple[str, str], tmp_
 @pytest.mark.parametrize(
     ("role", "says"), [(roles.SUPERUSER, "is a superuser"), (roles.OWNER, "owns the tables")]
 )
-def test_doctor_warns_of_a_superuser_and_of_an_owner(server: embedded.Server, role: str, says: str) -> None:
+def test_doctor_warns_of_a_superuser_and_of_an_owner(
+    server: embedded_postgres.Server, role: str, says: str
+) -> None:
     with psycopg.connect(server.connection.url(role=role)) as db:
         rights = db.execute(roles.RIGHTS, [list(roles.APPEND_ONLY)]).fetchone()
     assert rights is not None
@@ -303,21 +308,23 @@ def test_a_caution_is_no_failure(db: Any, monkeypatch: pytest.MonkeyPatch) -> No
 def test_children_of_the_supervisor_do_not_know_the_owner(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from apps.core.supervisor import Stack
+    from apps.core.processes.supervisor import Stack
 
-    monkeypatch.setenv(database.OWNER_VARIABLE, "postgresql://owner:secret@127.0.0.1/touchstone")
-    monkeypatch.setenv(f"{database.OWNER_VARIABLE}_FILE", "/run/secrets/owner")
+    monkeypatch.setenv(process_database.OWNER_VARIABLE, "postgresql://owner:secret@127.0.0.1/touchstone")
+    monkeypatch.setenv(f"{process_database.OWNER_VARIABLE}_FILE", "/run/secrets/owner")
     stack = Stack(tmp_path, "127.0.0.1", 8000, 8001, None)
-    assert database.OWNER_VARIABLE in stack._environment("migrate")
+    assert process_database.OWNER_VARIABLE in stack._environment("migrate")
     for name in ("web", "rewards", "default", "gpu", "beat"):
-        assert not [each for each in stack._environment(name) if each.startswith(database.OWNER_VARIABLE)]
+        assert not [
+            each for each in stack._environment(name) if each.startswith(process_database.OWNER_VARIABLE)
+        ]
 
 
-def test_no_log_line_shows_a_password_of_the_home(server: embedded.Server, settings: Any) -> None:
+def test_no_log_line_shows_a_password_of_the_home(server: embedded_postgres.Server, settings: Any) -> None:
     from apps.core.logs import Redactor
 
     settings.HOME = server.home
-    for password in embedded.passwords(server.home):
+    for password in embedded_postgres.passwords(server.home):
         assert password not in Redactor()(
             f"connection to postgresql://x:{password}@127.0.0.1 failed: {password}"
         )

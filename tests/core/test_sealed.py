@@ -6,7 +6,15 @@ import tracemalloc
 import pytest
 
 from apps.core.errors import DomainError
-from apps.core.sealed import CHUNK, MAGIC, Damaged, SealedReader, SealedWriter, WrongPassphrase, is_sealed
+from apps.core.storage.passphrase_encryption import (
+    CHUNK,
+    MAGIC,
+    Damaged,
+    SealedReader,
+    SealedWriter,
+    WrongPassphrase,
+    is_sealed,
+)
 
 PASSPHRASE = "correct horse battery"
 HEAD, TAG = len(MAGIC) + 1 + 16 + 7 + 32, 16

@@ -7,7 +7,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from apps.config.asgi import application as web
-from apps.core.security_headers import SecurityHeaders
+from apps.core.http.security_headers import SecurityHeaders
 from apps.rewards.service import application as rewards
 
 EXPECTED = {

@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from apps.core import storage_names
 from apps.core.errors import DomainError
-from apps.core.storage_names import check_name, download_header, home_path, is_digest, storage_name, tree_name
+from apps.core.storage import storage_names
+from apps.core.storage.storage_names import (
+    check_name,
+    download_header,
+    home_path,
+    is_digest,
+    storage_name,
+    tree_name,
+)
 
 ROOT = Path(__file__).parents[2]
 ESCAPES = [
@@ -75,7 +82,7 @@ def test_a_file_name_stays_within_its_header(name: str) -> None:
     assert "/" not in header
 
 
-# What follows reads the code. Functions of apps.core.artifacts, and which argument is the name.
+# What follows reads the code. Functions of apps.core.storage.artifacts, and which argument is the name.
 NAMED = {
     "store_file": 1,
     "store_tree": 1,
@@ -94,18 +101,18 @@ NAMED = {
 # A new one is made by `home_path` or `storage_name`; if it cannot be, look at where every part comes from, then add it.
 JOINED = {
     "apps/acquisition/selecting.py": {"folder / f'{name}.jsonl'"},
-    "apps/core/binaries.py": {
+    "apps/core/database/postgres_binaries.py": {
         "stage_root() / hashlib.sha256(str(home).encode()).hexdigest()[:16]",
         "stage_root() / f'{_PACKAGE}-{version}-{install.name}'",
         "target / _PACKAGE / install.name",
     },
-    "apps/core/embedded.py": {
+    "apps/core/database/embedded_postgres.py": {
         "home / f'.postgres.json-{secrets.token_hex(8)}'",
         "home / f'.secret_key-{secrets.token_hex(8)}'",
     },
-    "apps/core/model_folders.py": {"folder / each"},
-    "apps/core/processes.py": {"home / 'logs' / f'{name}.log'"},
-    "apps/core/supervisor.py": {"home / settings.REWARDS_ADDRESS_FILE"},
+    "apps/core/storage/model_folders.py": {"folder / each"},
+    "apps/core/processes/child_process.py": {"home / 'logs' / f'{name}.log'"},
+    "apps/core/processes/supervisor.py": {"home / settings.REWARDS_ADDRESS_FILE"},
     "apps/datasets/erasure.py": {"folder / f'{split}.jsonl.zst'"},
     "apps/datasets/exporting.py": {"Path(scratch) / file_name(export)"},  # goes through storage_name
     "apps/datasets/exports/lines.py": {"folder / f'{each}.jsonl.zst'"},
@@ -137,26 +144,26 @@ JOINED = {
 MADE = {
     "apps/accounts/audit_chain.py": {"open(path, 'a', opener=_private)"},  # a constant below the home
     "apps/annotation/management/commands/import_feedback.py": {"Path(name)"},
-    "apps/core/artifacts.py": {"Path(_storage().path(name))"},
-    "apps/core/backup.py": {"Path(scratch.name)"},
-    "apps/core/binaries.py": {"Path(spec.origin)"},
+    "apps/core/storage/artifacts.py": {"Path(_storage().path(name))"},
+    "apps/core/storage/backup.py": {"Path(scratch.name)"},
+    "apps/core/database/postgres_binaries.py": {"Path(spec.origin)"},
     "apps/core/client_wheel.py": {"Path(spec.origin)"},
     "apps/core/commands.py": {"Path(home)"},
-    "apps/core/embedded.py": {"Path(connection.data)"},
+    "apps/core/database/embedded_postgres.py": {"Path(connection.data)"},
     "apps/core/environment.py": {"Path(_raw(name) or default)", "Path(path)"},
-    "apps/core/model_folders.py": {
+    "apps/core/storage/model_folders.py": {
         "Path(path)",
         "Path(settings.MODEL_DIRS[name])",
         "Path(settings.HOME)",
     },
-    "apps/core/orphans.py": {
+    "apps/core/database/postgres_orphans.py": {
         "Path(f'/proc/{parent}/exe')",
         "Path(f'/proc/{pid}/cmdline')",
         "Path(f'/proc/{pid}/stat')",
         "Path(data)",
     },
-    "apps/core/storage_names.py": {"Path(settings.HOME)"},
-    "apps/core/subprocesses.py": {"Path(f'/proc/{pid}/cmdline')"},
+    "apps/core/storage/storage_names.py": {"Path(settings.HOME)"},
+    "apps/core/processes/core_subprocess.py": {"Path(f'/proc/{pid}/cmdline')"},
     "apps/demo/generate.py": {"Path(sys.argv[1])"},
     "apps/rewards/management/commands/score.py": {"Path(file)"},
     "apps/training/management/commands/train.py": {"Path(given)"},
@@ -168,7 +175,7 @@ MADE = {
     "workers/schema/jsonschemas.py": {"Path(sys.argv[1])"},
 }
 _FOLDERS = ("folder", "path", "home", "root", "dir", "stage", "scratch", "tree", "target")
-_EXEMPT = {"apps/core/artifacts.py", "apps/core/storage_names.py"}
+_EXEMPT = {"apps/core/storage/artifacts.py", "apps/core/storage/storage_names.py"}
 
 
 def _files() -> Iterator[tuple[str, ast.Module]]:
@@ -243,7 +250,7 @@ def test_names_of_artifacts_are_not_put_together_elsewhere() -> None:
 def test_nothing_else_touches_the_store() -> None:
     for path, tree in FILES.items():
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        if path != "apps/core/artifacts.py":
+        if path != "apps/core/storage/artifacts.py":
             assert not names & {"storages", "default_storage", "FileSystemStorage", "get_storage_class"}, path
 
 

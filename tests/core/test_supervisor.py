@@ -21,7 +21,7 @@ import psutil
 import pytest
 from django.db import OperationalError
 
-from apps.core import supervisor
+from apps.core.processes import supervisor
 from tests.core.homes import open_home
 from tests.ports import free_port
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from apps.core import temporary
-from apps.core.temporary import TemporaryFile, TooMuchTemporary, folder_of, temporary_bytes
+from apps.core.storage import temporary_files
+from apps.core.storage.temporary_files import TemporaryFile, TooMuchTemporary, folder_of, temporary_bytes
 
 KB = 2**10
 
@@ -17,7 +17,7 @@ KB = 2**10
 @pytest.fixture(autouse=True)
 def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     settings.HOME, settings.MAX_TEMPORARY_BYTES = tmp_path, 100 * KB
-    monkeypatch.setattr(temporary, "_STEP", KB)
+    monkeypatch.setattr(temporary_files, "_STEP", KB)
     return tmp_path
 
 

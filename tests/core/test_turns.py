@@ -9,8 +9,8 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from apps.core import turns
-from apps.core.turns import CallerTurns
+from apps.core.http import caller_concurrency
+from apps.core.http.caller_concurrency import CallerTurns
 
 
 class Work:
@@ -79,7 +79,7 @@ async def in_two_parts(first: bytes, second: bytes) -> AsyncIterator[bytes]:
 @pytest.mark.parametrize(
     ("parts", "content_type"),
     [
-        ((b"a" * turns.LARGE, b"a"), "application/json"),
+        ((b"a" * caller_concurrency.LARGE, b"a"), "application/json"),
         ((b"\x28\xb5\x2f\xfd", b"x"), "application/json"),
         ((b"\x28", b"\xb5\x2f\xfdx"), "application/json"),  # its beginning comes in two parts
         ((b"PK\x03\x04", b"x"), "application/zip"),
@@ -108,14 +108,16 @@ def test_large_and_packed_bodies_are_read_one_at_a_time(
 
 def test_a_large_body_waits_for_as_long_as_one_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another import is not sent away, to be uploaded again, after the minute that is enough for a page."""
-    monkeypatch.setattr(turns, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(caller_concurrency, "MOST_SECONDS", 0.0)
 
     async def test() -> None:
         work = Work()
         async with client(CallerTurns(work, 4, "sessionid", large_seconds=20)) as http:
             headers = {"authorization": "Bearer a"}
             tasks = [
-                asyncio.ensure_future(http.post("/large", content=b"a" * (turns.LARGE + 1), headers=headers))
+                asyncio.ensure_future(
+                    http.post("/large", content=b"a" * (caller_concurrency.LARGE + 1), headers=headers)
+                )
                 for _ in range(2)
             ]
             await settled()
@@ -149,7 +151,7 @@ def test_keys_that_are_made_up_count_by_address() -> None:
             tasks = [task for n in range(20) for task in sent(http, "/a", 1, authorization=f"Bearer {n}")]
             tasks += sent(elsewhere, "/b", 1, authorization="Bearer x")
             await settled()
-            assert work.now == {"/a": turns.PER_ADDRESS, "/b": 1}
+            assert work.now == {"/a": caller_concurrency.PER_ADDRESS, "/b": 1}
             work.end.set()
             await asyncio.gather(*tasks)
 
@@ -160,7 +162,7 @@ def test_keys_that_are_made_up_count_by_address() -> None:
     ("path", "kind"), [("/api/v1/x", "application/problem+json"), ("/p/x", "text/plain")]
 )
 def test_who_has_too_many_waiting_is_told(path: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST_WAITING", 3)
+    monkeypatch.setattr(caller_concurrency, "MOST_WAITING", 3)
 
     async def test() -> None:
         work = Work()
@@ -181,7 +183,7 @@ def test_who_has_too_many_waiting_is_told(path: str, kind: str, monkeypatch: pyt
 
 
 def test_who_waits_too_long_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(caller_concurrency, "MOST_SECONDS", 0.01)
 
     async def test() -> None:
         work = Work()

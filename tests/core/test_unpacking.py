@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from apps.core import unpacking
-from apps.core.leaving import client_left, watch_client
-from apps.core.unpacking import ClientGone, InputBounds, TooMuch, bounded, unpacked
+from apps.core.http.client_disconnect import client_left, watch_client
+from apps.core.storage import unpacking
+from apps.core.storage.unpacking import ClientGone, InputBounds, TooMuch, bounded, unpacked
 
 MB = 2**20
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from apps.accounts.models import Membership, Project, User
 from apps.annotation.feedback.services import import_feedback
-from apps.core.artifacts import store_tree
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.artifacts import store_tree
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot

@@ -21,9 +21,9 @@ from apps.accounts.models import AuditEvent, Project, User
 from apps.accounts.pseudonyms import person_pseudonym
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.models import Annotator, Submission
-from apps.core import jobs
 from apps.core.errors import Conflict, DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
 from apps.datasets import exporting
 from apps.datasets.erasure import erase_judgements
 from apps.datasets.exports import EXPORTS
@@ -162,10 +162,10 @@ def test_a_cancelled_one_leaves_nothing(
     running = export(judged, rose)
 
     def cancelled_meanwhile(**more: Any) -> Iterator[str]:
-        jobs.request_cancel(Export.objects.get(pk=running.pk))
-        while not jobs.beat(Export.objects.get(pk=running.pk)):
+        job_queue.request_cancel(Export.objects.get(pk=running.pk))
+        while not job_queue.beat(Export.objects.get(pk=running.pk)):
             pass
-        raise jobs.Cancelled
+        raise job_queue.Cancelled
         yield ""
 
     monkeypatch.setitem(exporting.OF_FEEDBACK, "jsonl", cancelled_meanwhile)

@@ -3,9 +3,9 @@ from django.db import connection
 
 from apps.accounts.models import AuditEvent, Project
 from apps.annotation.models import Submission
-from apps.core import jobs
-from apps.core.artifacts import stage
 from apps.core.errors import DomainError, NotFound
+from apps.core.jobs import job_queue
+from apps.core.storage.artifacts import stage
 from apps.datasets import tasks
 from apps.datasets.contents import task_of
 from apps.datasets.freezing import build_snapshot
@@ -17,7 +17,7 @@ from tests.datasets.feedback import freeze, import_pairs, pair
 
 def test_a_snapshot_holds_every_record_once_and_no_task_twice(judged: Project) -> None:
     snapshot = freeze(judged)
-    assert snapshot.state == jobs.JobState.SUCCEEDED
+    assert snapshot.state == job_queue.JobState.SUCCEEDED
     tasks_of = {split: {task_of(one) for one in records_of(snapshot, split)} for split in snapshot.splits}
     assert sum(len(each) for each in tasks_of.values()) == len(set.union(*tasks_of.values())) == 12
     assert {split: len(found) for split, found in tasks_of.items()} == snapshot.tasks == snapshot.splits
@@ -75,7 +75,7 @@ def test_nothing_to_freeze_says_so_and_is_kept_as_failed(project: Project) -> No
     with pytest.raises(DomainError, match="no feedback that matches"):
         freeze(project)
     failed = Snapshot.objects.get()
-    assert failed.state == jobs.JobState.FAILED
+    assert failed.state == job_queue.JobState.FAILED
     assert "no feedback that matches" in failed.error
 
 
@@ -90,7 +90,7 @@ def test_a_worker_builds_what_waits(judged: Project) -> None:
     tasks.advance_snapshots()
     for snapshot in waiting:
         snapshot.refresh_from_db()
-        assert snapshot.state == jobs.JobState.SUCCEEDED
+        assert snapshot.state == job_queue.JobState.SUCCEEDED
     tasks.advance_snapshots()  # nothing waits: nothing happens
     assert Snapshot.objects.count() == 2
 
@@ -99,13 +99,13 @@ def test_a_worker_survives_what_cannot_be_frozen(project: Project) -> None:
     snapshot = freeze_snapshot(project=project, name="empty", by=None)
     tasks.advance_snapshots()
     snapshot.refresh_from_db()
-    assert (snapshot.state, snapshot.attempt) == (jobs.JobState.FAILED, 1)
+    assert (snapshot.state, snapshot.attempt) == (job_queue.JobState.FAILED, 1)
 
 
 def test_an_attempt_that_lost_its_claim_leaves_nothing(judged: Project) -> None:
     snapshot = freeze_snapshot(project=judged, name="first", by=None, claimed=True)
     Snapshot.objects.filter(pk=snapshot.pk).update(attempt=2)
-    with pytest.raises(jobs.ClaimLost):
+    with pytest.raises(job_queue.ClaimLost):
         build_snapshot(snapshot)
     with pytest.raises(NotFound):
         stage(f"snapshots/{snapshot.pk}-1")
@@ -123,9 +123,9 @@ def test_a_cancelled_one_ends(judged: Project) -> None:
     running = freeze_snapshot(project=judged, name="first", by=None, claimed=True)
     cancel_snapshot(snapshot=running, by=None)
     build_snapshot(running)
-    assert running.state == jobs.JobState.CANCELLED
+    assert running.state == job_queue.JobState.CANCELLED
     waiting = freeze_snapshot(project=judged, name="first", by=None)
-    assert cancel_snapshot(snapshot=waiting, by=None).state == jobs.JobState.CANCELLED
+    assert cancel_snapshot(snapshot=waiting, by=None).state == job_queue.JobState.CANCELLED
 
 
 def test_a_name_finds_its_newest_frozen_version(judged: Project) -> None:

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Project, User
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.datasets.selectors import near_copies
 from apps.datasets.tasks import advance_snapshots

@@ -11,8 +11,8 @@ from django.db import connection
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
 from apps.annotation.models import Preference
-from apps.core import jobs
 from apps.core.errors import DomainError
+from apps.core.jobs import job_queue
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.rewards.models import Endpoint
@@ -33,7 +33,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def work() -> None:
         while not stop.wait(0.05):
             for model, execute in ((Snapshot, build_snapshot), (Run, runner.execute)):
-                if (job := jobs.claim_next(model)) is not None:
+                if (job := job_queue.claim_next(model)) is not None:
                     with suppress(DomainError):
                         execute(job)
         connection.close()

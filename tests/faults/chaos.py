@@ -117,7 +117,7 @@ def nudge(stack: Stack, times: int) -> None:
     """The same message again and again."""
     script = (
         "import django; django.setup()\n"
-        "from apps.core.jobs import KINDS, nudge\n"
+        "from apps.core.jobs.job_queue import KINDS, nudge\n"
         f"for kind in KINDS * {times}: nudge(kind.task)"
     )
     environment = stack.environment | {"DJANGO_SETTINGS_MODULE": "apps.config.settings"}

@@ -13,8 +13,8 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.annotation.models import Assignment, Item, Submission
-from apps.core import jobs
 from apps.core.errors import Conflict, DomainError
+from apps.core.jobs import job_queue
 from apps.datasets.erasure import erase_trajectory
 from apps.judges import services
 from apps.judges.models import Answer, Judged, Judging, LanguageModel, Spending
@@ -191,7 +191,7 @@ def test_cancelled_it_keeps_what_it_has(rules: LanguageModel, script: Script) ->
     def cancel() -> None:
         try:
             assert asked.wait(60)
-            jobs.request_cancel(Judging.objects.get(pk=judging.pk))
+            job_queue.request_cancel(Judging.objects.get(pk=judging.pk))
         finally:
             connection.close()
 
@@ -218,7 +218,7 @@ def test_a_worker_that_died_is_followed_by_one_that_goes_on(rules: LanguageModel
     lost = Judging.objects.get(pk=judging.pk)
     assert done(judging).state == "succeeded" and judging.attempt > lost.attempt
     assert not judging.judged.exclude(state=Judged.State.DONE).exists()
-    with pytest.raises(jobs.ClaimLost):
+    with pytest.raises(job_queue.ClaimLost):
         services.keep_judged(lost, [{"unit": half[0], "problem": "too late"}])
 
 

@@ -12,8 +12,8 @@ from django.db import connection
 from django.test import Client
 
 from apps.accounts.models import AuditEvent, Project, User
-from apps.core.encryption import decrypted, encrypted
 from apps.core.errors import Conflict, DomainError
+from apps.core.storage.encryption import decrypted, encrypted
 from apps.judges import services
 from apps.judges.models import Answer, LanguageModel
 from apps.judges.relay import relay

@@ -1,8 +1,8 @@
 """A served reward with all that is behind it, for tests of pages and of a browser."""
 
 from apps.accounts.models import Project
-from apps.core import jobs
-from apps.core.jobs import JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.rewards.services import deploy
 from apps.training import runner
@@ -22,7 +22,7 @@ def really_served(project: Project) -> ScoreSample:
     import_pairs(project, [*said, pair("task-3", annotator="bea", choice="b")])
     recipe = {"epochs": 3, "ensemble": 1}
     run = start_run(project=project, snapshot=freeze(project), recipe=recipe, by=None, name="desk")
-    claimed = jobs.claim_next(Run)
+    claimed = job_queue.claim_next(Run)
     assert claimed is not None
     runner.execute(claimed)
     run.refresh_from_db()

@@ -9,9 +9,9 @@ from django.urls import reverse
 
 from apps.accounts.models import Project, Role, User
 from apps.annotation.models import Annotator, Item
-from apps.core import jobs
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.erasure import erase_judgements
 from apps.datasets.models import Snapshot
 from apps.lineage.models import Tracing
@@ -70,7 +70,7 @@ def test_to_its_judgements_and_back(project: Project, sample: ScoreSample, clien
 
     assert client.post(there, {"model": str(one.model.pk)}).status_code == 302
     assert "looking" in page(client, "sample-lineage", sample.pk, project=project)
-    tracing = jobs.claim_next(Tracing)
+    tracing = job_queue.claim_next(Tracing)
     assert tracing is not None
     execute(tracing)
     tracing.refresh_from_db()
@@ -159,7 +159,7 @@ def test_what_failed_is_tried_again(project: Project, client: Client) -> None:
     trace(sample=sample, model=model)
     again = trace(sample=sample, model=model)
     assert Tracing.objects.count() == 1
-    claimed = jobs.claim_next(Tracing)
+    claimed = job_queue.claim_next(Tracing)
     assert claimed == again
     execute(claimed)  # its artifact is not there
     text = page(client, "sample-labels", sample.pk, project=project)

@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import AuditEvent, Project, User
 from apps.annotation.models import Annotator, Campaign, Comment
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.erasure import erase_judgements, erase_trajectory
 from apps.metrics import selectors, services
 from apps.metrics.models import Aspect, Induction, Metric, Verdict

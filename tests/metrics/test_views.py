@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import Project
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.metrics.models import Induction, Metric
 from apps.metrics.tasks import advance_inductions
 

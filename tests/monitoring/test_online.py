@@ -7,7 +7,7 @@ import pytest
 from apps.accounts.models import AuditEvent, Project, Role, User
 from apps.annotation.feedback.records import feedback_records
 from apps.core.errors import Conflict
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.monitoring.models import Monitor, Turn
 from apps.monitoring.online import learn_from_verifier, verified_since

@@ -11,9 +11,9 @@ from django.utils import timezone
 from apps.accounts.models import AuditEvent, Project, Role, User
 from apps.annotation.models import Campaign
 from apps.annotation.services import annotator_for, lease_next
-from apps.core import jobs
 from apps.core.errors import Conflict, DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs import job_queue
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.freezing import build_snapshot
 from apps.datasets.models import Snapshot
 from apps.monitoring import turning
@@ -46,7 +46,7 @@ def rose(project: Project) -> User:
 def work() -> None:
     """What workers would do, until nothing is left to do."""
     for model, execute in ((Snapshot, build_snapshot), (Run, runner.execute), (Comparing, compare)):
-        while (job := jobs.claim_next(model)) is not None:
+        while (job := job_queue.claim_next(model)) is not None:
             execute(job)
 
 

@@ -94,9 +94,9 @@ def test_digests_are_asked_for_by_a_script_that_reads() -> None:
 
 def test_the_roles_are_those_that_the_application_expects(tmp_path: Path) -> None:
     """The script of the image, by PostgreSQL's own psql, against a server of ours."""
-    from apps.core import binaries, embedded, roles
+    from apps.core.database import embedded_postgres, postgres_binaries, roles
 
-    server = embedded.start(tmp_path / "home", durable=False)
+    server = embedded_postgres.start(tmp_path / "home", durable=False)
     try:
         secrets = tmp_path / "secrets"
         subprocess.run([str(OPERATIONS / "make-secrets"), str(secrets)], capture_output=True, check=True)
@@ -106,7 +106,7 @@ def test_the_roles_are_those_that_the_application_expects(tmp_path: Path) -> Non
         for role, name in names.items():
             text = text.replace(role, name)
         script.write_text(text.replace("DATABASE touchstone", "DATABASE compose"))
-        place = f"{tmp_path}:{binaries.find_runner().bin}:{os.environ['PATH']}"
+        place = f"{tmp_path}:{postgres_binaries.find_runner().bin}:{os.environ['PATH']}"
         superuser = server.connection.url("postgres", role=roles.SUPERUSER)
         environment = {"PATH": place, "POSTGRES_USER": roles.SUPERUSER, "PGHOST": "127.0.0.1"}
         environment |= {"PGPORT": str(server.connection.port), "PGPASSWORD": server.connection.password}

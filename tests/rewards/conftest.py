@@ -17,7 +17,7 @@ from django.test import Client
 
 from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key, create_project
-from apps.core import artifacts
+from apps.core.storage import artifacts
 from apps.rewards.service import make_application
 from apps.rewards.services import deploy
 from apps.rewards.serving.state import StoredModels

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from apps.accounts.keys import KeyLimits, create_api_key
 from apps.accounts.models import ApiKey, Scope
-from apps.core.client_address import SIGNED_HEADER, signed_address
+from apps.core.http.client_address import SIGNED_HEADER, signed_address
 from apps.rewards.models import Endpoint, ScoreRollup
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.intake import Intake

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from apps.accounts.models import Project
-from apps.core import artifacts
 from apps.core.errors import DomainError
+from apps.core.storage import artifacts
 from apps.rewards.services import put_spec
 from apps.rewards.serving.state import StoredModels
 from apps.rewards.serving.vllm_server import VllmServer

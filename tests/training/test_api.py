@@ -8,7 +8,7 @@ from django.test import Client
 
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
-from apps.core.jobs import claim_next
+from apps.core.jobs.job_queue import claim_next
 from apps.datasets.models import Snapshot
 from apps.training import runner
 from apps.training.models import Run

@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.training.estimate import estimate
 from apps.training.models import Run

@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.accounts.models import Project
 from apps.core.errors import Conflict, DomainError
-from apps.core.jobs import JobState, claim_next
+from apps.core.jobs.job_queue import JobState, claim_next
 from apps.datasets.models import Snapshot
 from apps.training import runner, services
 from apps.training.card import model_card

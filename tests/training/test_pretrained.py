@@ -9,9 +9,9 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Project, User
-from apps.core.artifacts import store_content
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState, claim_next
+from apps.core.jobs.job_queue import JobState, claim_next
+from apps.core.storage.artifacts import store_content
 from apps.datasets.models import Snapshot
 from apps.training import runner, services
 from apps.training.models import Recipe, RewardModel, Run

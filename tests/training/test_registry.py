@@ -7,8 +7,8 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import AuditEvent, Project, User
-from apps.core import artifacts
 from apps.core.errors import Conflict, DomainError, NotFound
+from apps.core.storage import artifacts
 from apps.rewards.services import deploy
 from apps.training import services
 from apps.training.card import model_card

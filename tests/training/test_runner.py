@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from apps.core import subprocesses
-from apps.core.artifacts import stage
-from apps.core.jobs import ClaimLost, JobState, claim_next, request_cancel, work
+from apps.core.jobs.job_queue import ClaimLost, JobState, claim_next, request_cancel, work
+from apps.core.processes import core_subprocess
+from apps.core.storage.artifacts import stage
 from apps.datasets.models import Snapshot
 from apps.training import runner, services, tasks
 from apps.training.models import RewardModel, Run
@@ -246,7 +246,7 @@ class TestWhileItRuns:
         self, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run, asked = claimed(snapshot, child.WAIT), threading.Event()
-        monkeypatch.setattr("apps.core.stopping.is_asked", asked.is_set)
+        monkeypatch.setattr("apps.core.jobs.shutdown.is_asked", asked.is_set)
         thread, raised = in_background(run, by=lambda run: work(run, runner.execute))
         until(lambda: run.events.count() == 3)
         asked.set()
@@ -333,5 +333,5 @@ class TestWhileItRuns:
 
 
 def test_how_it_ended_in_words() -> None:
-    assert subprocesses.how_it_ended(1) == "ended with status 1"
-    assert subprocesses.how_it_ended(-15) == "was ended by SIGTERM"
+    assert core_subprocess.how_it_ended(1) == "ended with status 1"
+    assert core_subprocess.how_it_ended(-15) == "was ended by SIGTERM"

@@ -2,7 +2,7 @@ import pytest
 
 from apps.accounts.models import AuditEvent, Project
 from apps.core.errors import Conflict, DomainError, NotFound
-from apps.core.jobs import ClaimLost, JobState, claim_next
+from apps.core.jobs.job_queue import ClaimLost, JobState, claim_next
 from apps.datasets.models import Snapshot
 from apps.datasets.services import freeze_snapshot
 from apps.training import services

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.core.jobs import JobState, claim_next
+from apps.core.jobs.job_queue import JobState, claim_next
 from apps.datasets.models import Snapshot
 from apps.training import runner, services
 from apps.training.models import Recipe, RewardModel, Run

@@ -127,7 +127,7 @@ def test_a_bomb_of_zstd_is_not_unpacked() -> None:
 
 
 def test_many_entries_that_unpack_to_too_much_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apps.core.unpacking.ALWAYS", 3 * LIMIT)
+    monkeypatch.setattr("apps.core.storage.unpacking.ALWAYS", 3 * LIMIT)
     with pytest.raises(DomainError, match="more than 300 times its size"):
         found(zipped({f"{number}.json": b" " * LIMIT for number in range(9)}))
 

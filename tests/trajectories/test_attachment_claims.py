@@ -13,7 +13,7 @@ from django.test import Client
 
 from apps.accounts.models import Project, Scope, User
 from apps.accounts.services import create_api_key
-from apps.core.artifacts import store_content
+from apps.core.storage.artifacts import store_content
 from apps.datasets.erasure import erase_trajectory
 from apps.trajectories.attachments import file_name, last_picture
 from apps.trajectories.exports import document_of, export_lines

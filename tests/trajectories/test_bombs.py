@@ -16,10 +16,10 @@ from django.core.files.base import ContentFile
 from django.test import Client
 
 from apps.accounts.models import Project
-from apps.core import unpacking
-from apps.core.limits import BodyLimit
-from apps.core.temporary import TooMuchTemporary
-from apps.core.unpacking import InputBounds, TooMuch
+from apps.core.http.body_limits import BodyLimit
+from apps.core.storage import unpacking
+from apps.core.storage.temporary_files import TooMuchTemporary
+from apps.core.storage.unpacking import InputBounds, TooMuch
 from apps.trajectories import services, uploads
 from apps.trajectories.formats import stream
 from apps.trajectories.formats.stream import read_records

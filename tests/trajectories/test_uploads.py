@@ -8,7 +8,7 @@ from django.core.files.storage import storages
 from django.db import connection
 
 from apps.accounts.models import Project
-from apps.core import jobs
+from apps.core.jobs import job_queue
 from apps.trajectories import tasks, uploads
 from apps.trajectories.models import Import, Trajectory
 from tests.trajectories.conftest import lines, record
@@ -47,14 +47,14 @@ def test_a_lost_file_fails_it_in_words(job: Import) -> None:
 
 
 def test_a_cancelled_import_leaves_nothing(job: Import, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jobs, "heartbeat_seconds", lambda: 0.001)
-    check = jobs.Heart.check
+    monkeypatch.setattr(job_queue, "heartbeat_seconds", lambda: 0.001)
+    check = job_queue.Heart.check
 
     def ask() -> None:
-        jobs.request_cancel(job)
+        job_queue.request_cancel(job)
         connection.close()
 
-    def told(heart: jobs.Heart) -> None:
+    def told(heart: job_queue.Heart) -> None:
         """The cancel comes while the chunk is written; the next heartbeat tells the import."""
         thread = threading.Thread(target=ask)
         thread.start()
@@ -62,7 +62,7 @@ def test_a_cancelled_import_leaves_nothing(job: Import, monkeypatch: pytest.Monk
         assert heart.cancelled.wait(10)
         check(heart)
 
-    monkeypatch.setattr(jobs.Heart, "check", told)
+    monkeypatch.setattr(job_queue.Heart, "check", told)
     tasks.advance_imports()
     job.refresh_from_db()
     assert job.state == "cancelled"
@@ -70,10 +70,10 @@ def test_a_cancelled_import_leaves_nothing(job: Import, monkeypatch: pytest.Monk
 
 
 def test_an_attempt_that_lost_its_claim_writes_nothing(job: Import) -> None:
-    claimed = jobs.claim_next(Import)
+    claimed = job_queue.claim_next(Import)
     assert claimed is not None
     Import.objects.filter(pk=job.pk).update(attempt=2)
-    with pytest.raises(jobs.ClaimLost):
+    with pytest.raises(job_queue.ClaimLost):
         uploads.run_import(claimed)
     assert not Trajectory.objects.exists()
 
@@ -83,7 +83,7 @@ def test_a_bigger_upload_waits_for_a_worker(
 ) -> None:
     monkeypatch.setattr(uploads, "LOOKED_AT", 3)
     sent: list[str] = []
-    monkeypatch.setattr(jobs, "nudge", sent.append)
+    monkeypatch.setattr(job_queue, "nudge", sent.append)
     found = uploads.preview(
         io.BytesIO(lines(*(record(n) for n in range(5)))), format="auto", project=job.project
     )

@@ -19,9 +19,9 @@ from apps.accounts.models import AuditEvent, Project, Scope
 from apps.accounts.services import create_api_key
 from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.services import note_done
-from apps.core import outgoing
 from apps.core.errors import Conflict, DomainError
-from apps.core.jobs import JobState, beat, claim_next, finish, request_cancel
+from apps.core.http import outgoing
+from apps.core.jobs.job_queue import JobState, beat, claim_next, finish, request_cancel
 from apps.datasets.models import Snapshot
 from apps.training.models import RewardModel, Run
 from apps.training.services import register_model

@@ -16,8 +16,8 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.audit_models import AuditAlias
 from apps.accounts.models import AuditEvent, Project, Role
 from apps.accounts.pseudonyms import meanings_in, named
-from apps.core.api import paginate
 from apps.core.forms import add_widget_classes
+from apps.core.http.api import paginate
 
 _DAY = timedelta(days=1)
 

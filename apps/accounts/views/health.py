@@ -8,7 +8,8 @@ from django.views.decorators.http import require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core import health, presence
+from apps.core import health
+from apps.core.processes import heartbeats
 
 # They count the jobs and endpoints of all projects; the page of one says only whether that is well.
 _ABOUT_ALL_PROJECTS = {"jobs", "rewards"}
@@ -19,7 +20,7 @@ _ABOUT_ALL_PROJECTS = {"jobs", "rewards"}
 def health_detail(request: ProjectRequest, project: Project) -> HttpResponse:
     findings = [_without_counts(one) for one in health.examine(quick=True)]
     bad = [one for one in findings if not one.ok]
-    context = {"project": project, "findings": findings, "bad": bad, "processes": presence.seen()}
+    context = {"project": project, "findings": findings, "bad": bad, "processes": heartbeats.seen()}
     return render(request, "accounts/health_detail.html", context)
 
 

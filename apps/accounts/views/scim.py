@@ -15,7 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from apps.accounts import scim, scim_schemas
 from apps.accounts.scim import ScimError
 from apps.core.errors import DomainError
-from apps.core.storable import refusal
+from apps.core.storage.storable_text import refusal
 
 log = logging.getLogger(__name__)
 

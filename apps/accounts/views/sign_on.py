@@ -12,8 +12,8 @@ from requests import RequestException
 from apps.accounts import login_guard
 from apps.accounts.login_guard import Subject
 from apps.accounts.models import User
+from apps.core.http.middleware import error_page
 from apps.core.logs import current
-from apps.core.middleware import error_page
 
 log = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from apps.annotation.feedback.incoming import FeedbackResult, Incoming
 from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.writer import FeedbackWriter
 from apps.annotation.models import Assignment, Item, Submission
-from apps.core.database import refresh_statistics
+from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import DomainError
-from apps.core.unpacking import InputBounds
+from apps.core.storage.unpacking import InputBounds
 from workers.errors import InvalidRecord
 
 CHUNK = 500

@@ -23,7 +23,7 @@ from apps.annotation.quality import pilot_of
 from apps.annotation.views import page
 from apps.annotation.views.items import member_annotator
 from apps.core.errors import DomainError, NotFound
-from apps.core.storage_names import download_header
+from apps.core.storage.storage_names import download_header
 
 MOVES = {
     "open": services.open_campaign,

@@ -11,7 +11,7 @@ from django.http import StreamingHttpResponse
 from apps.accounts.models import ApiKey, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
-from apps.core.storage_names import download_header
+from apps.core.storage.storage_names import download_header
 from apps.datasets.exports import lines, openrlhf, rewardbench, trl, trl_stepwise, trl_unpaired
 from apps.datasets.models import Snapshot
 from apps.datasets.splits import SPLITS

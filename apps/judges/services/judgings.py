@@ -11,8 +11,8 @@ from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Assignment, Campaign, Comment, Item, Judgement, Preference, Score
 from apps.annotation.services.machines import write_as_judge
-from apps.core import jobs
 from apps.core.errors import Conflict, DomainError
+from apps.core.jobs import job_queue
 from apps.judges.models import Judge, Judged, Judging
 from apps.judges.selectors import TRIED
 from apps.judges.services.judges import check_prompt
@@ -81,7 +81,7 @@ def try_judge(
 def keep_judged(judging: Judging, lines: Iterable[Mapping[str, Any]]) -> int:
     """What came of units, as `workers.judge.run` writes it; how many. Raises ClaimLost."""
     kept = list(lines)
-    with jobs.fenced(judging):
+    with job_queue.fenced(judging):
         rows = {row.pk: row for row in judging.judged.filter(pk__in=[line["unit"] for line in kept])}
         for line in kept:
             row = rows.get(line["unit"])
@@ -103,8 +103,8 @@ def retry_failed(*, judging: Judging) -> None:
     if not judging.judged.exclude(state=Judged.State.DONE).exists():
         raise Conflict("Everything has an answer.")
     judging.judged.filter(state=Judged.State.FAILED).update(state=Judged.State.WAITING, problem="")
-    jobs.requeue(judging, even_done=True)
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.requeue(judging, even_done=True)
+    job_queue.nudge_on_commit(ADVANCE)
 
 
 @transaction.atomic
@@ -122,8 +122,8 @@ def hand_in(*, judging: Judging, by: User | None) -> None:
     if not judging.judged.filter(state=Judged.State.DONE).exists():
         raise Conflict("There is no answer to hand in.")
     Judging.objects.filter(pk=judging.pk).update(hands_in=True)
-    jobs.requeue(judging, even_done=True)
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.requeue(judging, even_done=True)
+    job_queue.nudge_on_commit(ADVANCE)
     record_audit(
         project=judging.judge.project, actor=by, verb="judging.handed_in", target=str(judging),
         data={"campaign": judging.campaign.name, "judge": judging.judge.name},
@@ -141,7 +141,7 @@ def write_judgements(judging: Judging, check: Callable[[], None]) -> None:
     by_item = _by_item(rows.iterator(chunk_size=_BATCH))
     while some := list(islice(by_item, _BATCH)):
         check()
-        with jobs.fenced(judging):
+        with job_queue.fenced(judging):
             for item, judged in some:
                 said = [row for one in judged for row in _judgements(judge.mode, asks, one)]
                 if said:
@@ -153,7 +153,7 @@ def tell_explorer(judging: Judging) -> None:
     judge, asks = judging.judge, judging.judge.asks
     if judging.is_trial or judge.mode != Judge.Mode.SCORE:
         return
-    with jobs.fenced(judging):
+    with job_queue.fenced(judging):
         rows = judging.judged.filter(state=Judged.State.DONE)
         runs = Trajectory.objects.filter(judged__in=rows).order_by("pk")
         there = set(runs.select_for_update(no_key=True, of=("self",)).values_list("pk", flat=True))
@@ -196,7 +196,7 @@ def _begin(judging: Judging, units: Sequence[Judged]) -> Judging:
     for unit in units:
         unit.judging = judging
     Judged.objects.bulk_create(units, batch_size=_BATCH)
-    jobs.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE)
     return judging
 
 

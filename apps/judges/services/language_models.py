@@ -12,10 +12,10 @@ from django.db import transaction
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.models import Comment
-from apps.core import outgoing
-from apps.core.encryption import encrypted
 from apps.core.errors import Conflict, DomainError
-from apps.core.model_folders import check_listed
+from apps.core.http import outgoing
+from apps.core.storage.encryption import encrypted
+from apps.core.storage.model_folders import check_listed
 from apps.judges.calls import call, completions_url
 from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Answer, LanguageModel, Spending
 from apps.trajectories.models import Trajectory

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core import jobs
 from apps.core.errors import DomainError
+from apps.core.jobs import job_queue
 from apps.judges import agreement, services
 from apps.judges.evaluation import standings_of
 from apps.judges.forms import JudgeForm, JudgingForm, TrialForm
@@ -152,7 +152,7 @@ def judging_status(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 @require_POST
 @project_view(Role.RESEARCHER)
 def judging_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    jobs.request_cancel(judging_in(project, pk))
+    job_queue.request_cancel(judging_in(project, pk))
     return redirect("judges:judging-detail", project.slug, pk)
 
 

@@ -8,7 +8,7 @@ from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import NOT_HELD, HeldTo, check_address
 from apps.accounts.models import Scope
 from apps.accounts.selectors import hash_of
-from apps.core.client_address import client_address
+from apps.core.http.client_address import client_address
 from apps.rewards.serving.deployments import Deployment, Deployments
 from apps.rewards.serving.directory import Directory
 from apps.rewards.serving.problems import Problem

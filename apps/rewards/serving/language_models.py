@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from apps.core.model_folders import folder_of
+from apps.core.storage.model_folders import folder_of
 from apps.judges.calls import MOST_WAITED
 from apps.judges.models import LanguageModel, Spending
 from apps.judges.relay import relay

@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from django.conf import settings
 
 from apps.accounts.key_gate import KeyGate
-from apps.core import artifacts
+from apps.core.storage import artifacts
 from apps.rewards.serving.deployments import Deployments, Load
 from apps.rewards.serving.directory import Directory
 from apps.rewards.serving.intake import BODIES, Intake

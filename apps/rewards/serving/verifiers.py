@@ -9,9 +9,9 @@ from http import HTTPStatus
 
 import msgspec
 
-from apps.core import outgoing
 from apps.core.errors import DomainError
-from apps.core.outgoing import Limits, NoReply
+from apps.core.http import outgoing
+from apps.core.http.outgoing import Limits, NoReply
 from apps.rewards.serving.lanes import Lanes
 from apps.rewards.serving.problems import Problem
 from workers.engine import Overloaded, Verify

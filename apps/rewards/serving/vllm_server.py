@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import msgspec
 from django.conf import settings
 
-from apps.core import artifacts, outgoing
 from apps.core.errors import DomainError
+from apps.core.http import outgoing
+from apps.core.storage import artifacts
 from workers.errors import RewardError, Unavailable
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.api import paginate
-from apps.core.jobs import JobState
-from apps.core.storage_names import download_header
+from apps.core.http.api import paginate
+from apps.core.jobs.job_queue import JobState
+from apps.core.storage.storage_names import download_header
 from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, Run
 from apps.training.report import COMPARISONS, against, shown

@@ -10,9 +10,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.api import paginate
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
+from apps.core.http.api import paginate
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Snapshot
 from apps.training import recipes, services
 from apps.training.curves import curves, in_words, laid_over, messages

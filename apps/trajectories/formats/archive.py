@@ -1,8 +1,8 @@
 """Zip archives: an Inspect `.eval` log, AutoLibra's folder, or files put together. Nothing is written to a folder.
 
 What an entry claims of its size and kind is not believed: no more than a record's limit is unpacked of one, and all
-together are held to the bounds of the input (apps/core/unpacking.py). Entries packed by zstd, as Inspect does, are read
-too. Pictures that a document of the archive names (`screenshot_path`, `image_path`) are put into what is read of it.
+together are held to the bounds of the input (`unpacking`). Entries packed by zstd, as Inspect does, are read too.
+Pictures that a document of the archive names (`screenshot_path`, `image_path`) are put into what is read of it.
 """
 
 import io
@@ -15,7 +15,7 @@ from typing import IO, Any, BinaryIO
 
 import zstandard
 
-from apps.core.unpacking import MOST_ENTRIES, InputBounds
+from apps.core.storage.unpacking import MOST_ENTRIES, InputBounds
 from apps.trajectories.formats.pictures import Pictures
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord

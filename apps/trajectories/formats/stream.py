@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import zstandard
 
-from apps.core.unpacking import MOST_BLANK, InputBounds, unpacked
+from apps.core.storage.unpacking import MOST_BLANK, InputBounds, unpacked
 from apps.trajectories.formats.archive import MAGIC, PICKLED, read_archive
 from apps.trajectories.formats.record import Record, too_large
 from apps.trajectories.formats.text import NO_FURTHER, Malformed, Text

@@ -4,7 +4,7 @@ import codecs
 import json
 from typing import Any, BinaryIO
 
-from apps.core.unpacking import MOST_BLANK
+from apps.core.storage.unpacking import MOST_BLANK
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
 
 _PIECE = 2**20

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
-from apps.core.api import paginate
 from apps.core.errors import DomainError
+from apps.core.http.api import paginate
 from apps.trajectories import services
 from apps.trajectories.forms import FilterForm, SaveFilterForm, TagForm
 from apps.trajectories.models import Trajectory

@@ -5,7 +5,7 @@ import base64
 from django.db import migrations, models
 from django.utils.crypto import salted_hmac
 
-from apps.core.encryption import LOST, encrypted, is_restoring
+from apps.core.storage.encryption import LOST, encrypted, is_restoring
 
 
 def keep_what_was_derived(apps, schema_editor):

@@ -15,7 +15,7 @@ from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.services import FeedbackResult, import_feedback
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.core.unpacking import InputBounds, bounded
+from apps.core.storage.unpacking import InputBounds, bounded
 
 
 class Command(TouchstoneCommand):

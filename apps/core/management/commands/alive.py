@@ -5,7 +5,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.core.presence import NAMES, seen
+from apps.core.processes.heartbeats import NAMES, seen
 
 
 class Command(TouchstoneCommand):

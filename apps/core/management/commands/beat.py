@@ -2,9 +2,10 @@ import signal
 import threading
 from typing import Any
 
-from apps.core import beat, broker, readiness
 from apps.core.commands import TouchstoneCommand
-from apps.core.presence import present
+from apps.core.jobs import beat, broker
+from apps.core.processes import readiness
+from apps.core.processes.heartbeats import present
 
 
 class Command(TouchstoneCommand):

@@ -4,13 +4,13 @@ from typing import Any
 
 from django.core.management.commands import migrate
 
-from apps.core import database
+from apps.core.database import process_database
 
 
 class Command(migrate.Command):
     def handle(self, *args: Any, **options: Any) -> str | None:
-        with database.as_owner():
+        with process_database.as_owner():
             said: str | None = super().handle(*args, **options)
         if not (options["check_unapplied"] or options["plan"]):
-            database.grant_rights()
+            process_database.grant_rights()
         return said

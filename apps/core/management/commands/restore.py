@@ -3,9 +3,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.core import backup, database
 from apps.core.commands import TouchstoneCommand
-from apps.core.passphrase import add_passphrase_argument, read_passphrase
+from apps.core.database import process_database
+from apps.core.storage import backup
+from apps.core.storage.passphrase import add_passphrase_argument, read_passphrase
 
 
 class Command(TouchstoneCommand):
@@ -18,7 +19,11 @@ class Command(TouchstoneCommand):
 
     def run(self, *, file: Path, passphrase_file: Path | None) -> dict[str, Any]:
         passphrase = read_passphrase(passphrase_file)
-        with database.available(), database.as_owner(), self.progress(None, "restore") as progress:
+        with (
+            process_database.available(),
+            process_database.as_owner(),
+            self.progress(None, "restore") as progress,
+        ):
             result = backup.restore(
                 file, lambda done, note: progress.update(done, note=note), passphrase=passphrase
             )

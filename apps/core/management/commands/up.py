@@ -3,8 +3,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.core import supervisor
 from apps.core.commands import TouchstoneCommand
+from apps.core.processes import supervisor
 
 
 class Command(TouchstoneCommand):

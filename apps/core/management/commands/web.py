@@ -4,8 +4,8 @@ from django.conf import settings
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
-from apps.core.presence import present
-from apps.core.serving import serve
+from apps.core.http.server import serve
+from apps.core.processes.heartbeats import present
 
 
 class Command(TouchstoneCommand):

@@ -9,9 +9,9 @@ from celery.utils.nodenames import nodename
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from apps.core import broker
 from apps.core.commands import CommandFailed, TouchstoneCommand
-from apps.core.presence import present
+from apps.core.jobs import broker
+from apps.core.processes.heartbeats import present
 
 _CONCURRENCY = {"default": 2, "gpu": 1}
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from apps.core import supervisor
 from apps.core.commands import TouchstoneCommand
 from apps.core.management.commands.up import add_address_arguments
+from apps.core.processes import supervisor
 from apps.demo import loop
 from apps.demo.scoring import Scored, score_one
 from apps.training.models import Run

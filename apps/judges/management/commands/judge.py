@@ -9,7 +9,7 @@ from apps.accounts.services import project_for
 from apps.annotation.models import Campaign
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.judges.agreement import Figure, figures_of, held_against_people
 from apps.judges.models import Judged, Judging
 from apps.judges.selectors import judge_named

@@ -8,7 +8,7 @@ from apps.accounts.services import project_for
 from apps.annotation.models import Campaign
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.judges.selectors import language_model_named
 from apps.metrics.selectors import report
 from apps.metrics.services import induce

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.core.jobs import JobState
+from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import snapshot_named
 from apps.training import recipes
 from apps.training.models import Run
