@@ -11,9 +11,9 @@ from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.datasets.exports import attachment
-from apps.datasets.models import Snapshot
-from apps.datasets.selectors import snapshot_named, snapshots_of, version_in
-from apps.datasets.services import freeze_snapshot
+from apps.datasets.models import DatasetVersion
+from apps.datasets.selectors import find_dataset_version, get_dataset_version, list_dataset_versions
+from apps.datasets.services import freeze_dataset
 from apps.datasets.splits import SHARES
 
 router = Router()
@@ -39,7 +39,7 @@ class FreezeIn(Schema):
     seed: int = 0
 
 
-class SnapshotOut(Schema):
+class DatasetVersionOut(Schema):
     name: str
     state: str
     hash: str | None
@@ -50,12 +50,12 @@ class SnapshotOut(Schema):
     created: datetime
 
 
-class SnapshotPage(Schema):
-    items: list[SnapshotOut]
+class DatasetVersionPage(Schema):
+    items: list[DatasetVersionOut]
     next: str | None
 
 
-@router.post("/projects/{slug}/datasets", response={202: SnapshotOut})
+@router.post("/projects/{slug}/datasets", response={202: DatasetVersionOut})
 def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[str, Any]]:
     """Freeze the feedback there is into the next version.
 
@@ -63,7 +63,7 @@ def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[
     """
     project = project_of_key(request.auth, slug, Scope.TRAIN)
     filters = body.dict(include={"campaigns", "kinds", "origins", "annotators", "since", "adjudication"})
-    snapshot = freeze_snapshot(
+    dataset_version = freeze_dataset(
         project=project,
         name=body.name,
         by=request.auth,
@@ -73,24 +73,24 @@ def post_dataset(request: KeyRequest, slug: str, body: FreezeIn) -> Status[dict[
         shares=body.shares,
         seed=body.seed,
     )
-    return Status(202, snapshot_out(snapshot))
+    return Status(202, dataset_version_json(dataset_version))
 
 
-@router.get("/projects/{slug}/datasets", response=SnapshotPage)
+@router.get("/projects/{slug}/datasets", response=DatasetVersionPage)
 def list_datasets(
     request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
 ) -> dict[str, Any]:
     """Newest first."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    page, following = paginate(snapshots_of(project), cursor=cursor, limit=limit)
-    return {"items": [snapshot_out(row) for row in page], "next": following}
+    page, following = paginate(list_dataset_versions(project), cursor=cursor, limit=limit)
+    return {"items": [dataset_version_json(row) for row in page], "next": following}
 
 
-@router.get("/projects/{slug}/datasets/{name}", response=SnapshotOut)
+@router.get("/projects/{slug}/datasets/{name}", response=DatasetVersionOut)
 def get_dataset(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
     """One version (`name@version`), or the newest frozen one (`name`)."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    return snapshot_out(version_in(project, name))
+    return dataset_version_json(get_dataset_version(project, name))
 
 
 @router.get("/projects/{slug}/datasets/{name}/export")
@@ -99,10 +99,12 @@ def export_dataset(
 ) -> HttpResponse | StreamingHttpResponse:
     """The records as JSON lines, in a format other trainers read."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    return attachment(snapshot_named(name, project=project), format=format, split=split, by=request.auth)
+    return attachment(
+        find_dataset_version(name, project=project), format=format, split=split, by=request.auth
+    )
 
 
-def snapshot_out(row: Snapshot) -> dict[str, Any]:
+def dataset_version_json(row: DatasetVersion) -> dict[str, Any]:
     return {
         "name": str(row),
         "state": row.state,

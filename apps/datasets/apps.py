@@ -14,11 +14,11 @@ class DatasetsConfig(AppConfig):
         from apps.datasets.exporting import ADVANCE as ADVANCE_EXPORTS
         from apps.datasets.exporting import remove_old_exports
         from apps.datasets.leaving import withdraw_named
-        from apps.datasets.models import Export, Snapshot
+        from apps.datasets.models import DatasetVersion, Export
         from apps.datasets.services import ADVANCE
 
         leaving.register("datasets", deleting=withdraw_named)
-        job_queue.register(Snapshot, ADVANCE)
+        job_queue.register(DatasetVersion, ADVANCE)
         job_queue.register(Export, ADVANCE_EXPORTS)
         periodic.register("remove old exports", REMOVE_EVERY_SECONDS, remove_old_exports)
         periodic.register("remove withdrawn datasets", REMOVE_EVERY_SECONDS, remove_withdrawn)

@@ -1,4 +1,4 @@
-"""What is in a snapshot: its hash, its counts, and how reliable each annotator is."""
+"""What is in a dataset version: its hash, its counts, and how reliable each annotator is."""
 
 import hashlib
 import json
@@ -84,7 +84,7 @@ class Reliability:
 
 
 class Census:
-    """Counts of a snapshot's records."""
+    """Counts of a dataset version's records."""
 
     def __init__(self) -> None:
         self.annotators = Counter[str]()

@@ -1,4 +1,4 @@
-"""Records that nobody gave as such, but that were made of what people said: in a snapshot only where asked for.
+"""Records that nobody gave as such, but that were made of what people said: in a dataset version only where asked for.
 
 An upper app registers a source of them. They are of the origin `judge`, so that they are told apart from what people
 said wherever records are looked at.

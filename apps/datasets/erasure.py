@@ -1,7 +1,7 @@
-"""Deleting what somebody judged, or a run, for good: rows and drafts at once, frozen copies after a time.
+"""Permanent deletion of an annotator's judgements or of a trajectory: rows and drafts immediately, files later.
 
-A snapshot that holds something deleted is withdrawn: nothing is trained on it or exported any more, and its files are
-removed RETENTION_DAYS later. Files of exports go at once: they can be written anew.
+A dataset version that holds something deleted is withdrawn: it can no longer be trained on or exported, and its files
+are removed RETENTION_DAYS later. Export files are removed immediately: they can be written again.
 """
 
 from collections.abc import Collection
@@ -20,7 +20,7 @@ from apps.annotation.services.items import recount
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import delete_file, delete_tree
 from apps.datasets.exporting import remove_exports
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
 from apps.trajectories.attachments import PREFIX, file_name, small_name
@@ -34,22 +34,26 @@ _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """judgements: submissions, every revision. snapshots: names of those withdrawn."""
+    """judgements: submissions, every revision. dataset_versions: names of those withdrawn."""
 
     judgements: int
     items: int
-    snapshots: tuple[str, ...]
+    dataset_versions: tuple[str, ...]
 
 
-def snapshots_with_annotator(annotator: Annotator) -> list[Snapshot]:
+def dataset_versions_with_annotator(annotator: Annotator) -> list[DatasetVersion]:
     """Frozen ones that hold something of hers, and those being built."""
-    rows = Snapshot.objects.filter(project=annotator.project, withdrawn_at=None).select_related("project")
+    rows = DatasetVersion.objects.filter(project=annotator.project, withdrawn_at=None).select_related(
+        "project"
+    )
     return list(rows.filter(Q(annotators__has_key=annotator.name) | _UNFINISHED).order_by("pk"))
 
 
-def snapshots_with_trajectory(trajectory: Trajectory) -> list[Snapshot]:
+def dataset_versions_with_trajectory(trajectory: Trajectory) -> list[DatasetVersion]:
     """Frozen ones that hold the run, and those being built. Goes through every frozen dataset of the project."""
-    rows = Snapshot.objects.filter(project=trajectory.project_id, withdrawn_at=None).select_related("project")
+    rows = DatasetVersion.objects.filter(project=trajectory.project_id, withdrawn_at=None).select_related(
+        "project"
+    )
     frozen = rows.filter(state=JobState.SUCCEEDED, created_at__gte=trajectory.created_at)
     held = [one.pk for one in frozen.order_by("pk") if _holds(one, trajectory)]
     return list(rows.filter(Q(pk__in=held) | _UNFINISHED).order_by("pk"))
@@ -60,12 +64,12 @@ def planned_of(target: Annotator | Trajectory) -> Erased:
     if isinstance(target, Annotator):
         items = Item.objects.filter(assignments__annotator=target)
         said = Submission.objects.filter(assignment__annotator=target)
-        snapshots = snapshots_with_annotator(target)
+        dataset_versions = dataset_versions_with_annotator(target)
     else:
         items = Item.objects.filter(places__trajectory=target)
         said = Submission.objects.filter(assignment__item__in=items)
-        snapshots = snapshots_with_trajectory(target)
-    return Erased(said.count(), items.distinct().count(), _names(snapshots))
+        dataset_versions = dataset_versions_with_trajectory(target)
+    return Erased(said.count(), items.distinct().count(), _names(dataset_versions))
 
 
 @transaction.atomic
@@ -78,9 +82,11 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
     Participation.objects.filter(annotator=annotator).delete()
     _free_undecided(items)
     recount(items)
-    snapshots = withdraw(snapshots_with_annotator(annotator), "judgements in it were deleted", by)
+    dataset_versions = withdraw(
+        dataset_versions_with_annotator(annotator), "judgements in it were deleted", by
+    )
     remove_exports(project=annotator.project)
-    told = Erased(judgements, len(items), snapshots)
+    told = Erased(judgements, len(items), dataset_versions)
     _record(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", told)
     if annotator.user_id is None:
         annotator.delete()
@@ -89,7 +95,9 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
 
 def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
     """A run, the items it is in with all that was said of them, and files that no other run of the project has."""
-    snapshots = snapshots_with_trajectory(trajectory)  # reads for a while, so before anything is locked
+    dataset_versions = dataset_versions_with_trajectory(
+        trajectory
+    )  # reads for a while, so before anything is locked
     with transaction.atomic():
         items = _locked(Item.objects.filter(places__trajectory=trajectory))
         judgements = Submission.objects.filter(assignment__item__in=items).count()
@@ -102,7 +110,7 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
         if not task.trajectories.exists():
             task.delete()
         files = _drop_attachments(project, digests)
-        told = Erased(judgements, len(items), withdraw(snapshots, "a run in it was deleted", by))
+        told = Erased(judgements, len(items), withdraw(dataset_versions, "a run in it was deleted", by))
         remove_exports(project=project)
         _record(project, by, "trajectory.deleted", f"run {number}", told)
     for name in files:  # after the commit: a file without a row does no harm
@@ -111,14 +119,14 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
 
 
 def remove_withdrawn() -> int:
-    """Remove the files of snapshots that were withdrawn RETENTION_DAYS ago; how many. Safe to repeat."""
+    """Remove the files of dataset versions that were withdrawn RETENTION_DAYS ago; how many. Safe to repeat."""
     since = timezone.now() - timedelta(days=settings.RETENTION_DAYS)
-    due = Snapshot.objects.filter(withdrawn_at__lte=since, removed_at=None).exclude(_UNFINISHED)
+    due = DatasetVersion.objects.filter(withdrawn_at__lte=since, removed_at=None).exclude(_UNFINISHED)
     removed = 0
-    for snapshot in due.order_by("withdrawn_at")[:20]:
-        if snapshot.artifact:
-            delete_tree(snapshot.artifact)
-        Snapshot.objects.filter(pk=snapshot.pk).update(removed_at=timezone.now(), annotators={})
+    for dataset_version in due.order_by("withdrawn_at")[:20]:
+        if dataset_version.artifact:
+            delete_tree(dataset_version.artifact)
+        DatasetVersion.objects.filter(pk=dataset_version.pk).update(removed_at=timezone.now(), annotators={})
         removed += 1
     return removed
 
@@ -141,28 +149,28 @@ def _free_undecided(items: Collection[int]) -> None:
         item.save(update_fields=["purpose", "explanation", "wanted"])
 
 
-def _holds(snapshot: Snapshot, trajectory: Trajectory) -> bool:
-    folder = data_folder(snapshot)
+def _holds(dataset_version: DatasetVersion, trajectory: Trajectory) -> bool:
+    folder = data_folder(dataset_version)
     return any(holds_trajectory(folder / f"{split}.jsonl.zst", trajectory.content_hash) for split in SPLITS)
 
 
-def withdraw(snapshots: Collection[Snapshot], because: str, by: User | None) -> tuple[str, ...]:
+def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: User | None) -> tuple[str, ...]:
     """Nothing is trained on them or exported any more; their files go after RETENTION_DAYS. Their names."""
-    for snapshot in snapshots:
-        snapshot.withdrawn_at, snapshot.withdrawn_because = timezone.now(), because
-        snapshot.save(update_fields=["withdrawn_at", "withdrawn_because"])
+    for dataset_version in dataset_versions:
+        dataset_version.withdrawn_at, dataset_version.withdrawn_because = timezone.now(), because
+        dataset_version.save(update_fields=["withdrawn_at", "withdrawn_because"])
         record_audit(
-            project=snapshot.project,
+            project=dataset_version.project,
             actor=by,
             verb="dataset.withdrawn",
-            target=str(snapshot),
+            target=str(dataset_version),
             data={"because": because},
         )
-    return _names(snapshots)
+    return _names(dataset_versions)
 
 
-def _names(snapshots: Collection[Snapshot]) -> tuple[str, ...]:
-    return tuple(f"{one.name}@{one.version}" for one in snapshots)
+def _names(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
+    return tuple(f"{one.name}@{one.version}" for one in dataset_versions)
 
 
 def _digests(trajectory: Trajectory) -> set[str]:
@@ -190,5 +198,5 @@ def _drop_attachments(project: Project, digests: Collection[str]) -> list[str]:
 
 def _record(project: Project, by: User | None, verb: str, target: str, told: Erased) -> None:
     """Without the person's name: the trail is kept for ever."""
-    data = {"judgements": told.judgements, "items": told.items, "datasets": list(told.snapshots)}
+    data = {"judgements": told.judgements, "items": told.items, "datasets": list(told.dataset_versions)}
     record_audit(project=project, actor=by, verb=verb, target=target, data=data)

@@ -26,9 +26,9 @@ from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
 from apps.core.storage.artifacts import delete_tree, store_file
 from apps.core.storage.storage_names import storage_name
-from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
+from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
 from apps.datasets.exports import record_export, require_format
-from apps.datasets.models import Export, Snapshot
+from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import require_frozen
 
 ADVANCE = "apps.datasets.tasks.advance_exports"
@@ -48,23 +48,32 @@ def export_feedback(*, project: Project, format: str, filters: dict[str, Any], b
 
 
 @transaction.atomic
-def export_snapshot(*, snapshot: Snapshot, format: str, split: str, by: User) -> Export:
-    """Have a worker write a snapshot, or one split of it."""
-    require_frozen(snapshot)
+def export_dataset_version(*, dataset_version: DatasetVersion, format: str, split: str, by: User) -> Export:
+    """Have a worker write a dataset version, or one split of it."""
+    require_frozen(dataset_version)
     require_format(format, split or None)
-    export = Export(project=snapshot.project, snapshot=snapshot, format=format, split=split, created_by=by)
+    export = Export(
+        project=dataset_version.project,
+        dataset_version=dataset_version,
+        format=format,
+        split=split,
+        created_by=by,
+    )
     return _queue(export, by)
 
 
 def _queue(export: Export, by: User) -> Export:
     waiting = Export.objects.filter(project=export.project, state__in=[JobState.QUEUED, JobState.RUNNING])
     if waiting.filter(
-        snapshot=export.snapshot, format=export.format, split=export.split, filters=export.filters
+        dataset_version=export.dataset_version,
+        format=export.format,
+        split=export.split,
+        filters=export.filters,
     ).exists():
         raise Conflict("This export is being written already.")
     export.save()
-    if export.snapshot is not None:
-        record_export(export.snapshot, format=export.format, split=export.split or None, by=by)
+    if export.dataset_version is not None:
+        record_export(export.dataset_version, format=export.format, split=export.split or None, by=by)
     else:
         record_feedback_export(project=export.project, format=export.format, filters=export.filters, by=by)
     job_queue.nudge_on_commit(ADVANCE)
@@ -106,7 +115,7 @@ def build_export(export: Export) -> None:
 
 def _write(export: Export, path: Path, pulse: Heart) -> int:
     """How many lines, without the head of a table."""
-    if export.snapshot is None:
+    if export.dataset_version is None:
         refresh_statistics(Submission, Assignment, Item)
     total, lines = _expected(export), 0
     if beat(export, progress={"done": 0, "total": total, "note": "writing"}):
@@ -122,7 +131,7 @@ def _write(export: Export, path: Path, pulse: Heart) -> int:
 
 def file_name(export: Export) -> str:
     """What a browser saves it as. JSON Lines are long and repeat themselves: they are compressed."""
-    of = export.snapshot
+    of = export.dataset_version
     what = f"{of.name}-{of.version}-{export.split or 'all'}" if of else "feedback"
     end = ENDINGS.get(export.format, "jsonl.gz")
     return f"{export.project.slug}-{what}-{export.format}-{export.pk}.{end}"
@@ -153,15 +162,15 @@ def _remove(export: Export) -> None:
 
 
 def _lines(export: Export) -> Iterator[str]:
-    if export.snapshot is not None:
-        return OF_SNAPSHOTS[export.format](require_frozen(export.snapshot), export.split or None)
+    if export.dataset_version is not None:
+        return DATASET_EXPORTS[export.format](require_frozen(export.dataset_version), export.split or None)
     return OF_FEEDBACK[export.format](project=export.project, filters=export.filters)
 
 
 def _expected(export: Export) -> int | None:
     """How many lines about, for the bar. A format that takes only some records ends sooner."""
-    if export.snapshot is not None:
-        splits = export.snapshot.splits
+    if export.dataset_version is not None:
+        splits = export.dataset_version.splits
         return int(splits.get(export.split, 0) if export.split else sum(splits.values())) or None
     return current_submissions(export.project, export.filters).count() or None
 

@@ -150,7 +150,7 @@ class ExportForm(FeedbackForm):
         return f"{day.isoformat()}T00:00:00Z" if day else ""
 
 
-class SnapshotForm(FeedbackForm):
+class DatasetVersionForm(FeedbackForm):
     """Which feedback to freeze, under which name, and what is held out."""
 
     field_order = ("name",)

@@ -1,4 +1,4 @@
-"""Building a snapshot: feedback is read once, split by task, written, stored, and never changed again."""
+"""Building a dataset version: feedback is read once, split by task, written, stored, and never changed again."""
 
 import tempfile
 from collections import Counter
@@ -19,7 +19,7 @@ from apps.core.storage.artifacts import delete_tree, store_tree
 from apps.core.storage.storage_names import storage_name
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
 from apps.datasets.derived import SOURCES, Source, check_derived
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS, split_tasks
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
 from workers.schema.leaks import find_leaks
@@ -28,27 +28,27 @@ T = TypeVar("T")
 Report = Callable[[int], None]
 
 
-def build_snapshot(snapshot: Snapshot, *, report: Report | None = None) -> Snapshot:
-    """Do the work of a claimed snapshot. Raises DomainError, having marked the row, when there is nothing to freeze.
+def build_dataset_version(dataset_version: DatasetVersion, *, report: Report | None = None) -> DatasetVersion:
+    """Freeze a claimed dataset version. Raises DomainError, having marked the row, when there is nothing to freeze.
 
     report: told how many records were read so far.
     """
     try:
-        with heart(snapshot) as pulse:
-            _build(snapshot, _Pulse(snapshot, pulse, report))
+        with heart(dataset_version) as pulse:
+            _build(dataset_version, _Pulse(dataset_version, pulse, report))
     except Cancelled:
-        finish(snapshot, JobState.CANCELLED)
+        finish(dataset_version, JobState.CANCELLED)
     except DomainError as error:
-        finish(snapshot, JobState.FAILED, error=error.message)
+        finish(dataset_version, JobState.FAILED, error=error.message)
         raise
-    return snapshot
+    return dataset_version
 
 
 class _Pulse:
-    """Tells the snapshot's heart how far it is while records pass."""
+    """Tells the dataset version's heart how far it is while records pass."""
 
-    def __init__(self, snapshot: Snapshot, heart: Heart, report: Report | None) -> None:
-        self._snapshot, self._heart, self._report = snapshot, heart, report
+    def __init__(self, dataset_version: DatasetVersion, heart: Heart, report: Report | None) -> None:
+        self._dataset_version, self._heart, self._report = dataset_version, heart, report
 
     def over(self, records: Iterable[T], note: str) -> Iterator[T]:
         for number, record in enumerate(records, start=1):
@@ -60,19 +60,21 @@ class _Pulse:
 
     def now(self, done: int, note: str) -> None:
         """A part begins: beat at once, so that a short freeze hears of a cancel too."""
-        if beat(self._snapshot, progress={"done": done, "total": None, "note": note}):
+        if beat(self._dataset_version, progress={"done": done, "total": None, "note": note}):
             raise Cancelled
 
 
-def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
-    filters = {name: value for name, value in snapshot.filters.items() if name not in ("split", "derived")}
+def _build(dataset_version: DatasetVersion, pulse: _Pulse) -> None:
+    filters = {
+        name: value for name, value in dataset_version.filters.items() if name not in ("split", "derived")
+    }
     refresh_statistics(Submission, Assignment, Item)
-    with tempfile.TemporaryDirectory(prefix="snapshot-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="dataset-") as scratch:
         # Read once into one file, so that every split is of the same moment.
         everything = Path(scratch) / "everything.jsonl.zst"
-        made = [SOURCES[name] for name in check_derived(snapshot.filters.get("derived") or ())]
+        made = [SOURCES[name] for name in check_derived(dataset_version.filters.get("derived") or ())]
         found = _Findings()
-        counts = _that_count(snapshot.project, filters, made)
+        counts = _that_count(dataset_version.project, filters, made)
         write_records(everything, found.over(pulse.over(counts, "reading feedback")))
         if not found.digests:
             raise DomainError(
@@ -82,12 +84,14 @@ def _build(snapshot: Snapshot, pulse: _Pulse) -> None:
         pulse.now(len(found.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(snapshot, everything, tree, found, pulse) | {"leaks": _leaks(tree, pulse)}
-        name = storage_name("snapshots", f"{snapshot.pk}-{snapshot.attempt}")
+        facts = _write_splits(dataset_version, everything, tree, found, pulse) | {
+            "leaks": _leaks(tree, pulse)
+        }
+        name = storage_name("snapshots", f"{dataset_version.pk}-{dataset_version.attempt}")
         pulse.now(len(found.digests), "storing")
         store_tree(tree, name)
     try:
-        finish(snapshot, JobState.SUCCEEDED, artifact=name, progress={}, **facts)
+        finish(dataset_version, JobState.SUCCEEDED, artifact=name, progress={}, **facts)
     except ClaimLost:
         delete_tree(name)
         raise
@@ -130,9 +134,9 @@ class _Findings:
 
 
 def _write_splits(
-    snapshot: Snapshot, everything: Path, tree: Path, found: _Findings, pulse: _Pulse
+    dataset_version: DatasetVersion, everything: Path, tree: Path, found: _Findings, pulse: _Pulse
 ) -> dict[str, Any]:
-    wanted = snapshot.filters["split"]
+    wanted = dataset_version.filters["split"]
     reliability = found.reliability.shares()
     split_of = split_tasks(
         {task for task, *_ in found.digests},

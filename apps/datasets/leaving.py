@@ -5,22 +5,26 @@ from typing import Any
 from apps.accounts.models import User
 from apps.annotation.leaving import pseudonym_of
 from apps.annotation.models import Annotator
-from apps.datasets.erasure import snapshots_with_annotator, withdraw
+from apps.datasets.erasure import dataset_versions_with_annotator, withdraw
 from apps.datasets.exporting import remove_exports
-from apps.datasets.models import Export, Snapshot
+from apps.datasets.models import DatasetVersion, Export
 
 
 def withdraw_named(user: User, erase_comments: bool) -> dict[str, int]:
     """Their files hold the name: withdrawn as after a deletion. Frozen again, the same judgements are in them."""
     withdrawn = 0
     for annotator in Annotator.objects.filter(user=user).select_related("project"):
-        withdrawn += len(withdraw(snapshots_with_annotator(annotator), "it names a deleted person", None))
+        withdrawn += len(
+            withdraw(dataset_versions_with_annotator(annotator), "it names a deleted person", None)
+        )
         remove_exports(project=annotator.project)
         names = {annotator.name: pseudonym_of(annotator)}
-        for snapshot in Snapshot.objects.filter(project=annotator.project):
-            known = (_renamed(snapshot.annotators, names), _renamed(snapshot.filters, names))
-            if known != (snapshot.annotators, snapshot.filters):
-                Snapshot.objects.filter(pk=snapshot.pk).update(annotators=known[0], filters=known[1])
+        for dataset_version in DatasetVersion.objects.filter(project=annotator.project):
+            known = (_renamed(dataset_version.annotators, names), _renamed(dataset_version.filters, names))
+            if known != (dataset_version.annotators, dataset_version.filters):
+                DatasetVersion.objects.filter(pk=dataset_version.pk).update(
+                    annotators=known[0], filters=known[1]
+                )
         for export in Export.objects.filter(project=annotator.project):
             if (filters := _renamed(export.filters, names)) != export.filters:
                 Export.objects.filter(pk=export.pk).update(filters=filters)

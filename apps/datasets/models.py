@@ -1,4 +1,4 @@
-"""Frozen snapshots of feedback: what a model was trained on never changes under it. And files to take elsewhere."""
+"""Dataset versions: feedback frozen for training, which never changes afterwards. And export files."""
 
 from django.db import models
 
@@ -6,10 +6,10 @@ from apps.accounts.models import Project, User
 from apps.core.jobs.job_queue import Job
 
 
-class Snapshot(Job):
+class DatasetVersion(Job):
     """`project/name@version`. The artifact is a folder: {train,validation,test}.jsonl.zst of workers.schema records."""
 
-    project = models.ForeignKey(Project, models.CASCADE, related_name="snapshots")
+    project = models.ForeignKey(Project, models.CASCADE, related_name="dataset_versions")
     name = models.SlugField(max_length=60)
     version = models.PositiveIntegerField()
     # campaigns, kinds, origins, annotators, test_tasks, shares, seed.
@@ -31,7 +31,7 @@ class Snapshot(Job):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["project", "name", "version"], name="snapshot_version_once")
+            models.UniqueConstraint(fields=["project", "name", "version"], name="dataset_version_unique")
         ]
 
     def __str__(self) -> str:
@@ -39,13 +39,13 @@ class Snapshot(Job):
 
 
 class Export(Job):
-    """A file of feedback as it stands, or of a snapshot, written by a worker and kept for some days."""
+    """A file of feedback as it stands, or of a dataset version, written by a worker and kept for some days."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="exports")
     # None: feedback.
-    snapshot = models.ForeignKey(Snapshot, models.CASCADE, null=True, related_name="exports")
+    dataset_version = models.ForeignKey(DatasetVersion, models.CASCADE, null=True, related_name="exports")
     format = models.CharField(max_length=20)
-    split = models.CharField(max_length=10, blank=True)  # of the snapshot; empty: all of it
+    split = models.CharField(max_length=10, blank=True)  # of the dataset version; empty: all of it
     filters = models.JSONField(default=dict)  # of the feedback
     artifact = models.CharField(max_length=255, blank=True)
     lines = models.PositiveBigIntegerField(default=0)
@@ -55,13 +55,13 @@ class Export(Job):
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
 
     def __str__(self) -> str:
-        return f"export {self.pk} of {self.snapshot or self.project.slug}"
+        return f"export {self.pk} of {self.dataset_version or self.project.slug}"
 
     @property
     def about(self) -> str:
         """What it is of, for people."""
-        if self.snapshot is not None:
-            return f"{self.snapshot.name}@{self.snapshot.version}, {self.split or 'all'}"
+        if self.dataset_version is not None:
+            return f"{self.dataset_version.name}@{self.dataset_version.version}, {self.split or 'all'}"
         chosen = [str(each) for value in self.filters.values() for each in _several(value)]
         return "Feedback: " + (", ".join(chosen) if chosen else "all of it")
 

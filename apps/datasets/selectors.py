@@ -1,4 +1,4 @@
-"""Reads of snapshots that several callers share."""
+"""Reads of dataset versions that several callers share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,25 +11,25 @@ from apps.core.errors import DomainError, NotFound
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import stage
 from apps.core.version_names import parse_name
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS
 from apps.trajectories.selectors import by_content
 from workers.schema import FeedbackRecord, read_records
 
 
-def snapshots_of(project: Project) -> QuerySet[Snapshot]:
+def list_dataset_versions(project: Project) -> QuerySet[DatasetVersion]:
     """Newest first."""
     return (
-        Snapshot.objects.filter(project=project)
+        DatasetVersion.objects.filter(project=project)
         .select_related("project", "created_by")
         .order_by("-created_at", "-pk")
     )
 
 
-def snapshot_named(text: str, *, project: Project | None = None) -> Snapshot:
-    """The frozen snapshot `text` names, its newest version where it names none."""
+def find_dataset_version(text: str, *, project: Project | None = None) -> DatasetVersion:
+    """The frozen dataset version `text` names, its newest version where it names none."""
     name = parse_name(text, project=project.slug if project else None)
-    rows = Snapshot.objects.select_related("project").filter(project__slug=name.project, name=name.name)
+    rows = DatasetVersion.objects.select_related("project").filter(project__slug=name.project, name=name.name)
     if name.version is not None:
         found = rows.filter(version=name.version).first()
         if found is None:
@@ -43,41 +43,46 @@ def snapshot_named(text: str, *, project: Project | None = None) -> Snapshot:
     return found
 
 
-def version_in(project: Project, text: str) -> Snapshot:
+def get_dataset_version(project: Project, text: str) -> DatasetVersion:
     """The version `text` names in whatever state it is, or the newest frozen one."""
     name = parse_name(text, project=project.slug)
     if name.version is None:
-        return snapshot_named(text, project=project)
-    found = snapshots_of(project).filter(name=name.name, version=name.version).first()
+        return find_dataset_version(text, project=project)
+    found = list_dataset_versions(project).filter(name=name.name, version=name.version).first()
     if found is None:
         raise NotFound(f"There is no dataset {name}.")
     return found
 
 
-def require_frozen(snapshot: Snapshot) -> Snapshot:
-    if snapshot.state != JobState.SUCCEEDED:
-        raise DomainError(f"{snapshot} is {snapshot.state}; only a frozen dataset can be used.", status=409)
-    if snapshot.withdrawn_at is not None:
+def require_frozen(dataset_version: DatasetVersion) -> DatasetVersion:
+    if dataset_version.state != JobState.SUCCEEDED:
         raise DomainError(
-            f"{snapshot} is withdrawn: {snapshot.withdrawn_because}. Freeze the feedback anew.", status=409
+            f"{dataset_version} is {dataset_version.state}; only a frozen dataset can be used.", status=409
         )
-    return snapshot
+    if dataset_version.withdrawn_at is not None:
+        raise DomainError(
+            f"{dataset_version} is withdrawn: {dataset_version.withdrawn_because}. Freeze the feedback anew.",
+            status=409,
+        )
+    return dataset_version
 
 
-def data_folder(snapshot: Snapshot) -> Path:
+def data_folder(dataset_version: DatasetVersion) -> Path:
     """A local folder with {train,validation,test}.jsonl.zst, to be read only."""
-    return stage(require_frozen(snapshot).artifact)
+    return stage(require_frozen(dataset_version).artifact)
 
 
-def records_of(snapshot: Snapshot, split: str | None = None) -> Iterator[FeedbackRecord]:
+def records_of(dataset_version: DatasetVersion, split: str | None = None) -> Iterator[FeedbackRecord]:
     """The records of one split, or of all."""
-    folder = data_folder(snapshot)
+    folder = data_folder(dataset_version)
     for each in SPLITS if split is None else (split,):
         yield from read_records(folder / f"{each}.jsonl.zst")
 
 
-def near_copies(snapshot: Snapshot) -> list[dict[str, Any]]:
+def near_copies(dataset_version: DatasetVersion) -> list[dict[str, Any]]:
     """[{train, held_out, similarity}]: the most alike, each side the key of a trajectory, None where it is gone."""
-    pairs = (snapshot.leaks or {}).get("pairs", [])
-    places = by_content(snapshot.project, (pair[side] for pair in pairs for side in ("train", "held_out")))
+    pairs = (dataset_version.leaks or {}).get("pairs", [])
+    places = by_content(
+        dataset_version.project, (pair[side] for pair in pairs for side in ("train", "held_out"))
+    )
     return [pair | {side: places.get(pair[side]) for side in ("train", "held_out")} for pair in pairs]

@@ -1,4 +1,4 @@
-"""What changes snapshots. A frozen one never changes."""
+"""What changes dataset versions. A frozen one never changes."""
 
 from collections.abc import Collection
 from typing import Any
@@ -13,15 +13,15 @@ from apps.annotation.feedback.records import check_filters
 from apps.core.jobs import job_queue
 from apps.core.version_names import check_slug
 from apps.datasets.derived import check_derived
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SHARES, check_shares
 
-ADVANCE = "apps.datasets.tasks.advance_snapshots"
+ADVANCE = "apps.datasets.tasks.advance_dataset_versions"
 By = User | ApiKey | None  # None is the command line
 
 
 @transaction.atomic
-def freeze_snapshot(
+def freeze_dataset(
     *,
     project: Project,
     name: str,
@@ -32,11 +32,11 @@ def freeze_snapshot(
     shares: tuple[float, ...] = SHARES,
     seed: int = 0,
     claimed: bool = False,
-) -> Snapshot:
+) -> DatasetVersion:
     """Make the next version of `name`, to be built by a worker.
 
     by: None is the command line. derived: names of derived.SOURCES that are put in besides. claimed: the caller
-    builds it himself, by `build_snapshot`.
+    builds it himself, by `build_dataset_version`.
     """
     check_slug(name, what="dataset")
     filters = {key: value for key, value in (filters or {}).items() if value}
@@ -48,8 +48,10 @@ def freeze_snapshot(
         "seed": seed,
     }
     Project.objects.select_for_update().get(pk=project.pk)  # so that versions are given one after the other
-    newest = Snapshot.objects.filter(project=project, name=name).aggregate(newest=Max("version"))["newest"]
-    snapshot = Snapshot(
+    newest = DatasetVersion.objects.filter(project=project, name=name).aggregate(newest=Max("version"))[
+        "newest"
+    ]
+    dataset_version = DatasetVersion(
         project=project,
         name=name,
         version=(newest or 0) + 1,
@@ -58,18 +60,20 @@ def freeze_snapshot(
     )
     if claimed:
         now = timezone.now()
-        snapshot.state, snapshot.attempt = job_queue.JobState.RUNNING, 1
-        snapshot.started_at = snapshot.heartbeat_at = now
-    snapshot.save()
-    record_audit(project=project, actor=by, verb="dataset.frozen", target=str(snapshot))
+        dataset_version.state, dataset_version.attempt = job_queue.JobState.RUNNING, 1
+        dataset_version.started_at = dataset_version.heartbeat_at = now
+    dataset_version.save()
+    record_audit(project=project, actor=by, verb="dataset.frozen", target=str(dataset_version))
     if not claimed:
         job_queue.nudge_on_commit(ADVANCE)
-    return snapshot
+    return dataset_version
 
 
 @transaction.atomic
-def cancel_snapshot(*, snapshot: Snapshot, by: By) -> Snapshot:
-    """Stop a snapshot that is not frozen yet."""
-    job_queue.request_cancel(snapshot)
-    record_audit(project=snapshot.project, actor=by, verb="dataset.cancelled", target=str(snapshot))
-    return snapshot
+def cancel_dataset_version(*, dataset_version: DatasetVersion, by: By) -> DatasetVersion:
+    """Stop a dataset version that is not frozen yet."""
+    job_queue.request_cancel(dataset_version)
+    record_audit(
+        project=dataset_version.project, actor=by, verb="dataset.cancelled", target=str(dataset_version)
+    )
+    return dataset_version

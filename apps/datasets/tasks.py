@@ -1,4 +1,4 @@
-"""What workers do for snapshots and exports."""
+"""What workers do for dataset versions and exports."""
 
 import logging
 
@@ -7,8 +7,8 @@ from celery import shared_task
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.datasets.exporting import build_export
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Export, Snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion, Export
 
 log = logging.getLogger(__name__)
 
@@ -20,13 +20,13 @@ def advance_exports() -> None:
 
 
 @shared_task
-def advance_snapshots() -> None:
-    """Build every snapshot that waits."""
-    job_queue.work_off(Snapshot, build)
+def advance_dataset_versions() -> None:
+    """Build every dataset version that waits."""
+    job_queue.work_off(DatasetVersion, build)
 
 
-def build(snapshot: Snapshot) -> None:
+def build(dataset_version: DatasetVersion) -> None:
     try:
-        build_snapshot(snapshot)
+        build_dataset_version(dataset_version)
     except DomainError as error:
-        log.info("%s was not frozen: %s", snapshot, error.message)  # the row says so too
+        log.info("%s was not frozen: %s", dataset_version, error.message)  # the row says so too

@@ -4,15 +4,15 @@ from apps.datasets import views
 
 app_name = "datasets"
 urlpatterns = [
-    path("", views.snapshot_list, name="snapshot-list"),
+    path("", views.dataset_version_list, name="dataset-version-list"),
     path("node/", views.project_node, name="project-node"),
-    path("new/", views.snapshot_create, name="snapshot-create"),
+    path("new/", views.dataset_version_create, name="dataset-version-create"),
     path("erase/", views.erase, name="erase"),
     path("exports/", views.export_list, name="export-list"),
     path("exports/<int:pk>/cancel/", views.export_cancel, name="export-cancel"),
     path("exports/<int:pk>/file/", views.export_file, name="export-file"),
-    path("<int:pk>/", views.snapshot_detail, name="snapshot-detail"),
-    path("<int:pk>/cancel/", views.snapshot_cancel, name="snapshot-cancel"),
-    path("<int:pk>/export/", views.snapshot_export_start, name="snapshot-export-start"),
-    path("<int:pk>/export/<slug:format>/", views.snapshot_export, name="snapshot-export"),
+    path("<int:pk>/", views.dataset_version_detail, name="dataset-version-detail"),
+    path("<int:pk>/cancel/", views.dataset_version_cancel, name="dataset-version-cancel"),
+    path("<int:pk>/export/", views.dataset_version_export_start, name="dataset-version-export-start"),
+    path("<int:pk>/export/<slug:format>/", views.dataset_version_export, name="dataset-version-export"),
 ]

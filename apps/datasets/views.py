@@ -18,10 +18,10 @@ from apps.core.storage.artifacts import open_file
 from apps.datasets import exporting
 from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of
 from apps.datasets.exports import DESCRIPTIONS, attachment
-from apps.datasets.forms import ErasureForm, ExportForm, SnapshotForm
-from apps.datasets.models import Export, Snapshot
-from apps.datasets.selectors import near_copies, require_frozen, snapshots_of
-from apps.datasets.services import cancel_snapshot, freeze_snapshot
+from apps.datasets.forms import DatasetVersionForm, ErasureForm, ExportForm
+from apps.datasets.models import DatasetVersion, Export
+from apps.datasets.selectors import list_dataset_versions, near_copies, require_frozen
+from apps.datasets.services import cancel_dataset_version, freeze_dataset
 from apps.datasets.splits import SPLITS
 
 _PAGE = 50
@@ -29,20 +29,20 @@ _PAGE = 50
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def snapshot_list(request: ProjectRequest, project: Project) -> HttpResponse:
+def dataset_version_list(request: ProjectRequest, project: Project) -> HttpResponse:
     cursor = request.GET.get("cursor")
-    page, next_cursor = paginate(snapshots_of(project), cursor=cursor, limit=_PAGE)
-    context = {"project": project, "snapshots": page, "next_cursor": next_cursor, "first": not cursor}
-    return render(request, "datasets/snapshot_list.html", context)
+    page, next_cursor = paginate(list_dataset_versions(project), cursor=cursor, limit=_PAGE)
+    context = {"project": project, "dataset_versions": page, "next_cursor": next_cursor, "first": not cursor}
+    return render(request, "datasets/dataset_version_list.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
-def snapshot_create(request: ProjectRequest, project: Project) -> HttpResponse:
-    form = SnapshotForm(request.POST or None, project=project, initial={"name": _last_name(project)})
+def dataset_version_create(request: ProjectRequest, project: Project) -> HttpResponse:
+    form = DatasetVersionForm(request.POST or None, project=project, initial={"name": _last_name(project)})
     if request.method == "POST" and form.is_valid():
         try:
-            snapshot = freeze_snapshot(
+            dataset_version = freeze_dataset(
                 project=project,
                 name=form.cleaned_data["name"],
                 by=request.user,
@@ -51,50 +51,60 @@ def snapshot_create(request: ProjectRequest, project: Project) -> HttpResponse:
                 test_tasks=form.test_task_ids,
                 seed=form.cleaned_data["seed"],
             )
-            return redirect("datasets:snapshot-detail", project.slug, snapshot.pk)
+            return redirect("datasets:dataset-version-detail", project.slug, dataset_version.pk)
         except DomainError as error:
             field = (error.pointer or "").strip("/")
             form.add_error(field if field in form.fields else None, error.message)
     status = 422 if form.errors else 200
-    return render(request, "datasets/snapshot_create.html", {"project": project, "form": form}, status=status)
+    return render(
+        request, "datasets/dataset_version_create.html", {"project": project, "form": form}, status=status
+    )
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def snapshot_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    snapshot = get_object_or_404(snapshots_of(project), pk=pk)
+def dataset_version_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    dataset_version = get_object_or_404(list_dataset_versions(project), pk=pk)
     context = {
         "project": project,
-        "snapshot": snapshot,
-        "splits": [(name, snapshot.splits.get(name, 0), snapshot.tasks.get(name, 0)) for name in SPLITS],
-        "annotators": sorted(snapshot.annotators.items(), key=lambda one: (-one[1]["records"], one[0])),
-        "filters": {name: value for name, value in snapshot.filters.items() if name != "split"},
-        "near_copies": near_copies(snapshot),
+        "dataset_version": dataset_version,
+        "splits": [
+            (name, dataset_version.splits.get(name, 0), dataset_version.tasks.get(name, 0)) for name in SPLITS
+        ],
+        "annotators": sorted(
+            dataset_version.annotators.items(), key=lambda one: (-one[1]["records"], one[0])
+        ),
+        "filters": {name: value for name, value in dataset_version.filters.items() if name != "split"},
+        "near_copies": near_copies(dataset_version),
         "exports": DESCRIPTIONS,
-        "is_large": sum(snapshot.splits.values()) > exporting.LARGE,
+        "is_large": sum(dataset_version.splits.values()) > exporting.LARGE,
     }
     if not _is_htmx(request):
-        return render(request, "datasets/snapshot_detail.html", context)
-    response = render(request, "datasets/_snapshot_state.html", context)
-    if snapshot.is_finished:  # what is around the state changes too
+        return render(request, "datasets/dataset_version_detail.html", context)
+    response = render(request, "datasets/_dataset_version_state.html", context)
+    if dataset_version.is_finished:  # what is around the state changes too
         response["HX-Refresh"] = "true"
     return response
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def snapshot_export(request: ProjectRequest, project: Project, pk: int, format: str) -> HttpResponseBase:
-    snapshot = require_frozen(get_object_or_404(snapshots_of(project), pk=pk))
-    return attachment(snapshot, format=format, split=request.GET.get("split") or None, by=request.user)
+def dataset_version_export(
+    request: ProjectRequest, project: Project, pk: int, format: str
+) -> HttpResponseBase:
+    dataset_version = require_frozen(get_object_or_404(list_dataset_versions(project), pk=pk))
+    return attachment(dataset_version, format=format, split=request.GET.get("split") or None, by=request.user)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def snapshot_export_start(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """A large snapshot: the file is written first, by a worker."""
-    snapshot = get_object_or_404(snapshots_of(project), pk=pk)
+def dataset_version_export_start(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """A large dataset version: the file is written first, by a worker."""
+    dataset_version = get_object_or_404(list_dataset_versions(project), pk=pk)
     format, _, split = request.POST.get("what", "").partition("/")
-    exporting.export_snapshot(snapshot=snapshot, format=format, split=split, by=request.user)
+    exporting.export_dataset_version(
+        dataset_version=dataset_version, format=format, split=split, by=request.user
+    )
     return redirect("datasets:export-list", project.slug)
 
 
@@ -113,7 +123,9 @@ def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
             return redirect("datasets:export-list", project.slug)
         except DomainError as error:
             form.add_error(None, error.message)
-    rows = Export.objects.filter(project=project).select_related("project", "snapshot__project", "created_by")
+    rows = Export.objects.filter(project=project).select_related(
+        "project", "dataset_version__project", "created_by"
+    )
     exports = list(rows.order_by("-created_at", "-pk")[:_PAGE])
     context = {
         "project": project,
@@ -136,7 +148,9 @@ def export_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 @require_safe
 @project_view(Role.RESEARCHER)
 def export_file(request: ProjectRequest, project: Project, pk: int) -> FileResponse:
-    export = get_object_or_404(Export.objects.select_related("project", "snapshot"), project=project, pk=pk)
+    export = get_object_or_404(
+        Export.objects.select_related("project", "dataset_version"), project=project, pk=pk
+    )
     if not export.is_there:
         raise NotFound("This file is not there any more, or not yet; export it anew.")
     try:
@@ -150,11 +164,11 @@ def export_file(request: ProjectRequest, project: Project, pk: int) -> FileRespo
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def snapshot_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    snapshot = get_object_or_404(snapshots_of(project), pk=pk)
-    cancel_snapshot(snapshot=snapshot, by=request.user)
+def dataset_version_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    dataset_version = get_object_or_404(list_dataset_versions(project), pk=pk)
+    cancel_dataset_version(dataset_version=dataset_version, by=request.user)
     messages.info(request, "The freezing is being cancelled.")
-    return redirect("datasets:snapshot-detail", project.slug, snapshot.pk)
+    return redirect("datasets:dataset-version-detail", project.slug, dataset_version.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -174,7 +188,7 @@ def erase(request: ProjectRequest, project: Project) -> HttpResponse:
     else:
         told = erase_trajectory(trajectory=run, by=request.user)
     messages.success(
-        request, f"{told.judgements} judgements are deleted; {len(told.snapshots)} datasets withdrawn."
+        request, f"{told.judgements} judgements are deleted; {len(told.dataset_versions)} datasets withdrawn."
     )
     return redirect("datasets:erase", project.slug)
 
@@ -182,13 +196,17 @@ def erase(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(shows_models=True)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
-    rows = Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED)
+    rows = DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED)
     count, newest = rows.count(), rows.order_by("-created_at").first()
     context: dict[str, Any] = {"count": count, "unit": "frozen dataset" if count == 1 else "frozen datasets"}
     if newest is not None:
         context["text"] = f"newest: {newest.name}@{newest.version}, {newest.usable_pairs} usable pairs"
     if Role(request.membership.role).includes(Role.RESEARCHER):
-        name, label = ("snapshot-list", "Look at them") if count else ("snapshot-create", "Freeze feedback")
+        name, label = (
+            ("dataset-version-list", "Look at them")
+            if count
+            else ("dataset-version-create", "Freeze feedback")
+        )
         context |= {"url": reverse(f"datasets:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
 
@@ -198,5 +216,5 @@ def _is_htmx(request: HttpRequest) -> bool:
 
 
 def _last_name(project: Project) -> str:
-    newest = Snapshot.objects.filter(project=project).order_by("-created_at").first()
+    newest = DatasetVersion.objects.filter(project=project).order_by("-created_at").first()
     return newest.name if newest else project.slug

@@ -20,10 +20,10 @@ from apps.annotation.services.campaigns import create_campaign
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.storage_names import home_path
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import records_of
-from apps.datasets.services import freeze_snapshot
+from apps.datasets.services import freeze_dataset
 from apps.demo.generate import FEEDBACK, SAMPLE
 from apps.demo.world import hidden_reward
 from apps.rewards.models import Endpoint, EndpointRevision
@@ -127,37 +127,39 @@ def make_campaign(project: Project, by: User) -> Campaign:
     return campaign
 
 
-def freeze(project: Project, by: User, *, anew: bool) -> Snapshot:
-    """The newest frozen snapshot, or with `anew` (or where there is none) a fresh one."""
-    frozen = Snapshot.objects.filter(project=project, name=DATASET, state=JobState.SUCCEEDED).order_by(
+def freeze(project: Project, by: User, *, anew: bool) -> DatasetVersion:
+    """The newest frozen dataset version, or with `anew` (or where there is none) a fresh one."""
+    frozen = DatasetVersion.objects.filter(project=project, name=DATASET, state=JobState.SUCCEEDED).order_by(
         "-version"
     )
     newest = frozen.first()
     if newest is not None and not anew:
         return newest
     tasks = (SAMPLE / "test_tasks.txt").read_text().split()
-    snapshot = freeze_snapshot(project=project, name=DATASET, by=by, test_tasks=tasks, claimed=True)
-    return build_snapshot(snapshot)
+    dataset_version = freeze_dataset(project=project, name=DATASET, by=by, test_tasks=tasks, claimed=True)
+    return build_dataset_version(dataset_version)
 
 
-def trained(snapshot: Snapshot) -> RewardModel | None:
-    """The newest model of this snapshot by the demo's recipe."""
-    models = RewardModel.objects.filter(deleted_at=None, run__snapshot=snapshot, run__recipe_name=RECIPE)
+def trained(dataset_version: DatasetVersion) -> RewardModel | None:
+    """The newest model of this dataset version by the demo's recipe."""
+    models = RewardModel.objects.filter(
+        deleted_at=None, run__dataset_version=dataset_version, run__recipe_name=RECIPE
+    )
     return models.order_by("-version").first()
 
 
 def train(
-    snapshot: Snapshot, by: User, *, check: Callable[[], None], tell: Callable[[Run], None]
+    dataset_version: DatasetVersion, by: User, *, check: Callable[[], None], tell: Callable[[Run], None]
 ) -> RewardModel:
-    """Have the workers that run train on this snapshot; a run that waits or goes on already is followed.
+    """Have the workers that run train on this dataset version; a run that waits or goes on already is followed.
 
     check: raises when a process died. tell: called about once a second while the run goes on.
     """
     open_ = Run.objects.filter(
-        snapshot=snapshot, recipe_name=RECIPE, state__in=(JobState.QUEUED, JobState.RUNNING)
+        dataset_version=dataset_version, recipe_name=RECIPE, state__in=(JobState.QUEUED, JobState.RUNNING)
     )
     run = open_.first() or start_run(
-        project=snapshot.project, snapshot=snapshot, recipe=RECIPE, by=by, name=DATASET
+        project=dataset_version.project, dataset_version=dataset_version, recipe=RECIPE, by=by, name=DATASET
     )
     deadline = time.monotonic() + TRAINING_SECONDS
     while not run.is_finished:
@@ -187,8 +189,8 @@ def put_on_endpoint(model: RewardModel, by: User) -> EndpointRevision:
     return deploy(model=model, endpoint_name=ENDPOINT, project=model.project, by=by)
 
 
-def held_out_preferences(snapshot: Snapshot) -> list[PreferenceRecord]:
-    return [record for record in records_of(snapshot, "test") if isinstance(record, PreferenceRecord)]
+def held_out_preferences(dataset_version: DatasetVersion) -> list[PreferenceRecord]:
+    return [record for record in records_of(dataset_version, "test") if isinstance(record, PreferenceRecord)]
 
 
 def hidden_accuracy(preferences: list[PreferenceRecord]) -> float:

@@ -11,7 +11,7 @@ from apps.accounts.models import Project
 from apps.annotation.models import Annotator, Campaign, Item
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
 from apps.lineage.words import in_words, sides_of
@@ -31,14 +31,14 @@ _SAMPLES = 5
 class Behind:
     """A reward model behind a served reward. value: what it said, before its weight; None where it was not kept.
 
-    snapshot: what it was trained on, None where it was trained elsewhere. before: the models it began as, nearest
-    first.
+    dataset_version: what it was trained on, None where it was trained elsewhere. before: the models it began as,
+    nearest first.
     """
 
     model: RewardModel
     weight: float
     value: float | None
-    snapshot: Snapshot | None
+    dataset_version: DatasetVersion | None
     before: tuple[RewardModel, ...]
 
 
@@ -58,7 +58,7 @@ class Used:
 class Made:
     """What was made of a dataset. holds: what of it is meant, in words."""
 
-    snapshot: Snapshot
+    dataset_version: DatasetVersion
     holds: str
     models: tuple[Used, ...]
 
@@ -92,7 +92,9 @@ def behind(sample: ScoreSample) -> list[Behind]:
     if revision is None:
         return []
     parts = [one for one in spec_of(revision).components if isinstance(one, RewardModelPart)]
-    rows = revision.reward_models.select_related("project", "run__snapshot__project", "parent__project")
+    rows = revision.reward_models.select_related(
+        "project", "run__dataset_version__project", "parent__project"
+    )
     models = {str(one): one for one in rows}
     said = sample.result.get("components") or {}
     found = [
@@ -100,7 +102,7 @@ def behind(sample: ScoreSample) -> list[Behind]:
             model := models[one.model],
             one.weight,
             said.get(one.name),
-            model.run.snapshot if model.run else None,
+            model.run.dataset_version if model.run else None,
             tuple(line_of(model))[1:],
         )
         for one in parts
@@ -108,25 +110,28 @@ def behind(sample: ScoreSample) -> list[Behind]:
     return sorted(found, key=lambda one: -abs(one.weight))
 
 
-def made_of(snapshots: Sequence[tuple[Snapshot, str]]) -> list[Made]:
+def made_of(dataset_versions: Sequence[tuple[DatasetVersion, str]]) -> list[Made]:
     """Of each dataset and what of it is meant: the models trained on it, and those that began as one of them."""
-    return [Made(snapshot, holds, tuple(_uses(snapshot))) for snapshot, holds in snapshots]
+    return [
+        Made(dataset_version, holds, tuple(_uses(dataset_version)))
+        for dataset_version, holds in dataset_versions
+    ]
 
 
-def snapshots_with_item(item: Item) -> list[tuple[Snapshot, str]]:
+def dataset_versions_with_item(item: Item) -> list[tuple[DatasetVersion, str]]:
     """Frozen datasets that hold a judgement of the item, and in which split. Looks through those frozen since."""
     rows = _frozen(item.campaign.project).filter(created_at__gte=item.created_at)
     name = name_of(item)
     found = []
-    for snapshot in rows:
-        counts = {split: len(list(read_said(_file(snapshot, split), about=name))) for split in SPLITS}
+    for dataset_version in rows:
+        counts = {split: len(list(read_said(_file(dataset_version, split), about=name))) for split in SPLITS}
         if any(counts.values()):
             words = ", ".join(f"{n} in {split}" for split, n in counts.items() if n)
-            found.append((snapshot, words))
+            found.append((dataset_version, words))
     return found
 
 
-def snapshots_with(annotator: Annotator) -> list[tuple[Snapshot, str]]:
+def dataset_versions_with(annotator: Annotator) -> list[tuple[DatasetVersion, str]]:
     """Frozen datasets that hold something she said, and how much."""
     rows = _frozen(annotator.project, there=False).filter(annotators__has_key=annotator.name)
     return [
@@ -135,9 +140,9 @@ def snapshots_with(annotator: Annotator) -> list[tuple[Snapshot, str]]:
     ]
 
 
-def withdrawn(project: Project) -> list[tuple[Snapshot, str]]:
+def withdrawn(project: Project) -> list[tuple[DatasetVersion, str]]:
     """Datasets that held what was deleted, newest withdrawal first."""
-    rows = Snapshot.objects.filter(project=project).exclude(withdrawn_at=None).select_related("project")
+    rows = DatasetVersion.objects.filter(project=project).exclude(withdrawn_at=None).select_related("project")
     return [(one, one.withdrawn_because) for one in rows.order_by("-withdrawn_at")]
 
 
@@ -146,10 +151,12 @@ def uses_of(model: RewardModel) -> list[EndpointRevision]:
     return list(model.revisions.select_related("endpoint__active").order_by("endpoint__name", "-number"))
 
 
-def deleted_under(model: RewardModel) -> list[Snapshot]:
+def deleted_under(model: RewardModel) -> list[DatasetVersion]:
     """Withdrawn datasets that it, or a model it began as, was trained on."""
     return [
-        one.run.snapshot for one in line_of(model) if one.run is not None and one.run.snapshot.withdrawn_at
+        one.run.dataset_version
+        for one in line_of(model)
+        if one.run is not None and one.run.dataset_version.withdrawn_at
     ]
 
 
@@ -159,23 +166,25 @@ def samples_of(revision: EndpointRevision) -> list[ScoreSample]:
 
 
 def labels_of(
-    snapshot: Snapshot, *, split: str, annotator: str = "", start: int, count: int
+    dataset_version: DatasetVersion, *, split: str, annotator: str = "", start: int, count: int
 ) -> tuple[list[Label], bool]:
     """Some judgements of a frozen split, in their order, and whether there are more."""
     kept: list[dict[str, Any]] = []
-    for _, said in read_said(_file(snapshot, split)):
+    for _, said in read_said(_file(dataset_version, split)):
         if not annotator or said.get("annotator") == annotator:
             if len(kept) == start + count:
-                return _labels(snapshot.project, [(one, None) for one in kept[start:]]), True
+                return _labels(dataset_version.project, [(one, None) for one in kept[start:]]), True
             kept.append(said)
-    return _labels(snapshot.project, [(one, None) for one in kept[start:]]), False
+    return _labels(dataset_version.project, [(one, None) for one in kept[start:]]), False
 
 
-def labels_that_moved(snapshot: Snapshot, moved: Sequence[dict[str, float]]) -> list[Label]:
+def labels_that_moved(dataset_version: DatasetVersion, moved: Sequence[dict[str, float]]) -> list[Label]:
     """moved: [{record, by}] of `workers.influence`, in the order they are to be shown."""
     by = {int(one["record"]): one["by"] for one in moved}
-    said = {place: one for place, one in read_said(_file(snapshot, "train")) if place in by}
-    return _labels(snapshot.project, [(said[place], value) for place, value in by.items() if place in said])
+    said = {place: one for place, one in read_said(_file(dataset_version, "train")) if place in by}
+    return _labels(
+        dataset_version.project, [(said[place], value) for place, value in by.items() if place in said]
+    )
 
 
 def name_of(item: Item) -> str:
@@ -192,18 +201,22 @@ def item_in(project: Project, pk: int) -> Item:
     return item
 
 
-def _frozen(project: Project, *, there: bool = True) -> QuerySet[Snapshot]:
+def _frozen(project: Project, *, there: bool = True) -> QuerySet[DatasetVersion]:
     """Newest first. there: only those whose files are."""
-    rows = Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).select_related("project")
+    rows = DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).select_related("project")
     return (rows.filter(withdrawn_at=None) if there else rows).order_by("-created_at", "-pk")
 
 
-def _file(snapshot: Snapshot, split: str) -> Path:
-    return data_folder(snapshot) / f"{split}.jsonl.zst"
+def _file(dataset_version: DatasetVersion, split: str) -> Path:
+    return data_folder(dataset_version) / f"{split}.jsonl.zst"
 
 
-def _uses(snapshot: Snapshot) -> list[Used]:
-    own = list(RewardModel.objects.filter(run__snapshot=snapshot).select_related("project").order_by("pk"))
+def _uses(dataset_version: DatasetVersion) -> list[Used]:
+    own = list(
+        RewardModel.objects.filter(run__dataset_version=dataset_version)
+        .select_related("project")
+        .order_by("pk")
+    )
     found = [Used(one, None, tuple(uses_of(one))) for one in own]
     below, seen = [(one, one) for one in own], {one.pk for one in own}
     while below:

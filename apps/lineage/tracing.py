@@ -12,7 +12,7 @@ from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import Cancelled, JobState, finish, heart
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import stage
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.lineage.models import Tracing
 from apps.rewards.models import ScoreSample
@@ -35,18 +35,18 @@ def trace(*, sample: ScoreSample, model: RewardModel) -> Tracing:
     return tracing
 
 
-def require_traceable(model: RewardModel) -> tuple[Run, Snapshot]:
+def require_traceable(model: RewardModel) -> tuple[Run, DatasetVersion]:
     """Raises DomainError, with why its judgements cannot be told."""
     if model.run is None:
         raise DomainError(f"{model} was trained elsewhere; what it learnt from is not here.")
     if model.deleted_at is not None:
         raise DomainError(f"{model} has been deleted.")
-    snapshot = model.run.snapshot
-    if snapshot.withdrawn_at is not None:
+    dataset_version = model.run.dataset_version
+    if dataset_version.withdrawn_at is not None:
         raise DomainError(
-            f"{snapshot}, which {model} was trained on, was withdrawn: {snapshot.withdrawn_because}."
+            f"{dataset_version}, which {model} was trained on, was withdrawn: {dataset_version.withdrawn_because}."
         )
-    return model.run, snapshot
+    return model.run, dataset_version
 
 
 def execute(tracing: Tracing) -> None:
@@ -68,11 +68,11 @@ def execute(tracing: Tracing) -> None:
 
 
 def _prepare(folder: Path, tracing: Tracing) -> None:
-    run, snapshot = require_traceable(tracing.model)
+    run, dataset_version = require_traceable(tracing.model)
     (folder / "parent").mkdir()
     (folder / "parent" / "model").symlink_to(stage(tracing.model.artifact))
     (folder / "data").mkdir()
-    (folder / "data" / "train.jsonl.zst").symlink_to(data_folder(snapshot) / "train.jsonl.zst")
+    (folder / "data" / "train.jsonl.zst").symlink_to(data_folder(dataset_version) / "train.jsonl.zst")
     config = {"recipe": run.recipe, "seed": run.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     (folder / "item.json").write_text(json.dumps(tracing.sample.item))

@@ -12,12 +12,14 @@ from apps.accounts.models import Project, Role
 from apps.annotation.models import Annotator
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.selectors import require_frozen, snapshots_of
+from apps.datasets.selectors import list_dataset_versions, require_frozen
 from apps.datasets.splits import SPLITS
 from apps.lineage.selectors import (
     Behind,
     Made,
     behind,
+    dataset_versions_with,
+    dataset_versions_with_item,
     deleted_under,
     item_in,
     labels_of,
@@ -25,8 +27,6 @@ from apps.lineage.selectors import (
     made_of,
     sample_in,
     samples_of,
-    snapshots_with,
-    snapshots_with_item,
     uses_of,
     withdrawn,
 )
@@ -87,28 +87,28 @@ def sample_labels(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 @project_view(Role.RESEARCHER)
 def dataset_labels(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """`?split=train|validation|test`, `?annotator=NAME`, `?page=1`: what a frozen dataset holds, record by record."""
-    snapshot = snapshots_of(project).filter(pk=pk).first()
-    if snapshot is None:
+    dataset_version = list_dataset_versions(project).filter(pk=pk).first()
+    if dataset_version is None:
         raise NotFound(f"There is no dataset {pk} in this project.")
-    require_frozen(snapshot)
+    require_frozen(dataset_version)
     split = request.GET.get("split", "train")
     split = split if split in SPLITS else "train"
     annotator = request.GET.get("annotator", "")
     page = request.GET.get("page", "1")
     number = max(1, int(page)) if page.isdecimal() and len(page) < 8 else 1
     labels, more = labels_of(
-        snapshot, split=split, annotator=annotator, start=PAGE * (number - 1), count=PAGE
+        dataset_version, split=split, annotator=annotator, start=PAGE * (number - 1), count=PAGE
     )
     context = {
         "project": project,
-        "snapshot": snapshot,
+        "dataset_version": dataset_version,
         "labels": labels,
         "split": split,
-        "splits": snapshot.splits.items(),
+        "splits": dataset_version.splits.items(),
         "annotator": annotator,
         "page": number,
         "more": more,
-        "people": _named(snapshot.annotators, project),
+        "people": _named(dataset_version.annotators, project),
     }
     return render(request, "lineage/dataset_labels.html", context)
 
@@ -117,7 +117,11 @@ def dataset_labels(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 @project_view(Role.RESEARCHER)
 def item_lineage(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     item = item_in(project, pk)
-    context = {"project": project, "item": item, "made": _with_samples(made_of(snapshots_with_item(item)))}
+    context = {
+        "project": project,
+        "item": item,
+        "made": _with_samples(made_of(dataset_versions_with_item(item))),
+    }
     return render(request, "lineage/item_lineage.html", context)
 
 
@@ -127,7 +131,7 @@ def annotator_lineage(request: ProjectRequest, project: Project, pk: int) -> Htt
     annotator = Annotator.objects.filter(project=project, pk=pk).select_related("project").first()
     if annotator is None:
         raise NotFound(f"There is no annotator {pk} in this project.")
-    made = _with_samples(made_of(snapshots_with(annotator)))
+    made = _with_samples(made_of(dataset_versions_with(annotator)))
     context = {"project": project, "annotator": annotator, "made": made}
     return render(request, "lineage/annotator_lineage.html", context)
 
@@ -150,7 +154,7 @@ def _moved(sample: ScoreSample, chain: list[Behind]) -> dict[str, Any]:
     for one in chain:
         tracing = tracings.get(one.model.pk)
         try:
-            _, snapshot = require_traceable(one.model)
+            _, dataset_version = require_traceable(one.model)
         except DomainError as error:
             unknown.append(error.message)
             continue
@@ -158,7 +162,7 @@ def _moved(sample: ScoreSample, chain: list[Behind]) -> dict[str, Any]:
             open_models.append(one.model)
         if tracing is not None:
             is_there = tracing.state == JobState.SUCCEEDED
-            labels = labels_that_moved(snapshot, tracing.result["moved"]) if is_there else []
+            labels = labels_that_moved(dataset_version, tracing.result["moved"]) if is_there else []
             found.append((tracing, labels, max((abs(each.by or 0) for each in labels), default=0)))
     return {
         "tracings": found,
@@ -170,7 +174,7 @@ def _moved(sample: ScoreSample, chain: list[Behind]) -> dict[str, Any]:
 
 def _people(one: Behind) -> list[tuple[str, int, int | None]]:
     """Whose judgements are in it: name, records, and her number; those who said most first."""
-    return _named(one.snapshot.annotators, one.snapshot.project) if one.snapshot else []
+    return _named(one.dataset_version.annotators, one.dataset_version.project) if one.dataset_version else []
 
 
 def _named(annotators: dict[str, Any], project: Project) -> list[tuple[str, int, int | None]]:

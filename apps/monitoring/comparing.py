@@ -3,7 +3,7 @@
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState, finish, heart
 from apps.monitoring.models import Comparing
-from apps.training.evaluation import compare_models, of_snapshot
+from apps.training.evaluation import compare_models, dataset_version_data
 
 
 def execute(comparing: Comparing) -> None:
@@ -15,12 +15,17 @@ def execute(comparing: Comparing) -> None:
             found = compare_models(
                 model=turn.run.model,
                 other=turn.against,
-                data=[of_snapshot(snapshot) for snapshot in comparing.snapshots.order_by("pk")],
+                data=[
+                    dataset_version_data(dataset_version)
+                    for dataset_version in comparing.dataset_versions.order_by("pk")
+                ],
                 by=None,
             )
         except DomainError as error:
             finish(comparing, JobState.FAILED, error=error.message)
             return
-    said = [one.report["against"] | {"evaluation": one.pk, "snapshot": one.snapshot_id} for one in found]
+    said = [
+        one.report["against"] | {"evaluation": one.pk, "snapshot": one.dataset_version_id} for one in found
+    ]
     kept = ("snapshot", "evaluation", "difference", "interval", "n")
     finish(comparing, JobState.SUCCEEDED, result=[{name: one[name] for name in kept} for one in said])

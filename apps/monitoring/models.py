@@ -8,7 +8,7 @@ from django.utils import timezone
 from apps.accounts.models import User
 from apps.annotation.models import Campaign, Item
 from apps.core.jobs.job_queue import Job
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.rewards.models import Endpoint, ScoreSample, Trial
 from apps.training.models import RewardModel, Run
 
@@ -163,7 +163,7 @@ class Turn(models.Model):
     automatic = models.BooleanField(default=False)
     is_ready = models.BooleanField(default=False)
     follow_up = models.ForeignKey(FollowUp, models.SET_NULL, null=True, related_name="turns")
-    snapshot = models.ForeignKey(Snapshot, models.SET_NULL, null=True, related_name="turns")
+    dataset_version = models.ForeignKey(DatasetVersion, models.SET_NULL, null=True, related_name="turns")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="turns")
     trial = models.ForeignKey(Trial, models.SET_NULL, null=True, related_name="turns")
     entered = models.JSONField(default=dict)
@@ -188,13 +188,13 @@ class Turn(models.Model):
 
 
 class Comparing(Job):
-    """The new model of a turn against the old one, on the test splits of snapshots.
+    """The new model of a turn against the old one, on the test splits of dataset versions.
 
     result: of each {snapshot, evaluation, difference, interval, n}, of the report's `against`.
     """
 
     turn = models.OneToOneField(Turn, models.CASCADE, related_name="comparing")
-    snapshots = models.ManyToManyField(Snapshot, related_name="+")
+    dataset_versions = models.ManyToManyField(DatasetVersion, related_name="+")
     result = models.JSONField(default=list)
 
     def __str__(self) -> str:

@@ -17,8 +17,8 @@ from apps.annotation.models import Campaign
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import Job, JobState
-from apps.datasets.models import Snapshot
-from apps.datasets.services import freeze_snapshot
+from apps.datasets.models import DatasetVersion
+from apps.datasets.services import freeze_dataset
 from apps.monitoring.asking import ask_unsure
 from apps.monitoring.models import Comparing, FollowUp, Monitor, Turn
 from apps.monitoring.online import learn_from_verifier, verified_since
@@ -158,10 +158,10 @@ def served_model(endpoint: Endpoint) -> RewardModel:
     return next(one for one in endpoint.active.reward_models.all() if str(one) == name)
 
 
-def is_better(compared: Sequence[dict[str, Any]], *, newest: Snapshot) -> tuple[bool, str]:
+def is_better(compared: Sequence[dict[str, Any]], *, newest: DatasetVersion) -> tuple[bool, str]:
     """On the newest test split it must not be worse; on those before it may be worse by WORSE, but not for sure more.
     And why. compared: see `Comparing.result`."""
-    names = Snapshot.objects.in_bulk([one["snapshot"] for one in compared])
+    names = DatasetVersion.objects.in_bulk([one["snapshot"] for one in compared])
     for one in sorted(compared, key=lambda each: each["snapshot"] == newest.pk):
         difference, interval = one["difference"], one["interval"]
         where = f"on the test split of {names[one['snapshot']]} (n {one['n']})"
@@ -182,28 +182,28 @@ def _asked(turn: Turn) -> bool:
 
 
 def _frozen(turn: Turn) -> bool:
-    if turn.snapshot is None:
-        old = turn.against.run.snapshot if turn.against.run else None
+    if turn.dataset_version is None:
+        old = turn.against.run.dataset_version if turn.against.run else None
         filters = dict(old.filters) if old else {}
         split = filters.pop("split", {})
-        turn.snapshot = freeze_snapshot(
+        turn.dataset_version = freeze_dataset(
             project=turn.endpoint.project,
             name=old.name if old else turn.endpoint.name,
             by=turn.started_by,
             filters=filters,
             **{name: value for name, value in split.items() if value is not None},
         )
-        turn.save(update_fields=["snapshot"])
-    return _ended(turn.snapshot, "The snapshot")
+        turn.save(update_fields=["dataset_version"])
+    return _ended(turn.dataset_version, "The dataset version")
 
 
 def _trained(turn: Turn) -> bool:
-    assert turn.snapshot is not None
+    assert turn.dataset_version is not None
     if turn.run is None:
         own = with_names(turn.against.run.recipe) if turn.against.run else {}
         turn.run = start_run(
             project=turn.endpoint.project,
-            snapshot=turn.snapshot,
+            dataset_version=turn.dataset_version,
             recipe=own | {"heads_only": turn.heads_only},
             by=turn.started_by,
             name=turn.against.name,
@@ -214,17 +214,19 @@ def _trained(turn: Turn) -> bool:
 
 
 def _compared(turn: Turn) -> bool:
-    assert turn.snapshot is not None
+    assert turn.dataset_version is not None
     comparing = Comparing.objects.filter(turn=turn).first()
     if comparing is None:
-        old = turn.against.run.snapshot if turn.against.run else None
+        old = turn.against.run.dataset_version if turn.against.run else None
         comparing = Comparing.objects.create(turn=turn)
-        comparing.snapshots.set([turn.snapshot, *([old] if old and old.splits.get("test") else [])])
+        comparing.dataset_versions.set(
+            [turn.dataset_version, *([old] if old and old.splits.get("test") else [])]
+        )
         job_queue.nudge_on_commit(COMPARE)
         return False
     if not _ended(comparing, "The comparison"):
         return False
-    better, turn.reason = is_better(comparing.result, newest=turn.snapshot)
+    better, turn.reason = is_better(comparing.result, newest=turn.dataset_version)
     turn.save(update_fields=["reason"])
     if not better:
         raise DomainError(turn.reason)
@@ -324,7 +326,7 @@ def _end(turn: Turn, stage: str, reason: str) -> None:
 def _locked(turn: Turn) -> Turn:
     """Raises Conflict for one that has ended."""
     rows = Turn.objects.select_for_update(of=("self",)).select_related(
-        "endpoint__project", "endpoint__active", "against__run__snapshot", "against__project"
+        "endpoint__project", "endpoint__active", "against__run__dataset_version", "against__project"
     )
     found = rows.get(pk=turn.pk)
     if not found.is_open:

@@ -145,7 +145,12 @@ def turn_go_on(request: ProjectRequest, project: Project, name: str) -> HttpResp
 
 def _turns(endpoint: Endpoint) -> dict[str, Any]:
     rows = endpoint.turns.select_related(
-        "endpoint__project", "against__project", "follow_up__campaign", "snapshot__project", "run", "trial"
+        "endpoint__project",
+        "against__project",
+        "follow_up__campaign",
+        "dataset_version__project",
+        "run",
+        "trial",
     )
     turns = list(rows.order_by("-started_at")[:SHOWN_TURNS])
     current = next((one for one in turns if one.is_open), None)

@@ -10,7 +10,7 @@ from apps.accounts.auth import KeyRequest
 from apps.accounts.models import ApiKey, Scope
 from apps.core.errors import NotFound
 from apps.core.http.api import DEFAULT_LIMIT, paginate
-from apps.datasets.selectors import snapshot_named
+from apps.datasets.selectors import find_dataset_version
 from apps.training.models import RewardModel, Run
 from apps.training.selectors import model_named, models_of, runs_of
 from apps.training.services import cancel_run, start_run
@@ -68,7 +68,7 @@ def post_run(request: KeyRequest, slug: str, body: RunIn) -> Status[dict[str, An
     project = project_of_key(request.auth, slug, Scope.TRAIN)
     run = start_run(
         project=project,
-        snapshot=snapshot_named(body.dataset, project=project),
+        dataset_version=find_dataset_version(body.dataset, project=project),
         recipe=body.recipe,
         name=body.name,
         seed=body.seed,
@@ -122,7 +122,7 @@ def run_out(run: Run) -> dict[str, Any]:
     return {
         "run": run.pk,
         "state": run.state,
-        "dataset": str(run.snapshot),
+        "dataset": str(run.dataset_version),
         "recipe": run.recipe_name,
         "seed": run.seed,
         "parent": str(run.parent) if run.parent else None,
@@ -142,7 +142,7 @@ def model_out(model: RewardModel) -> dict[str, Any]:
         "model": str(model),
         "run": run.pk if run else None,
         "parent": str(model.parent) if model.parent else None,
-        "dataset": str(run.snapshot) if run else None,
+        "dataset": str(run.dataset_version) if run else None,
         "manifest": model.manifest,
         "report": run.report if run else None,
         "created": model.created_at,

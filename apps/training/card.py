@@ -60,14 +60,14 @@ def _details(model: RewardModel) -> dict[str, Any]:
 
 
 def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
-    snapshot = model.manifest.get("snapshot") or {}
+    dataset_version = model.manifest.get("snapshot") or {}
     trained = (report or {}).get("train") or {}
     run = model.run
     kinds = (trained.get("by_objective") or {}).items()
     made = (trained.get("generated") or {}).items()
     return {
-        "Dataset": snapshot.get("name"),
-        "Its hash": snapshot.get("hash"),
+        "Dataset": dataset_version.get("name"),
+        "Its hash": dataset_version.get("hash"),
         "Judgements": ", ".join(f"{count} for {name}" for name, count in kinds) or None,
         "Generated comparisons": ", ".join(f"{count} by {name}" for name, count in made) or None,
         "Began with the weights of": str(model.parent) if model.parent else None,

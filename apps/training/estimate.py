@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training.models import Run
 
 # What makes runs take alike, judgement by judgement.
@@ -42,10 +42,10 @@ class Estimate:
         return "a minute" if (self.seconds or 0) > 30 else "half a minute"
 
 
-def estimate(snapshot: Snapshot, recipe: Mapping[str, Any]) -> Estimate:
-    judgements = _judgements(snapshot, recipe["objective"])
+def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Estimate:
+    judgements = _judgements(dataset_version, recipe["objective"])
     passes = recipe["epochs"] * (1 + recipe["folds"])
-    like = _like(snapshot, recipe)
+    like = _like(dataset_version, recipe)
     if like is None:
         return Estimate(judgements, passes, None, None, None)
     report = like.report or {}
@@ -58,18 +58,18 @@ def estimate(snapshot: Snapshot, recipe: Mapping[str, Any]) -> Estimate:
     return Estimate(judgements, passes, like, seconds, trained.get("peak_memory"))
 
 
-def _judgements(snapshot: Snapshot, objective: str) -> int:
-    counts: dict[str, int] = snapshot.records
+def _judgements(dataset_version: DatasetVersion, objective: str) -> int:
+    counts: dict[str, int] = dataset_version.records
     wanted = _READS.get(objective, tuple(counts))
-    whole = sum(snapshot.splits.values())
-    share = snapshot.splits.get("train", 0) / whole if whole else 0.0
+    whole = sum(dataset_version.splits.values())
+    share = dataset_version.splits.get("train", 0) / whole if whole else 0.0
     return round(share * sum(counts.get(kind, 0) for kind in wanted))
 
 
-def _like(snapshot: Snapshot, recipe: Mapping[str, Any]) -> Run | None:
+def _like(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Run | None:
     """The newest that went through in one go, without folds; on the same data before others."""
-    rows = Run.objects.filter(project=snapshot.project, state=JobState.SUCCEEDED, attempt=1)
+    rows = Run.objects.filter(project=dataset_version.project, state=JobState.SUCCEEDED, attempt=1)
     rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _KIND}, recipe__folds=0)
     rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
-    same = rows.filter(snapshot=snapshot, recipe__objective=recipe["objective"])
+    same = rows.filter(dataset_version=dataset_version, recipe__objective=recipe["objective"])
     return same.order_by("-pk").first() or rows.order_by("-pk").first()

@@ -12,7 +12,7 @@ from django.conf import settings
 from apps.core.errors import DomainError
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import stage
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.models import Evaluation, RewardModel
@@ -26,16 +26,18 @@ class Data:
     source: str
     records: Path
     validation: Path | None = None
-    snapshot: Snapshot | None = None
+    dataset_version: DatasetVersion | None = None
     format: str = "jsonl"
 
 
-def of_snapshot(snapshot: Snapshot) -> Data:
+def dataset_version_data(dataset_version: DatasetVersion) -> Data:
     """Its test split."""
-    if not snapshot.splits.get("test"):
-        raise DomainError(f"{snapshot} has no test split; freeze feedback on three tasks or more.")
-    folder = data_folder(snapshot)
-    return Data(str(snapshot), folder / "test.jsonl.zst", folder / "validation.jsonl.zst", snapshot)
+    if not dataset_version.splits.get("test"):
+        raise DomainError(f"{dataset_version} has no test split; freeze feedback on three tasks or more.")
+    folder = data_folder(dataset_version)
+    return Data(
+        str(dataset_version), folder / "test.jsonl.zst", folder / "validation.jsonl.zst", dataset_version
+    )
 
 
 def of_file(path: Path, *, format_: str = "jsonl") -> Data:
@@ -49,7 +51,7 @@ def evaluate_model(*, model: RewardModel, data: Data, by: services.By) -> Evalua
     """Measure the model and keep the report."""
     (report,) = _measure(model, [data])
     return services.record_evaluation(
-        model=model, snapshot=data.snapshot, source=data.source, report=report, by=by
+        model=model, dataset_version=data.dataset_version, source=data.source, report=report, by=by
     )
 
 
@@ -60,7 +62,7 @@ def compare_models(
     return [
         services.record_evaluation(
             model=model,
-            snapshot=one.snapshot,
+            dataset_version=one.dataset_version,
             source=f"{one.source} against {other}",
             report=report | {"against": {"model": str(other)} | report["against"]},
             by=by,

@@ -7,8 +7,8 @@ from django import forms
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
-from apps.datasets.selectors import snapshots_of
+from apps.datasets.models import DatasetVersion
+from apps.datasets.selectors import list_dataset_versions
 from apps.training import recipes
 from apps.training.models import RewardModel
 from apps.training.selectors import models_of
@@ -20,7 +20,7 @@ _CONTROL = {"class": "form-control"}
 _SELECT = {"class": "form-select"}
 
 
-class SnapshotChoice(forms.ModelChoiceField):
+class DatasetVersionChoice(forms.ModelChoiceField):
     def label_from_instance(self, obj: Any) -> str:
         return f"{obj.name}@{obj.version}: {obj.usable_pairs} usable pairs"
 
@@ -31,8 +31,8 @@ class ModelChoice(forms.ModelChoiceField):
 
 
 class RunForm(forms.Form):
-    dataset = SnapshotChoice(
-        queryset=Snapshot.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
+    dataset = DatasetVersionChoice(
+        queryset=DatasetVersion.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
     )
     recipe = forms.ChoiceField(widget=forms.Select(attrs=_SELECT))
     toml = forms.CharField(
@@ -71,33 +71,33 @@ class RunForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.project = project
         dataset, recipe, parent = (self.fields[name] for name in ("dataset", "recipe", "parent"))
-        assert isinstance(dataset, SnapshotChoice)
+        assert isinstance(dataset, DatasetVersionChoice)
         assert isinstance(recipe, forms.ChoiceField)
         assert isinstance(parent, ModelChoice)
         parent.queryset = models_of(project)
-        dataset.queryset = snapshots_of(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
+        dataset.queryset = list_dataset_versions(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
         recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "own, below")]
 
     @property
     def is_own(self) -> bool:
         return bool(self.cleaned_data["recipe"] == OWN)
 
-    def chosen(self) -> tuple[Snapshot | None, Recipe | None, str]:
+    def chosen(self) -> tuple[DatasetVersion | None, Recipe | None, str]:
         """Dataset and recipe as the form stands, sent or not; and what is wrong with the recipe, in words."""
         dataset, names = self.fields["dataset"], self.fields["recipe"]
-        assert isinstance(dataset, SnapshotChoice)
+        assert isinstance(dataset, DatasetVersionChoice)
         assert isinstance(names, forms.ChoiceField)
         try:
-            snapshot = dataset.clean(self["dataset"].value())
+            dataset_version = dataset.clean(self["dataset"].value())
         except forms.ValidationError:
-            snapshot = dataset.queryset.first() if dataset.queryset is not None else None
+            dataset_version = dataset.queryset.first() if dataset.queryset is not None else None
         name = self["recipe"].value() or recipes.names_for(self.project)[0]
         try:
             if name == OWN:
-                return snapshot, recipes.check(self["toml"].value() or ""), ""
-            return snapshot, recipes.named(self.project, name).recipe, ""
+                return dataset_version, recipes.check(self["toml"].value() or ""), ""
+            return dataset_version, recipes.named(self.project, name).recipe, ""
         except DomainError as error:
-            return snapshot, None, error.message
+            return dataset_version, None, error.message
 
     def take(self, error: DomainError) -> None:
         """Put a service's error where the mistake is; what is no field of ours is a key of the recipe."""

@@ -59,7 +59,7 @@ def by_seed(runs: Iterable[Run]) -> list[Group]:
     """In the order of the newest run of each."""
     found: dict[str, Group] = {}
     for run in runs:
-        key = f"{run.snapshot_id} {run.parent_id} {run.model_name} {toml(run.recipe)}"
+        key = f"{run.dataset_version_id} {run.parent_id} {run.model_name} {toml(run.recipe)}"
         found.setdefault(key, Group()).runs.append(run)
     return list(found.values())
 
@@ -75,7 +75,7 @@ class Difference:
 def differences(runs: Sequence[Run]) -> list[Difference]:
     """What is not the same, in the order of a recipe."""
     columns: dict[str, list[Any]] = {
-        "dataset": [f"{run.snapshot.name}@{run.snapshot.version}" for run in runs],
+        "dataset": [f"{run.dataset_version.name}@{run.dataset_version.version}" for run in runs],
         "parent": [f"{run.parent.name}@{run.parent.version}" if run.parent else None for run in runs],
         "seed": [run.seed for run in runs],
     }

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.core.jobs.job_queue import Job
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training.report import Measure, measures
 
 
@@ -27,7 +27,7 @@ class Recipe(models.Model):
 
 class Run(Job):
     project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
-    snapshot = models.ForeignKey(Snapshot, models.PROTECT, related_name="runs")
+    dataset_version = models.ForeignKey(DatasetVersion, models.PROTECT, related_name="runs")
     recipe_name = models.CharField(max_length=60)
     recipe = models.JSONField()  # the validated recipe, all defaults filled in
     parent = models.ForeignKey(  # the model whose weights it goes on from
@@ -92,10 +92,10 @@ class RewardModel(models.Model):
 
 
 class Evaluation(models.Model):
-    """A model's report on a snapshot's test split, or on a file."""
+    """A model's report on a dataset version's test split, or on a file."""
 
     model = models.ForeignKey(RewardModel, models.CASCADE, related_name="evaluations")
-    snapshot = models.ForeignKey(Snapshot, models.PROTECT, null=True, related_name="evaluations")
+    dataset_version = models.ForeignKey(DatasetVersion, models.PROTECT, null=True, related_name="evaluations")
     source = models.CharField(max_length=255)
     report = models.JSONField()
     created_at = models.DateTimeField(default=timezone.now)

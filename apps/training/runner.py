@@ -79,7 +79,7 @@ def prepare(run: Run, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "error.json").unlink(missing_ok=True)
-    _link_tree(data_folder(run.snapshot), folder / "data")
+    _link_tree(data_folder(run.dataset_version), folder / "data")
     parent = _link_parent(run.parent, folder / "parent") if run.parent is not None else {}
     config = {
         "run": identity,
@@ -88,7 +88,7 @@ def prepare(run: Run, folder: Path) -> None:
         "device": settings.TRAINING_DEVICE,
         "budget": None,
         "attempt": run.attempt,
-        "snapshot": {"name": str(run.snapshot), "hash": run.snapshot.content_hash},
+        "snapshot": {"name": str(run.dataset_version), "hash": run.dataset_version.content_hash},
         "parent": parent,
         "code_version": installed_version(),
     }
@@ -96,7 +96,7 @@ def prepare(run: Run, folder: Path) -> None:
 
 
 def _forget_data(folder: Path) -> None:
-    """An attempt is over: what people said must not outlive its snapshot here. The next attempt links it again."""
+    """Remove an ended attempt's data: it must not outlive its dataset version. The next attempt links it again."""
     for name in ("data", "parent"):
         shutil.rmtree(folder / name, ignore_errors=True)
     (folder / "hard-negatives.jsonl.zst").unlink(missing_ok=True)
@@ -111,11 +111,11 @@ def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
     _link_tree(stage(parent.artifact), folder / "model")
     unknown = []
     for number, model in enumerate(line_of(parent)):
-        snapshot = model.run.snapshot if model.run else None
-        if snapshot is None or snapshot.withdrawn_at is not None:
+        dataset_version = model.run.dataset_version if model.run else None
+        if dataset_version is None or dataset_version.withdrawn_at is not None:
             unknown.append(str(model))
         else:
-            _link(data_folder(snapshot) / "train.jsonl.zst", folder / f"seen-{number}.jsonl.zst")
+            _link(data_folder(dataset_version) / "train.jsonl.zst", folder / f"seen-{number}.jsonl.zst")
     return {"name": str(parent), "unknown": unknown}
 
 

@@ -16,7 +16,7 @@ from apps.training.models import RewardModel, Run
 def runs_of(project: Project) -> QuerySet[Run]:
     """Newest first."""
     rows = Run.objects.filter(project=project).select_related(
-        "project", "snapshot__project", "model__project", "parent__project", "started_by"
+        "project", "dataset_version__project", "model__project", "parent__project", "started_by"
     )
     return rows.order_by("-created_at", "-pk")
 
@@ -24,14 +24,14 @@ def runs_of(project: Project) -> QuerySet[Run]:
 def models_of(project: Project) -> QuerySet[RewardModel]:
     """Newest first, without those that were deleted."""
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
-    rows = rows.select_related("project", "parent__project", "run__snapshot__project")
+    rows = rows.select_related("project", "parent__project", "run__dataset_version__project")
     return rows.order_by("-created_at", "-pk")
 
 
 def model_named(text: str, *, project: Project | None = None) -> RewardModel:
     """The model `text` names, its newest version where it names none."""
     name = parse_name(text, project=project.slug if project else None)
-    rows = RewardModel.objects.select_related("project", "run__snapshot__project")
+    rows = RewardModel.objects.select_related("project", "run__dataset_version__project")
     rows = rows.filter(project__slug=name.project, name=name.name, deleted_at=None)
     if name.version is not None:
         rows = rows.filter(version=name.version)

@@ -14,7 +14,7 @@ from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.storage.artifacts import delete_tree
 from apps.core.version_names import check_slug
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
 from apps.training.models import Evaluation, Recipe, RewardModel, Run, RunEvent
@@ -34,7 +34,7 @@ MOST_TAGS = 20
 def start_run(
     *,
     project: Project,
-    snapshot: Snapshot,
+    dataset_version: DatasetVersion,
     recipe: RecipeValue | str | Mapping[str, Any],
     by: By,
     name: str = "",
@@ -46,26 +46,30 @@ def start_run(
     recipe: values, TOML, or a recipe's name. name: of the model; the dataset's without. parent: a model of the project
     whose weights it begins with.
     """
-    if snapshot.project_id != project.pk:
-        raise DomainError(f"{snapshot} belongs to another project than {project}.", pointer="/dataset")
-    require_frozen(snapshot)
+    if dataset_version.project_id != project.pk:
+        raise DomainError(f"{dataset_version} belongs to another project than {project}.", pointer="/dataset")
+    require_frozen(dataset_version)
     if not 0 <= seed <= MAX_SEED:
         raise DomainError(f"seed is {seed}; it must be from 0 to {MAX_SEED}.", pointer="/seed")
     chosen = recipes.choose(project, recipe)
-    _require_enough(snapshot, chosen.values["objective"])
+    _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)
     run = Run.objects.create(
         project=project,
-        snapshot=snapshot,
+        dataset_version=dataset_version,
         recipe_name=chosen.name,
         recipe=chosen.values,
         seed=seed,
         parent=parent,
-        model_name=check_slug(name or snapshot.name, what="model"),
+        model_name=check_slug(name or dataset_version.name, what="model"),
         started_by=_user(by),
     )
     record_audit(
-        project=project, actor=by, verb="run.started", target=str(run), data={"snapshot": str(snapshot)}
+        project=project,
+        actor=by,
+        verb="run.started",
+        target=str(run),
+        data={"snapshot": str(dataset_version)},
     )
     job_queue.nudge_on_commit(ADVANCE)
     return run
@@ -110,7 +114,7 @@ def announce_end(run: Run) -> None:
     said = {
         "run": run.pk,
         "state": run.state,
-        "dataset": str(run.snapshot),
+        "dataset": str(run.dataset_version),
         "recipe": run.recipe_name,
         "model": None if model is None else str(model),
         "error": run.error or None,
@@ -142,7 +146,9 @@ def register_model(
         model = _next_version(
             run.project, run.model_name, artifact=artifact, manifest=manifest, run=run, parent=run.parent
         )
-        Evaluation.objects.create(model=model, snapshot=run.snapshot, source=str(run.snapshot), report=report)
+        Evaluation.objects.create(
+            model=model, dataset_version=run.dataset_version, source=str(run.dataset_version), report=report
+        )
         job_queue.finish(run, job_queue.JobState.SUCCEEDED, report=report)
     return model
 
@@ -161,9 +167,11 @@ def adopt_model(
 
 @transaction.atomic
 def record_evaluation(
-    *, model: RewardModel, snapshot: Snapshot | None, source: str, report: dict[str, Any], by: By
+    *, model: RewardModel, dataset_version: DatasetVersion | None, source: str, report: dict[str, Any], by: By
 ) -> Evaluation:
-    evaluation = Evaluation.objects.create(model=model, snapshot=snapshot, source=source[:255], report=report)
+    evaluation = Evaluation.objects.create(
+        model=model, dataset_version=dataset_version, source=source[:255], report=report
+    )
     record_audit(
         project=model.project, actor=by, verb="model.evaluated", target=str(model), data={"on": source}
     )
@@ -238,13 +246,15 @@ def _require_parent(parent: RewardModel | None, project: Project, recipe: Recipe
         ) from error
 
 
-def _require_enough(snapshot: Snapshot, objective: str) -> None:
+def _require_enough(dataset_version: DatasetVersion, objective: str) -> None:
     """What the training child would refuse a minute later."""
     is_pairs = objective == "bradley_terry"
-    count = snapshot.usable_pairs if is_pairs else sum(snapshot.records.values())
+    count = dataset_version.usable_pairs if is_pairs else sum(dataset_version.records.values())
     if count < 2:
         what = f"{count} {'usable pair' if is_pairs else 'judgement'}{'' if count == 1 else 's'}"
-        raise DomainError(f"{snapshot} has {what}; label at least two and freeze again.", pointer="/dataset")
+        raise DomainError(
+            f"{dataset_version} has {what}; label at least two and freeze again.", pointer="/dataset"
+        )
 
 
 def _next_version(

@@ -62,9 +62,9 @@ def test_from_a_dataset_to_a_second_model(
         for annotator in ("ann", "ben", "cleo")
     ]
     import_pairs(project, pairs)
-    snapshot = freeze(project, shares=(0.5, 0.2, 0.3))
+    dataset_version = freeze(project, shares=(0.5, 0.2, 0.3))
     tools.login(page, live_server, rose)
-    page.goto(live_server.url + reverse("datasets:snapshot-list", args=["desk"]))
+    page.goto(live_server.url + reverse("datasets:dataset-version-list", args=["desk"]))
     page.get_by_role("link", name="first@1").first.click()
     tools.shoot(page, "dataset-near-copies")
 
@@ -120,7 +120,7 @@ def test_from_a_dataset_to_a_second_model(
     grown = RewardModel.objects.get(run=third)
     assert grown.parent == model
     other = RewardModel.objects.get(run=second_seed)
-    call_command("compare", str(grown), str(other), "--dataset", str(snapshot))
+    call_command("compare", str(grown), str(other), "--dataset", str(dataset_version))
     page.goto(url(live_server, "model-detail", grown.pk))
     expect(page.get_by_text("this model, from the weights of")).to_be_visible()
     tools.shoot(page, "model")
@@ -152,9 +152,9 @@ def test_a_report_of_all_that_was_said(
     for kind, some in lines.items():
         stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in some).encode())
         assert not import_feedback(project=project, stream=stream, format=kind, by=None).rejected
-    snapshot = freeze(project, shares=(0.5, 0.2, 0.3))
+    dataset_version = freeze(project, shares=(0.5, 0.2, 0.3))
     recipe = {"objective": "joint", "annotators": "learnt", "epochs": 4, "width": 32, "ensemble": 2}
-    run = services.start_run(project=project, snapshot=snapshot, recipe=recipe, by=None)
+    run = services.start_run(project=project, dataset_version=dataset_version, recipe=recipe, by=None)
     assert worker() == run
     tools.login(page, live_server, rose)
     page.goto(url(live_server, "run-detail", run.pk))

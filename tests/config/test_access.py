@@ -118,9 +118,13 @@ def make_world(slug: str) -> World:
     ItemTrajectory.objects.create(item=example, trajectory=first, position=0)
     decided = Assignment.objects.create(item=example, annotator=ann, is_adjudication=True, state="submitted")
     Submission.objects.create(assignment=decided)
-    snapshot = frozen_nothing(project)
+    dataset_version = frozen_nothing(project)
     run = Run.objects.create(
-        project=project, snapshot=snapshot, recipe_name="bradley-terry", recipe={}, model_name="first"
+        project=project,
+        dataset_version=dataset_version,
+        recipe_name="bradley-terry",
+        recipe={},
+        model_name="first",
     )
     model = RewardModel.objects.create(
         project=project, name="first", version=1, artifact="models/none", manifest={}
@@ -196,7 +200,7 @@ def make_world(slug: str) -> World:
             "judged": item.pk,
             "examples": example.pk,
             "held": held.pk,
-            "datasets": snapshot.pk,
+            "datasets": dataset_version.pk,
             "runs": run.pk,
             "models": model.pk,
             "evaluations": evaluation.pk,

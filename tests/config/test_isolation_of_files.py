@@ -28,8 +28,8 @@ from apps.core.jobs.job_queue import claim_next
 from apps.core.storage.artifacts import all_names, stage
 from apps.datasets import exporting
 from apps.datasets.erasure import erase_trajectory
-from apps.datasets.models import Export, Snapshot
-from apps.datasets.selectors import snapshot_named
+from apps.datasets.models import DatasetVersion, Export
+from apps.datasets.selectors import find_dataset_version
 from apps.training import runner, services
 from apps.training.models import RewardModel, Run
 from apps.training.selectors import model_named, run_folder
@@ -75,7 +75,10 @@ def fill(world: World, mark: str, count: int, scratch: Path) -> None:
     name = keep_upload(project=project, file=ContentFile(mark.encode(), name="same.jsonl"))
     Import.objects.filter(project=project).update(file=name)
     services.start_run(
-        project=project, snapshot=snapshot_named("stored", project=project), recipe="ours", by=owner
+        project=project,
+        dataset_version=find_dataset_version("stored", project=project),
+        recipe="ours",
+        by=owner,
     )
 
 
@@ -152,7 +155,7 @@ def test_a_project_is_answered_the_same_beside_another(
 def stored(project: Project) -> dict[str, str]:
     """What rows of a project name in the store: the content of every file by its name."""
     folders = [
-        *Snapshot.objects.filter(project=project).values_list("artifact", flat=True),
+        *DatasetVersion.objects.filter(project=project).values_list("artifact", flat=True),
         *RewardModel.objects.filter(project=project).values_list("artifact", flat=True),
         *Export.objects.filter(project=project).values_list("artifact", flat=True),
         *Import.objects.filter(project=project).values_list("file", flat=True),
@@ -176,7 +179,7 @@ def test_equal_names_and_content_are_stored_apart(desk: World, other: World) -> 
     services.delete_model(model=model_named("base", project=desk.project), by=owner)
     assert not Attachment.objects.filter(project=desk.project, sha256=digest).exists()
     assert stored(other.project) == theirs
-    assert Snapshot.objects.filter(project=other.project, withdrawn_at=None).count() == 2
+    assert DatasetVersion.objects.filter(project=other.project, withdrawn_at=None).count() == 2
 
 
 def test_a_run_is_given_what_is_its_projects(desk: World, other: World) -> None:
@@ -184,7 +187,7 @@ def test_a_run_is_given_what_is_its_projects(desk: World, other: World) -> None:
     project = desk.project
     run = services.start_run(
         project=project,
-        snapshot=snapshot_named("stored", project=project),
+        dataset_version=find_dataset_version("stored", project=project),
         recipe={"backbone": "decoder", "decoder": "base@1"},
         by=desk.people["owner"],
     )
@@ -212,15 +215,17 @@ def test_names_of_the_other_are_answered_like_names_of_nobody(
 ) -> None:
     project = desk.project
     RewardModel.objects.filter(project=project, name="base").delete()
-    Snapshot.objects.filter(project=other.project, name="stored").update(name="base")
-    snapshot = snapshot_named("stored", project=project)
+    DatasetVersion.objects.filter(project=other.project, name="stored").update(name="base")
+    dataset_version = find_dataset_version("stored", project=project)
 
     def errors(name: str) -> list[str]:
         recipe = {"backbone": "decoder", "decoder": name}
         asked: list[Callable[[], Any]] = [
             lambda: model_named(name, project=project),
-            lambda: snapshot_named(name, project=project),
-            lambda: services.start_run(project=project, snapshot=snapshot, recipe=recipe, by=None),
+            lambda: find_dataset_version(name, project=project),
+            lambda: services.start_run(
+                project=project, dataset_version=dataset_version, recipe=recipe, by=None
+            ),
         ]
         found = []
         for ask in asked:

@@ -1,7 +1,7 @@
 import pytest
 
 from apps.accounts.models import Project
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 
 
 @pytest.fixture
@@ -10,6 +10,6 @@ def project() -> Project:
 
 
 @pytest.fixture
-def job(project: Project) -> Snapshot:
-    """Any job will do: a snapshot is one with few fields."""
-    return Snapshot.objects.create(project=project, name="first", version=1)
+def job(project: Project) -> DatasetVersion:
+    """Any job will do: a dataset version is one with few fields."""
+    return DatasetVersion.objects.create(project=project, name="first", version=1)

@@ -22,7 +22,7 @@ from sqlalchemy.orm import close_all_sessions
 from apps.accounts.models import Project
 from apps.core.database import embedded_postgres
 from apps.core.jobs import beat, broker, job_queue
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 
 # kombu 5.7 names a loader that SQLAlchemy 2.1 warns of, once per process, when the tables are first used.
 pytestmark = pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy is deprecated")
@@ -133,12 +133,12 @@ def test_beat_nudges_each_eligible_row_up_to_a_few(embedded_broker: str) -> None
     assert beat.nudge_eligible() == 0
     project = Project.objects.create(slug="nudged", name="Nudged")
     for version in range(1, 4):
-        Snapshot.objects.create(project=project, name="waiting", version=version)
-    job_queue.claim_next(Snapshot)  # running, and its heart beats: nobody is told
+        DatasetVersion.objects.create(project=project, name="waiting", version=version)
+    job_queue.claim_next(DatasetVersion)  # running, and its heart beats: nobody is told
     assert beat.nudge_eligible() == 2
     assert _visible() == [True, True]
     for version in range(4, 20):
-        Snapshot.objects.create(project=project, name="waiting", version=version)
+        DatasetVersion.objects.create(project=project, name="waiting", version=version)
     assert beat.nudge_eligible() == 8
 
 
@@ -150,7 +150,7 @@ def test_a_worker_does_a_queued_job(
     url = BROKERS[name] or request.getfixturevalue("embedded_broker")
     _skip_unless_reachable(name, url)
     project = Project.objects.create(slug="worked", name="Worked")
-    job = Snapshot.objects.create(project=project, name="nothing", version=1)
+    job = DatasetVersion.objects.create(project=project, name="nothing", version=1)
     environment = {**os.environ, "DATABASE_URL": _database_url(), "CELERY_BROKER_URL": url}
     worker = subprocess.Popen(
         [sys.executable, "manage.py", "worker", "default", "--concurrency=1"],

@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.core import health
 from apps.core.errors import DomainError
 from apps.core.processes import heartbeats
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from tests.core import hostile_server
 from tests.core.test_presence import service
 
@@ -110,10 +110,10 @@ class TestWhatNeedsAPerson:
         ):
             health.processes()
 
-    def test_jobs_that_nobody_takes_up(self, job: Snapshot) -> None:
+    def test_jobs_that_nobody_takes_up(self, job: DatasetVersion) -> None:
         assert health.waiting() == "no job waits for long"
-        Snapshot.objects.update(created_at=timezone.now() - timedelta(minutes=11))
-        with pytest.raises(DomainError, match="Waiting for over 10 minutes: 1 snapshot"):
+        DatasetVersion.objects.update(created_at=timezone.now() - timedelta(minutes=11))
+        with pytest.raises(DomainError, match="Waiting for over 10 minutes: 1 dataset version"):
             health.waiting()
 
     @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from apps.accounts.models import Project
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
 from apps.core.logs import current
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 
 
-def _orphan(job: Snapshot) -> None:
+def _orphan(job: DatasetVersion) -> None:
     silent_since = timezone.now() - job_queue.orphaned_after() - timedelta(seconds=1)
-    Snapshot.objects.filter(pk=job.pk).update(heartbeat_at=silent_since)
+    DatasetVersion.objects.filter(pk=job.pk).update(heartbeat_at=silent_since)
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def quick_hearts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.django_db
-def test_the_oldest_is_claimed_first_and_only_once(project: Project, job: Snapshot) -> None:
-    second = Snapshot.objects.create(project=project, name="second", version=1)
-    first_claim, second_claim = job_queue.claim_next(Snapshot), job_queue.claim_next(Snapshot)
-    assert [first_claim, second_claim, job_queue.claim_next(Snapshot)] == [job, second, None]
+def test_the_oldest_is_claimed_first_and_only_once(project: Project, job: DatasetVersion) -> None:
+    second = DatasetVersion.objects.create(project=project, name="second", version=1)
+    first_claim, second_claim = job_queue.claim_next(DatasetVersion), job_queue.claim_next(DatasetVersion)
+    assert [first_claim, second_claim, job_queue.claim_next(DatasetVersion)] == [job, second, None]
     assert first_claim is not None
     job.refresh_from_db()
     assert (job.state, job.attempt, job.started_at) == (JobState.RUNNING, 1, first_claim.started_at)
@@ -37,15 +37,15 @@ def test_the_oldest_is_claimed_first_and_only_once(project: Project, job: Snapsh
 
 @pytest.mark.django_db(transaction=True)
 def test_claimers_at_once_never_get_the_same_row(project: Project) -> None:
-    Snapshot.objects.bulk_create(
-        Snapshot(project=project, name="many", version=number) for number in range(60)
+    DatasetVersion.objects.bulk_create(
+        DatasetVersion(project=project, name="many", version=number) for number in range(60)
     )
     start = threading.Barrier(6)
 
     def claim_all() -> list[int]:
         start.wait()
         claimed = []
-        while (job := job_queue.claim_next(Snapshot)) is not None:
+        while (job := job_queue.claim_next(DatasetVersion)) is not None:
             claimed.append(job.pk)
         connection.close()
         return claimed
@@ -57,12 +57,12 @@ def test_claimers_at_once_never_get_the_same_row(project: Project) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_row_somebody_is_claiming_is_skipped_not_waited_for(job: Snapshot) -> None:
+def test_a_row_somebody_is_claiming_is_skipped_not_waited_for(job: DatasetVersion) -> None:
     locked, done = threading.Event(), threading.Event()
 
     def hold() -> None:
         with transaction.atomic():
-            Snapshot.objects.select_for_update().get(pk=job.pk)
+            DatasetVersion.objects.select_for_update().get(pk=job.pk)
             locked.set()
             done.wait(10)
         connection.close()
@@ -70,19 +70,19 @@ def test_a_row_somebody_is_claiming_is_skipped_not_waited_for(job: Snapshot) -> 
     with ThreadPoolExecutor(1) as pool:
         holder = pool.submit(hold)
         assert locked.wait(10)
-        assert job_queue.claim_next(Snapshot) is None
+        assert job_queue.claim_next(DatasetVersion) is None
         done.set()
         holder.result()
-    assert job_queue.claim_next(Snapshot) == job
+    assert job_queue.claim_next(DatasetVersion) == job
 
 
 @pytest.mark.django_db
-def test_an_orphan_is_claimed_again_and_its_first_attempt_writes_nothing(job: Snapshot) -> None:
-    first = job_queue.claim_next(Snapshot)
+def test_an_orphan_is_claimed_again_and_its_first_attempt_writes_nothing(job: DatasetVersion) -> None:
+    first = job_queue.claim_next(DatasetVersion)
     assert first is not None
-    assert job_queue.claim_next(Snapshot) is None
+    assert job_queue.claim_next(DatasetVersion) is None
     _orphan(job)
-    second = job_queue.claim_next(Snapshot)
+    second = job_queue.claim_next(DatasetVersion)
     assert second is not None
     assert second.attempt == 2
     assert second.started_at == first.started_at
@@ -99,25 +99,25 @@ def test_an_orphan_is_claimed_again_and_its_first_attempt_writes_nothing(job: Sn
 
 
 @pytest.mark.django_db
-def test_a_beating_job_is_nobodys_orphan(job: Snapshot) -> None:
-    claimed = job_queue.claim_next(Snapshot)
+def test_a_beating_job_is_nobodys_orphan(job: DatasetVersion) -> None:
+    claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     _orphan(job)
     assert job_queue.beat(claimed, progress={"done": 1}) is False
-    assert job_queue.claim_next(Snapshot) is None
+    assert job_queue.claim_next(DatasetVersion) is None
     job.refresh_from_db()
     assert job.progress == {"done": 1}
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_a_fence_holds_cannot_be_claimed_meanwhile(job: Snapshot) -> None:
-    claimed = job_queue.claim_next(Snapshot)
+def test_what_a_fence_holds_cannot_be_claimed_meanwhile(job: DatasetVersion) -> None:
+    claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     _orphan(job)
 
-    def claim() -> Snapshot | None:
+    def claim() -> DatasetVersion | None:
         try:
-            return job_queue.claim_next(Snapshot)
+            return job_queue.claim_next(DatasetVersion)
         finally:
             connection.close()
 
@@ -126,16 +126,16 @@ def test_what_a_fence_holds_cannot_be_claimed_meanwhile(job: Snapshot) -> None:
 
 
 @pytest.mark.django_db
-def test_cancelling_a_queued_job_ends_it(job: Snapshot) -> None:
+def test_cancelling_a_queued_job_ends_it(job: DatasetVersion) -> None:
     job_queue.request_cancel(job)
     assert job.state == JobState.CANCELLED
     assert job.finished_at is not None
-    assert job_queue.claim_next(Snapshot) is None
+    assert job_queue.claim_next(DatasetVersion) is None
 
 
 @pytest.mark.django_db
-def test_cancelling_a_running_job_tells_it_at_its_next_heartbeat(job: Snapshot) -> None:
-    claimed = job_queue.claim_next(Snapshot)
+def test_cancelling_a_running_job_tells_it_at_its_next_heartbeat(job: DatasetVersion) -> None:
+    claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     job_queue.request_cancel(job)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
@@ -143,42 +143,42 @@ def test_cancelling_a_running_job_tells_it_at_its_next_heartbeat(job: Snapshot) 
     job_queue.finish(claimed, JobState.CANCELLED)
     job_queue.requeue(job)
     assert (job.state, job.cancel_requested, job.finished_at) == (JobState.QUEUED, False, None)
-    again = job_queue.claim_next(Snapshot)
+    again = job_queue.claim_next(DatasetVersion)
     assert again is not None
     assert again.attempt == 2
 
 
 @pytest.mark.django_db
-def test_a_cancelled_orphan_is_ended_and_the_next_one_claimed(project: Project, job: Snapshot) -> None:
-    assert job_queue.claim_next(Snapshot) == job
+def test_a_cancelled_orphan_is_ended_and_the_next_one_claimed(project: Project, job: DatasetVersion) -> None:
+    assert job_queue.claim_next(DatasetVersion) == job
     job_queue.request_cancel(job)
     _orphan(job)
-    following = Snapshot.objects.create(project=project, name="second", version=1)
-    assert job_queue.claim_next(Snapshot) == following
+    following = DatasetVersion.objects.create(project=project, name="second", version=1)
+    assert job_queue.claim_next(DatasetVersion) == following
     job.refresh_from_db()
     assert (job.state, job.attempt) == (JobState.CANCELLED, 1)
 
 
 @pytest.mark.django_db
-def test_a_job_that_loses_every_worker_is_given_up_and_can_be_started_anew(job: Snapshot) -> None:
+def test_a_job_that_loses_every_worker_is_given_up_and_can_be_started_anew(job: DatasetVersion) -> None:
     for attempt in range(1, job_queue.MOST_LOST + 1):
-        claimed = job_queue.claim_next(Snapshot)
+        claimed = job_queue.claim_next(DatasetVersion)
         assert claimed is not None
         assert (claimed.attempt, claimed.lost) == (attempt, attempt - 1)
         _orphan(job)
-    assert job_queue.claim_next(Snapshot) is None
+    assert job_queue.claim_next(DatasetVersion) is None
     job.refresh_from_db()
     assert (job.state, job.is_finished) == (JobState.FAILED, True)
     assert "lost 5 times in a row" in job.error
     job_queue.requeue(job)
-    again = job_queue.claim_next(Snapshot)
+    again = job_queue.claim_next(DatasetVersion)
     assert again is not None
     assert (again.attempt, again.lost, again.error) == (job_queue.MOST_LOST + 1, 0, "")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot, quick_hearts: None) -> None:
-    claimed = job_queue.claim_next(Snapshot)
+def test_a_heart_beats_and_hears_of_the_cancel(job: DatasetVersion, quick_hearts: None) -> None:
+    claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     _orphan(job)
     with job_queue.heart(claimed) as heart:
@@ -190,15 +190,15 @@ def test_a_heart_beats_and_hears_of_the_cancel(job: Snapshot, quick_hearts: None
             heart.check()
     job.refresh_from_db()
     assert job.progress == {"done": 3}
-    assert job_queue.claim_next(Snapshot) is None
+    assert job_queue.claim_next(DatasetVersion) is None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_heart_hears_that_the_claim_is_lost(job: Snapshot, quick_hearts: None) -> None:
-    claimed = job_queue.claim_next(Snapshot)
+def test_a_heart_hears_that_the_claim_is_lost(job: DatasetVersion, quick_hearts: None) -> None:
+    claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     with job_queue.heart(claimed) as heart:
-        Snapshot.objects.filter(pk=job.pk).update(attempt=2)
+        DatasetVersion.objects.filter(pk=job.pk).update(attempt=2)
         assert heart.lost.wait(10)
         with pytest.raises(job_queue.ClaimLost):
             heart.check()
@@ -214,52 +214,52 @@ class TestWorkingOff:
         monkeypatch.setattr("apps.core.jobs.shutdown.is_asked", asked.is_set)
         return asked
 
-    def test_every_waiting_row_is_executed(self, project: Project, job: Snapshot) -> None:
-        Snapshot.objects.create(project=project, name="second", version=1)
+    def test_every_waiting_row_is_executed(self, project: Project, job: DatasetVersion) -> None:
+        DatasetVersion.objects.create(project=project, name="second", version=1)
         done: list[str] = []
 
-        def execute(job: Snapshot) -> None:
+        def execute(job: DatasetVersion) -> None:
             done.append(f"{job.name} {current('job')}")
             job_queue.finish(job, JobState.SUCCEEDED)
 
-        job_queue.work_off(Snapshot, execute)
-        rows = Snapshot.objects.order_by("pk")
-        assert done == [f"{row.name} snapshot-{row.pk}.1" for row in rows]
+        job_queue.work_off(DatasetVersion, execute)
+        rows = DatasetVersion.objects.order_by("pk")
+        assert done == [f"{row.name} datasetversion-{row.pk}.1" for row in rows]
         assert current("job") == ""
 
     def test_a_worker_that_stops_gives_its_job_back_at_once(
-        self, job: Snapshot, stopping: threading.Event
+        self, job: DatasetVersion, stopping: threading.Event
     ) -> None:
-        def execute(job: Snapshot) -> None:
+        def execute(job: DatasetVersion) -> None:
             with job_queue.heart(job) as heart:
                 heart.check()
                 stopping.set()
                 heart.check()
 
-        job_queue.work_off(Snapshot, execute)
+        job_queue.work_off(DatasetVersion, execute)
         job.refresh_from_db()
         assert (job.state, job.attempt, job.lost, job.error) == (JobState.QUEUED, 1, 0, "")
-        job_queue.work_off(Snapshot, execute)  # a stopping worker claims nothing
+        job_queue.work_off(DatasetVersion, execute)  # a stopping worker claims nothing
         job.refresh_from_db()
         assert job.attempt == 1
         stopping.clear()
-        again = job_queue.claim_next(Snapshot)
+        again = job_queue.claim_next(DatasetVersion)
         assert again is not None and again.attempt == 2
 
-    def test_a_job_that_lost_its_claim_is_left_to_its_new_holder(self, job: Snapshot) -> None:
-        def execute(claimed: Snapshot) -> None:
-            Snapshot.objects.filter(pk=job.pk).update(attempt=2)
+    def test_a_job_that_lost_its_claim_is_left_to_its_new_holder(self, job: DatasetVersion) -> None:
+        def execute(claimed: DatasetVersion) -> None:
+            DatasetVersion.objects.filter(pk=job.pk).update(attempt=2)
             job_queue.finish(claimed, JobState.SUCCEEDED)
 
-        job_queue.work_off(Snapshot, execute)
+        job_queue.work_off(DatasetVersion, execute)
         job.refresh_from_db()
         assert (job.state, job.attempt) == (JobState.RUNNING, 2)
 
-    def test_a_lost_database_leaves_the_claim_to_grow_stale(self, job: Snapshot, caplog: Any) -> None:
-        def execute(job: Snapshot) -> None:
+    def test_a_lost_database_leaves_the_claim_to_grow_stale(self, job: DatasetVersion, caplog: Any) -> None:
+        def execute(job: DatasetVersion) -> None:
             raise OperationalError("gone")
 
-        job_queue.work_off(Snapshot, execute)  # the worker goes on: beat nudges again
+        job_queue.work_off(DatasetVersion, execute)  # the worker goes on: beat nudges again
         assert "jobs wait: gone" in caplog.text
         job.refresh_from_db()
         assert (job.state, job.error) == (JobState.RUNNING, "")

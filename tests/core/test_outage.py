@@ -18,7 +18,7 @@ from apps.core.database import outage
 from apps.core.database.migration_state import database_is_ready
 from apps.core.jobs import beat, job_queue
 from apps.core.jobs.periodic import Periodic
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.rubrics.models import Rubric
 from apps.trajectories.models import Trajectory
 from tests.core.read_only import read_only_database
@@ -31,7 +31,7 @@ def test_a_read_only_database(rose: User, project: Project, caplog: Any) -> None
     rose.set_password(PASSWORD)
     rose.save()
     key = create_api_key(project=project, scopes=[Scope.INGEST])[1]
-    job = Snapshot.objects.create(project=project, name="first", version=1)
+    job = DatasetVersion.objects.create(project=project, name="first", version=1)
     signed_in = Client(raise_request_exception=False)
     signed_in.force_login(rose)
     browser = Client(raise_request_exception=False)
@@ -52,14 +52,14 @@ def test_a_read_only_database(rose: User, project: Project, caplog: Any) -> None
         assert signed_in.get(reverse("rubrics:rubric-list", args=[project.slug])).status_code == 200
         assert not database_is_ready()
 
-        job_queue.work_off(Snapshot, execute)  # a worker that is nudged
+        job_queue.work_off(DatasetVersion, execute)  # a worker that is nudged
         beat._run_one(Periodic("write", 5.0, lambda: Project.objects.create(slug="x", name="x")))
         assert executed == []
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
     # By itself: nothing here closes a connection.
     assert database_is_ready()
-    job_queue.work_off(Snapshot, execute)
+    job_queue.work_off(DatasetVersion, execute)
     assert executed == [job.pk]
     for name, ask in asked.items():
         assert (name, ask().status_code // 100) in ((name, 2), (name, 3))
@@ -93,7 +93,7 @@ def _requests(signed_in: Client, browser: Client, key: str, email: str, slug: st
 
 
 def _executing(executed: list[int]) -> Any:
-    def execute(job: Snapshot) -> None:
+    def execute(job: DatasetVersion) -> None:
         executed.append(job.pk)
         job_queue.finish(job, job_queue.JobState.SUCCEEDED)
 
@@ -103,8 +103,8 @@ def _executing(executed: list[int]) -> Any:
 @pytest.mark.django_db(transaction=True)
 def test_the_heart_of_a_job_outlives_it(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it met was no OperationalError, so that its thread ended and the job was lost."""
-    Snapshot.objects.create(project=project, name="first", version=1)
-    job = job_queue.claim_next(Snapshot)
+    DatasetVersion.objects.create(project=project, name="first", version=1)
+    job = job_queue.claim_next(DatasetVersion)
     assert job is not None
     tried, again = threading.Event(), threading.Event()
     monkeypatch.setattr(job_queue, "heartbeat_seconds", lambda: 0.01)

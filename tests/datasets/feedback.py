@@ -11,9 +11,9 @@ from apps.accounts.models import Membership, Project, User
 from apps.annotation.feedback.services import import_feedback
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import store_tree
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
-from apps.datasets.services import freeze_snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion
+from apps.datasets.services import freeze_dataset
 from apps.datasets.splits import SPLITS
 from workers.schema import write_records
 
@@ -39,17 +39,17 @@ def import_pairs(project: Project, pairs: Iterable[dict[str, Any]]) -> None:
     assert not result.rejected, result.rejected
 
 
-def freeze(project: Project, name: str = "first", **options: Any) -> Snapshot:
-    return build_snapshot(freeze_snapshot(project=project, name=name, by=None, claimed=True, **options))
+def freeze(project: Project, name: str = "first", **options: Any) -> DatasetVersion:
+    return build_dataset_version(freeze_dataset(project=project, name=name, by=None, claimed=True, **options))
 
 
-def frozen_nothing(project: Project) -> Snapshot:
+def frozen_nothing(project: Project) -> DatasetVersion:
     """A dataset with its files, and nothing in them."""
     with tempfile.TemporaryDirectory() as scratch:
         for split in SPLITS:
             write_records(Path(scratch) / f"{split}.jsonl.zst", [])
         store_tree(Path(scratch), f"snapshots/nothing-of-{project.slug}")
-    return Snapshot.objects.create(
+    return DatasetVersion.objects.create(
         project=project,
         name="first",
         version=1,

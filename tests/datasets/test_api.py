@@ -8,8 +8,8 @@ from django.test import Client
 
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
-from apps.datasets.models import Snapshot
-from apps.datasets.tasks import advance_snapshots
+from apps.datasets.models import DatasetVersion
+from apps.datasets.tasks import advance_dataset_versions
 from tests.datasets.feedback import freeze
 
 BASE = "/api/v1/projects/desk/datasets"
@@ -31,8 +31,8 @@ def test_frozen_by_a_worker(judged: Project, client: Client, headers: dict[str, 
     assert [answer.status_code for answer in answers] == [202, 202]
     assert answers[0].json() == answers[1].json()
     assert (answers[0].json()["state"], answers[0].json()["hash"]) == ("queued", None)
-    assert Snapshot.objects.count() == 1
-    advance_snapshots()
+    assert DatasetVersion.objects.count() == 1
+    advance_dataset_versions()
     found = client.get(f"{BASE}/first", headers=headers).json()
     assert (found["name"], found["state"], found["records"]) == (
         "desk/first@1",
@@ -62,7 +62,7 @@ def test_what_cannot_be_frozen(
     assert answer["Content-Type"] == "application/problem+json"
     if pointer:
         assert answer.json()["pointer"] == pointer
-    assert not Snapshot.objects.exists()
+    assert not DatasetVersion.objects.exists()
 
 
 def test_not_there_not_its_scope_not_its_project(

@@ -18,8 +18,8 @@ from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, Submission
 from apps.core.errors import DomainError
 from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of, remove_withdrawn
-from apps.datasets.models import Snapshot
-from apps.datasets.selectors import data_folder, snapshot_named
+from apps.datasets.models import DatasetVersion
+from apps.datasets.selectors import data_folder, find_dataset_version
 from apps.trajectories.attachments import file_name
 from apps.trajectories.models import Attachment, Step, Task, Trajectory
 from tests.annotation import rows
@@ -50,28 +50,30 @@ def test_somebodys_judgements_go_and_the_datasets_with_them_are_withdrawn(judged
     only_ben.refresh_from_db()
     assert (both.withdrawn_at is None, only_ben.withdrawn_at is None) == (False, True)
     with pytest.raises(DomainError, match="withdrawn"):
-        snapshot_named("desk/both@1")
-    assert snapshot_named("desk/ben") == only_ben
+        find_dataset_version("desk/both@1")
+    assert find_dataset_version("desk/ben") == only_ben
     told = AuditEvent.objects.get(verb="judgements.deleted")
     assert told.data == {"judgements": 3, "items": 3, "datasets": ["both@1"]} and told.target != "ann"
 
 
 def test_files_are_removed_when_their_time_has_come(judged: Project, settings: Any) -> None:
-    snapshot = freeze(judged)
-    folder = data_folder(snapshot)
+    dataset_version = freeze(judged)
+    folder = data_folder(dataset_version)
     erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None)
     settings.RETENTION_DAYS = 30
     assert remove_withdrawn() == 0 and folder.exists()
-    Snapshot.objects.update(withdrawn_at=timezone.now() - timedelta(days=31))
+    DatasetVersion.objects.update(withdrawn_at=timezone.now() - timedelta(days=31))
     assert remove_withdrawn() == 1 and not folder.exists()
     assert remove_withdrawn() == 0
-    snapshot.refresh_from_db()
-    assert snapshot.annotators == {} and snapshot.removed_at is not None
+    dataset_version.refresh_from_db()
+    assert dataset_version.annotators == {} and dataset_version.removed_at is not None
 
 
 def test_a_dataset_that_is_being_frozen_is_withdrawn_too(judged: Project) -> None:
-    waiting = Snapshot.objects.create(project=judged, name="later", version=1)
-    assert erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None).snapshots == ("later@1",)
+    waiting = DatasetVersion.objects.create(project=judged, name="later", version=1)
+    assert erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None).dataset_versions == (
+        "later@1",
+    )
     waiting.refresh_from_db()
     assert waiting.withdrawn_at is not None
 
@@ -99,16 +101,16 @@ def test_drafts_and_gold_she_decided_go(project: Project) -> None:
 
 
 def test_a_run_goes_with_what_was_said_of_it(judged: Project) -> None:
-    snapshot = freeze(judged)
+    dataset_version = freeze(judged)
     later = freeze(judged, "only", filters={"kinds": ["pairwise"]})
     run = Trajectory.objects.filter(task__external_id="x").earliest("pk")
     planned = planned_of(run)
     assert erase_trajectory(trajectory=run, by=None) == planned
-    assert (planned.judgements, planned.items, planned.snapshots) == (2, 1, ("first@1", "only@1"))
+    assert (planned.judgements, planned.items, planned.dataset_versions) == (2, 1, ("first@1", "only@1"))
     assert {one["task"]["id"] for one in exported(judged)} == {"y", "z"}
-    assert Submission.objects.count() == 4 and snapshot.pk != later.pk
+    assert Submission.objects.count() == 4 and dataset_version.pk != later.pk
     other = Trajectory.objects.get(task__external_id="x")
-    assert erase_trajectory(trajectory=other, by=None).snapshots == ()  # they are withdrawn already
+    assert erase_trajectory(trajectory=other, by=None).dataset_versions == ()  # they are withdrawn already
     assert not Task.objects.filter(external_id="x").exists()
 
 
@@ -118,7 +120,7 @@ def test_a_dataset_without_the_run_stays(judged: Project) -> None:
     run = rows.trajectory(task, "hello")
     Trajectory.objects.filter(pk=run.pk).update(created_at=timezone.now() - timedelta(days=1))
     run.refresh_from_db()
-    assert erase_trajectory(trajectory=run, by=None).snapshots == ()
+    assert erase_trajectory(trajectory=run, by=None).dataset_versions == ()
 
 
 def test_a_picture_goes_with_the_last_run_that_shows_it(project: Project) -> None:
@@ -156,9 +158,12 @@ def test_the_page_says_first_what_goes(judged: Project, client: Client) -> None:
 
 
 def test_a_withdrawn_dataset_offers_nothing_any_more(judged: Project, client: Client) -> None:
-    snapshot = freeze(judged)
+    dataset_version = freeze(judged)
     client.force_login(member(judged, "rose@example.org", "researcher"))
-    page, export = f"/p/desk/datasets/{snapshot.pk}/", f"/p/desk/datasets/{snapshot.pk}/export/trl/"
+    page, export = (
+        f"/p/desk/datasets/{dataset_version.pk}/",
+        f"/p/desk/datasets/{dataset_version.pk}/export/trl/",
+    )
     before = client.get(page).content.decode()
     assert export in before and "Train on it" in before
     erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None)

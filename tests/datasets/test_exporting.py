@@ -110,11 +110,11 @@ def test_a_table_for_a_spreadsheet(project: Project, rose: User) -> None:
 
 
 @pytest.mark.parametrize("split", ["", "train"])
-def test_a_snapshot_that_is_large_is_written_first(
+def test_a_dataset_version_that_is_large_is_written_first(
     judged: Project, rose: User, roses: Client, monkeypatch: pytest.MonkeyPatch, split: str
 ) -> None:
-    snapshot = freeze(judged)
-    page = f"/p/desk/datasets/{snapshot.pk}/"
+    dataset_version = freeze(judged)
+    page = f"/p/desk/datasets/{dataset_version.pk}/"
     assert f'{page}export/trl/"' in roses.get(page).content.decode()
     monkeypatch.setattr(exporting, "LARGE", 5)
     assert f'value="trl/{split}"' in roses.get(page).content.decode()
@@ -122,7 +122,7 @@ def test_a_snapshot_that_is_large_is_written_first(
     advance_exports()
     made = Export.objects.get()
     data = gzip.decompress(stored(made)).decode()
-    assert data == "".join(EXPORTS["trl"](snapshot, split or None))
+    assert data == "".join(EXPORTS["trl"](dataset_version, split or None))
     assert made.lines == data.count("\n") > 0
     assert AuditEvent.objects.get(verb="dataset.exported").target == "desk/first@1"
 
@@ -147,7 +147,7 @@ def test_what_there_is_not(judged: Project, rose: User) -> None:
     with pytest.raises(DomainError, match="Unknown kind 'x'"):
         export(judged, rose, kinds=["x"])
     with pytest.raises(DomainError, match="Unknown split 'x'"):
-        exporting.export_snapshot(snapshot=freeze(judged), format="trl", split="x", by=rose)
+        exporting.export_dataset_version(dataset_version=freeze(judged), format="trl", split="x", by=rose)
     assert not Export.objects.exists()
 
 

@@ -8,22 +8,31 @@ from apps.core.jobs import job_queue
 from apps.core.storage.artifacts import stage
 from apps.datasets import tasks
 from apps.datasets.contents import task_of
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
-from apps.datasets.selectors import data_folder, records_of, snapshot_named
-from apps.datasets.services import cancel_snapshot, freeze_snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion
+from apps.datasets.selectors import data_folder, find_dataset_version, records_of
+from apps.datasets.services import cancel_dataset_version, freeze_dataset
 from tests.datasets.feedback import freeze, import_pairs, pair
 
 
-def test_a_snapshot_holds_every_record_once_and_no_task_twice(judged: Project) -> None:
-    snapshot = freeze(judged)
-    assert snapshot.state == job_queue.JobState.SUCCEEDED
-    tasks_of = {split: {task_of(one) for one in records_of(snapshot, split)} for split in snapshot.splits}
+def test_a_dataset_version_holds_every_record_once_and_no_task_twice(judged: Project) -> None:
+    dataset_version = freeze(judged)
+    assert dataset_version.state == job_queue.JobState.SUCCEEDED
+    tasks_of = {
+        split: {task_of(one) for one in records_of(dataset_version, split)}
+        for split in dataset_version.splits
+    }
     assert sum(len(each) for each in tasks_of.values()) == len(set.union(*tasks_of.values())) == 12
-    assert {split: len(found) for split, found in tasks_of.items()} == snapshot.tasks == snapshot.splits
-    assert snapshot.records == {"pairwise": 12}
-    assert snapshot.usable_pairs == 12
-    assert snapshot.annotators == {"ann": {"records": 12, "reliability": None, "origins": ["imported"]}}
+    assert (
+        {split: len(found) for split, found in tasks_of.items()}
+        == dataset_version.tasks
+        == dataset_version.splits
+    )
+    assert dataset_version.records == {"pairwise": 12}
+    assert dataset_version.usable_pairs == 12
+    assert dataset_version.annotators == {
+        "ann": {"records": 12, "reliability": None, "origins": ["imported"]}
+    }
 
 
 def test_the_same_feedback_has_the_same_hash_wherever_it_is(judged: Project) -> None:
@@ -36,12 +45,12 @@ def test_the_same_feedback_has_the_same_hash_wherever_it_is(judged: Project) -> 
     assert freeze(judged).content_hash != first.content_hash
 
 
-def test_a_frozen_snapshot_does_not_change(judged: Project) -> None:
-    snapshot = freeze(judged)
-    before = {path.name: path.read_bytes() for path in data_folder(snapshot).iterdir()}
+def test_a_frozen_dataset_version_does_not_change(judged: Project) -> None:
+    dataset_version = freeze(judged)
+    before = {path.name: path.read_bytes() for path in data_folder(dataset_version).iterdir()}
     import_pairs(judged, [pair("task-1", choice="b", annotator="ben")])
     freeze(judged)
-    assert {path.name: path.read_bytes() for path in data_folder(snapshot).iterdir()} == before
+    assert {path.name: path.read_bytes() for path in data_folder(dataset_version).iterdir()} == before
 
 
 def test_records_carry_the_annotators_reliability(project: Project) -> None:
@@ -52,16 +61,16 @@ def test_records_carry_the_annotators_reliability(project: Project) -> None:
             for name, choice in [("ann", "a"), ("ben", "a"), ("cid", "a"), ("dov", "b")]
         ],
     )
-    snapshot = freeze(project)
-    assert {name: one["reliability"] for name, one in snapshot.annotators.items()} == {
+    dataset_version = freeze(project)
+    assert {name: one["reliability"] for name, one in dataset_version.annotators.items()} == {
         "ann": 1.0, "ben": 1.0, "cid": 1.0, "dov": 0.0,
     }  # fmt: skip
-    assert {one.annotator: one.reliability for one in records_of(snapshot)}["dov"] == 0.0  # type: ignore[union-attr]
+    assert {one.annotator: one.reliability for one in records_of(dataset_version)}["dov"] == 0.0  # type: ignore[union-attr]
 
 
 def test_given_test_tasks(judged: Project) -> None:
-    snapshot = freeze(judged, test_tasks=["task-2", "task-7"])
-    assert {task_of(one) for one in records_of(snapshot, "test")} == {"task-2", "task-7"}
+    dataset_version = freeze(judged, test_tasks=["task-2", "task-7"])
+    assert {task_of(one) for one in records_of(dataset_version, "test")} == {"task-2", "task-7"}
 
 
 def test_filters_choose(judged: Project) -> None:
@@ -74,7 +83,7 @@ def test_filters_choose(judged: Project) -> None:
 def test_nothing_to_freeze_says_so_and_is_kept_as_failed(project: Project) -> None:
     with pytest.raises(DomainError, match="no feedback that matches"):
         freeze(project)
-    failed = Snapshot.objects.get()
+    failed = DatasetVersion.objects.get()
     assert failed.state == job_queue.JobState.FAILED
     assert "no feedback that matches" in failed.error
 
@@ -82,33 +91,33 @@ def test_nothing_to_freeze_says_so_and_is_kept_as_failed(project: Project) -> No
 def test_a_bad_name_makes_nothing(judged: Project) -> None:
     with pytest.raises(DomainError, match="cannot be the name of a dataset"):
         freeze(judged, name="first@2")
-    assert not Snapshot.objects.exists()
+    assert not DatasetVersion.objects.exists()
 
 
 def test_a_worker_builds_what_waits(judged: Project) -> None:
-    waiting = [freeze_snapshot(project=judged, name=name, by=None) for name in ("one", "two")]
-    tasks.advance_snapshots()
-    for snapshot in waiting:
-        snapshot.refresh_from_db()
-        assert snapshot.state == job_queue.JobState.SUCCEEDED
-    tasks.advance_snapshots()  # nothing waits: nothing happens
-    assert Snapshot.objects.count() == 2
+    waiting = [freeze_dataset(project=judged, name=name, by=None) for name in ("one", "two")]
+    tasks.advance_dataset_versions()
+    for dataset_version in waiting:
+        dataset_version.refresh_from_db()
+        assert dataset_version.state == job_queue.JobState.SUCCEEDED
+    tasks.advance_dataset_versions()  # nothing waits: nothing happens
+    assert DatasetVersion.objects.count() == 2
 
 
 def test_a_worker_survives_what_cannot_be_frozen(project: Project) -> None:
-    snapshot = freeze_snapshot(project=project, name="empty", by=None)
-    tasks.advance_snapshots()
-    snapshot.refresh_from_db()
-    assert (snapshot.state, snapshot.attempt) == (job_queue.JobState.FAILED, 1)
+    dataset_version = freeze_dataset(project=project, name="empty", by=None)
+    tasks.advance_dataset_versions()
+    dataset_version.refresh_from_db()
+    assert (dataset_version.state, dataset_version.attempt) == (job_queue.JobState.FAILED, 1)
 
 
 def test_an_attempt_that_lost_its_claim_leaves_nothing(judged: Project) -> None:
-    snapshot = freeze_snapshot(project=judged, name="first", by=None, claimed=True)
-    Snapshot.objects.filter(pk=snapshot.pk).update(attempt=2)
+    dataset_version = freeze_dataset(project=judged, name="first", by=None, claimed=True)
+    DatasetVersion.objects.filter(pk=dataset_version.pk).update(attempt=2)
     with pytest.raises(job_queue.ClaimLost):
-        build_snapshot(snapshot)
+        build_dataset_version(dataset_version)
     with pytest.raises(NotFound):
-        stage(f"snapshots/{snapshot.pk}-1")
+        stage(f"snapshots/{dataset_version.pk}-1")
 
 
 def test_the_planner_knows_what_there_is_to_read(judged: Project) -> None:
@@ -120,23 +129,23 @@ def test_the_planner_knows_what_there_is_to_read(judged: Project) -> None:
 
 
 def test_a_cancelled_one_ends(judged: Project) -> None:
-    running = freeze_snapshot(project=judged, name="first", by=None, claimed=True)
-    cancel_snapshot(snapshot=running, by=None)
-    build_snapshot(running)
+    running = freeze_dataset(project=judged, name="first", by=None, claimed=True)
+    cancel_dataset_version(dataset_version=running, by=None)
+    build_dataset_version(running)
     assert running.state == job_queue.JobState.CANCELLED
-    waiting = freeze_snapshot(project=judged, name="first", by=None)
-    assert cancel_snapshot(snapshot=waiting, by=None).state == job_queue.JobState.CANCELLED
+    waiting = freeze_dataset(project=judged, name="first", by=None)
+    assert cancel_dataset_version(dataset_version=waiting, by=None).state == job_queue.JobState.CANCELLED
 
 
 def test_a_name_finds_its_newest_frozen_version(judged: Project) -> None:
     first, second = freeze(judged), freeze(judged)
-    waiting = freeze_snapshot(project=judged, name="first", by=None)
-    assert snapshot_named("desk/first") == second
-    assert snapshot_named("first@1", project=judged) == first
+    waiting = freeze_dataset(project=judged, name="first", by=None)
+    assert find_dataset_version("desk/first") == second
+    assert find_dataset_version("first@1", project=judged) == first
     with pytest.raises(DomainError, match="is queued"):
-        snapshot_named(str(waiting))
+        find_dataset_version(str(waiting))
     with pytest.raises(NotFound, match="freeze_dataset desk second"):
-        snapshot_named("desk/second")
+        find_dataset_version("desk/second")
 
 
 def test_it_is_in_the_audit_trail(judged: Project) -> None:

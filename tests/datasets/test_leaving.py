@@ -14,7 +14,7 @@ from apps.accounts.models import ApiKey, AuditEvent, Invitation, Project, Role, 
 from apps.annotation.leaving import ERASED
 from apps.annotation.models import Annotator, Assignment, Comment, Item, Submission
 from apps.core.errors import Conflict, DomainError
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from tests.datasets.feedback import freeze
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -68,7 +68,7 @@ def test_deleted_nobody_finds_who_it_was(leaver: User, judged: Project) -> None:
     assert Submission.objects.count() == before
     assert Comment.objects.filter(text="It was rude.").exists()
     assert Annotator.objects.filter(project=judged, name__startswith="annotator-", user=None).count() == 1
-    assert Snapshot.objects.get(project=judged).withdrawn_at is not None
+    assert DatasetVersion.objects.get(project=judged).withdrawn_at is not None
     assert audit_chain.verify().faults == []
     told = AuditEvent.objects.get(verb="user.deleted")
     assert told.target.startswith("person-") and told.data["reason"] == "[the person] ([the person]) asked"

@@ -8,9 +8,9 @@ from django.urls import reverse
 
 from apps.accounts.models import Project, User
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import near_copies
-from apps.datasets.tasks import advance_snapshots
+from apps.datasets.tasks import advance_dataset_versions
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import freeze, import_pairs, pair
 
@@ -21,36 +21,43 @@ def url(name: str, *args: object) -> str:
 
 @pytest.mark.django_db(transaction=True)
 def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None:
-    answer = roses.post(url("snapshot-create"), {"name": "first", "seed": 0, "test_tasks": "task-1\ntask-2"})
-    snapshot = Snapshot.objects.get()
-    assert (answer.status_code, answer["Location"]) == (302, url("snapshot-detail", snapshot.pk))
+    answer = roses.post(
+        url("dataset-version-create"), {"name": "first", "seed": 0, "test_tasks": "task-1\ntask-2"}
+    )
+    dataset_version = DatasetVersion.objects.get()
+    assert (answer.status_code, answer["Location"]) == (
+        302,
+        url("dataset-version-detail", dataset_version.pk),
+    )
     waiting = roses.get(answer["Location"]).content.decode()
     assert "queued" in waiting
     assert "Train on it" not in waiting
     assert "HX-Refresh" not in roses.get(answer["Location"], headers={"HX-Request": "true"})
-    advance_snapshots()
+    advance_dataset_versions()
     assert roses.get(answer["Location"], headers={"HX-Request": "true"})["HX-Refresh"] == "true"
     page = roses.get(answer["Location"]).content.decode()
     assert "Train on it" in page
-    assert snapshot.name in page
-    snapshot.refresh_from_db()
-    assert snapshot.content_hash in page
-    assert snapshot.splits["test"] == 2
-    assert "first@1" in roses.get(url("snapshot-list")).content.decode()
+    assert dataset_version.name in page
+    dataset_version.refresh_from_db()
+    assert dataset_version.content_hash in page
+    assert dataset_version.splits["test"] == 2
+    assert "first@1" in roses.get(url("dataset-version-list")).content.decode()
     assert "12 usable pairs" in roses.get(url("project-node")).content.decode()
-    fragment = roses.get(url("snapshot-detail", snapshot.pk), headers={"HX-Request": "true"}).content.decode()
+    fragment = roses.get(
+        url("dataset-version-detail", dataset_version.pk), headers={"HX-Request": "true"}
+    ).content.decode()
     assert "<html" not in fragment
-    assert snapshot.content_hash in fragment
+    assert dataset_version.content_hash in fragment
 
 
 @pytest.mark.django_db(transaction=True)
 def test_what_cannot_be_built_says_why(judged: Project, roses: Client) -> None:
-    answer = roses.post(url("snapshot-create"), {"name": "first", "seed": 0, "test_tasks": "nowhere"})
-    advance_snapshots()
+    answer = roses.post(url("dataset-version-create"), {"name": "first", "seed": 0, "test_tasks": "nowhere"})
+    advance_dataset_versions()
     page = roses.get(answer["Location"]).content.decode()
     assert "None of the 1 test tasks is among the 12 tasks with feedback" in page
     assert "Train on it" not in page
-    assert Snapshot.objects.get().state == JobState.FAILED
+    assert DatasetVersion.objects.get().state == JobState.FAILED
 
 
 def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
@@ -63,26 +70,33 @@ def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
         "response": "Nothing in this answer was said in any other one of these, I believe.",
     }
     import_pairs(project, [pair("task-2") | {"a": other}])
-    snapshot = freeze(project, test_tasks=["task-0", "task-2"])
-    assert snapshot.leaks is not None
-    assert (snapshot.leaks["tasks"], snapshot.leaks["near_copies"], snapshot.leaks["of"]) == ([], 1, 4)
-    (found,) = near_copies(snapshot)
+    dataset_version = freeze(project, test_tasks=["task-0", "task-2"])
+    assert dataset_version.leaks is not None
+    assert (
+        dataset_version.leaks["tasks"],
+        dataset_version.leaks["near_copies"],
+        dataset_version.leaks["of"],
+    ) == ([], 1, 4)
+    (found,) = near_copies(dataset_version)
     texts = {
         row.pk: row.task.external_id
         for row in Trajectory.objects.filter(pk__in=(found["train"], found["held_out"]))
     }
     assert (texts[found["train"]], texts[found["held_out"]]) == ("task-1", "task-0")
-    page = roses.get(url("snapshot-detail", snapshot.pk)).content.decode()
+    page = roses.get(url("dataset-version-detail", dataset_version.pk)).content.decode()
     assert "1 of 4 held-out trajectories is a near-copy of one in train" in page
     assert reverse("trajectories:trajectory-detail", args=["desk", found["train"]]) in page
 
 
 def test_without_near_copies_the_page_says_so(judged: Project, roses: Client) -> None:
-    Snapshot.objects.filter(pk=freeze(judged).pk).update(leaks={"near_copies": 0, "of": 4, "pairs": []})
-    page = roses.get(url("snapshot-detail", Snapshot.objects.get().pk)).content.decode()
+    DatasetVersion.objects.filter(pk=freeze(judged).pk).update(leaks={"near_copies": 0, "of": 4, "pairs": []})
+    page = roses.get(url("dataset-version-detail", DatasetVersion.objects.get().pk)).content.decode()
     assert "No held-out trajectory is a near-copy" in page
-    Snapshot.objects.update(leaks=None)  # frozen before this was looked at
-    assert "near-cop" not in roses.get(url("snapshot-detail", Snapshot.objects.get().pk)).content.decode()
+    DatasetVersion.objects.update(leaks=None)  # frozen before this was looked at
+    assert (
+        "near-cop"
+        not in roses.get(url("dataset-version-detail", DatasetVersion.objects.get().pk)).content.decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,38 +107,42 @@ def test_without_near_copies_the_page_says_so(judged: Project, roses: Client) ->
     ],
 )
 def test_a_mistake_is_shown_where_it_is(judged: Project, roses: Client, fields: dict, said: str) -> None:
-    answer = roses.post(url("snapshot-create"), {"seed": 0} | fields)
+    answer = roses.post(url("dataset-version-create"), {"seed": 0} | fields)
     assert answer.status_code == 422
     assert said in answer.content.decode()
-    assert not Snapshot.objects.exists()
+    assert not DatasetVersion.objects.exists()
 
 
 def test_a_download_is_what_was_frozen(judged: Project, roses: Client) -> None:
-    snapshot = freeze(judged)
-    answer = roses.get(url("snapshot-export", snapshot.pk, "trl"))
+    dataset_version = freeze(judged)
+    answer = roses.get(url("dataset-version-export", dataset_version.pk, "trl"))
     lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
     assert len(lines) == 12
     assert {"prompt", "chosen", "rejected"} <= set(lines[0])
     assert "attachment" in answer["Content-Disposition"]
-    only = roses.get(url("snapshot-export", snapshot.pk, "jsonl") + "?split=test")
-    assert len(b"".join(only.streaming_content).splitlines()) >= snapshot.splits["test"]  # type: ignore[attr-defined]
-    assert roses.get(url("snapshot-export", snapshot.pk, "csv")).status_code == 400
+    only = roses.get(url("dataset-version-export", dataset_version.pk, "jsonl") + "?split=test")
+    assert len(b"".join(only.streaming_content).splitlines()) >= dataset_version.splits["test"]  # type: ignore[attr-defined]
+    assert roses.get(url("dataset-version-export", dataset_version.pk, "csv")).status_code == 400
 
 
 def test_a_waiting_one_can_be_cancelled(judged: Project, roses: Client) -> None:
-    roses.post(url("snapshot-create"), {"name": "first", "seed": 0})
-    snapshot = Snapshot.objects.get()
-    assert roses.get(url("snapshot-export", snapshot.pk, "trl")).status_code == 409
-    roses.post(url("snapshot-cancel", snapshot.pk))
-    snapshot.refresh_from_db()
-    assert snapshot.state == JobState.CANCELLED
+    roses.post(url("dataset-version-create"), {"name": "first", "seed": 0})
+    dataset_version = DatasetVersion.objects.get()
+    assert roses.get(url("dataset-version-export", dataset_version.pk, "trl")).status_code == 409
+    roses.post(url("dataset-version-cancel", dataset_version.pk))
+    dataset_version.refresh_from_db()
+    assert dataset_version.state == JobState.CANCELLED
 
 
 def test_annotators_and_strangers(judged: Project, ann: User, stranger: User, client: Client) -> None:
-    snapshot = freeze(judged)
-    pages = [url("snapshot-list"), url("snapshot-create"), url("snapshot-detail", snapshot.pk)]
+    dataset_version = freeze(judged)
+    pages = [
+        url("dataset-version-list"),
+        url("dataset-version-create"),
+        url("dataset-version-detail", dataset_version.pk),
+    ]
     for user, status in ((ann, 403), (stranger, 404)):
         client.force_login(user)
         assert [client.get(page).status_code for page in pages] == [status] * 3
-        assert client.get(url("snapshot-export", snapshot.pk, "trl")).status_code == status
-        assert client.post(url("snapshot-cancel", snapshot.pk)).status_code == status
+        assert client.get(url("dataset-version-export", dataset_version.pk, "trl")).status_code == status
+        assert client.post(url("dataset-version-cancel", dataset_version.pk)).status_code == status

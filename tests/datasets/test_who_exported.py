@@ -49,7 +49,7 @@ def test_by_key(judged: Project, client: Client) -> None:
 
 
 def test_on_the_page(judged: Project, rose: Any, roses: Client) -> None:
-    snapshot = freeze(judged)
-    answer = roses.get(f"/p/desk/datasets/{snapshot.pk}/export/trl/")
+    dataset_version = freeze(judged)
+    answer = roses.get(f"/p/desk/datasets/{dataset_version.pk}/export/trl/")
     assert len(list(answer.streaming_content)) == 12  # type: ignore[attr-defined]
     assert lines() == [(person_pseudonym(rose.email), "dataset.exported", "desk/first@1", {"format": "trl"})]

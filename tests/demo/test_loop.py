@@ -11,7 +11,7 @@ from apps.accounts.models import ApiKey, AuditEvent, Project, Role, User
 from apps.accounts.selectors import api_key_for
 from apps.annotation.models import Campaign, Comment, Item, Preference, Submission
 from apps.core.errors import DomainError
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.demo import loop
 from apps.demo.generate import SAMPLE
 from apps.demo.world import TASKS
@@ -83,10 +83,10 @@ def test_the_sample_is_frozen_with_the_held_out_tasks(project: Project, owner: U
     campaign = loop.make_campaign(project, owner)
     assert loop.make_campaign(project, owner) == campaign
     assert Campaign.objects.get(pk=campaign.pk).items.count() == len(TASKS)
-    snapshot = loop.freeze(project, owner, anew=True)
-    assert loop.freeze(project, owner, anew=False) == snapshot
-    assert Snapshot.objects.count() == 1
-    preferences = loop.held_out_preferences(snapshot)
+    dataset_version = loop.freeze(project, owner, anew=True)
+    assert loop.freeze(project, owner, anew=False) == dataset_version
+    assert DatasetVersion.objects.count() == 1
+    preferences = loop.held_out_preferences(dataset_version)
     assert {record.a.task.id for record in preferences} == set(
         (SAMPLE / "test_tasks.txt").read_text().split()
     )
@@ -114,17 +114,17 @@ def test_hidden_accuracy_of_nothing_is_refused() -> None:
         loop.hidden_accuracy([preference("tie")])
 
 
-def test_a_model_of_the_snapshot_is_used_again(project: Project, owner: User) -> None:
-    snapshot = Snapshot.objects.create(project=project, name="sample", version=1)
+def test_a_model_of_the_dataset_version_is_used_again(project: Project, owner: User) -> None:
+    dataset_version = DatasetVersion.objects.create(project=project, name="sample", version=1)
     run = Run.objects.create(
         project=project,
-        snapshot=snapshot,
+        dataset_version=dataset_version,
         recipe_name=loop.RECIPE,
         recipe={},
         model_name="sample",
         state="succeeded",
     )
-    assert loop.trained(snapshot) is None
+    assert loop.trained(dataset_version) is None
     model = RewardModel.objects.create(
         project=project,
         name="sample",
@@ -133,7 +133,7 @@ def test_a_model_of_the_snapshot_is_used_again(project: Project, owner: User) ->
         artifact="models/x",
         manifest={"aggregation": "value"},
     )
-    assert loop.trained(snapshot) == model
+    assert loop.trained(dataset_version) == model
     revision = loop.put_on_endpoint(model, owner)
     assert loop.put_on_endpoint(model, owner) == revision
     with pytest.raises(DomainError, match="no held-out accuracy"):
@@ -145,16 +145,20 @@ def test_a_model_of_the_snapshot_is_used_again(project: Project, owner: User) ->
 
 
 def test_a_failed_run_says_why(project: Project, owner: User) -> None:
-    snapshot = Snapshot.objects.create(project=project, name="sample", version=1)
+    dataset_version = DatasetVersion.objects.create(project=project, name="sample", version=1)
     run = Run.objects.create(
-        project=project, snapshot=snapshot, recipe_name=loop.RECIPE, recipe={}, model_name="sample"
+        project=project,
+        dataset_version=dataset_version,
+        recipe_name=loop.RECIPE,
+        recipe={},
+        model_name="sample",
     )
 
     def fail() -> None:
         Run.objects.filter(pk=run.pk).update(state="failed", error="The GPU is on fire.")
 
     with pytest.raises(DomainError, match="The GPU is on fire"):
-        loop.train(snapshot, owner, check=fail, tell=lambda run: None)
+        loop.train(dataset_version, owner, check=fail, tell=lambda run: None)
 
 
 def test_a_taken_port_is_said_in_words(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ from apps.accounts.services import create_api_key, create_project
 from apps.annotation.models import Preference
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion
 from apps.rewards.models import Endpoint
 from apps.training import runner
 from apps.training.models import Run
@@ -32,7 +32,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def work() -> None:
         while not stop.wait(0.05):
-            for model, execute in ((Snapshot, build_snapshot), (Run, runner.execute)):
+            for model, execute in ((DatasetVersion, build_dataset_version), (Run, runner.execute)):
                 if (job := job_queue.claim_next(model)) is not None:
                     with suppress(DomainError):
                         execute(job)
@@ -60,9 +60,9 @@ def test_once_around(live_server: Any, workers: None) -> None:
     assert turned.turn() == "desk/desk@2"
     endpoint = Endpoint.objects.get()
     assert endpoint.active is not None and endpoint.active.spec["components"][0]["model"] == "desk/desk@2"
-    snapshot = Snapshot.objects.order_by("version").first()
-    assert snapshot is not None and snapshot.records == {"pairwise": 4 * PAIRS}
-    assert all(name.startswith("sim-") for name in snapshot.annotators)
+    dataset_version = DatasetVersion.objects.order_by("version").first()
+    assert dataset_version is not None and dataset_version.records == {"pairwise": 4 * PAIRS}
+    assert all(name.startswith("sim-") for name in dataset_version.annotators)
 
 
 def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:

@@ -16,7 +16,8 @@ SETTLE = 150.0  # seconds until everything that was begun has ended
 def settle(stack: Stack) -> None:
     """Wait until no job waits or runs."""
     states = " UNION ALL ".join(
-        f"SELECT state FROM {table}" for table in ("training_run", "datasets_snapshot", "trajectories_import")
+        f"SELECT state FROM {table}"
+        for table in ("training_run", "datasets_datasetversion", "trajectories_import")
     )
     busy = f"SELECT count(*) FROM ({states}) AS jobs WHERE state IN ('queued', 'running')"
 

@@ -68,8 +68,8 @@ def main(models: Path) -> dict[str, Any]:
     from apps.accounts.services import create_api_key, create_project, create_user, set_member
     from apps.annotation.feedback.services import import_feedback
     from apps.annotation.services import Choice, build_items, create_campaign
-    from apps.datasets.freezing import build_snapshot
-    from apps.datasets.services import freeze_snapshot
+    from apps.datasets.freezing import build_dataset_version
+    from apps.datasets.services import freeze_dataset
     from apps.rewards.services import deploy
     from apps.training.transfer import import_model
 
@@ -82,7 +82,9 @@ def main(models: Path) -> dict[str, Any]:
         people.append({"email": user.email, "password": secret})
     result = import_feedback(project=project, stream=lines(pairs()), format="pairs", by=None)
     assert not result.rejected, result.rejected
-    snapshot = build_snapshot(freeze_snapshot(project=project, name=DATASET, by=None, claimed=True))
+    dataset_version = build_dataset_version(
+        freeze_dataset(project=project, name=DATASET, by=None, claimed=True)
+    )
     campaign = create_campaign(
         project=project, name="Faults", kinds=["pairwise", "comment"], by=rose, overlap=2
     )
@@ -98,7 +100,7 @@ def main(models: Path) -> dict[str, Any]:
         "owner": {"email": rose.email, "password": password},
         "annotators": people,
         "campaign": campaign.pk,
-        "snapshot": {"hash": snapshot.content_hash, "artifact": snapshot.artifact},
+        "snapshot": {"hash": dataset_version.content_hash, "artifact": dataset_version.artifact},
         "models": {name: str(model) for name, model in registered.items()},
         "key": key,
     }

@@ -25,7 +25,7 @@ from tests.faults.stack import Stack, until
 
 pytestmark = pytest.mark.slow
 SECONDS = 5.0
-_CLAIMING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'datasets_snapshot'::regclass"
+_CLAIMING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'datasets_datasetversion'::regclass"
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,9 @@ def _freeze(installed: Installation, name: str) -> None:
     )
 
 
-def _snapshot(installed: Installation, name: str) -> tuple[str, int]:
+def _dataset_version(installed: Installation, name: str) -> tuple[str, int]:
     ((state, attempt),) = installed.stack.query(
-        "SELECT state, attempt FROM datasets_snapshot WHERE name = %s", name
+        "SELECT state, attempt FROM datasets_datasetversion WHERE name = %s", name
     )
     return state, attempt
 
@@ -108,19 +108,25 @@ def test_a_worker_is_killed_while_it_claims(installed: Installation) -> None:
     """It waits for the table it claims from; the next worker's claim is the first attempt."""
     stack = installed.stack
     _freeze(installed, "busy")
-    until(lambda: _snapshot(installed, "busy")[0] == "succeeded", 60, "the snapshot is not built")
+    until(
+        lambda: _dataset_version(installed, "busy")[0] == "succeeded", 60, "the dataset version is not built"
+    )
     with psycopg.connect(stack.database_url) as held:
         held.execute(
-            "UPDATE datasets_snapshot SET state = 'queued', attempt = 0, heartbeat_at = NULL, finished_at = NULL "
+            "UPDATE datasets_datasetversion SET state = 'queued', attempt = 0, heartbeat_at = NULL, finished_at = NULL "
             "WHERE name = 'busy'"
         )
         held.commit()
-        held.execute("LOCK TABLE datasets_snapshot IN EXCLUSIVE MODE")
-        if _snapshot(installed, "busy") != ("queued", 0):
+        held.execute("LOCK TABLE datasets_datasetversion IN EXCLUSIVE MODE")
+        if _dataset_version(installed, "busy") != ("queued", 0):
             pytest.fail("it was claimed before the table was locked")
         killer = _when(stack, _CLAIMING, "default")
         killer.join(30)
-    until(lambda: _snapshot(installed, "busy") == ("succeeded", 1), 60, "the snapshot is not built")
+    until(
+        lambda: _dataset_version(installed, "busy") == ("succeeded", 1),
+        60,
+        "the dataset version is not built",
+    )
 
 
 def test_a_worker_is_killed_after_it_claimed(installed: Installation) -> None:
@@ -129,9 +135,13 @@ def test_a_worker_is_killed_after_it_claimed(installed: Installation) -> None:
     with psycopg.connect(stack.database_url) as held:
         held.execute("LOCK TABLE annotation_submission IN ACCESS EXCLUSIVE MODE")  # what it reads first
         _freeze(installed, "after")
-        until(lambda: _snapshot(installed, "after") == ("running", 1), 30, "nobody claims it")
+        until(lambda: _dataset_version(installed, "after") == ("running", 1), 30, "nobody claims it")
         assert stack.signal("default", signal.SIGKILL)
-    until(lambda: _snapshot(installed, "after") == ("succeeded", 2), 60, "the snapshot is not built")
+    until(
+        lambda: _dataset_version(installed, "after") == ("succeeded", 2),
+        60,
+        "the dataset version is not built",
+    )
 
 
 def test_a_damaged_artifact_is_not_served(installed: Installation) -> None:

@@ -1,4 +1,4 @@
-"""What a judge says is told apart from what people say: in every export, page, figure and filter of a snapshot.
+"""What a judge says is told apart from what people say: in every export, page, figure and filter of a dataset version.
 
 A judge says the opposite of what people say, of everything, so that wherever it was mixed in, it would show.
 """
@@ -18,7 +18,7 @@ from apps.annotation import selectors as annotation
 from apps.annotation.feedback.exports import EXPORTS
 from apps.annotation.models import Annotator, Assignment, Item, Submission
 from apps.core.errors import DomainError
-from apps.datasets.exports import EXPORTS as OF_SNAPSHOTS
+from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
 from apps.judges import services
 from apps.judges.models import Judge, Judged, LanguageModel
 from apps.metrics.selectors import comments_of
@@ -129,7 +129,7 @@ def with_judges(judged: Project) -> Iterator[Any]:
     yield freeze(judged, "all", filters={"origins": ["imported", "judge"]})
 
 
-def test_in_every_filter_of_a_snapshot(judged: Project, with_judges: Any) -> None:
+def test_in_every_filter_of_a_dataset_version(judged: Project, with_judges: Any) -> None:
     def census(name: str, **filters: Any) -> set[str]:
         return set(freeze(judged, name, filters=filters).annotators)
 
@@ -177,16 +177,16 @@ def test_what_a_person_reaches_is_of_people() -> None:
     assert found is not None and found["leave_one_out"] == 1.0
 
 
-@pytest.mark.parametrize("format", OF_SNAPSHOTS)
-def test_in_every_export_of_a_snapshot(judged: Project, with_judges: Any, format: str) -> None:
-    rows = [json.loads(line) for line in OF_SNAPSHOTS[format](with_judges, None)]
+@pytest.mark.parametrize("format", DATASET_EXPORTS)
+def test_in_every_export_of_a_dataset_version(judged: Project, with_judges: Any, format: str) -> None:
+    rows = [json.loads(line) for line in DATASET_EXPORTS[format](with_judges, None)]
     judgements = [one for one in rows if format != "jsonl" or "annotator" in one]
     origins = Counter(one.get("origin") for one in judgements)
     if format in ("trl-stepwise",):
         assert not rows, "nobody marked steps"
         return
     assert set(origins) == {"imported", "judge"}, "every line says whose it is"
-    without = [json.loads(line) for line in OF_SNAPSHOTS[format](freeze(judged, "people"), None)]
+    without = [json.loads(line) for line in DATASET_EXPORTS[format](freeze(judged, "people"), None)]
     assert {one.get("origin") for one in without if format != "jsonl" or "annotator" in one} == {"imported"}
 
 

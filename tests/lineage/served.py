@@ -21,7 +21,7 @@ def really_served(project: Project) -> ScoreSample:
     said = [pair(f"task-{n}", annotator="ann") for n in range(20)]
     import_pairs(project, [*said, pair("task-3", annotator="bea", choice="b")])
     recipe = {"epochs": 3, "ensemble": 1}
-    run = start_run(project=project, snapshot=freeze(project), recipe=recipe, by=None, name="desk")
+    run = start_run(project=project, dataset_version=freeze(project), recipe=recipe, by=None, name="desk")
     claimed = job_queue.claim_next(Run)
     assert claimed is not None
     runner.execute(claimed)

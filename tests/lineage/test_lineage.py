@@ -13,9 +13,9 @@ from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.erasure import erase_judgements
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.lineage.models import Tracing
-from apps.lineage.selectors import behind, labels_of, snapshots_with, snapshots_with_item
+from apps.lineage.selectors import behind, dataset_versions_with, dataset_versions_with_item, labels_of
 from apps.lineage.tracing import execute, trace
 from apps.lineage.words import in_words
 from apps.rewards.models import ScoreSample
@@ -60,11 +60,11 @@ def links(text: str) -> set[str]:
 @pytest.mark.slow
 def test_to_its_judgements_and_back(project: Project, sample: ScoreSample, client: Client) -> None:
     (one,) = behind(sample)
-    assert str(one.model).endswith("/desk@1") and one.value == 0.5 and one.snapshot is not None
+    assert str(one.model).endswith("/desk@1") and one.value == 0.5 and one.dataset_version is not None
     there = reverse("lineage:sample-lineage", args=[project.slug, sample.pk])
     text = page(client, "sample-lineage", sample.pk, project=project)
     assert reverse("training:model-detail", args=[project.slug, one.model.pk]) in links(text)
-    assert reverse("lineage:dataset-labels", args=[project.slug, one.snapshot.pk]) in links(text)
+    assert reverse("lineage:dataset-labels", args=[project.slug, one.dataset_version.pk]) in links(text)
     bea = Annotator.objects.get(name="bea")
     assert reverse("lineage:annotator-lineage", args=[project.slug, bea.pk]) in links(text)
 
@@ -78,8 +78,8 @@ def test_to_its_judgements_and_back(project: Project, sample: ScoreSample, clien
     text = page(client, "sample-labels", sample.pk, project=project)
     assert "A is better" in text and "hx-get" not in text
     moved = {one["record"]: one["by"] for one in tracing.result["moved"]}
-    train, more = labels_of(one.snapshot, split="train", start=0, count=100)
-    assert not more and len(train) == one.snapshot.splits["train"]
+    train, more = labels_of(one.dataset_version, split="train", start=0, count=100)
+    assert not more and len(train) == one.dataset_version.splits["train"]
     against = [place for place, label in enumerate(train) if label.annotator == "bea"]
     if against:  # her task may be in another split, by its name alone; it is the same every time
         assert moved[against[0]] < 0
@@ -88,7 +88,7 @@ def test_to_its_judgements_and_back(project: Project, sample: ScoreSample, clien
     back = page(client, "item-lineage", item.pk, project=project)
     assert there in links(back) and "1 in train" in back
     assert there in links(page(client, "annotator-lineage", bea.pk, project=project))
-    only = page(client, "dataset-labels", one.snapshot.pk, project=project, annotator="nobody")
+    only = page(client, "dataset-labels", one.dataset_version.pk, project=project, annotator="nobody")
     assert "No judgements here" in only
 
 
@@ -96,9 +96,9 @@ def test_what_has_been_deleted_is_named_and_shown_nowhere(
     project: Project, client: Client, rose: User
 ) -> None:
     import_pairs(project, [pair(f"task-{n}", annotator="ann" if n % 2 else "bea") for n in range(12)])
-    snapshot = freeze(project)
+    dataset_version = freeze(project)
     run = Run.objects.create(
-        project=project, snapshot=snapshot, recipe_name="own", recipe={}, model_name="desk"
+        project=project, dataset_version=dataset_version, recipe_name="own", recipe={}, model_name="desk"
     )
     manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
     first = RewardModel.objects.create(
@@ -110,9 +110,9 @@ def test_what_has_been_deleted_is_named_and_shown_nowhere(
     endpoint = deploy(model=child, endpoint_name="reward", project=project, by=None).endpoint
     sample = scored(endpoint)
     bea = Annotator.objects.get(name="bea")
-    assert [one for one, _ in snapshots_with(bea)] == [snapshot]
+    assert [one for one, _ in dataset_versions_with(bea)] == [dataset_version]
     judged = Item.objects.filter(assignments__annotator=bea).first()
-    assert judged is not None and [one for one, _ in snapshots_with_item(judged)] == [snapshot]
+    assert judged is not None and [one for one, _ in dataset_versions_with_item(judged)] == [dataset_version]
     assert "Nothing that a dataset holds was deleted" in page(client, "lineage-list", project=project)
 
     erase_judgements(annotator=bea, by=rose)
@@ -121,10 +121,10 @@ def test_what_has_been_deleted_is_named_and_shown_nowhere(
     assert "desk@1" in text and "from the weights of desk@1" in text
     assert reverse("lineage:sample-lineage", args=[project.slug, sample.pk]) in links(text)
     assert "made of what was deleted" in page(client, "model-uses", child.pk, project=project)
-    assert snapshots_with_item(judged) == []
+    assert dataset_versions_with_item(judged) == []
     with pytest.raises(DomainError, match="withdrawn"):
         trace(sample=sample, model=RewardModel.objects.get(pk=first.pk))
-    answer = client.get(reverse("lineage:dataset-labels", args=[project.slug, snapshot.pk]))
+    answer = client.get(reverse("lineage:dataset-labels", args=[project.slug, dataset_version.pk]))
     assert answer.status_code == 409 and "withdrawn" in answer.content.decode()
 
 
@@ -149,7 +149,7 @@ def test_a_model_trained_elsewhere_says_so(project: Project, client: Client) -> 
 def test_what_failed_is_tried_again(project: Project, client: Client) -> None:
     import_pairs(project, [pair(f"task-{n}") for n in range(4)])
     run = Run.objects.create(
-        project=project, snapshot=freeze(project), recipe_name="own", recipe={}, model_name="desk"
+        project=project, dataset_version=freeze(project), recipe_name="own", recipe={}, model_name="desk"
     )
     manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
     model = RewardModel.objects.create(
@@ -172,16 +172,19 @@ def test_what_failed_is_tried_again(project: Project, client: Client) -> None:
 
 def test_pages_of_a_long_dataset(project: Project, client: Client) -> None:
     import_pairs(project, [pair(f"task-{n}") for n in range(90)])
-    snapshot = freeze(project)
-    assert Snapshot.objects.get(pk=snapshot.pk).splits["train"] > 50
-    first = page(client, "dataset-labels", snapshot.pk, project=project)
-    second = page(client, "dataset-labels", snapshot.pk, project=project, page="2")
+    dataset_version = freeze(project)
+    assert DatasetVersion.objects.get(pk=dataset_version.pk).splits["train"] > 50
+    first = page(client, "dataset-labels", dataset_version.pk, project=project)
+    second = page(client, "dataset-labels", dataset_version.pk, project=project, page="2")
     assert first.count("A is better") == 50 and 'rel="next"' in first and 'rel="prev"' not in first
-    assert second.count("A is better") == snapshot.splits["train"] - 50 and 'rel="next"' not in second
-    assert "No judgements here" in page(client, "dataset-labels", snapshot.pk, project=project, page="9")
+    assert second.count("A is better") == dataset_version.splits["train"] - 50 and 'rel="next"' not in second
+    assert "No judgements here" in page(
+        client, "dataset-labels", dataset_version.pk, project=project, page="9"
+    )
     for odd in ("0", "-1", "x", "²", "9" * 5000):  # the first page
         assert (
-            page(client, "dataset-labels", snapshot.pk, project=project, page=odd).count("A is better") == 50
+            page(client, "dataset-labels", dataset_version.pk, project=project, page=odd).count("A is better")
+            == 50
         )
 
 

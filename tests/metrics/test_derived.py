@@ -1,4 +1,4 @@
-"""What is made of inductions for training, in a snapshot only where it is asked for."""
+"""What is made of inductions for training, in a dataset version only where it is asked for."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from apps.accounts.models import User
 from apps.annotation.models import Annotator
 from apps.core.errors import DomainError
 from apps.datasets.erasure import erase_judgements
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.metrics import services
 from apps.metrics.models import Aspect, Induction, Verdict
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SPLITS = ("train", "validation", "test")
 
 
-def records(snapshot: Snapshot, split: str) -> list[FeedbackRecord]:
-    folder: Path = data_folder(snapshot)
+def records(dataset_version: DatasetVersion, split: str) -> list[FeedbackRecord]:
+    folder: Path = data_folder(dataset_version)
     return list(read_records(folder / f"{split}.jsonl.zst"))
 
 
@@ -34,17 +34,19 @@ def accepted(induced: Induction, owner: User) -> Induction:
 
 
 def test_nothing_is_derived_unless_it_is_asked_for(accepted: Induction) -> None:
-    snapshot = freeze(accepted.project)
-    assert snapshot.records == {"comment": 24}
-    assert "derived" not in snapshot.filters
+    dataset_version = freeze(accepted.project)
+    assert dataset_version.records == {"comment": 24}
+    assert "derived" not in dataset_version.filters
 
 
 def test_verdicts_become_scores_by_a_judge(accepted: Induction) -> None:
-    snapshot = freeze(accepted.project, derived=["metric_scores"], test_tasks=["desk-0"])
-    found = [one for split in SPLITS for one in records(snapshot, split) if isinstance(one, ScoreRecord)]
+    dataset_version = freeze(accepted.project, derived=["metric_scores"], test_tasks=["desk-0"])
+    found = [
+        one for split in SPLITS for one in records(dataset_version, split) if isinstance(one, ScoreRecord)
+    ]
     assert (
         len(found)
-        == snapshot.records["rubric"]
+        == dataset_version.records["rubric"]
         == Verdict.objects.filter(metric__position=0).exclude(sign=0).count()
     )
     assert {(one.annotator, one.origin, one.criterion, one.scale) for one in found} == {
@@ -52,18 +54,20 @@ def test_verdicts_become_scores_by_a_judge(accepted: Induction) -> None:
     }
     assert {one.value for one in found} == {2.0, 4.0}, "values of -0.5 and 0.5, on a scale of 1 to 5"
     assert all(one.definition and "In people's words" not in one.definition for one in found)
-    assert any(isinstance(one, ScoreRecord) for one in records(snapshot, "test"))
-    assert snapshot.annotators["induced metrics"]["origins"] == ["judge"]
-    assert snapshot.filters["derived"] == ["metric_scores"]
+    assert any(isinstance(one, ScoreRecord) for one in records(dataset_version, "test"))
+    assert dataset_version.annotators["induced metrics"]["origins"] == ["judge"]
+    assert dataset_version.filters["derived"] == ["metric_scores"]
 
 
 def test_points_of_comments_become_weak_labels_that_no_model_is_measured_on(accepted: Induction) -> None:
     Aspect.objects.filter(number=1).update(chance=0.75)
     Aspect.objects.filter(number=2).update(chance=0.25)
-    snapshot = freeze(accepted.project, derived=["comment_steps"], test_tasks=["desk-0", "desk-1"])
-    assert not any(isinstance(one, StepLabelRecord) for one in records(snapshot, "test"))
-    found = [one for split in SPLITS for one in records(snapshot, split) if isinstance(one, StepLabelRecord)]
-    assert snapshot.records["step"] == len(found) == 16
+    dataset_version = freeze(accepted.project, derived=["comment_steps"], test_tasks=["desk-0", "desk-1"])
+    assert not any(isinstance(one, StepLabelRecord) for one in records(dataset_version, "test"))
+    found = [
+        one for split in SPLITS for one in records(dataset_version, split) if isinstance(one, StepLabelRecord)
+    ]
+    assert dataset_version.records["step"] == len(found) == 16
     assert {one.origin for one in found} == {"judge"} and {one.annotator for one in found} == {"ann"}
     for one in found:
         (step,) = one.labels
@@ -84,10 +88,10 @@ def test_points_of_comments_become_weak_labels_that_no_model_is_measured_on(acce
 
 
 def test_a_label_leaves_with_whose_words_it_was_made_of(accepted: Induction, owner: User) -> None:
-    snapshot = freeze(accepted.project, derived=["comment_steps"])
+    dataset_version = freeze(accepted.project, derived=["comment_steps"])
     erase_judgements(annotator=Annotator.objects.get(project=accepted.project, name="ann"), by=owner)
-    snapshot.refresh_from_db()
-    assert snapshot.withdrawn_at is not None
+    dataset_version.refresh_from_db()
+    assert dataset_version.withdrawn_at is not None
 
 
 def test_what_there_is_nothing_of_is_said(induced: Induction) -> None:
@@ -102,13 +106,13 @@ def test_by_the_command_the_page_and_the_api(hers: Client, accepted: Induction) 
     call_command(
         "freeze_dataset", slug, "by-command", "--derived", "metric_scores", "--derived", "comment_steps"
     )
-    assert Snapshot.objects.get(name="by-command").records.keys() == {"comment", "rubric", "step"}
+    assert DatasetVersion.objects.get(name="by-command").records.keys() == {"comment", "rubric", "step"}
     page = hers.get(f"/p/{slug}/datasets/new/").content.decode()
     assert 'value="comment_steps"' in page
     made = hers.post(
         f"/p/{slug}/datasets/new/", {"name": "by-page", "seed": "0", "derived": ["comment_steps"]}
     )
     assert made.status_code == 302
-    assert Snapshot.objects.get(name="by-page").filters["derived"] == ["comment_steps"]
+    assert DatasetVersion.objects.get(name="by-page").filters["derived"] == ["comment_steps"]
     with pytest.raises(CommandError):
         call_command("freeze_dataset", slug, "other", "--derived", "dreams")

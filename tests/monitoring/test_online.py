@@ -8,7 +8,7 @@ from apps.accounts.models import AuditEvent, Project, Role, User
 from apps.annotation.feedback.records import feedback_records
 from apps.core.errors import Conflict
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.monitoring.models import Monitor, Turn
 from apps.monitoring.online import learn_from_verifier, verified_since
 from apps.monitoring.services import learn_by_itself
@@ -28,10 +28,12 @@ def rose(project: Project) -> User:
 @pytest.fixture
 def endpoint(project: Project) -> Endpoint:
     """Whose verifier's number is the component `truth`."""
-    snapshot = Snapshot.objects.create(
+    dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}
     )
-    run = Run.objects.create(project=project, snapshot=snapshot, recipe_name="own", recipe={}, model_name="m")
+    run = Run.objects.create(
+        project=project, dataset_version=dataset_version, recipe_name="own", recipe={}, model_name="m"
+    )
     model = RewardModel.objects.create(
         project=project, name="politeness", version=1, artifact="a", manifest={}, run=run
     )

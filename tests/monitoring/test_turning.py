@@ -14,8 +14,8 @@ from apps.annotation.services import annotator_for, lease_next
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion
 from apps.monitoring import turning
 from apps.monitoring.comparing import execute as compare
 from apps.monitoring.models import Comparing, Turn
@@ -45,13 +45,19 @@ def rose(project: Project) -> User:
 
 def work() -> None:
     """What workers would do, until nothing is left to do."""
-    for model, execute in ((Snapshot, build_snapshot), (Run, runner.execute), (Comparing, compare)):
+    for model, execute in (
+        (DatasetVersion, build_dataset_version),
+        (Run, runner.execute),
+        (Comparing, compare),
+    ):
         while (job := job_queue.claim_next(model)) is not None:
             execute(job)
 
 
-def trained(project: Project, snapshot: Snapshot) -> RewardModel:
-    run = start_run(project=project, snapshot=snapshot, recipe={"epochs": 3}, by=None, name="desk")
+def trained(project: Project, dataset_version: DatasetVersion) -> RewardModel:
+    run = start_run(
+        project=project, dataset_version=dataset_version, recipe={"epochs": 3}, by=None, name="desk"
+    )
     work()
     run.refresh_from_db()
     assert run.state == JobState.SUCCEEDED, run.error
@@ -96,8 +102,8 @@ def judged(project: Project, campaign: Campaign, user: User) -> None:
 
 @pytest.mark.slow
 def test_from_people_to_what_answers(project, endpoint, rose) -> None:
-    """By itself, all of it real: comparisons in the queue, a snapshot, a training of the heads, two comparisons of
-    models, and the new one in the old one's place."""
+    """Automatically, and all of it real: comparisons in the queue, a dataset version, a training of the heads, two
+    comparisons of models, and the new one in the old one's place."""
     sampled(endpoint)
     first = endpoint.active
     turn = begin_turn(endpoint=endpoint, by=rose, asks=3, tries=False, automatic=True)
@@ -114,10 +120,10 @@ def test_from_people_to_what_answers(project, endpoint, rose) -> None:
     turn.refresh_from_db()
     assert turn.stage == Stage.DONE, turn.reason
     assert turn.run.recipe["heads_only"] is True and turn.run.parent == turn.against
-    assert turn.snapshot.version == 2 and turn.snapshot.name == "first"
+    assert turn.dataset_version.version == 2 and turn.dataset_version.name == "first"
     assert {one["snapshot"] for one in turn.comparing.result} == {
-        turn.snapshot_id,
-        turn.against.run.snapshot_id,
+        turn.dataset_version_id,
+        turn.against.run.dataset_version_id,
     }
     assert turn.reason.startswith("Its accuracy differs by +")
     endpoint.refresh_from_db()
@@ -157,22 +163,24 @@ def model_row(project: Project, number: int, run: Run | None = None) -> RewardMo
 @pytest.fixture
 def served(project: Project, rose: User) -> Endpoint:
     """Rows alone: for what follows from what."""
-    snapshot = Snapshot.objects.create(
+    dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}, usable_pairs=99
     )
-    run = Run.objects.create(project=project, snapshot=snapshot, recipe_name="own", recipe={}, model_name="m")
+    run = Run.objects.create(
+        project=project, dataset_version=dataset_version, recipe_name="own", recipe={}, model_name="m"
+    )
     return deploy(model=model_row(project, 1, run), endpoint_name="reward", project=project, by=None).endpoint
 
 
 def at(turn: Turn, stage: str) -> Turn:
-    """The turn with a snapshot and a run that have succeeded, at a stage."""
+    """The turn with a dataset version and a run that have succeeded, at a stage."""
     project = turn.endpoint.project
-    turn.snapshot = Snapshot.objects.create(
+    turn.dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=2, state=JobState.SUCCEEDED, splits={"test": 9}
     )
     turn.run = Run.objects.create(
         project=project,
-        snapshot=turn.snapshot,
+        dataset_version=turn.dataset_version,
         recipe_name="own",
         recipe={},
         model_name="m",
@@ -184,10 +192,10 @@ def at(turn: Turn, stage: str) -> Turn:
     return turn
 
 
-def compared(turn: Turn, *results: tuple[Snapshot, dict[str, Any]]) -> None:
+def compared(turn: Turn, *results: tuple[DatasetVersion, dict[str, Any]]) -> None:
     advance(turn)
-    said = [result | {"snapshot": snapshot.pk, "n": 40} for snapshot, result in results]
-    assert set(turn.comparing.snapshots.all()) == {snapshot for snapshot, _ in results}
+    said = [result | {"snapshot": dataset_version.pk, "n": 40} for dataset_version, result in results]
+    assert set(turn.comparing.dataset_versions.all()) == {dataset_version for dataset_version, _ in results}
     Comparing.objects.filter(turn=turn).update(state=JobState.SUCCEEDED, result=said)
 
 
@@ -208,10 +216,10 @@ WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
 )
 def test_what_is_better(served, rose, new, old, better, said) -> None:
     turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.COMPARING)
-    assert turn.snapshot is not None
-    first = turn.against.run.snapshot  # type: ignore[union-attr]
-    compared(turn, (turn.snapshot, new), (first, old))
-    found = is_better(Comparing.objects.get(turn=turn).result, newest=turn.snapshot)
+    assert turn.dataset_version is not None
+    first = turn.against.run.dataset_version  # type: ignore[union-attr]
+    compared(turn, (turn.dataset_version, new), (first, old))
+    found = is_better(Comparing.objects.get(turn=turn).result, newest=turn.dataset_version)
     assert found[0] is better and said in found[1].replace(served.project.slug, "desk")
     advance_turns()
     turn.refresh_from_db()

@@ -1,7 +1,7 @@
 import pytest
 
 from apps.accounts.models import Project
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import runner
 from tests.datasets.feedback import freeze, import_pairs, pair
 
@@ -12,7 +12,7 @@ def home(own_home: None) -> None:
 
 
 @pytest.fixture
-def snapshot(project: Project) -> Snapshot:
+def dataset_version(project: Project) -> DatasetVersion:
     import_pairs(project, [pair(f"task-{n}") for n in range(12)])
     return freeze(project)
 

@@ -9,7 +9,7 @@ from django.test import Client
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
 from apps.core.jobs.job_queue import claim_next
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import runner
 from apps.training.models import Run
 from tests.training import fake_child as child
@@ -31,7 +31,9 @@ def post(client: Client, headers: dict[str, str], **body: Any) -> Any:
     return client.post(RUNS, json.dumps(body), content_type="application/json", headers=headers)
 
 
-def test_a_run_and_its_model(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+def test_a_run_and_its_model(
+    dataset_version: DatasetVersion, client: Client, headers: dict[str, str]
+) -> None:
     recipe = {"label_smoothing": child.COMPLETE}
     once = headers | {"Idempotency-Key": "one"}
     answers = [post(client, once, dataset="first", recipe=recipe, name="polite") for _ in range(2)]
@@ -50,7 +52,7 @@ def test_a_run_and_its_model(snapshot: Snapshot, client: Client, headers: dict[s
     assert (model["manifest"]["objective"], model["report"]) == ("bradley_terry", child.REPORT)
 
 
-def test_cancelled(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+def test_cancelled(dataset_version: DatasetVersion, client: Client, headers: dict[str, str]) -> None:
     run = post(client, headers, dataset="first", recipe="bradley-terry").json()["run"]
     answer = client.post(f"/api/v1/runs/{run}/cancel", headers=headers)
     assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
@@ -68,7 +70,12 @@ def test_cancelled(snapshot: Snapshot, client: Client, headers: dict[str, str]) 
     ],
 )
 def test_what_cannot_be_started(
-    snapshot: Snapshot, client: Client, headers: dict[str, str], body: dict, status: int, pointer: str | None
+    dataset_version: DatasetVersion,
+    client: Client,
+    headers: dict[str, str],
+    body: dict,
+    status: int,
+    pointer: str | None,
 ) -> None:
     answer = post(client, headers, **body)
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
@@ -77,9 +84,11 @@ def test_what_cannot_be_started(
     assert not Run.objects.exists()
 
 
-def test_scopes_and_projects(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+def test_scopes_and_projects(
+    dataset_version: DatasetVersion, client: Client, headers: dict[str, str]
+) -> None:
     run = post(client, headers, dataset="first", recipe="bradley-terry").json()["run"]
-    wrong_scope = bearer(snapshot.project, Scope.REWARD)
+    wrong_scope = bearer(dataset_version.project, Scope.REWARD)
     elsewhere = bearer(Project.objects.create(slug="elsewhere", name="Elsewhere"), Scope.TRAIN)
     for path in (RUNS, f"/api/v1/runs/{run}", "/api/v1/projects/desk/models"):
         assert client.get(path, headers=wrong_scope).status_code == 403
@@ -88,7 +97,9 @@ def test_scopes_and_projects(snapshot: Snapshot, client: Client, headers: dict[s
     assert Run.objects.get().state == "queued"
 
 
-def test_a_run_that_goes_on_from_a_model(snapshot: Snapshot, client: Client, headers: dict[str, str]) -> None:
+def test_a_run_that_goes_on_from_a_model(
+    dataset_version: DatasetVersion, client: Client, headers: dict[str, str]
+) -> None:
     assert (
         post(client, headers, dataset="first", recipe={"label_smoothing": child.COMPLETE}).status_code == 202
     )

@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training.estimate import estimate
 from apps.training.models import Run
 from workers.schema.recipe import parse_recipe, recipe_to_dict
@@ -15,13 +15,13 @@ def recipe(**given: object) -> dict:
     return recipe_to_dict(parse_recipe(given))
 
 
-def ended(snapshot: Snapshot, values: dict, *, seconds: float = 30.0, **more: object) -> Run:
+def ended(dataset_version: DatasetVersion, values: dict, *, seconds: float = 30.0, **more: object) -> Run:
     """5 steps of 10 judgements (all there were) took 20 s, everything else 10 s."""
     trained = {"examples": 10, "steps": 5, "seconds": 20.0, "peak_memory": 2 * 10**9}
     fields = {"state": JobState.SUCCEEDED, "attempt": 1, "report": {"seconds": seconds, "train": trained}}
     return Run.objects.create(
-        project=snapshot.project,
-        snapshot=snapshot,
+        project=dataset_version.project,
+        dataset_version=dataset_version,
         recipe_name="x",
         recipe=values,
         model_name="x",
@@ -30,14 +30,17 @@ def ended(snapshot: Snapshot, values: dict, *, seconds: float = 30.0, **more: ob
 
 
 @pytest.fixture
-def twelve(snapshot: Snapshot) -> Snapshot:
+def twelve(dataset_version: DatasetVersion) -> DatasetVersion:
     """Twelve comparisons, of which ten are to be trained on."""
-    snapshot.records, snapshot.splits = {"pairwise": 12}, {"train": 10, "validation": 1, "test": 1}
-    snapshot.save()
-    return snapshot
+    dataset_version.records, dataset_version.splits = (
+        {"pairwise": 12},
+        {"train": 10, "validation": 1, "test": 1},
+    )
+    dataset_version.save()
+    return dataset_version
 
 
-def test_by_the_newest_run_of_its_kind(twelve: Snapshot) -> None:
+def test_by_the_newest_run_of_its_kind(twelve: DatasetVersion) -> None:
     run = ended(twelve, recipe())
     found = estimate(twelve, recipe(epochs=7))
     # 20 s for 5 passes over 10 judgements make 4 s a pass; 7 of them, and 10 s beside.
@@ -46,7 +49,7 @@ def test_by_the_newest_run_of_its_kind(twelve: Snapshot) -> None:
     assert estimate(twelve, recipe(epochs=7, folds=4)).seconds == pytest.approx(10 + 35 * 4)
 
 
-def test_only_what_the_objective_reads_counts(twelve: Snapshot) -> None:
+def test_only_what_the_objective_reads_counts(twelve: DatasetVersion) -> None:
     twelve.records = {"pairwise": 6, "outcome": 6}
     assert estimate(twelve, recipe(objective="outcome")).judgements == 5
     assert estimate(twelve, recipe(objective="joint")).judgements == 10
@@ -63,13 +66,13 @@ def test_only_what_the_objective_reads_counts(twelve: Snapshot) -> None:
         ({}, {"report": {"preference": None}}),
     ],
 )
-def test_runs_that_cannot_tell(twelve: Snapshot, values: dict, more: dict) -> None:
+def test_runs_that_cannot_tell(twelve: DatasetVersion, values: dict, more: dict) -> None:
     ended(twelve, recipe(**values), **more)
     found = estimate(twelve, recipe())
     assert (found.like, found.seconds, found.memory) == (None, None, None)
 
 
-def test_the_same_data_and_objective_come_first(twelve: Snapshot) -> None:
+def test_the_same_data_and_objective_come_first(twelve: DatasetVersion) -> None:
     same = ended(twelve, recipe())
     ended(twelve, recipe(objective="outcome"))
     assert estimate(twelve, recipe()).like == same
@@ -81,23 +84,23 @@ class TestOnTheForm:
         assert answer.status_code == 200
         return answer.content.decode()
 
-    def test_before_anything_is_chosen(self, twelve: Snapshot, roses: Client) -> None:
+    def test_before_anything_is_chosen(self, twelve: DatasetVersion, roses: Client) -> None:
         ended(twelve, recipe(), seconds=3610.0)
         page = roses.get(reverse("training:run-create", args=["desk"])).content.decode()
         assert "10 judgements to train on, gone through 20 times at most" in page
         assert "1 hours" not in page and "61 minutes at most" in page
 
-    def test_as_the_form_stands(self, twelve: Snapshot, roses: Client) -> None:
+    def test_as_the_form_stands(self, twelve: DatasetVersion, roses: Client) -> None:
         page = self.ask(roses, dataset=twelve.pk, recipe="own", toml='objective = "progress"\nepochs = 3')
         assert "gone through 3 times" in page
         assert "no run with this backbone has ended well" in page
         assert "aggregation = &quot;sum&quot;</code> <span" in page
         assert not Run.objects.exists()
 
-    def test_a_wrong_key_is_told(self, twelve: Snapshot, roses: Client) -> None:
+    def test_a_wrong_key_is_told(self, twelve: DatasetVersion, roses: Client) -> None:
         page = self.ask(roses, dataset=twelve.pk, recipe="own", toml="epoch = 3")
         assert "unknown key &#x27;epoch&#x27;" in page
 
-    def test_nonsense_is_no_error(self, twelve: Snapshot, roses: Client) -> None:
+    def test_nonsense_is_no_error(self, twelve: DatasetVersion, roses: Client) -> None:
         assert "gone through 20 times" in self.ask(roses, dataset="x", recipe="bradley-terry", seed="-1")
         assert "There is no recipe" in self.ask(roses, dataset=10**20, recipe="none")

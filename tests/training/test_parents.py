@@ -11,7 +11,7 @@ from django.urls import reverse
 from apps.accounts.models import Project
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs.job_queue import JobState, claim_next
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
 from apps.training.card import model_card
 from apps.training.groups import by_seed, differences
@@ -22,10 +22,10 @@ from tests.training import fake_child as child
 pytestmark = [pytest.mark.usefixtures("fake_child")]
 
 
-def queued(snapshot: Snapshot, parent: RewardModel | None = None, **recipe: object) -> Run:
+def queued(dataset_version: DatasetVersion, parent: RewardModel | None = None, **recipe: object) -> Run:
     return services.start_run(
-        project=snapshot.project,
-        snapshot=snapshot,
+        project=dataset_version.project,
+        dataset_version=dataset_version,
         recipe={"label_smoothing": child.COMPLETE} | recipe,
         name="polite",
         parent=parent,
@@ -33,8 +33,8 @@ def queued(snapshot: Snapshot, parent: RewardModel | None = None, **recipe: obje
     )
 
 
-def trained(snapshot: Snapshot, parent: RewardModel | None = None) -> RewardModel:
-    queued(snapshot, parent)
+def trained(dataset_version: DatasetVersion, parent: RewardModel | None = None) -> RewardModel:
+    queued(dataset_version, parent)
     run = claim_next(Run)
     assert run is not None
     runner.execute(run)
@@ -44,8 +44,8 @@ def trained(snapshot: Snapshot, parent: RewardModel | None = None) -> RewardMode
 
 
 @pytest.fixture
-def first(snapshot: Snapshot) -> RewardModel:
-    return trained(snapshot)
+def first(dataset_version: DatasetVersion) -> RewardModel:
+    return trained(dataset_version)
 
 
 def prepared(run: Run) -> tuple[Path, dict]:
@@ -54,10 +54,12 @@ def prepared(run: Run) -> tuple[Path, dict]:
     return folder, json.loads((folder / "config.json").read_text())["parent"]
 
 
-def test_the_child_gets_its_weights_and_what_it_has_seen(snapshot: Snapshot, first: RewardModel) -> None:
-    second = trained(snapshot, first)
+def test_the_child_gets_its_weights_and_what_it_has_seen(
+    dataset_version: DatasetVersion, first: RewardModel
+) -> None:
+    second = trained(dataset_version, first)
     assert list(line_of(second)) == [second, first]
-    run = queued(snapshot, second)
+    run = queued(dataset_version, second)
     folder, told = prepared(run)
     assert told == {"name": "desk/polite@2", "unknown": []}
     assert (folder / "parent" / "model" / "touchstone.json").is_file()
@@ -66,24 +68,26 @@ def test_the_child_gets_its_weights_and_what_it_has_seen(snapshot: Snapshot, fir
     runner.prepare(run, folder)  # as a second attempt does
 
 
-def test_its_copy_goes_when_the_run_has_ended(snapshot: Snapshot, first: RewardModel) -> None:
-    second = trained(snapshot, first)
+def test_its_copy_goes_when_the_run_has_ended(dataset_version: DatasetVersion, first: RewardModel) -> None:
+    second = trained(dataset_version, first)
     assert second.run is not None
     assert not (run_folder(second.run) / "parent").exists()
 
 
 def test_what_is_not_known_of_the_line_is_told(
-    project: Project, snapshot: Snapshot, first: RewardModel
+    project: Project, dataset_version: DatasetVersion, first: RewardModel
 ) -> None:
     bought = services.adopt_model(
         project=project, name="bought", artifact=first.artifact, manifest=first.manifest, by=None
     )
-    second = trained(snapshot, bought)
-    assert prepared(queued(snapshot, second))[1]["unknown"] == ["desk/bought@1"]
+    second = trained(dataset_version, bought)
+    assert prepared(queued(dataset_version, second))[1]["unknown"] == ["desk/bought@1"]
 
 
-def test_it_is_shown_wherever_the_model_is(snapshot: Snapshot, first: RewardModel, roses: Client) -> None:
-    second = trained(snapshot, first)
+def test_it_is_shown_wherever_the_model_is(
+    dataset_version: DatasetVersion, first: RewardModel, roses: Client
+) -> None:
+    second = trained(dataset_version, first)
     assert second.parent == first
     assert "- **Began with the weights of**: desk/polite@1" in model_card(second)
     for name, pk, words in (
@@ -101,7 +105,9 @@ def test_it_is_shown_wherever_the_model_is(snapshot: Snapshot, first: RewardMode
 
 
 class TestStarting:
-    def test_from_the_page_of_the_model(self, snapshot: Snapshot, first: RewardModel, roses: Client) -> None:
+    def test_from_the_page_of_the_model(
+        self, dataset_version: DatasetVersion, first: RewardModel, roses: Client
+    ) -> None:
         page = reverse("training:run-create", args=["desk"])
         detail = roses.get(reverse("training:model-detail", args=["desk", first.pk])).content.decode()
         assert f"{page}?parent={first.pk}" in detail
@@ -109,7 +115,7 @@ class TestStarting:
             f'<option value="{first.pk}" selected>' in roses.get(f"{page}?parent={first.pk}").content.decode()
         )
         answer = roses.post(
-            page, {"dataset": snapshot.pk, "recipe": "bradley-terry", "seed": 0, "parent": first.pk}
+            page, {"dataset": dataset_version.pk, "recipe": "bradley-terry", "seed": 0, "parent": first.pk}
         )
         run = Run.objects.get(state=JobState.QUEUED)
         assert (answer.status_code, run.parent) == (302, first)
@@ -117,20 +123,20 @@ class TestStarting:
         assert f'<option value="{first.pk}" selected>' in again
 
     def test_what_does_not_fit_is_said_in_the_form(
-        self, snapshot: Snapshot, first: RewardModel, roses: Client
+        self, dataset_version: DatasetVersion, first: RewardModel, roses: Client
     ) -> None:
         page = reverse("training:run-create", args=["desk"])
-        sent = {"dataset": snapshot.pk, "recipe": "own", "toml": 'backbone = "features"', "seed": 0}
+        sent = {"dataset": dataset_version.pk, "recipe": "own", "toml": 'backbone = "features"', "seed": 0}
         answer = roses.post(page, sent | {"parent": first.pk})
         assert answer.status_code == 422
         assert "weights go from one to another of the same kind only" in answer.content.decode()
 
-    def test_by_the_command(self, snapshot: Snapshot, first: RewardModel, capsys) -> None:
+    def test_by_the_command(self, dataset_version: DatasetVersion, first: RewardModel, capsys) -> None:
         call_command(
             "train",
             "desk",
             "--dataset",
-            str(snapshot),
+            str(dataset_version),
             "--recipe",
             "bradley-terry",
             "--parent",
@@ -139,23 +145,25 @@ class TestStarting:
         )
         assert Run.objects.get(pk=json.loads(capsys.readouterr().out)["run"]).parent == first
 
-    def test_folds_would_measure_what_it_has_seen(self, snapshot: Snapshot, first: RewardModel) -> None:
+    def test_folds_would_measure_what_it_has_seen(
+        self, dataset_version: DatasetVersion, first: RewardModel
+    ) -> None:
         with pytest.raises(DomainError, match="desk/polite@1 cannot be gone on from: folds = 3") as error:
-            queued(snapshot, first, folds=3)
+            queued(dataset_version, first, folds=3)
         assert error.value.pointer == "/folds"
 
-    def test_of_another_project(self, snapshot: Snapshot, first: RewardModel) -> None:
+    def test_of_another_project(self, dataset_version: DatasetVersion, first: RewardModel) -> None:
         other = Project.objects.create(slug="other", name="Other")
         first.project = other
         first.save()
         with pytest.raises(DomainError, match="belongs to another project"):
-            queued(snapshot, first)
+            queued(dataset_version, first)
 
-    def test_one_that_was_deleted(self, snapshot: Snapshot, first: RewardModel) -> None:
-        waiting = queued(snapshot, first)
+    def test_one_that_was_deleted(self, dataset_version: DatasetVersion, first: RewardModel) -> None:
+        waiting = queued(dataset_version, first)
         services.delete_model(model=first, by=None)
         with pytest.raises(Conflict, match="has been deleted"):
-            queued(snapshot, first)
+            queued(dataset_version, first)
         run = claim_next(Run)
         assert run == waiting
         runner.execute(run)
@@ -164,8 +172,8 @@ class TestStarting:
         assert "desk/polite@1, which this run goes on from, has been deleted" in run.error
 
 
-def test_heads_alone_need_a_model_to_stand_on(snapshot: Snapshot, first: RewardModel) -> None:
+def test_heads_alone_need_a_model_to_stand_on(dataset_version: DatasetVersion, first: RewardModel) -> None:
     with pytest.raises(DomainError, match="name it as the parent") as caught:
-        queued(snapshot, heads_only=True)
+        queued(dataset_version, heads_only=True)
     assert caught.value.pointer == "/heads_only"
-    assert queued(snapshot, first, heads_only=True).recipe["heads_only"] is True
+    assert queued(dataset_version, first, heads_only=True).recipe["heads_only"] is True

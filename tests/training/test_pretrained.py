@@ -12,7 +12,7 @@ from apps.accounts.models import Project, User
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState, claim_next
 from apps.core.storage.artifacts import store_content
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
 from apps.training.models import Recipe, RewardModel, Run
 from apps.training.pretrained import with_names
@@ -48,17 +48,21 @@ def theirs(db: None) -> RewardModel:
     return registered(Project.objects.create(slug="elsewhere", name="Elsewhere"), "base")
 
 
-def start(snapshot: Snapshot, **values: Any) -> Run:
+def start(dataset_version: DatasetVersion, **values: Any) -> Run:
     recipe = {"label_smoothing": child.COMPLETE} | values
-    return services.start_run(project=snapshot.project, snapshot=snapshot, recipe=recipe, by=None)
+    return services.start_run(
+        project=dataset_version.project, dataset_version=dataset_version, recipe=recipe, by=None
+    )
 
 
 def with_decoder(name: str) -> dict[str, Any]:
     return {"backbone": "decoder", "decoder": name}
 
 
-def test_a_listed_name_becomes_a_path_for_the_child_alone(snapshot: Snapshot, listed: Path) -> None:
-    run = start(snapshot, **with_decoder("tiny"), encoder="tiny")
+def test_a_listed_name_becomes_a_path_for_the_child_alone(
+    dataset_version: DatasetVersion, listed: Path
+) -> None:
+    run = start(dataset_version, **with_decoder("tiny"), encoder="tiny")
     assert (run.recipe["decoder"], run.recipe["encoder"]) == ("tiny", "tiny")
     claimed = claim_next(Run)
     assert claimed is not None
@@ -70,9 +74,11 @@ def test_a_listed_name_becomes_a_path_for_the_child_alone(snapshot: Snapshot, li
     assert claimed.recipe["decoder"] == "tiny"
 
 
-def test_a_model_of_the_project_is_named_with_its_version(snapshot: Snapshot, tmp_path: Path) -> None:
-    model = registered(snapshot.project, "base")
-    run = start(snapshot, **with_decoder("desk/base"))
+def test_a_model_of_the_project_is_named_with_its_version(
+    dataset_version: DatasetVersion, tmp_path: Path
+) -> None:
+    model = registered(dataset_version.project, "base")
+    run = start(dataset_version, **with_decoder("desk/base"))
     assert run.recipe["decoder"] == str(model) == "desk/base@1"
     runner.prepare(run, run_folder(run))
     config = json.loads((run_folder(run) / "config.json").read_text())
@@ -102,13 +108,15 @@ def refusals(listed: Path, theirs: RewardModel, home: Path) -> list[str]:
 
 @pytest.mark.parametrize("key", ["decoder", "encoder"])
 def test_whatever_else_is_named_is_answered_alike(
-    snapshot: Snapshot, listed: Path, theirs: RewardModel, tmp_path: Path, key: str
+    dataset_version: DatasetVersion, listed: Path, theirs: RewardModel, tmp_path: Path, key: str
 ) -> None:
     for name in refusals(listed, theirs, tmp_path):
         values = with_decoder(name) if key == "decoder" else {"encoder": name}
         for recipe in (values, "\n".join(f"{each} = {json.dumps(value)}" for each, value in values.items())):
             with pytest.raises(DomainError) as error:
-                services.start_run(project=snapshot.project, snapshot=snapshot, recipe=recipe, by=None)
+                services.start_run(
+                    project=dataset_version.project, dataset_version=dataset_version, recipe=recipe, by=None
+                )
             fix = " A path is not taken: have the operator list it." if name.startswith("/") else ""
             assert error.value.pointer == f"/{key}"
             assert error.value.message == (
@@ -116,53 +124,60 @@ def test_whatever_else_is_named_is_answered_alike(
                 f"this project has no such model.{fix}"
             )
         with pytest.raises(DomainError):
-            services.save_recipe(project=snapshot.project, name="ours", toml=recipe, by=None)
+            services.save_recipe(project=dataset_version.project, name="ours", toml=recipe, by=None)
     assert not Run.objects.exists() and not Recipe.objects.exists()
 
 
 def test_over_http_and_in_the_browser(
-    snapshot: Snapshot, client: Client, rose: User, listed: Path, theirs: RewardModel, tmp_path: Path
+    dataset_version: DatasetVersion,
+    client: Client,
+    rose: User,
+    listed: Path,
+    theirs: RewardModel,
+    tmp_path: Path,
 ) -> None:
     path = str(tmp_path / "artifacts" / theirs.artifact)
-    answer = post(client, bearer(snapshot.project, "train"), dataset="first", recipe=with_decoder(path))
+    answer = post(
+        client, bearer(dataset_version.project, "train"), dataset="first", recipe=with_decoder(path)
+    )
     assert (answer.status_code, answer.json()["pointer"]) == (400, "/decoder")
     assert "TOUCHSTONE_MODEL_DIRS lists tiny" in answer.json()["detail"]
     client.force_login(rose)
     toml = f'backbone = "decoder"\ndecoder = "{path}"\n'
-    form = {"dataset": snapshot.pk, "recipe": "own", "toml": toml, "seed": 0}
+    form = {"dataset": dataset_version.pk, "recipe": "own", "toml": toml, "seed": 0}
     page = client.post(reverse("training:run-create", args=["desk"]), form)
     assert page.status_code == 422 and "TOUCHSTONE_MODEL_DIRS lists tiny" in page.text
     assert not Run.objects.exists()
 
 
-def test_a_model_has_to_have_what_is_begun_with(snapshot: Snapshot) -> None:
-    registered(snapshot.project, "steps", kind="step-encoder", encoder="embedded")
-    registered(snapshot.project, "base")
+def test_a_model_has_to_have_what_is_begun_with(dataset_version: DatasetVersion) -> None:
+    registered(dataset_version.project, "steps", kind="step-encoder", encoder="embedded")
+    registered(dataset_version.project, "base")
     with pytest.raises(DomainError, match=r"models of this project are desk/base@1\."):
-        start(snapshot, **with_decoder("desk/steps@1"))
+        start(dataset_version, **with_decoder("desk/steps@1"))
     with pytest.raises(DomainError, match="this project has no such model"):
-        start(snapshot, encoder="desk/steps@1")
+        start(dataset_version, encoder="desk/steps@1")
     with pytest.raises(DomainError, match="this project has no such model"):
-        start(snapshot, **with_decoder("desk/base@1"), objective="generative")
-    registered(snapshot.project, "own", kind="step-encoder", encoder="own")
-    assert start(snapshot, encoder="own@1").recipe["encoder"] == "desk/own@1"
+        start(dataset_version, **with_decoder("desk/base@1"), objective="generative")
+    registered(dataset_version.project, "own", kind="step-encoder", encoder="own")
+    assert start(dataset_version, encoder="own@1").recipe["encoder"] == "desk/own@1"
 
 
-def test_recipes_of_before_with_a_path(snapshot: Snapshot, listed: Path, tmp_path: Path) -> None:
+def test_recipes_of_before_with_a_path(dataset_version: DatasetVersion, listed: Path, tmp_path: Path) -> None:
     """Taken where exactly that path is listed, else refused with what to do."""
-    project = snapshot.project
+    project = dataset_version.project
     for name, path in (("good", str(listed)), ("bad", str(tmp_path))):
         toml = f'backbone = "decoder"\ndecoder = "{path}"\n'
         Recipe.objects.create(project=project, name=name, toml=toml)
-    run = services.start_run(project=project, snapshot=snapshot, recipe="good", by=None)
+    run = services.start_run(project=project, dataset_version=dataset_version, recipe="good", by=None)
     assert run.recipe["decoder"] == "tiny"
     assert with_names({"decoder": str(listed)}) == {"decoder": "tiny"}
     with pytest.raises(DomainError, match="have the operator list it"):
-        services.start_run(project=project, snapshot=snapshot, recipe="bad", by=None)
+        services.start_run(project=project, dataset_version=dataset_version, recipe="bad", by=None)
 
 
-def test_a_run_that_was_queued_before(snapshot: Snapshot, listed: Path, tmp_path: Path) -> None:
-    start(snapshot)
+def test_a_run_that_was_queued_before(dataset_version: DatasetVersion, listed: Path, tmp_path: Path) -> None:
+    start(dataset_version)
     Run.objects.update(recipe=Run.objects.get().recipe | with_decoder(str(tmp_path / "artifacts")))
     run = claim_next(Run)
     assert run is not None
@@ -172,9 +187,9 @@ def test_a_run_that_was_queued_before(snapshot: Snapshot, listed: Path, tmp_path
     assert "have the operator add it to TOUCHSTONE_MODEL_DIRS" in run.error
 
 
-def test_a_model_that_was_deleted_meanwhile(snapshot: Snapshot) -> None:
-    model = registered(snapshot.project, "base")
-    start(snapshot, **with_decoder("base@1"))
+def test_a_model_that_was_deleted_meanwhile(dataset_version: DatasetVersion) -> None:
+    model = registered(dataset_version.project, "base")
+    start(dataset_version, **with_decoder("base@1"))
     services.delete_model(model=model, by=None)
     run = claim_next(Run)
     assert run is not None

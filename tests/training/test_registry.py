@@ -103,7 +103,9 @@ class TestTags:
 
 class TestCard:
     def test_it_says_what_the_model_is_and_how_good(self, model: RewardModel) -> None:
-        services.record_evaluation(model=model, snapshot=None, source="desk/first@1", report=REPORT, by=None)
+        services.record_evaluation(
+            model=model, dataset_version=None, source="desk/first@1", report=REPORT, by=None
+        )
         text = model_card(model)
         for piece in (
             "# desk/polite@1\n",
@@ -154,7 +156,11 @@ class TestACompared:
             "distance": 0.25,
         }
         row = services.record_evaluation(
-            model=model, snapshot=None, source="x", report=REPORT | {"against": found | against}, by=None
+            model=model,
+            dataset_version=None,
+            source="x",
+            report=REPORT | {"against": found | against},
+            by=None,
         )
         listed = roses.get(url("model-detail", model)).content.decode()
         address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
@@ -184,7 +190,7 @@ class TestACompared:
             "subsets": subsets,
         }
         row = services.record_evaluation(
-            model=model, snapshot=None, source="rm.json", report={"published": published}, by=None
+            model=model, dataset_version=None, source="rm.json", report={"published": published}, by=None
         )
         address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
         page = roses.get(address).content.decode()
@@ -204,7 +210,7 @@ class TestACompared:
         assert "more often" not in page
 
     def test_of_another_project_is_none(self, model: RewardModel, stranger: User, client: Client) -> None:
-        row = services.record_evaluation(model=model, snapshot=None, source="x", report={}, by=None)
+        row = services.record_evaluation(model=model, dataset_version=None, source="x", report={}, by=None)
         client.force_login(stranger)
         address = reverse("training:evaluation-detail", args=["elsewhere", row.pk])
         assert client.get(address).status_code == 404

@@ -17,7 +17,7 @@ from django.db import OperationalError, connection
 from apps.core.jobs.job_queue import ClaimLost, JobState, claim_next, request_cancel, work
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import stage
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import runner, services, tasks
 from apps.training.models import RewardModel, Run
 from apps.training.selectors import events_after, run_folder
@@ -26,10 +26,10 @@ from tests.training import fake_child as child
 pytestmark = [pytest.mark.usefixtures("fake_child")]
 
 
-def claimed(snapshot: Snapshot, behaviour: float = child.COMPLETE) -> Run:
+def claimed(dataset_version: DatasetVersion, behaviour: float = child.COMPLETE) -> Run:
     services.start_run(
-        project=snapshot.project,
-        snapshot=snapshot,
+        project=dataset_version.project,
+        dataset_version=dataset_version,
         recipe={"label_smoothing": behaviour},
         name="polite",
         by=None,
@@ -54,8 +54,8 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_a_run_that_goes_well_becomes_a_model(snapshot: Snapshot) -> None:
-    run = claimed(snapshot)
+def test_a_run_that_goes_well_becomes_a_model(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version)
     runner.execute(run)
     model = RewardModel.objects.get()
     assert (str(model), model.run, model.manifest["objective"]) == ("desk/polite@1", run, "bradley_terry")
@@ -67,17 +67,17 @@ def test_a_run_that_goes_well_becomes_a_model(snapshot: Snapshot) -> None:
 
 
 def test_the_child_gets_data_and_config_but_no_secret(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     monkeypatch.setenv("HF_TOKEN", "secret")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    run = claimed(snapshot)
+    run = claimed(dataset_version)
     folder = run_folder(run)
     runner.prepare(run, folder)
     for split in ("train", "validation", "test"):
         assert (folder / "data" / f"{split}.jsonl.zst").read_bytes() == (
-            stage(snapshot.artifact) / f"{split}.jsonl.zst"
+            stage(dataset_version.artifact) / f"{split}.jsonl.zst"
         ).read_bytes()
     runner.execute(run)
     seen = json.loads((folder / "environment.json").read_text())
@@ -89,9 +89,11 @@ def test_the_child_gets_data_and_config_but_no_secret(
 
 
 @pytest.mark.parametrize("behaviour", [child.COMPLETE, child.REFUSE, child.CRASH])
-def test_what_people_said_does_not_stay_beside_a_run(snapshot: Snapshot, behaviour: float) -> None:
-    """Else it would outlive a snapshot that was withdrawn."""
-    run = claimed(snapshot, behaviour)
+def test_what_people_said_does_not_stay_beside_a_run(
+    dataset_version: DatasetVersion, behaviour: float
+) -> None:
+    """Else it would outlive a dataset version that was withdrawn."""
+    run = claimed(dataset_version, behaviour)
     folder = run_folder(run)
     runner.prepare(run, folder)
     (folder / "hard-negatives.jsonl.zst").write_bytes(b"made of what was said")
@@ -99,8 +101,8 @@ def test_what_people_said_does_not_stay_beside_a_run(snapshot: Snapshot, behavio
     assert not list(folder.rglob("*.zst"))
 
 
-def test_a_refusal_is_the_childs_sentence(snapshot: Snapshot) -> None:
-    run = claimed(snapshot, child.REFUSE)
+def test_a_refusal_is_the_childs_sentence(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version, child.REFUSE)
     runner.execute(run)
     assert (run.state, run.error) == (JobState.FAILED, "The training split has one pair; freeze more.")
 
@@ -108,8 +110,10 @@ def test_a_refusal_is_the_childs_sentence(snapshot: Snapshot) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "said"), [(child.CRASH, "ended with status 1"), (child.DIE, "was ended by SIGKILL")]
 )
-def test_a_crash_has_a_reference_and_a_log(snapshot: Snapshot, behaviour: float, said: str) -> None:
-    run = claimed(snapshot, behaviour)
+def test_a_crash_has_a_reference_and_a_log(
+    dataset_version: DatasetVersion, behaviour: float, said: str
+) -> None:
+    run = claimed(dataset_version, behaviour)
     runner.execute(run)
     assert run.state == JobState.FAILED
     assert said in run.error
@@ -119,8 +123,8 @@ def test_a_crash_has_a_reference_and_a_log(snapshot: Snapshot, behaviour: float,
     assert not RewardModel.objects.exists()
 
 
-def test_a_child_stopped_from_outside_can_be_resumed(snapshot: Snapshot) -> None:
-    run = claimed(snapshot, child.STOP)
+def test_a_child_stopped_from_outside_can_be_resumed(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version, child.STOP)
     runner.execute(run)
     assert run.state == JobState.FAILED
     assert "Resume goes on" in run.error
@@ -128,8 +132,8 @@ def test_a_child_stopped_from_outside_can_be_resumed(snapshot: Snapshot) -> None
     assert claim_next(Run) == run
 
 
-def test_what_an_earlier_attempt_finished_is_not_done_again(snapshot: Snapshot) -> None:
-    run = claimed(snapshot)
+def test_what_an_earlier_attempt_finished_is_not_done_again(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version)
     folder = run_folder(run)
     runner.prepare(run, folder)
     (folder / "model").mkdir()
@@ -141,8 +145,8 @@ def test_what_an_earlier_attempt_finished_is_not_done_again(snapshot: Snapshot) 
     assert not (folder / "pid").exists()
 
 
-def test_a_folder_of_another_database_is_not_taken_for_ours(snapshot: Snapshot) -> None:
-    run = claimed(snapshot)
+def test_a_folder_of_another_database_is_not_taken_for_ours(dataset_version: DatasetVersion) -> None:
+    run = claimed(dataset_version)
     folder = run_folder(run)
     folder.mkdir(parents=True)
     (folder / "config.json").write_text('{"run": "run 1 of last year"}')
@@ -160,45 +164,47 @@ def test_a_folder_of_another_database_is_not_taken_for_ours(snapshot: Snapshot) 
     ],
 )
 def test_a_machine_that_is_too_small_is_said_in_words(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, status: int, words: str
+    dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch, status: int, words: str
 ) -> None:
     monkeypatch.setattr(runner, "_watch", lambda run, folder: status)
-    run = claimed(snapshot)
+    run = claimed(dataset_version)
     runner.execute(run)
     assert run.state == JobState.FAILED
     assert re.search(words, run.error)
 
 
 def test_a_full_disk_before_the_child_is_started_is_said_in_words(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "data")
 
     monkeypatch.setattr(runner, "prepare", full)
-    run = claimed(snapshot)
+    run = claimed(dataset_version)
     runner.execute(run)
     assert run.state == JobState.FAILED
     assert f"The disk of {run_folder(run)} is full." in run.error and "Resume" in run.error
 
 
 def test_a_bug_of_ours_fails_the_run_with_a_reference(
-    snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+    dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(run: Run, folder: Path) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(runner, "prepare", broken)
-    run = claimed(snapshot)
+    run = claimed(dataset_version)
     work(run, runner.execute)
     run.refresh_from_db()
     assert run.state == JobState.FAILED
     assert "the log has it under" in run.error
 
 
-def test_a_worker_takes_one_run_after_the_other(snapshot: Snapshot) -> None:
+def test_a_worker_takes_one_run_after_the_other(dataset_version: DatasetVersion) -> None:
     for _ in range(2):
-        services.start_run(project=snapshot.project, snapshot=snapshot, recipe="bradley-terry", by=None)
+        services.start_run(
+            project=dataset_version.project, dataset_version=dataset_version, recipe="bradley-terry", by=None
+        )
     tasks.advance_runs()
     assert list(Run.objects.values_list("state", flat=True)) == [JobState.SUCCEEDED] * 2
     assert sorted(RewardModel.objects.values_list("version", flat=True)) == [1, 2]
@@ -226,8 +232,10 @@ def in_background(
 
 @pytest.mark.django_db(transaction=True)
 class TestWhileItRuns:
-    def test_cancel_lets_the_child_write_a_checkpoint_and_resume_goes_on(self, snapshot: Snapshot) -> None:
-        run = claimed(snapshot, child.WAIT)
+    def test_cancel_lets_the_child_write_a_checkpoint_and_resume_goes_on(
+        self, dataset_version: DatasetVersion
+    ) -> None:
+        run = claimed(dataset_version, child.WAIT)
         thread, raised = in_background(run)
         until(lambda: run.events.count() == 3)
         request_cancel(Run.objects.get(pk=run.pk))
@@ -243,9 +251,9 @@ class TestWhileItRuns:
         assert RewardModel.objects.get().run == run
 
     def test_a_worker_that_stops_has_a_checkpoint_written_and_gives_the_run_back(
-        self, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+        self, dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run, asked = claimed(snapshot, child.WAIT), threading.Event()
+        run, asked = claimed(dataset_version, child.WAIT), threading.Event()
         monkeypatch.setattr("apps.core.jobs.shutdown.is_asked", asked.is_set)
         thread, raised = in_background(run, by=lambda run: work(run, runner.execute))
         until(lambda: run.events.count() == 3)
@@ -261,9 +269,9 @@ class TestWhileItRuns:
         assert (run.state, run.attempt) == (JobState.SUCCEEDED, 2)
 
     def test_training_goes_on_while_the_database_is_away(
-        self, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+        self, dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run, away, refused = claimed(snapshot, child.WAIT), threading.Event(), []
+        run, away, refused = claimed(dataset_version, child.WAIT), threading.Event(), []
         record = services.record_events
 
         def record_events(**kwargs: Any) -> None:
@@ -284,8 +292,10 @@ class TestWhileItRuns:
         thread.join(20)
         assert not raised
 
-    def test_a_child_whose_worker_hangs_is_ended_by_the_next_attempt(self, snapshot: Snapshot) -> None:
-        run = claimed(snapshot, child.COMPLETE)
+    def test_a_child_whose_worker_hangs_is_ended_by_the_next_attempt(
+        self, dataset_version: DatasetVersion
+    ) -> None:
+        run = claimed(dataset_version, child.COMPLETE)
         folder = run_folder(run)
         folder.mkdir(parents=True)
         holder = "import sys, time; from pathlib import Path; from workers.train.directory import locked\n"
@@ -299,8 +309,8 @@ class TestWhileItRuns:
         old.stdout.close()
         assert run.state == JobState.SUCCEEDED
 
-    def test_a_lost_claim_kills_the_child_and_writes_nothing(self, snapshot: Snapshot) -> None:
-        run = claimed(snapshot, child.WAIT)
+    def test_a_lost_claim_kills_the_child_and_writes_nothing(self, dataset_version: DatasetVersion) -> None:
+        run = claimed(dataset_version, child.WAIT)
         thread, raised = in_background(run)
         pid = int((run_folder(run) / "pid").read_text())
         Run.objects.filter(pk=run.pk).update(attempt=2)
@@ -310,8 +320,8 @@ class TestWhileItRuns:
         run.refresh_from_db()
         assert (run.state, run.attempt) == (JobState.RUNNING, 2)
 
-    def test_kill_9_of_the_child(self, snapshot: Snapshot) -> None:
-        run = claimed(snapshot, child.WAIT)
+    def test_kill_9_of_the_child(self, dataset_version: DatasetVersion) -> None:
+        run = claimed(dataset_version, child.WAIT)
         thread, raised = in_background(run)
         os.kill(int((run_folder(run) / "pid").read_text()), signal.SIGKILL)
         thread.join(20)
@@ -320,8 +330,8 @@ class TestWhileItRuns:
         assert run.state == JobState.FAILED
         assert "SIGKILL" in run.error
 
-    def test_the_heart_beats_and_progress_is_shown(self, snapshot: Snapshot) -> None:
-        run = claimed(snapshot, child.WAIT)
+    def test_the_heart_beats_and_progress_is_shown(self, dataset_version: DatasetVersion) -> None:
+        run = claimed(dataset_version, child.WAIT)
         begun = run.heartbeat_at
         thread, _ = in_background(run)
         until(lambda: Run.objects.get(pk=run.pk).progress.get("done") == 3)

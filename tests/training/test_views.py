@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from apps.accounts.models import User
 from apps.core.jobs.job_queue import JobState, claim_next
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
 from apps.training.models import Recipe, RewardModel, Run
 from tests.training import fake_child as child
@@ -23,13 +23,17 @@ def url(name: str, *args: object) -> str:
 
 
 @pytest.fixture
-def finished(snapshot: Snapshot) -> Run:
-    return finish(snapshot, child.COMPLETE)
+def finished(dataset_version: DatasetVersion) -> Run:
+    return finish(dataset_version, child.COMPLETE)
 
 
-def finish(snapshot: Snapshot, behaviour: float) -> Run:
+def finish(dataset_version: DatasetVersion, behaviour: float) -> Run:
     services.start_run(
-        project=snapshot.project, snapshot=snapshot, recipe={"label_smoothing": behaviour}, name="", by=None
+        project=dataset_version.project,
+        dataset_version=dataset_version,
+        recipe={"label_smoothing": behaviour},
+        name="",
+        by=None,
     )
     run = claim_next(Run)
     assert run is not None
@@ -44,11 +48,11 @@ def drawn(page: str, name: str) -> dict:
 
 
 class TestStarting:
-    def fields(self, snapshot: Snapshot, **more: object) -> dict:
-        return {"dataset": snapshot.pk, "recipe": "bradley-terry", "seed": 3, "name": "polite"} | more
+    def fields(self, dataset_version: DatasetVersion, **more: object) -> dict:
+        return {"dataset": dataset_version.pk, "recipe": "bradley-terry", "seed": 3, "name": "polite"} | more
 
-    def test_by_a_recipes_name(self, snapshot: Snapshot, roses: Client, rose: User) -> None:
-        answer = roses.post(url("run-create"), self.fields(snapshot))
+    def test_by_a_recipes_name(self, dataset_version: DatasetVersion, roses: Client, rose: User) -> None:
+        answer = roses.post(url("run-create"), self.fields(dataset_version))
         run = Run.objects.get()
         assert (answer.status_code, answer["Location"]) == (302, url("run-detail", run.pk))
         assert (run.recipe_name, run.seed, run.started_by, run.state) == (
@@ -59,8 +63,8 @@ class TestStarting:
         )
         assert "Waiting for a GPU worker" in roses.get(answer["Location"]).content.decode()
 
-    def test_by_toml_that_is_kept_under_a_name(self, snapshot: Snapshot, roses: Client) -> None:
-        own = self.fields(snapshot, recipe="own", toml="epochs = 3", save_as="short")
+    def test_by_toml_that_is_kept_under_a_name(self, dataset_version: DatasetVersion, roses: Client) -> None:
+        own = self.fields(dataset_version, recipe="own", toml="epochs = 3", save_as="short")
         choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
         own["recipe"] = choices[-1][0]
         assert roses.post(url("run-create"), own).status_code == 302
@@ -68,9 +72,11 @@ class TestStarting:
         assert (run.recipe_name, run.recipe["epochs"]) == ("short", 3)
         assert Recipe.objects.get().toml == "epochs = 3"
 
-    def test_a_key_that_is_none_is_shown_at_the_recipe(self, snapshot: Snapshot, roses: Client) -> None:
+    def test_a_key_that_is_none_is_shown_at_the_recipe(
+        self, dataset_version: DatasetVersion, roses: Client
+    ) -> None:
         choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
-        own = self.fields(snapshot, recipe=choices[-1][0], toml="epoch = 3", save_as="short")
+        own = self.fields(dataset_version, recipe=choices[-1][0], toml="epoch = 3", save_as="short")
         answer = roses.post(url("run-create"), own)
         assert answer.status_code == 422
         assert "unknown key &#x27;epoch&#x27;" in answer.content.decode()
@@ -78,10 +84,10 @@ class TestStarting:
         assert not Recipe.objects.exists()
 
     def test_a_dataset_of_another_project_is_none(
-        self, snapshot: Snapshot, stranger: User, client: Client
+        self, dataset_version: DatasetVersion, stranger: User, client: Client
     ) -> None:
         client.force_login(stranger)
-        answer = client.post(reverse("training:run-create", args=["elsewhere"]), self.fields(snapshot))
+        answer = client.post(reverse("training:run-create", args=["elsewhere"]), self.fields(dataset_version))
         assert answer.status_code == 422
         assert not Run.objects.exists()
 
@@ -98,9 +104,15 @@ class TestAWatchedRun:
         assert "beats every rule that needs no model" in page
         assert "three steps done" in page
 
-    def test_while_it_goes_on_the_page_asks_for_more(self, snapshot: Snapshot, roses: Client) -> None:
+    def test_while_it_goes_on_the_page_asks_for_more(
+        self, dataset_version: DatasetVersion, roses: Client
+    ) -> None:
         run = services.start_run(
-            project=snapshot.project, snapshot=snapshot, recipe="bradley-terry", name="", by=None
+            project=dataset_version.project,
+            dataset_version=dataset_version,
+            recipe="bradley-terry",
+            name="",
+            by=None,
         )
         fragment = roses.get(url("run-status", run.pk), headers={"HX-Request": "true"})
         assert "HX-Refresh" not in fragment
@@ -110,8 +122,10 @@ class TestAWatchedRun:
         assert ended["HX-Refresh"] == "true"
         assert "hx-trigger" not in ended.content.decode()
 
-    def test_a_failed_one_says_why_and_is_resumed(self, snapshot: Snapshot, roses: Client) -> None:
-        run = finish(snapshot, child.REFUSE)
+    def test_a_failed_one_says_why_and_is_resumed(
+        self, dataset_version: DatasetVersion, roses: Client
+    ) -> None:
+        run = finish(dataset_version, child.REFUSE)
         page = roses.get(url("run-detail", run.pk)).content.decode()
         assert "The training split has one pair" in page
         assert "Resume" in page
@@ -150,9 +164,9 @@ def test_annotators_and_strangers(finished: Run, ann: User, stranger: User, clie
             assert client.post(url(name, finished.pk)).status_code == status
 
 
-def test_again_with_this_changed(snapshot: Snapshot, roses: Client) -> None:
+def test_again_with_this_changed(dataset_version: DatasetVersion, roses: Client) -> None:
     """The form holds what differs from the defaults, and what it would start is the same run with the next seed."""
-    finished = finish(snapshot, child.REFUSE)
+    finished = finish(dataset_version, child.REFUSE)
     assert f"?like={finished.pk}" in roses.get(url("run-detail", finished.pk)).content.decode()
     page = roses.get(url("run-create"), {"like": finished.pk})
     form = page.context["form"]
@@ -167,12 +181,16 @@ def test_again_with_this_changed(snapshot: Snapshot, roses: Client) -> None:
 
 class TestSeveralRuns:
     @pytest.fixture
-    def three(self, snapshot: Snapshot) -> list[Run]:
+    def three(self, dataset_version: DatasetVersion) -> list[Run]:
         """Two seeds of one recipe, and one of another."""
         recipe = {"label_smoothing": child.COMPLETE}
         for seed, more in ((0, {}), (1, {}), (0, {"epochs": 3})):
             services.start_run(
-                project=snapshot.project, snapshot=snapshot, recipe=recipe | more, seed=seed, by=None
+                project=dataset_version.project,
+                dataset_version=dataset_version,
+                recipe=recipe | more,
+                seed=seed,
+                by=None,
             )
             run = claim_next(Run)
             assert run is not None

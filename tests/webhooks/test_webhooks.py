@@ -22,7 +22,7 @@ from apps.annotation.services import note_done
 from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
 from apps.core.jobs.job_queue import JobState, beat, claim_next, finish, request_cancel
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training.models import RewardModel, Run
 from apps.training.services import register_model
 from apps.trajectories.models import Task
@@ -300,11 +300,15 @@ def test_the_secret_is_kept_nowhere(project, hook) -> None:
 
 
 def a_run(project: Project) -> Run:
-    snapshot = Snapshot.objects.create(
-        project=project, name=f"s{Snapshot.objects.count()}", version=1, state=JobState.SUCCEEDED
+    dataset_version = DatasetVersion.objects.create(
+        project=project, name=f"s{DatasetVersion.objects.count()}", version=1, state=JobState.SUCCEEDED
     )
     return Run.objects.create(
-        project=project, snapshot=snapshot, recipe_name="bradley-terry", recipe={}, model_name="m"
+        project=project,
+        dataset_version=dataset_version,
+        recipe_name="bradley-terry",
+        recipe={},
+        model_name="m",
     )
 
 

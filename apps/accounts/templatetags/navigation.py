@@ -17,7 +17,7 @@ ROOMS = [
     ("Campaigns", "annotation:campaign-list", Role.ANNOTATOR),
     ("Metrics", "metrics:induction-list", Role.RESEARCHER),
     ("Judges", "judges:judge-list", Role.RESEARCHER),
-    ("Datasets", "datasets:snapshot-list", Role.RESEARCHER),
+    ("Datasets", "datasets:dataset-version-list", Role.RESEARCHER),
     ("Runs", "training:run-list", Role.RESEARCHER),
     ("Models", "training:model-list", Role.RESEARCHER),
     ("Endpoints", "rewards:endpoint-list", Role.RESEARCHER),

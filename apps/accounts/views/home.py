@@ -42,7 +42,7 @@ CIRCLE = [
         "What people think of it",
         "freeze",
     ),
-    Node("datasets", "datasets", "Datasets", "datasets:snapshot-list", "Judgements, frozen", "train"),
+    Node("datasets", "datasets", "Datasets", "datasets:dataset-version-list", "Judgements, frozen", "train"),
     Node("training", "models", "Runs and models", "training:run-list", "What learns from them", "deploy"),
     Node(
         "rewards",

@@ -1,7 +1,7 @@
-"""Snapshots for others: one module per format, each a stream of lines.
+"""Exports of dataset versions: one module per format, each a stream of lines.
 
-An export takes the snapshot and a split (None: all of them) and yields lines that end with a newline. Every line says
-who judged (`origin`), so that what judges said can be told from what people did.
+An export takes the dataset version and a split (None: all of them) and yields lines that end with a newline. Every
+line has the `origin` of its feedback, so that labels of judges can be distinguished from labels of people.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,10 +13,10 @@ from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
 from apps.core.storage.storage_names import download_header
 from apps.datasets.exports import lines, openrlhf, rewardbench, trl, trl_stepwise, trl_unpaired
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS
 
-Exporter = Callable[[Snapshot, str | None], Iterator[str]]
+Exporter = Callable[[DatasetVersion, str | None], Iterator[str]]
 
 EXPORTS: dict[str, Exporter] = {
     "jsonl": lines.export,
@@ -44,19 +44,35 @@ def require_format(format: str, split: str | None) -> None:
         raise DomainError(f"Unknown split {split!r}; known are {', '.join(SPLITS)}.", pointer="/split")
 
 
-def record_export(snapshot: Snapshot, *, format: str, split: str | None, by: User | ApiKey | None) -> None:
-    """Who takes a snapshot along."""
+def record_export(
+    dataset_version: DatasetVersion, *, format: str, split: str | None, by: User | ApiKey | None
+) -> None:
+    """Who takes a dataset version along."""
     data = {"format": format} | ({"split": split} if split else {})
-    record_audit(project=snapshot.project, actor=by, verb="dataset.exported", target=str(snapshot), data=data)
+    record_audit(
+        project=dataset_version.project,
+        actor=by,
+        verb="dataset.exported",
+        target=str(dataset_version),
+        data=data,
+    )
 
 
 def attachment(
-    snapshot: Snapshot, *, format: str, split: str | None, by: User | ApiKey
+    dataset_version: DatasetVersion, *, format: str, split: str | None, by: User | ApiKey
 ) -> StreamingHttpResponse:
     """An export as a download, written while it is sent."""
     require_format(format, split)
-    record_export(snapshot, format=format, split=split, by=by)
-    name = f"{snapshot.project.slug}-{snapshot.name}-{snapshot.version}-{split or 'all'}-{format}.jsonl"
-    response = StreamingHttpResponse(EXPORTS[format](snapshot, split), content_type="application/x-ndjson")
-    response["Content-Disposition"] = download_header(name)
+    record_export(dataset_version, format=format, split=split, by=by)
+    parts = (
+        dataset_version.project.slug,
+        dataset_version.name,
+        str(dataset_version.version),
+        split or "all",
+        format,
+    )
+    response = StreamingHttpResponse(
+        EXPORTS[format](dataset_version, split), content_type="application/x-ndjson"
+    )
+    response["Content-Disposition"] = download_header("-".join(parts) + ".jsonl")
     return response

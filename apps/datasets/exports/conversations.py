@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from apps.datasets.contents import is_usable_pair
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import records_of
 from workers.schema import PreferenceRecord, Trajectory, to_messages
 
@@ -20,9 +20,9 @@ MARGINS = {1: 1 / 3, 2: 2 / 3, 3: 1.0}
 _ROLES = {"developer": "system", "function": "tool"}
 
 
-def decided_pairs(snapshot: Snapshot, split: str | None) -> Iterator[PreferenceRecord]:
+def decided_pairs(dataset_version: DatasetVersion, split: str | None) -> Iterator[PreferenceRecord]:
     """Comparisons with a chosen side, judged overall, of two different contents."""
-    for record in records_of(snapshot, split):
+    for record in records_of(dataset_version, split):
         if isinstance(record, PreferenceRecord) and is_usable_pair(record) and record.choice in ("a", "b"):
             yield record
 

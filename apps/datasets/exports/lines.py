@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
 from workers.schema.storage import read_lines
 
 
-def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
-    folder = data_folder(snapshot)
+def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
+    folder = data_folder(dataset_version)
     for each in SPLITS if split is None else (split,):
         for line in read_lines(folder / f"{each}.jsonl.zst"):
             yield line if line.endswith("\n") else line + "\n"

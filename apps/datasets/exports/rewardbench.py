@@ -10,18 +10,18 @@ import json
 from collections.abc import Iterator
 
 from apps.datasets.exports.conversations import as_text, decided_pairs, messages_of, sides, split_prompt
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 
 
-def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
-    for number, record in enumerate(decided_pairs(snapshot, split)):
+def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
+    for number, record in enumerate(decided_pairs(dataset_version, split)):
         chosen, rejected = sides(record)
         prompt, first, second = split_prompt(
             messages_of(chosen, tools=True), messages_of(rejected, tools=True)
         )
         row = {
             "id": number,
-            "subset": snapshot.name,
+            "subset": dataset_version.name,
             "prompt": as_text(prompt) if prompt else record.a.task.instruction,
             "chosen": as_text(first),
             "rejected": as_text(second),

@@ -19,12 +19,12 @@ from apps.datasets.exports.conversations import (
     split_prompt,
     told,
 )
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from workers.schema import PreferenceRecord
 
 
-def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
-    return lines(partial(decided_pairs, snapshot, split), pair_has_tools, _row)
+def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
+    return lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
 
 
 def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:

@@ -11,13 +11,13 @@ import json
 from collections.abc import Iterator
 
 from apps.datasets.exports.conversations import as_text, prompt_and_rest
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import records_of
 from workers.schema import StepLabelRecord
 
 
-def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
-    for record in records_of(snapshot, split):
+def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
+    for record in records_of(dataset_version, split):
         if isinstance(record, StepLabelRecord) and (labels := labels_of(record)):
             steps = _steps(record)
             prompt, _ = prompt_and_rest(record.trajectory, tools=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from apps.datasets.contents import is_usable_pair
 from apps.datasets.exports.conversations import has_tools, lines, prompt_and_rest
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import records_of
 from workers.schema import PreferenceRecord, RatingRecord, Trajectory
 from workers.schema.records import Origin
@@ -20,12 +20,12 @@ from workers.schema.records import Origin
 Labelled = tuple[Trajectory, bool, Origin]
 
 
-def export(snapshot: Snapshot, split: str | None) -> Iterator[str]:
-    return lines(partial(_labelled, snapshot, split), lambda one: has_tools(one[0]), _row)
+def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
+    return lines(partial(_labelled, dataset_version, split), lambda one: has_tools(one[0]), _row)
 
 
-def _labelled(snapshot: Snapshot, split: str | None) -> Iterator[Labelled]:
-    for record in records_of(snapshot, split):
+def _labelled(dataset_version: DatasetVersion, split: str | None) -> Iterator[Labelled]:
+    for record in records_of(dataset_version, split):
         if isinstance(record, RatingRecord):
             label = _thumb(record)
             if label is not None:

@@ -33,7 +33,9 @@ def model_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @project_view(Role.RESEARCHER)
 def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     model = get_object_or_404(models_of(project), pk=pk)
-    evaluations = list(model.evaluations.select_related("snapshot__project").order_by("-created_at", "-pk"))
+    evaluations = list(
+        model.evaluations.select_related("dataset_version__project").order_by("-created_at", "-pk")
+    )
     report = evaluations[-1].report if evaluations else None
     context = {
         "project": project,

@@ -13,7 +13,7 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.models import Snapshot
+from apps.datasets.models import DatasetVersion
 from apps.training import recipes, services
 from apps.training.curves import curves, in_words, laid_over, messages
 from apps.training.estimate import estimate
@@ -45,7 +45,7 @@ def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "groups": by_seed(page),
         "next_cursor": next_cursor,
         "first": not cursor,
-        "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
+        "has_dataset": DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
     }
     return render(request, "training/run_list.html", context)
 
@@ -89,7 +89,7 @@ def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
     context = {
         "project": project,
         "form": form,
-        "has_dataset": Snapshot.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
+        "has_dataset": DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
         **_foreseen(form),
     }
     return render(request, "training/run_create.html", context, status=422 if form.errors else 200)
@@ -106,12 +106,14 @@ def run_estimate(request: ProjectRequest, project: Project) -> HttpResponse:
 
 def _foreseen(form: RunForm) -> dict[str, Any]:
     """Of a form that is not sent yet: of the first dataset and recipe."""
-    snapshot, recipe, wrong = form.chosen()
+    dataset_version, recipe, wrong = form.chosen()
     values = recipe_to_dict(recipe or Recipe())
     defaults = recipe_to_dict(Recipe())
     return {
         "wrong": wrong,
-        "foreseen": estimate(snapshot, values) if snapshot is not None and recipe is not None else None,
+        "foreseen": estimate(dataset_version, values)
+        if dataset_version is not None and recipe is not None
+        else None,
         "keys": [
             (key, recipes.toml(value), value != defaults[key], PURPOSES[key], REASONS[key])
             for key, value in values.items()
@@ -126,7 +128,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
         return {"dataset": request.GET.get("dataset"), "parent": request.GET.get("parent")}
     run = get_object_or_404(runs_of(project), pk=int(like))
     return {
-        "dataset": run.snapshot_id,
+        "dataset": run.dataset_version_id,
         "recipe": OWN,
         "toml": recipes.as_toml(with_names(run.recipe)),
         "name": run.model_name,
@@ -146,7 +148,7 @@ def _start(request: ProjectRequest, project: Project, form: RunForm) -> Run:
             recipe = given["save_as"]
     return services.start_run(
         project=project,
-        snapshot=given["dataset"],
+        dataset_version=given["dataset"],
         recipe=recipe,
         name=given["name"],
         seed=given["seed"],

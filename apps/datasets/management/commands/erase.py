@@ -41,11 +41,12 @@ class Command(TouchstoneCommand):
         else:
             told = erase_trajectory(trajectory=target, by=None)
         self.say(
-            f"{told.judgements} judgements, {told.items} items; withdrawn: {', '.join(told.snapshots) or 'nothing'}"
+            f"{told.judgements} judgements, {told.items} items; "
+            f"withdrawn: {', '.join(told.dataset_versions) or 'nothing'}"
         )
         return {
             "deleted": options["yes"],
             "judgements": told.judgements,
             "items": told.items,
-            "withdrawn": list(told.snapshots),
+            "withdrawn": list(told.dataset_versions),
         }

@@ -7,7 +7,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.exports import EXPORTS, record_export
-from apps.datasets.selectors import snapshot_named
+from apps.datasets.selectors import find_dataset_version
 from apps.datasets.splits import SPLITS
 
 
@@ -22,22 +22,22 @@ class Command(TouchstoneCommand):
         parser.add_argument("--out", type=Path, help="the file to write; standard output without")
 
     def run(self, **options: Any) -> dict[str, Any]:
-        snapshot = snapshot_named(options["name"])
-        record_export(snapshot, format=options["format"], split=options["split"], by=None)
-        rows = EXPORTS[options["format"]](snapshot, options["split"])
+        dataset_version = find_dataset_version(options["name"])
+        record_export(dataset_version, format=options["format"], split=options["split"], by=None)
+        rows = EXPORTS[options["format"]](dataset_version, options["split"])
         written = 0
         if options["out"]:
             with options["out"].open("w", encoding="utf-8") as out:
                 for line in rows:
                     written += out.write(line) > 0
-            self.say(f"{written} lines of {snapshot} to {options['out']}")
+            self.say(f"{written} lines of {dataset_version} to {options['out']}")
         else:
             plain = self.stderr if self.as_json else self.stdout
             for line in rows:
                 plain.write(line, ending="")
                 written += 1
         return {
-            "name": str(snapshot),
+            "name": str(dataset_version),
             "format": options["format"],
             "split": options["split"],
             "lines": written,

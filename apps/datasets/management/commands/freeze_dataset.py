@@ -1,4 +1,4 @@
-"""`freeze_dataset PROJECT NAME [filters]`: a snapshot of the feedback, split by task."""
+"""`freeze_dataset PROJECT NAME [filters]`: a dataset version of the feedback, split by task."""
 
 from pathlib import Path
 from typing import Any, get_args
@@ -10,9 +10,9 @@ from apps.annotation.feedback.records import ADJUDICATION, FILTERS, NAMES
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.datasets.derived import SOURCES
-from apps.datasets.freezing import build_snapshot
-from apps.datasets.models import Snapshot
-from apps.datasets.services import freeze_snapshot
+from apps.datasets.freezing import build_dataset_version
+from apps.datasets.models import DatasetVersion
+from apps.datasets.services import freeze_dataset
 from workers.schema import Origin
 
 
@@ -52,7 +52,7 @@ class Command(TouchstoneCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         test_tasks = _task_ids(options["test_tasks"]) if options["test_tasks"] else None
-        snapshot = freeze_snapshot(
+        dataset_version = freeze_dataset(
             project=project_for(options["project"]),
             name=options["name"],
             by=None,
@@ -63,25 +63,27 @@ class Command(TouchstoneCommand):
             claimed=True,
         )
         with self.progress(None, "records") as progress:
-            build_snapshot(snapshot, report=lambda done: progress.update(done))
-        self._tell(snapshot)
+            build_dataset_version(dataset_version, report=lambda done: progress.update(done))
+        self._tell(dataset_version)
         return {
-            "name": str(snapshot),
-            "hash": snapshot.content_hash,
-            "records": snapshot.records,
-            "splits": snapshot.splits,
-            "usable_pairs": snapshot.usable_pairs,
+            "name": str(dataset_version),
+            "hash": dataset_version.content_hash,
+            "records": dataset_version.records,
+            "splits": dataset_version.splits,
+            "usable_pairs": dataset_version.usable_pairs,
         }
 
-    def _tell(self, snapshot: Snapshot) -> None:
-        kinds = ", ".join(f"{n} {kind}" for kind, n in snapshot.records.items())
+    def _tell(self, dataset_version: DatasetVersion) -> None:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in dataset_version.records.items())
         splits = ", ".join(
-            f"{name} {n} ({snapshot.tasks[name]} tasks)" for name, n in snapshot.splits.items()
+            f"{name} {n} ({dataset_version.tasks[name]} tasks)" for name, n in dataset_version.splits.items()
         )
-        self.say(f"{snapshot}: {kinds}; {snapshot.usable_pairs} usable pairs")
+        self.say(f"{dataset_version}: {kinds}; {dataset_version.usable_pairs} usable pairs")
         self.say(f"  {splits}")
-        self.say(f"  hash {snapshot.content_hash}")
-        self.say(f"Next: train {snapshot.project.slug} --dataset {snapshot} --recipe bradley-terry --wait")
+        self.say(f"  hash {dataset_version.content_hash}")
+        self.say(
+            f"Next: train {dataset_version.project.slug} --dataset {dataset_version} --recipe bradley-terry --wait"
+        )
 
 
 def _task_ids(path: Path) -> list[str]:

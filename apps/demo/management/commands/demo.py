@@ -46,30 +46,33 @@ class Command(TouchstoneCommand):
             f"({loaded.new} new)."
         )
         loop.make_campaign(project, by)
-        snapshot = loop.freeze(project, by, anew=loaded.new > 0)
+        dataset_version = loop.freeze(project, by, anew=loaded.new > 0)
         self.say(
-            f"Frozen: {snapshot}, {snapshot.usable_pairs} usable pairs, {snapshot.tasks['test']} tasks held out."
+            f"Frozen: {dataset_version}, {dataset_version.usable_pairs} usable pairs, "
+            f"{dataset_version.tasks['test']} tasks held out."
         )
-        model = loop.trained(snapshot)
+        model = loop.trained(dataset_version)
         if model is None:
-            model = self._train(stack, snapshot, by)
+            model = self._train(stack, dataset_version, by)
         else:
             self.say(f"Trained on it before: {model}.")
         revision = loop.put_on_endpoint(model, by)
         self.say(f"Deployed {model} on the endpoint {revision.endpoint.name}, revision {revision.number}.")
         key = loop.make_key(project, by)
-        preferences = loop.held_out_preferences(snapshot)
+        preferences = loop.held_out_preferences(dataset_version)
         scored = score_one(stack.url, key, revision, preferences[0].a, check=stack.check)
         self._show_scored(scored)
         accuracies = loop.accuracies(model, preferences)
         self._show_accuracies(accuracies)
         return {
-            "url": stack.url, "dataset": str(snapshot), "model": str(model), "endpoint": revision.endpoint.name,
+            "url": stack.url, "dataset": str(dataset_version), "model": str(model), "endpoint": revision.endpoint.name,
             "revision": revision.number, "reward": scored.result.reward, "accuracy": accuracies,
             "logins": (owner, annotator), "key": key, "body": scored.body,
         }  # fmt: skip
 
-    def _train(self, stack: supervisor.Stack, snapshot: loop.Snapshot, by: loop.User) -> loop.RewardModel:
+    def _train(
+        self, stack: supervisor.Stack, dataset_version: loop.DatasetVersion, by: loop.User
+    ) -> loop.RewardModel:
         self.say(f"Training {loop.RECIPE} on it, by the worker ...")
         with self.progress(None, "training") as progress:
 
@@ -77,7 +80,7 @@ class Command(TouchstoneCommand):
                 done = run.progress.get("done") or 0
                 progress.update(int(done), total=run.progress.get("total"), note=run.state)
 
-            return loop.train(snapshot, by, check=stack.check, tell=tell)
+            return loop.train(dataset_version, by, check=stack.check, tell=tell)
 
     def _show_scored(self, scored: Scored) -> None:
         result = scored.result

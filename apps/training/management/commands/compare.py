@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
-from apps.datasets.selectors import snapshot_named
-from apps.training.evaluation import compare_models, of_snapshot
+from apps.datasets.selectors import find_dataset_version
+from apps.training.evaluation import compare_models, dataset_version_data
 from apps.training.report import beside
 from apps.training.selectors import model_named
 
@@ -24,7 +24,7 @@ class Command(TouchstoneCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         model, other = model_named(options["model"]), model_named(options["other"])
-        data = of_snapshot(snapshot_named(options["dataset"]))
+        data = dataset_version_data(find_dataset_version(options["dataset"]))
         self.say(f"{model} against {other} on {data.source} ...")
         (found,) = compare_models(model=model, other=other, data=[data], by=None)
         report = found.report

@@ -6,8 +6,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
-from apps.datasets.selectors import snapshot_named
-from apps.training.evaluation import evaluate_model, of_file, of_snapshot
+from apps.datasets.selectors import find_dataset_version
+from apps.training.evaluation import dataset_version_data, evaluate_model, of_file
 from apps.training.report import verdict
 from apps.training.selectors import model_named
 from workers.schema.published import PUBLISHED
@@ -34,7 +34,7 @@ class Command(TouchstoneCommand):
         if options["file"]:
             data = of_file(options["file"], format_=options["format"])
         else:
-            data = of_snapshot(snapshot_named(options["dataset"]))
+            data = dataset_version_data(find_dataset_version(options["dataset"]))
         self.say(f"{model} on {data.source} ...")
         evaluation = evaluate_model(model=model, data=data, by=None)
         self.say(verdict(evaluation.report).sentence)

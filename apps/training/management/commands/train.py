@@ -9,7 +9,7 @@ from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.selectors import snapshot_named
+from apps.datasets.selectors import find_dataset_version
 from apps.training import recipes
 from apps.training.models import Run
 from apps.training.report import verdict
@@ -39,14 +39,14 @@ class Command(TouchstoneCommand):
         project = project_for(options["project"])
         run = start_run(
             project=project,
-            snapshot=snapshot_named(options["dataset"], project=project),
+            dataset_version=find_dataset_version(options["dataset"], project=project),
             recipe=_recipe(options["recipe"]),
             name=options["name"],
             seed=options["seed"],
             parent=model_named(options["parent"], project=project) if options["parent"] else None,
             by=None,
         )
-        self.say(f"run {run.pk} on {run.snapshot} is queued")
+        self.say(f"run {run.pk} on {run.dataset_version} is queued")
         if options["wait"]:
             self.follow(run, f"run {run.pk}")
         result = _result(run)
