@@ -9,7 +9,7 @@ from apps.accounts.models import User
 from apps.annotation.models import Campaign, Item
 from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
-from apps.rewards.models import Endpoint, ScoreSample, Trial
+from apps.rewards.models import Endpoint, Release, ScoreSample
 from apps.training.models import RewardModel, Run
 
 
@@ -138,7 +138,7 @@ class Turn(models.Model):
     """Once around: people are asked, what they said is frozen and trained on, the model is compared, tried, promoted.
 
     against: the model that was served when it began. asks: comparisons people are asked for, 0 for none. heads_only:
-    the trunk is held still, see the recipe's key. tries: whether there is a trial before the model is promoted.
+    the trunk is held still, see the recipe's key. tries: whether the model is released in stages.
     automatic: each step follows by itself; else a person says `go on`. is_ready: a step is done, and waits for that.
     entered: when each stage was. reason: why it stopped, or how it ended.
     """
@@ -165,7 +165,7 @@ class Turn(models.Model):
     follow_up = models.ForeignKey(FollowUp, models.SET_NULL, null=True, related_name="turns")
     dataset_version = models.ForeignKey(DatasetVersion, models.SET_NULL, null=True, related_name="turns")
     run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="turns")
-    trial = models.ForeignKey(Trial, models.SET_NULL, null=True, related_name="turns")
+    trial = models.ForeignKey(Release, models.SET_NULL, null=True, related_name="turns")
     entered = models.JSONField(default=dict)
     reason = models.TextField(blank=True)
     started_by = models.ForeignKey(User, models.SET_NULL, null=True)

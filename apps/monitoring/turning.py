@@ -23,8 +23,8 @@ from apps.monitoring.asking import ask_unsure
 from apps.monitoring.models import Comparing, FollowUp, Monitor, Turn
 from apps.monitoring.online import learn_from_verifier, verified_since
 from apps.rewards import services as rewards
-from apps.rewards.models import Endpoint, Trial
-from apps.rewards.selectors import open_trial, spec_of
+from apps.rewards.models import Endpoint, Release
+from apps.rewards.selectors import open_release, spec_of
 from apps.training.models import RewardModel
 from apps.training.pretrained import with_names
 from apps.training.services import start_run
@@ -102,10 +102,10 @@ def go_on(*, turn: Turn, by: User) -> Turn:
 
 @transaction.atomic
 def stop_turn(*, turn: Turn, by: User | None, reason: str) -> Turn:
-    """What it has started goes on by itself; nothing more follows from it. Its trial is withdrawn."""
+    """What it has started goes on by itself; nothing more follows from it. Its release is rolled back."""
     turn = _locked(turn)
     if turn.trial is not None and turn.trial.is_open:
-        rewards.withdraw(trial=turn.trial, by=by, reason=reason)
+        rewards.roll_back_release(release=turn.trial, by=by, reason=reason)
     _end(turn, Stage.STOPPED, reason)
     return turn
 
@@ -236,23 +236,23 @@ def _compared(turn: Turn) -> bool:
 def _tried(turn: Turn) -> bool:
     assert turn.run is not None
     if turn.trial is None:
-        beside = rewards.Beside(automatic=True) if turn.tries else None
-        _deploy(turn, beside)
+        release_options = rewards.ReleaseOptions(automatic=True) if turn.tries else None
+        _deploy(turn, release_options)
         if not turn.tries:
             return True
-        turn.trial = open_trial(turn.endpoint)
+        turn.trial = open_release(turn.endpoint)
         turn.save(update_fields=["trial"])
-    trial = Trial.objects.get(pk=turn.trial.pk) if turn.trial else None
+    trial = Release.objects.get(pk=turn.trial.pk) if turn.trial else None
     if trial is None or trial.is_open:
         return False
-    if trial.stage != Trial.Stage.PROMOTED:
-        raise DomainError(f"It was withdrawn from its trial: {trial.reason}")
+    if trial.stage != Release.Stage.PROMOTED:
+        raise DomainError(f"Its release was rolled back: {trial.reason}")
     turn.reason = f"{turn.reason} {trial.reason}".strip()
     turn.save(update_fields=["reason"])
     return True
 
 
-def _deploy(turn: Turn, beside: rewards.Beside | None) -> None:
+def _deploy(turn: Turn, release_options: rewards.ReleaseOptions | None) -> None:
     """What is active, with the new model in the old one's place."""
     endpoint = turn.endpoint
     assert endpoint.active is not None and turn.run is not None
@@ -267,7 +267,7 @@ def _deploy(turn: Turn, beside: rewards.Beside | None) -> None:
         endpoint_name=endpoint.name,
         spec=spec.with_models(names).to_builtins(),
         by=turn.started_by,
-        beside=beside,
+        release_options=release_options,
     )
 
 

@@ -10,9 +10,9 @@ from django.db import connection, transaction
 from django.db.models import Model
 from django.utils import timezone
 
-from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample, Trial, TrialRollup
+from apps.rewards.models import Endpoint, Release, ReleaseRollup, ScoreReceipt, ScoreRollup, ScoreSample
 from apps.rewards.redaction import NO_REDACTION, Redaction
-from apps.rewards.trials import COUNTS, Pair, Pairs, gathered
+from apps.rewards.releases import COUNTS, PairStatistics, ScorePair, group_pairs
 from apps.rewards.usage import SUMS, Event, Group, Tally, tallied
 from workers.schema import Item, Trajectory, item_json
 
@@ -34,7 +34,7 @@ class Sample:
 
 @transaction.atomic
 def write_usage(
-    *, batch: UUID, events: Sequence[Event], samples: Sequence[Sample] = (), pairs: Sequence[Pair] = ()
+    *, batch: UUID, events: Sequence[Event], samples: Sequence[Sample] = (), pairs: Sequence[ScorePair] = ()
 ) -> bool:
     """Add a batch to the rollups, once however often it is called; whether it was now. Repeated requests, by any
     replica, count as such. What is about an endpoint that is gone is dropped."""
@@ -58,7 +58,7 @@ def write_usage(
         if group.endpoint in there:
             _add(group, tallies[group])
     ScoreSample.objects.bulk_create(_sample(one) for one in samples if one.group.endpoint in there)
-    _add_pairs(gathered(pairs))
+    _add_pairs(group_pairs(pairs))
     return True
 
 
@@ -91,12 +91,12 @@ def _add(group: Group, tally: Tally) -> None:
     _upsert(ScoreRollup, dict(zip(_KEYS, keys, strict=True)), tally, SUMS, _HISTOGRAMS)
 
 
-def _add_pairs(found: Mapping[tuple[int, str, str], Pairs]) -> None:
-    there = set(Trial.objects.filter(pk__in={key[0] for key in found}).values_list("pk", flat=True))
+def _add_pairs(found: Mapping[tuple[int, str, str], PairStatistics]) -> None:
+    there = set(Release.objects.filter(pk__in={key[0] for key in found}).values_list("pk", flat=True))
     for key in sorted(found):
         if key[0] in there:
-            keys = dict(zip(("trial_id", "stage", "policy_version"), key, strict=True))
-            _upsert(TrialRollup, keys, found[key], COUNTS, ("moments",))
+            keys = dict(zip(("release_id", "stage", "policy_version"), key, strict=True))
+            _upsert(ReleaseRollup, keys, found[key], COUNTS, ("moments",))
 
 
 def _upsert(

@@ -10,14 +10,14 @@ from apps.accounts.models import Scope
 from apps.core.errors import NotFound
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.rewards import services
-from apps.rewards.models import Endpoint, EndpointRevision, Trial
+from apps.rewards.models import Endpoint, EndpointRevision, Release
 from apps.rewards.selectors import (
     endpoint_of,
     endpoints_of,
-    open_trial,
+    open_release,
+    release_decision,
     revision_of,
     revisions_of,
-    verdict_of,
 )
 
 router = Router()
@@ -27,8 +27,8 @@ class RollbackIn(Schema):
     to: int | None = None
 
 
-class TrialIn(Schema):
-    """stage: shadow or canary. share: of what is asked that a canary answers. rules: see `trials.Rules`."""
+class ReleaseIn(Schema):
+    """stage: shadow or canary. share: of what is asked that a canary answers. rules: see `releases.ReleaseRules`."""
 
     revision: int
     stage: str = "shadow"
@@ -73,12 +73,12 @@ def put_endpoint(
 ) -> dict[str, Any]:
     """`{"components": [{"name", "model", "weight"}], "transforms": [{"type": "clip", "eta": 0}]}`. Made if new.
 
-    `?stage=shadow`, or `?stage=canary&share=0.1`: on trial beside what is active, rather than at once.
+    `?stage=shadow`, or `?stage=canary&share=0.1`: released in stages, instead of immediately.
     """
     project = project_of_key(request.auth, slug, Scope.ADMIN)
-    beside = None if stage is None else services.Beside(stage, share, automatic=automatic)
+    release_options = None if stage is None else services.ReleaseOptions(stage, share, automatic=automatic)
     revision = services.put_spec(
-        project=project, endpoint_name=name, spec=spec, by=request.auth, beside=beside
+        project=project, endpoint_name=name, spec=spec, by=request.auth, release_options=release_options
     )
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
@@ -91,63 +91,75 @@ def rollback(request: KeyRequest, slug: str, name: str, body: RollbackIn | None 
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
 
-@router.get("/projects/{slug}/endpoints/{name}/trial", summary="What is on trial, and how it stands")
-def get_trial(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
-    """The open trial, else the newest that ended."""
+@router.get("/projects/{slug}/endpoints/{name}/trial", include_in_schema=False)
+@router.get("/projects/{slug}/endpoints/{name}/release", summary="The current release and its state")
+def get_release(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
+    """The open release, else the one that ended last. The paths under `/trial` answer the same."""
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
-    trial = endpoint.trials.select_related("revision", "against").order_by("-started_at").first()
-    if trial is None:
-        raise NotFound(f"Nothing was ever on trial on {name}.")
-    return _trial(trial)
+    release = endpoint.releases.select_related("revision", "against").order_by("-started_at").first()
+    if release is None:
+        raise NotFound(f"The endpoint {name} has never had a release; start one with POST.")
+    return _release(release)
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial", summary="Try a revision beside the active one")
-def start_trial(request: KeyRequest, slug: str, name: str, body: TrialIn) -> dict[str, Any]:
+@router.post("/projects/{slug}/endpoints/{name}/trial", include_in_schema=False)
+@router.post(
+    "/projects/{slug}/endpoints/{name}/release", summary="Release a revision as a shadow or a canary"
+)
+def start_release(request: KeyRequest, slug: str, name: str, body: ReleaseIn) -> dict[str, Any]:
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
     revision = revision_of(endpoint, body.revision)
-    beside = services.Beside(body.stage, body.share, body.rules, body.automatic)
-    return _trial(services.start_trial(revision=revision, beside=beside, by=request.auth))
+    options = services.ReleaseOptions(body.stage, body.share, body.rules, body.automatic)
+    return _release(services.start_release(revision=revision, release_options=options, by=request.auth))
 
 
+@router.post("/projects/{slug}/endpoints/{name}/trial/canary", include_in_schema=False)
 @router.post(
-    "/projects/{slug}/endpoints/{name}/trial/canary", summary="Have it answer a share of what is asked"
+    "/projects/{slug}/endpoints/{name}/release/canary", summary="Make it a canary, or change its share"
 )
 def make_canary(request: KeyRequest, slug: str, name: str, body: CanaryIn) -> dict[str, Any]:
-    return _trial(services.make_canary(trial=_open(request, slug, name), share=body.share, by=request.auth))
+    release = _open(request, slug, name)
+    return _release(services.make_canary(release=release, share=body.share, by=request.auth))
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial/promote", summary="Have it answer everything")
+@router.post("/projects/{slug}/endpoints/{name}/trial/promote", include_in_schema=False)
+@router.post("/projects/{slug}/endpoints/{name}/release/promote", summary="Make it the active revision")
 def promote(request: KeyRequest, slug: str, name: str, body: ReasonIn | None = None) -> dict[str, Any]:
     reason = body.reason if body else ""
-    revision = services.promote(trial=_open(request, slug, name), by=request.auth, reason=reason)
+    release = _open(request, slug, name)
+    revision = services.promote_release(release=release, by=request.auth, reason=reason)
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
 
-@router.post("/projects/{slug}/endpoints/{name}/trial/withdraw", summary="End the trial")
-def withdraw(request: KeyRequest, slug: str, name: str, body: ReasonIn | None = None) -> dict[str, Any]:
+@router.post("/projects/{slug}/endpoints/{name}/trial/withdraw", include_in_schema=False)
+@router.post("/projects/{slug}/endpoints/{name}/release/rollback", summary="Roll it back")
+def roll_back_release(
+    request: KeyRequest, slug: str, name: str, body: ReasonIn | None = None
+) -> dict[str, Any]:
     reason = body.reason if body else ""
-    return _trial(services.withdraw(trial=_open(request, slug, name), by=request.auth, reason=reason))
+    release = _open(request, slug, name)
+    return _release(services.roll_back_release(release=release, by=request.auth, reason=reason))
 
 
-def _open(request: KeyRequest, slug: str, name: str) -> Trial:
-    trial = open_trial(endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name))
-    if trial is None:
-        raise NotFound(f"Nothing is on trial on {name}.")
-    return trial
+def _open(request: KeyRequest, slug: str, name: str) -> Release:
+    release = open_release(endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name))
+    if release is None:
+        raise NotFound(f"The endpoint {name} has no open release; start one first.")
+    return release
 
 
-def _trial(trial: Trial) -> dict[str, Any]:
-    verdict = verdict_of(trial) if trial.is_open else None
+def _release(release: Release) -> dict[str, Any]:
+    verdict = release_decision(release) if release.is_open else None
     return {
-        "revision": trial.revision.number,
-        "against": trial.against.number,
-        "stage": trial.stage,
-        "share": trial.share,
-        "automatic": trial.automatic,
-        "rules": trial.rules,
-        "reason": trial.reason,
-        "started": trial.started_at,
-        "ended": trial.ended_at,
+        "revision": release.revision.number,
+        "against": release.against.number,
+        "stage": release.stage,
+        "share": release.share,
+        "automatic": release.automatic,
+        "rules": release.rules,
+        "reason": release.reason,
+        "started": release.started_at,
+        "ended": release.ended_at,
         "verdict": None if verdict is None else {"says": verdict.says, "reason": verdict.reason},
     }
 

@@ -10,4 +10,4 @@ class RewardsConfig(AppConfig):
         from apps.rewards import accounting, services
 
         periodic.register("rewards.forget_old", 300.0, accounting.forget_old)
-        periodic.register("rewards.follow_trials", 5.0, services.follow_trials)
+        periodic.register("rewards.advance_releases", 5.0, services.advance_releases)

@@ -9,16 +9,16 @@ from apps.accounts.models import Project
 from apps.core.forms import add_widget_classes
 from apps.rewards.models import Endpoint, EndpointRevision
 from apps.rewards.redaction import KINDS, parse_redaction
+from apps.rewards.releases import FEWEST, ReleaseRules
 from apps.rewards.selectors import revisions_of
-from apps.rewards.services import CANARY_SHARE, MOST_SAMPLE_DAYS, MOST_SAMPLES, Beside
-from apps.rewards.trials import FEWEST, Rules
+from apps.rewards.services import CANARY_SHARE, MOST_SAMPLE_DAYS, MOST_SAMPLES, ReleaseOptions
 from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 from workers.errors import RewardError
 from workers.schema import parse_json
 from workers.schema.decode import require_object
 
-_RULES = Rules()
+_RULES = ReleaseRules()
 
 
 def _percent(label: str, share: float, help_text: str = "") -> forms.FloatField:
@@ -44,11 +44,11 @@ class DeployForm(forms.Form):
         max_length=60, help_text="A new name makes an endpoint; an existing one gets a new revision."
     )
     stage = forms.ChoiceField(
-        label="When it answers",
+        label="Release",
         choices=[
-            ("", "At once"),
-            ("shadow", "After a trial in the shadow of what answers now"),
-            ("canary", "To a tenth of the runs at first, as a canary"),
+            ("", "Immediately"),
+            ("shadow", "Shadow first: it scores requests, the active revision answers them"),
+            ("canary", "Canary first: it answers 10 % of the policy runs"),
         ],
         required=False,
         widget=forms.RadioSelect,
@@ -73,9 +73,9 @@ class DeployForm(forms.Form):
         models.queryset = models_of(project)
         add_widget_classes(self)
 
-    def beside(self) -> Beside | None:
+    def release_options(self) -> ReleaseOptions | None:
         stage = self.cleaned_data["stage"]
-        return Beside(stage, CANARY_SHARE) if stage else None
+        return ReleaseOptions(stage, CANARY_SHARE) if stage else None
 
     def transforms(self) -> list[dict[str, Any]]:
         """As deploy takes them; the service checks the amount."""
@@ -145,27 +145,27 @@ class TryForm(forms.Form):
         return item
 
 
-class TrialForm(forms.Form):
+class ReleaseForm(forms.Form):
     """Shares are asked for in per cent."""
 
     revision: "forms.ModelChoiceField[EndpointRevision]" = forms.ModelChoiceField(
         None, to_field_name="number", empty_label=None
     )
     stage = forms.ChoiceField(
-        label="How it is tried",
+        label="Stage",
         choices=[
-            ("shadow", "In the shadow: it scores what the active revision answers, and nobody hears it"),
-            ("canary", "As a canary: it answers a share of the runs, groups or prompts"),
+            ("shadow", "Shadow: it scores what the active revision answers; callers do not see its rewards"),
+            ("canary", "Canary: it answers a share of the policy runs, groups or prompts"),
         ],
         widget=forms.RadioSelect,
         initial="shadow",
     )
-    share = forms.FloatField(label="Share of a canary, in per cent", initial=10, required=False)
+    share = forms.FloatField(label="Canary share, in per cent", initial=10, required=False)
     automatic = forms.ChoiceField(
-        label="Who decides",
+        label="Decision",
         choices=[
-            ("", "People, here"),
-            ("yes", "The rules: shadow, canary, promotion; or withdrawal, with the reason"),
+            ("", "Manual: you promote it or roll it back"),
+            ("yes", "Automatic: the rules advance it from shadow to canary to promotion, or roll it back"),
         ],
         widget=forms.RadioSelect,
         required=False,
@@ -196,14 +196,14 @@ class TrialForm(forms.Form):
         add_widget_classes(self)
 
     def rule_fields(self) -> list[forms.BoundField]:
-        return [self[name] for name in Rules.__struct_fields__]
+        return [self[name] for name in ReleaseRules.__struct_fields__]
 
-    def beside(self) -> Beside:
+    def release_options(self) -> ReleaseOptions:
         data = self.cleaned_data
         shares = ("failed", "uncertain", "out_of_distribution", "length")
         rules = {name: data[name] / 100 for name in shares}
         rules |= {"pairs": data["pairs"], "agreement": data["agreement"]}
-        return Beside(data["stage"], (data["share"] or 0.0) / 100, rules, bool(data["automatic"]))
+        return ReleaseOptions(data["stage"], (data["share"] or 0.0) / 100, rules, bool(data["automatic"]))
 
 
 class SamplesForm(forms.Form):

@@ -81,23 +81,23 @@ class RevisionJudge(models.Model):
         return f"the endpoint {self.revision}"
 
 
-class Trial(models.Model):
-    """A revision beside the active one: scored in its shadow, or answering a share of what is asked.
+class Release(models.Model):
+    """The staged deployment of a revision: first in the shadow of the active one, then as a canary, then promoted.
 
-    rules: see `trials.Rules`. started, entered: when it began, and when its stage did. share: of runs (or groups, or
-    prompts) that the candidate answers, 0 in the shadow. reason: of its end, or of its latest stage.
+    rules: see `releases.ReleaseRules`. share: of policy runs (or groups, or prompts) that the candidate answers; 0 for
+    a shadow. reason: of its end, or of its latest stage. The JSON API names a release that was rolled back `withdrawn`.
     """
 
     class Stage(models.TextChoices):
-        SHADOW = "shadow", "In the shadow"
+        SHADOW = "shadow", "Shadow"
         CANARY = "canary", "Canary"
         PROMOTED = "promoted", "Promoted"
-        WITHDRAWN = "withdrawn", "Withdrawn"
+        ROLLED_BACK = "withdrawn", "Rolled back"
 
     OPEN = (Stage.SHADOW, Stage.CANARY)
 
-    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="trials")
-    revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="trials")
+    endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="releases")
+    revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="releases")
     against = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="+")
     stage = models.CharField(max_length=10, choices=Stage.choices)
     share = models.FloatField(default=0.0)
@@ -106,19 +106,19 @@ class Trial(models.Model):
     reason = models.TextField(blank=True)
     started_by = models.ForeignKey(User, models.SET_NULL, null=True)
     started_at = models.DateTimeField(default=timezone.now)
-    entered_at = models.DateTimeField(default=timezone.now)
+    stage_started_at = models.DateTimeField(default=timezone.now)
     ended_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["endpoint"], condition=models.Q(ended_at=None), name="one_open_trial"
+                fields=["endpoint"], condition=models.Q(ended_at=None), name="one_open_release"
             ),
-            models.CheckConstraint(condition=models.Q(share__gte=0, share__lte=1), name="trial_share"),
+            models.CheckConstraint(condition=models.Q(share__gte=0, share__lte=1), name="release_share"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.revision} on trial"
+        return f"release of {self.revision}"
 
     @property
     def is_open(self) -> bool:
@@ -129,10 +129,10 @@ class Trial(models.Model):
         return f"{100 * self.share:g}"
 
 
-class TrialRollup(models.Model):
-    """What both revisions said of the same items, added up: see `trials.Pairs`."""
+class ReleaseRollup(models.Model):
+    """Scores of the same items by both revisions, summed: see `releases.PairStatistics`."""
 
-    trial = models.ForeignKey(Trial, models.CASCADE, related_name="rollups")
+    release = models.ForeignKey(Release, models.CASCADE, related_name="rollups")
     stage = models.CharField(max_length=10)
     policy_version = models.CharField(max_length=200, blank=True)
     pairs = models.BigIntegerField(default=0)
@@ -145,11 +145,11 @@ class TrialRollup(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["trial", "stage", "policy_version"], name="trial_rollup_once")
+            models.UniqueConstraint(fields=["release", "stage", "policy_version"], name="release_rollup_once")
         ]
 
     def __str__(self) -> str:
-        return f"{self.trial}, {self.stage}"
+        return f"{self.release}, {self.stage}"
 
 
 class ScoreRollup(models.Model):

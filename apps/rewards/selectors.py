@@ -6,8 +6,8 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
-from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
-from apps.rewards.trials import Pairs, Verdict, judge, merged, parse_rules
+from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
+from apps.rewards.releases import PairStatistics, ReleaseDecision, decide_release, merge_pairs, parse_rules
 from workers.schema import Task, Text, Trajectory, parse_item
 from workers.schema.endpoints import EndpointSpec, parse_spec
 from workers.schema.messages import build_trajectory, from_prompt_response
@@ -64,21 +64,21 @@ def revision_of(endpoint: Endpoint, number: int) -> EndpointRevision:
     return revision
 
 
-def open_trial(endpoint: Endpoint) -> Trial | None:
+def open_release(endpoint: Endpoint) -> Release | None:
     return (
-        endpoint.trials.filter(ended_at=None)
+        endpoint.releases.filter(ended_at=None)
         .select_related("endpoint__project", "revision", "against")
         .first()
     )
 
 
-def pairs_of(trial: Trial, stage: str | None = None) -> Pairs:
+def pair_statistics(release: Release, stage: str | None = None) -> PairStatistics:
     """What both revisions said in a stage, that which it is in without one."""
-    return merged(trial.rollups.filter(stage=stage or trial.stage))
+    return merge_pairs(release.rollups.filter(stage=stage or release.stage))
 
 
-def verdict_of(trial: Trial) -> Verdict:
-    return judge(pairs_of(trial), parse_rules(trial.rules))
+def release_decision(release: Release) -> ReleaseDecision:
+    return decide_release(pair_statistics(release), parse_rules(release.rules))
 
 
 def trajectory_of(sample: ScoreSample) -> Trajectory | None:

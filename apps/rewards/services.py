@@ -16,11 +16,11 @@ from apps.core.errors import Conflict, DomainError, NotFound
 from apps.core.version_names import check_slug
 from apps.judges.models import Judge
 from apps.judges.services import lock_judge
-from apps.rewards.models import Endpoint, EndpointRevision, RevisionJudge, RevisionModel, Trial
+from apps.rewards.models import Endpoint, EndpointRevision, Release, RevisionJudge, RevisionModel
 from apps.rewards.redaction import parse_redaction
-from apps.rewards.selectors import verdict_of
+from apps.rewards.releases import parse_rules
+from apps.rewards.selectors import release_decision
 from apps.rewards.specs import check_models, checked_spec, placed
-from apps.rewards.trials import parse_rules
 from apps.training.models import RewardModel
 from apps.training.services import lock_usable
 from workers.schema.endpoints import (
@@ -34,19 +34,19 @@ from workers.schema.endpoints import (
 ENDPOINTS_CHANNEL = "touchstone_endpoints"
 RESERVED = ("compose", "deploy", "node")
 MOST_SAMPLES, MOST_SAMPLE_DAYS = 100_000, 366
-CANARY_SHARE = 0.1  # of what is asked, where a trial goes on by itself
+CANARY_SHARE = 0.1  # of what is asked, where a release advances automatically
 Actor = User | ApiKey | None
 
 
-class Ended(Conflict):
-    """A trial that is over."""
+class ReleaseEnded(Conflict):
+    """The release is over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """How a revision is tried beside the active one. share: of what is asked that it answers, above 0 for a canary."""
+class ReleaseOptions:
+    """How a revision is released. share: of what is asked that it answers; above 0 for a canary."""
 
-    stage: str = Trial.Stage.SHADOW
+    stage: str = Release.Stage.SHADOW
     share: float = 0.0
     rules: Mapping[str, Any] = field(default_factory=dict)
     automatic: bool = False
@@ -78,9 +78,10 @@ def deploy(
     project: Project,
     by: Actor,
     transforms: Sequence[Mapping[str, Any]] = (),
-    beside: Beside | None = None,
+    release_options: ReleaseOptions | None = None,
 ) -> EndpointRevision:
-    """Put one model on the endpoint, which is made if there is none. beside: on trial, rather than at once."""
+    """Put one model on the endpoint, which is made if there is none. release_options: none deploys it
+    immediately."""
     if model.project_id != project.pk:
         raise NotFound(f"There is no model {model} in the project {project.slug}.")
     lock_usable(model)
@@ -90,14 +91,19 @@ def deploy(
     )
     check_models(spec, {str(model): model})
     endpoint = _endpoint_for(project, endpoint_name, by)
-    return _add_revision(endpoint, spec, [model], by, beside)
+    return _add_revision(endpoint, spec, [model], by, release_options)
 
 
 @transaction.atomic
 def put_spec(
-    *, project: Project, endpoint_name: str, spec: Any, by: Actor, beside: Beside | None = None
+    *,
+    project: Project,
+    endpoint_name: str,
+    spec: Any,
+    by: Actor,
+    release_options: ReleaseOptions | None = None,
 ) -> EndpointRevision:
-    """A new revision from a spec as decoded JSON; the endpoint is made if there is none. beside: see `deploy`.
+    """A new revision from a spec as decoded JSON; the endpoint is made if there is none. release_options: see `deploy`.
 
     Raises InvalidRecord or DomainError with the pointer of the bad field.
     """
@@ -111,7 +117,7 @@ def put_spec(
                 lock_judge(checked.judges[component.judge])
     endpoint = _endpoint_for(project, endpoint_name, by)
     models, judges = list(checked.models.values()), list(checked.judges.values())
-    return _add_revision(endpoint, checked.spec, models, by, beside, judges)
+    return _add_revision(endpoint, checked.spec, models, by, release_options, judges)
 
 
 @transaction.atomic
@@ -136,82 +142,86 @@ def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None) -> Endpoin
 
 
 @transaction.atomic
-def start_trial(*, revision: EndpointRevision, beside: Beside, by: Actor) -> Trial:
-    """Try a revision beside the active one. Raises DomainError where there is none, or another is on trial."""
+def start_release(*, revision: EndpointRevision, release_options: ReleaseOptions, by: Actor) -> Release:
+    """Raises DomainError where nothing is active, Conflict where another release is open."""
     endpoint = _locked(revision.endpoint)
-    rules = parse_rules(dict(beside.rules))
-    _check_stage(beside.stage, beside.share)
+    rules = parse_rules(dict(release_options.rules))
+    _check_stage(release_options.stage, release_options.share)
     if endpoint.active is None:
         raise DomainError(
-            f"Nothing is deployed on {endpoint.name} that {revision} could be tried beside; deploy it at once.",
+            f"Nothing is deployed on {endpoint.name} to compare {revision} with; deploy it without a stage.",
             pointer="/stage",
         )
     if endpoint.active_id == revision.pk:
-        raise DomainError(f"Revision {revision.number} is what {endpoint.name} answers with.", status=409)
-    tried = endpoint.trials.filter(ended_at=None).select_related("revision").first()
-    if tried is not None:
+        raise DomainError(
+            f"Revision {revision.number} is already active on {endpoint.name}; choose another.", status=409
+        )
+    other = endpoint.releases.filter(ended_at=None).select_related("revision").first()
+    if other is not None:
         raise Conflict(
-            f"Revision {tried.revision.number} is on trial already; promote or withdraw it first.",
+            f"A release of revision {other.revision.number} is open; promote it or roll it back first.",
             pointer="/stage",
         )
-    trial = Trial.objects.create(
+    release = Release.objects.create(
         endpoint=endpoint,
         revision=revision,
         against=endpoint.active,
-        stage=beside.stage,
-        share=beside.share if beside.stage == Trial.Stage.CANARY else 0.0,
+        stage=release_options.stage,
+        share=release_options.share if release_options.stage == Release.Stage.CANARY else 0.0,
         rules=msgspec.to_builtins(rules),
-        automatic=beside.automatic,
+        automatic=release_options.automatic,
         started_by=by if isinstance(by, User) else None,
     )
-    _record(endpoint, by, "trial.started", _trial_data(trial))
-    return trial
+    _record(endpoint, by, "release.started", _release_data(release))
+    return release
 
 
 @transaction.atomic
-def make_canary(*, trial: Trial, share: float, by: Actor, reason: str = "") -> Trial:
-    """Have what is on trial answer `share` of what is asked. A larger share keeps what a smaller one chose."""
-    trial = _open(trial)
-    _check_stage(Trial.Stage.CANARY, share)
-    if trial.stage != Trial.Stage.CANARY:
-        trial.stage, trial.entered_at = Trial.Stage.CANARY, timezone.now()
-    trial.share, trial.reason = share, reason
-    trial.save(update_fields=["stage", "entered_at", "share", "reason"])
-    _record(trial.endpoint, by, "trial.canary", _trial_data(trial))
-    return trial
+def make_canary(*, release: Release, share: float, by: Actor, reason: str = "") -> Release:
+    """Let the release answer `share` of what is asked. A larger share keeps what a smaller one chose."""
+    release = _open(release)
+    _check_stage(Release.Stage.CANARY, share)
+    if release.stage != Release.Stage.CANARY:
+        release.stage, release.stage_started_at = Release.Stage.CANARY, timezone.now()
+    release.share, release.reason = share, reason
+    release.save(update_fields=["stage", "stage_started_at", "share", "reason"])
+    _record(release.endpoint, by, "release.canary", _release_data(release))
+    return release
 
 
 @transaction.atomic
-def promote(*, trial: Trial, by: Actor, reason: str = "") -> EndpointRevision:
-    """What is on trial becomes what answers."""
-    trial = _open(trial)
-    endpoint = trial.endpoint
-    _end(trial, Trial.Stage.PROMOTED, reason)
-    _activate(endpoint, trial.revision, by)
-    _record(endpoint, by, "trial.promoted", _trial_data(trial))
-    return trial.revision
+def promote_release(*, release: Release, by: Actor, reason: str = "") -> EndpointRevision:
+    """Its revision becomes the active one."""
+    release = _open(release)
+    endpoint = release.endpoint
+    _end(release, Release.Stage.PROMOTED, reason)
+    _activate(endpoint, release.revision, by)
+    _record(endpoint, by, "release.promoted", _release_data(release))
+    return release.revision
 
 
 @transaction.atomic
-def withdraw(*, trial: Trial, by: Actor, reason: str) -> Trial:
-    """End a trial; the active revision answers everything."""
-    trial = _open(trial)
-    _end(trial, Trial.Stage.WITHDRAWN, reason)
-    _record(trial.endpoint, by, "trial.withdrawn", _trial_data(trial))
-    return trial
+def roll_back_release(*, release: Release, by: Actor, reason: str) -> Release:
+    """End the release; the active revision answers everything."""
+    release = _open(release)
+    _end(release, Release.Stage.ROLLED_BACK, reason)
+    _record(release.endpoint, by, "release.rolled_back", _release_data(release))
+    return release
 
 
-def follow_trials() -> None:
-    """Take the next step of every trial that may take it by itself, as its rules say."""
-    for trial in Trial.objects.filter(ended_at=None, automatic=True).select_related("endpoint", "revision"):
-        verdict = verdict_of(trial)
-        with suppress(Ended):  # somebody was quicker
+def advance_releases() -> None:
+    """Take the next step of every automatic release whose rules allow or demand one."""
+    for release in Release.objects.filter(ended_at=None, automatic=True).select_related(
+        "endpoint", "revision"
+    ):
+        verdict = release_decision(release)
+        with suppress(ReleaseEnded):  # another process was first
             if verdict.says == "fails":
-                withdraw(trial=trial, by=None, reason=verdict.reason)
-            elif verdict.says == "passes" and trial.stage == Trial.Stage.SHADOW:
-                make_canary(trial=trial, share=CANARY_SHARE, by=None, reason=verdict.reason)
+                roll_back_release(release=release, by=None, reason=verdict.reason)
+            elif verdict.says == "passes" and release.stage == Release.Stage.SHADOW:
+                make_canary(release=release, share=CANARY_SHARE, by=None, reason=verdict.reason)
             elif verdict.says == "passes":
-                promote(trial=trial, by=None, reason=verdict.reason)
+                promote_release(release=release, by=None, reason=verdict.reason)
 
 
 @transaction.atomic
@@ -282,7 +292,7 @@ def _add_revision(
     spec: EndpointSpec,
     models: Sequence[RewardModel],
     by: Actor,
-    beside: Beside | None,
+    release_options: ReleaseOptions | None,
     judges: Sequence[Judge] = (),
 ) -> EndpointRevision:
     endpoint = _locked(endpoint)
@@ -294,57 +304,59 @@ def _add_revision(
     distinct = {model.pk: model for model in models}.values()
     RevisionModel.objects.bulk_create(RevisionModel(revision=revision, model=model) for model in distinct)
     RevisionJudge.objects.bulk_create(RevisionJudge(revision=revision, judge=judge) for judge in judges)
-    if beside is None:
+    if release_options is None:
         _activate(endpoint, revision, by)
     _record(endpoint, by, "endpoint.deployed", {"revision": revision.number, "spec": revision.spec})
-    if beside is not None:
-        start_trial(revision=revision, beside=beside, by=by)
+    if release_options is not None:
+        start_release(revision=revision, release_options=release_options, by=by)
     return revision
 
 
 def _activate(endpoint: Endpoint, revision: EndpointRevision, by: Actor) -> None:
-    """endpoint: locked. A trial against what was active ends."""
-    for trial in endpoint.trials.filter(ended_at=None).select_related("endpoint", "revision"):
-        _end(trial, Trial.Stage.WITHDRAWN, f"Revision {revision.number} was made the active one.")
-        _record(endpoint, by, "trial.withdrawn", _trial_data(trial))
+    """endpoint: locked. An open release, which compares with what was active, ends."""
+    for release in endpoint.releases.filter(ended_at=None).select_related("endpoint", "revision"):
+        _end(release, Release.Stage.ROLLED_BACK, f"Revision {revision.number} was made the active one.")
+        _record(endpoint, by, "release.rolled_back", _release_data(release))
     endpoint.active = revision
     endpoint.save(update_fields=["active"])
 
 
-def _open(trial: Trial) -> Trial:
-    """The trial, its endpoint locked. Raises Ended."""
-    endpoint = _locked(trial.endpoint)
-    found = Trial.objects.select_related("revision").get(pk=trial.pk)
+def _open(release: Release) -> Release:
+    """The release, its endpoint locked. Raises ReleaseEnded."""
+    endpoint = _locked(release.endpoint)
+    found = Release.objects.select_related("revision").get(pk=release.pk)
     if not found.is_open:
-        raise Ended(f"The trial of revision {found.revision.number} has ended: {found.get_stage_display()}.")
+        raise ReleaseEnded(
+            f"The release of revision {found.revision.number} has ended: {found.get_stage_display()}."
+        )
     found.endpoint = endpoint
     return found
 
 
-def _end(trial: Trial, stage: str, reason: str) -> None:
-    trial.stage, trial.reason, trial.ended_at = stage, reason, timezone.now()
-    trial.save(update_fields=["stage", "reason", "ended_at"])
+def _end(release: Release, stage: str, reason: str) -> None:
+    release.stage, release.reason, release.ended_at = stage, reason, timezone.now()
+    release.save(update_fields=["stage", "reason", "ended_at"])
 
 
 def _check_stage(stage: str, share: float) -> None:
-    if stage not in Trial.OPEN:
+    if stage not in Release.OPEN:
         raise DomainError(
-            f"A trial begins in the {Trial.Stage.SHADOW.value} or as a {Trial.Stage.CANARY.value}, not {stage!r}.",
+            f"The stage must be {Release.Stage.SHADOW.value!r} or {Release.Stage.CANARY.value!r}, not {stage!r}.",
             pointer="/stage",
         )
-    if stage == Trial.Stage.CANARY and not 0 < share <= 1:
+    if stage == Release.Stage.CANARY and not 0 < share <= 1:
         raise DomainError(
-            f"A canary answers a share of what is asked, above 0 and up to 1, not {share:g}.",
+            f"The share of a canary must be above 0 and at most 1, not {share:g}.",
             pointer="/share",
         )
 
 
-def _trial_data(trial: Trial) -> dict[str, Any]:
+def _release_data(release: Release) -> dict[str, Any]:
     return {
-        "revision": trial.revision.number,
-        "stage": trial.stage,
-        "share": trial.share,
-        "reason": trial.reason,
+        "revision": release.revision.number,
+        "stage": release.stage,
+        "share": release.share,
+        "reason": release.reason,
     }
 
 

@@ -1,4 +1,4 @@
-"""What came back: a policy that lives by length, a revision on trial, what is kept; as a researcher sees it."""
+"""What came back: a policy that lives by length, a release, what is kept; as a researcher sees it."""
 
 import random
 from datetime import timedelta
@@ -13,10 +13,10 @@ from apps.annotation.models import Campaign
 from apps.monitoring.measures import reference_of
 from apps.monitoring.models import Turn
 from apps.monitoring.services import look
-from apps.rewards.models import Endpoint, ScoreSample, TrialRollup
-from apps.rewards.selectors import open_trial
+from apps.rewards.models import Endpoint, ReleaseRollup, ScoreSample
+from apps.rewards.releases import PairStatistics, ScorePair
+from apps.rewards.selectors import open_release
 from apps.rewards.services import deploy
-from apps.rewards.trials import Pair, Pairs
 from apps.training.models import RewardModel
 from tests.monitoring.traffic import exploiting, row, rows, sample
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
@@ -157,7 +157,7 @@ def test_the_circle_says_how_long_it_took(
     tools.shoot(page, "circle")
 
 
-def test_a_trial(
+def test_a_release(
     page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User, settings: Any
 ) -> None:
     project = campaign.project
@@ -172,30 +172,32 @@ def test_a_trial(
         wait_until(lambda: serves(service, "reward", 2))
         tools.login(page, live_server, rose)
         page.goto(f"{live_server.url}/p/desk/endpoints/reward/")
-        page.get_by_role("link", name="Try").click()
-        page.get_by_label("As a canary").check()
-        page.get_by_label("Share of a canary, in per cent").fill("0")
-        tools.shoot(page, "trial-start")
-        page.get_by_role("button", name="Begin the trial").click()
-        expect(page.get_by_text("A canary answers a share of what is asked")).to_be_visible()
-        page.get_by_label("Share of a canary, in per cent").fill("25")
-        page.get_by_role("button", name="Begin the trial").click()
+        page.get_by_role("link", name="Release in stages").click()
+        page.get_by_label("Canary: it answers a share").check()
+        page.get_by_label("Canary share, in per cent").fill("0")
+        tools.shoot(page, "release-start")
+        page.get_by_role("button", name="Start release").click()
+        expect(page.get_by_text("The share of a canary must be above 0")).to_be_visible()
+        page.get_by_label("Canary share, in per cent").fill("25")
+        page.get_by_role("button", name="Start release").click()
         expect(page.get_by_text("0 of 200 items were scored by both.")).to_be_visible()
 
-        trial = open_trial(Endpoint.objects.get())
-        assert trial is not None and trial.share == 0.25
-        dice, pairs = random.Random(0), Pairs()
+        release = open_release(Endpoint.objects.get())
+        assert release is not None and release.share == 0.25
+        dice, pairs = random.Random(0), PairStatistics()
         for number in range(400):
             reward = dice.gauss(0, 1)
             more = reward + dice.gauss(0, 0.3)
-            said = Pair(trial.pk, "canary", "step-9", (reward, more), tokens=dice.randrange(50, 900), steps=4)
-            pairs.add(said if number % 40 else Pair(trial.pk, "canary", "step-9", None))
-        counted = {name: getattr(pairs, name) for name in Pairs.__slots__}
-        TrialRollup.objects.create(trial=trial, stage="canary", policy_version="step-9", **counted)
+            said = ScorePair(
+                release.pk, "canary", "step-9", (reward, more), tokens=dice.randrange(50, 900), steps=4
+            )
+            pairs.add(said if number % 40 else ScorePair(release.pk, "canary", "step-9", None))
+        counted = {name: getattr(pairs, name) for name in PairStatistics.__slots__}
+        ReleaseRollup.objects.create(release=release, stage="canary", policy_version="step-9", **counted)
         expect(page.get_by_role("rowheader", name="The uncertain share")).to_be_visible()
         expect(page.get_by_text("Not clear on 400 items")).to_be_visible()
-        tools.shoot(page, "trial")
+        tools.shoot(page, "release")
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Promote").click()
-        expect(page.get_by_text("Revision 1 answers from now on.")).to_be_visible()
-        tools.shoot(page, "trial-ended")
+        expect(page.get_by_text("Revision 1 is now active.")).to_be_visible()
+        tools.shoot(page, "release-ended")

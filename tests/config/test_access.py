@@ -28,7 +28,7 @@ from apps.datasets.models import Export
 from apps.judges.models import Judge, Judging, LanguageModel
 from apps.metrics.models import Induction, Metric
 from apps.monitoring.models import Alert
-from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample, Trial
+from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.training.models import Evaluation, RewardModel, Run
@@ -143,7 +143,7 @@ def make_world(slug: str) -> World:
         EndpointRevision.objects.create(endpoint=endpoint, number=n, spec=NOTHING) for n in (1, 2)
     )
     Endpoint.objects.filter(pk=endpoint.pk).update(active=active)
-    Trial.objects.create(endpoint=endpoint, revision=tried, against=active, stage="canary", share=0.5)
+    Release.objects.create(endpoint=endpoint, revision=tried, against=active, stage="canary", share=0.5)
     induction = Induction.objects.create(project=project, state=JobState.SUCCEEDED)
     sample = ScoreSample.objects.create(
         endpoint=endpoint, version=1, caller="tsk_1", item={"text": "a"}, result={"reward": 1.0}

@@ -22,7 +22,7 @@ from apps.monitoring.models import Alert, Turn
 from apps.monitoring.services import look
 from apps.monitoring.turning import advance_turns, begin_turn
 from apps.rewards.models import Endpoint
-from apps.rewards.services import deploy, follow_trials, keep_samples
+from apps.rewards.services import advance_releases, deploy, keep_samples
 from apps.rewards.serving.state import StoredModels
 from apps.trajectories.selectors import load_trajectories
 from tests.annotation.rows import submit
@@ -205,7 +205,7 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
         for _ in range(60):
             advance_turns()
             work()
-            follow_trials()
+            advance_releases()
             turn.refresh_from_db()
             if turn.stage == Turn.Stage.TRYING:
                 policy.step(6, greedy=0.3, prompts=10, version="last")

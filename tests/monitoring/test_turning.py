@@ -21,8 +21,8 @@ from apps.monitoring.comparing import execute as compare
 from apps.monitoring.models import Comparing, Turn
 from apps.monitoring.shown import seconds_to_served, steps_of, times_of
 from apps.monitoring.turning import advance, advance_turns, begin_turn, go_on, is_better, stop_turn
-from apps.rewards.models import Endpoint, ScoreSample, Trial
-from apps.rewards.services import deploy, promote, withdraw
+from apps.rewards.models import Endpoint, Release, ScoreSample
+from apps.rewards.services import deploy, promote_release, roll_back_release
 from apps.training import runner
 from apps.training.models import RewardModel, Run
 from apps.training.services import start_run
@@ -227,16 +227,16 @@ def test_what_is_better(served, rose, new, old, better, said) -> None:
     assert better or (said in turn.reason.replace(served.project.slug, "desk") and turn.ended_at is not None)
 
 
-def test_its_trial_decides(served, rose) -> None:
+def test_its_release_decides(served, rose) -> None:
     turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
     advance_turns()
     turn.refresh_from_db()
     trial = turn.trial
-    assert trial is not None and trial.stage == Trial.Stage.SHADOW and trial.automatic
+    assert trial is not None and trial.stage == Release.Stage.SHADOW and trial.automatic
     advance_turns()
     turn.refresh_from_db()
     assert turn.stage == Stage.TRYING
-    promote(trial=trial, by=None, reason="It held.")
+    promote_release(release=trial, by=None, reason="It held.")
     advance_turns()
     turn.refresh_from_db()
     assert (turn.stage, turn.reason) == (Stage.DONE, "It held.")
@@ -246,10 +246,10 @@ def test_one_that_is_withdrawn_stops_it(served, rose) -> None:
     turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
     advance_turns()
     turn.refresh_from_db()
-    withdraw(trial=turn.trial, by=None, reason="It likes length.")
+    roll_back_release(release=turn.trial, by=None, reason="It likes length.")
     advance_turns()
     turn.refresh_from_db()
-    assert (turn.stage, turn.reason) == (Stage.STOPPED, "It was withdrawn from its trial: It likes length.")
+    assert (turn.stage, turn.reason) == (Stage.STOPPED, "Its release was rolled back: It likes length.")
     served.refresh_from_db()
     assert served.active is not None and served.active.number == 1
 

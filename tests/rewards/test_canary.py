@@ -1,4 +1,4 @@
-"""A revision on trial, in the running service: who answers what, what is compared, and how it ends."""
+"""A release, in the running service: who answers what, what is compared, and how it ends."""
 
 import asyncio
 from typing import Any
@@ -8,42 +8,42 @@ import pytest
 from apps.accounts.models import AuditEvent, Scope
 from apps.accounts.services import create_api_key
 from apps.core.errors import Conflict, DomainError
-from apps.rewards.models import Endpoint, ScoreRollup, Trial, TrialRollup
-from apps.rewards.selectors import open_trial, pairs_of
+from apps.rewards.models import Endpoint, Release, ReleaseRollup, ScoreRollup
+from apps.rewards.selectors import open_release, pair_statistics
 from apps.rewards.services import (
-    Beside,
-    Ended,
+    ReleaseEnded,
+    ReleaseOptions,
+    advance_releases,
     deploy,
-    follow_trials,
     make_canary,
-    promote,
+    promote_release,
+    roll_back_release,
     rollback,
-    start_trial,
+    start_release,
     switch_off,
-    withdraw,
 )
 from apps.rewards.serving.answering import draw, key_of
-from apps.rewards.serving.directory import RevisionInfo, TrialInfo
+from apps.rewards.serving.directory import ReleaseInfo, RevisionInfo
 from apps.rewards.serving.requests import Tags
 from tests.rewards.conftest import Service, make_model, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 from workers.schema import parse_item
 
-HALF = Beside("canary", 0.5)
+HALF = ReleaseOptions("canary", 0.5)
 
 
 def messages(prompt: str, answer: str = "abc") -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": prompt}, {"role": "assistant", "content": answer}]}
 
 
-def beside(project, service, endpoint, how: Beside, model: Any = None) -> Trial:
-    """Revision 2 of the endpoint on trial, loaded."""
+def start_loaded(project, service, endpoint, how: ReleaseOptions, model: Any = None) -> Release:
+    """The release of revision 2 of the endpoint, loaded."""
     made = make_model(project, service, model or FakeModel(factor=10.0))
-    deploy(model=made, endpoint_name=endpoint, project=project, by=None, beside=how)
-    wait_until(lambda: service.deployed[endpoint].on_trial is not None)
-    trial = open_trial(Endpoint.objects.get(name=endpoint))
-    assert trial is not None
-    return trial
+    deploy(model=made, endpoint_name=endpoint, project=project, by=None, release_options=how)
+    wait_until(lambda: service.deployed[endpoint].loaded_release is not None)
+    release = open_release(Endpoint.objects.get(name=endpoint))
+    assert release is not None
+    return release
 
 
 def ask(http, endpoint, *items: dict, **more: Any) -> dict[str, Any]:
@@ -63,25 +63,25 @@ def written(service) -> None:
     wait_until(lambda: asyncio.run_coroutine_threadsafe(flush(), service.loop).result(10) is None)
 
 
-def compared(service, trial: Trial, count: int) -> Any:
+def compared(service, release: Release, count: int) -> Any:
     def enough() -> bool:
         written(service)
-        return pairs_of(trial).items >= count
+        return pair_statistics(release).items >= count
 
     wait_until(enough)
-    return pairs_of(trial)
+    return pair_statistics(release)
 
 
 RAW = {1: 0.25 + sum(map(ord, "abc")) / 1000, 2: 0.25 + sum(map(ord, "abc")) / 100}
 
 
 def test_in_the_shadow_nobody_hears_it(service, project, http, endpoint) -> None:
-    trial = beside(project, service, endpoint, Beside("shadow"))
+    release = start_loaded(project, service, endpoint, ReleaseOptions("shadow"))
     for number in range(4):
         reply = ask(http, endpoint, messages(f"p{number}"), {"text": "x" * (number + 1)}, policy_version="7")
         assert (reply["version"], reply["results"][0]["raw"]) == (1, pytest.approx(RAW[1]))
         assert reply["results"][0]["flags"] == []
-    pairs = compared(service, trial, 8)
+    pairs = compared(service, release, 8)
     assert (pairs.pairs, pairs.failed) == (8, 0)
     assert pairs.correlation("active", "candidate") == pytest.approx(1.0)
     # (raw - median) / std, of both
@@ -89,12 +89,12 @@ def test_in_the_shadow_nobody_hears_it(service, project, http, endpoint) -> None
     means = [sum(0.25 + factor * total / 1000 for total in said) for factor in (1, 10)]
     assert pairs.mean("active") == pytest.approx((means[0] / 8 - 0.5) / 2)
     assert pairs.mean("candidate") == pytest.approx((means[1] / 8 - 0.5) / 2)
-    assert TrialRollup.objects.get().policy_version == "7"
+    assert ReleaseRollup.objects.get().policy_version == "7"
     assert {row.version for row in ScoreRollup.objects.all()} == {1}
 
 
 def test_a_canary_is_chosen_by_run_else_group_else_prompt(service, project, http, endpoint) -> None:
-    trial = beside(project, service, endpoint, HALF)
+    release = start_loaded(project, service, endpoint, HALF)
     by_run: dict[str, set] = {}
     for run in range(12):
         for number in range(3):
@@ -125,7 +125,7 @@ def test_a_canary_is_chosen_by_run_else_group_else_prompt(service, project, http
         assert result["raw"] == pytest.approx(RAW[answers[number]])
         assert result["flags"] == (["canary"] if answers[number] == 2 else [])
     assert ask(http, endpoint, {"text": "abc"})["version"] == 1  # names no prompt: stays where it is
-    pairs = compared(service, trial, 36)
+    pairs = compared(service, release, 36)
     assert pairs.failed == 0
     assert pairs.correlation("active", "candidate") == pytest.approx(1.0)
     counted = {row.version: 0 for row in ScoreRollup.objects.all()}
@@ -133,7 +133,7 @@ def test_a_canary_is_chosen_by_run_else_group_else_prompt(service, project, http
 
 
 def test_what_is_compared_in_one_request_is_of_one_version(service, project, http, endpoint) -> None:
-    beside(project, service, endpoint, HALF)
+    start_loaded(project, service, endpoint, HALF)
     for number in range(8):
         both = [messages(f"a {number}"), messages(f"b {number}")]
         reply = http.post(f"/api/v1/rewards/{endpoint}/compare", json={"inputs": both}).json()
@@ -144,7 +144,7 @@ def test_what_is_compared_in_one_request_is_of_one_version(service, project, htt
 
 
 def test_a_version_can_be_asked_for(service, project, http, endpoint) -> None:
-    beside(project, service, endpoint, Beside("shadow"))
+    start_loaded(project, service, endpoint, ReleaseOptions("shadow"))
     for number in (1, 2):
         reply = ask(http, endpoint, {"text": "abc"}, version=number)
         assert (reply["version"], reply["results"][0]["raw"]) == (number, pytest.approx(RAW[number]))
@@ -162,70 +162,71 @@ class Picky(FakeModel):
 
 
 def test_a_canary_that_fails_costs_its_caller_nothing(service, project, http, endpoint) -> None:
-    trial = beside(project, service, endpoint, Beside("canary", 1.0), Picky(factor=10.0))
+    release = start_loaded(project, service, endpoint, ReleaseOptions("canary", 1.0), Picky(factor=10.0))
     reply = ask(http, endpoint, messages("p", "abc"), messages("q", "x"))
     assert [one["flags"] for one in reply["results"]] == [[], []]
     assert (reply["version"], reply["results"][0]["raw"]) == (1, pytest.approx(RAW[1]))
     good = ask(http, endpoint, messages("p", "abc"))
     assert (good["version"], good["results"][0]["flags"]) == (2, ["canary"])
-    pairs = compared(service, trial, 3)
+    pairs = compared(service, release, 3)
     assert (pairs.pairs, pairs.failed) == (2, 1)
 
 
 def test_errors_of_items_keep_their_places(service, project, http, endpoint) -> None:
-    beside(project, service, endpoint, HALF)
+    start_loaded(project, service, endpoint, HALF)
     items = [messages(f"prompt {number}") for number in range(6)] + [messages("bad", "refused")]
     refused = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": items})
     assert (refused.status_code, refused.json()["pointer"]) == (422, "/inputs/6")
 
 
 def test_promotion_moves_what_is_loaded(service, project, http, endpoint) -> None:
-    trial = beside(project, service, endpoint, Beside("canary", 0.1))
+    release = start_loaded(project, service, endpoint, ReleaseOptions("canary", 0.1))
     loaded = list(service.loaded)
-    revision = promote(trial=trial, by=None, reason="It held.")
+    revision = promote_release(release=release, by=None, reason="It held.")
     assert revision.number == 2
     wait_until(lambda: serves(service, endpoint, 2))
     assert service.loaded == loaded
     assert ask(http, endpoint, {"text": "abc"})["version"] == 2
-    assert service.deployed[endpoint].on_trial is None
-    with pytest.raises(Ended):
-        withdraw(trial=trial, by=None, reason="late")
+    assert service.deployed[endpoint].loaded_release is None
+    with pytest.raises(ReleaseEnded):
+        roll_back_release(release=release, by=None, reason="late")
     described = http.get(f"/api/v1/rewards/{endpoint}/").json()
-    assert (described["version"], described["trial"]) == (2, None)
+    assert (described["version"], described["release"], described["trial"]) == (2, None, None)
 
 
 def test_withdrawal_leaves_the_active_one(service, project, http, endpoint) -> None:
-    trial = beside(project, service, endpoint, Beside("canary", 1.0))
+    release = start_loaded(project, service, endpoint, ReleaseOptions("canary", 1.0))
     assert ask(http, endpoint, messages("p"))["version"] == 2
-    described = http.get(f"/api/v1/rewards/{endpoint}/").json()["trial"]
+    described = http.get(f"/api/v1/rewards/{endpoint}/").json()["release"]
     assert described == {"version": 2, "wanted": 2, "stage": "canary", "share": 1.0, "failure": None}
-    withdraw(trial=trial, by=None, reason="no good")
-    wait_until(lambda: service.deployed[endpoint].on_trial is None)
+    roll_back_release(release=release, by=None, reason="no good")
+    wait_until(lambda: service.deployed[endpoint].loaded_release is None)
     assert ask(http, endpoint, messages("p"))["version"] == 1
     wait_until(lambda: len(service.state.deployments._shared) == 1)
 
 
 def test_one_that_cannot_be_loaded_says_so_and_disturbs_nobody(service, project, http, endpoint) -> None:
     made = make_model(project, service)
-    deploy(model=made, endpoint_name=endpoint, project=project, by=None, beside=HALF)
+    deploy(model=made, endpoint_name=endpoint, project=project, by=None, release_options=HALF)
     slot = service.deployed[endpoint].candidate
     wait_until(lambda: slot.failure is not None)
     assert ask(http, endpoint, messages("p"))["version"] == 1
     described = http.get(f"/api/v1/rewards/{endpoint}/").json()
-    assert described["trial"]["version"] is None
-    assert described["trial"]["failure"]["version"] == 2
+    assert described["release"]["version"] is None
+    assert described["release"]["failure"]["version"] == 2
+    assert described["trial"] == described["release"]
     assert described["failure"] is None
-    trial = open_trial(Endpoint.objects.get(name=endpoint))
-    Trial.objects.update(automatic=True)
+    release = open_release(Endpoint.objects.get(name=endpoint))
+    Release.objects.update(automatic=True)
     ask(http, endpoint, *(messages(f"p{number}") for number in range(30)))
-    assert compared(service, trial, 31).failed == 31
-    follow_trials()
-    trial.refresh_from_db()
-    assert trial.stage == "withdrawn" and "could not be scored is 100.0 %" in trial.reason
+    assert compared(service, release, 31).failed == 31
+    advance_releases()
+    release.refresh_from_db()
+    assert release.stage == "withdrawn" and "could not be scored is 100.0 %" in release.reason
 
 
 def test_a_request_sent_again_is_counted_once_however_it_is_split(service, project, http, endpoint) -> None:
-    beside(project, service, endpoint, HALF)
+    start_loaded(project, service, endpoint, HALF)
     body = {"inputs": [messages(f"prompt {number}") for number in range(12)]}
     for _ in range(2):
         headers = {"Idempotency-Key": "one"}
@@ -239,7 +240,7 @@ def test_a_request_sent_again_is_counted_once_however_it_is_split(service, proje
 def test_rules_take_a_good_one_from_shadow_to_promotion(service, project, http, endpoint) -> None:
     """And the trainer's client sees no error on the way."""
     rules = {"pairs": 30}
-    trial = beside(project, service, endpoint, Beside("shadow", 0.0, rules, automatic=True))
+    release = start_loaded(project, service, endpoint, ReleaseOptions("shadow", 0.0, rules, automatic=True))
 
     def some(run: str) -> None:
         for number in range(10):
@@ -251,94 +252,104 @@ def test_rules_take_a_good_one_from_shadow_to_promotion(service, project, http, 
             )
 
     some("a")
-    follow_trials()
-    compared(service, trial, 30)
-    follow_trials()
-    trial.refresh_from_db()
-    assert (trial.stage, trial.share) == ("canary", 0.1)
-    assert "held to every rule" in trial.reason
-    wait_until(lambda: service.deployed[endpoint].on_trial[0].share == 0.1)
-    assert pairs_of(trial).items == 0  # a stage begins anew
+    advance_releases()
+    compared(service, release, 30)
+    advance_releases()
+    release.refresh_from_db()
+    assert (release.stage, release.share) == ("canary", 0.1)
+    assert "held to every rule" in release.reason
+    wait_until(lambda: service.deployed[endpoint].loaded_release[0].share == 0.1)
+    assert pair_statistics(release).items == 0  # a stage begins anew
     some("b")
-    compared(service, trial, 30)
-    follow_trials()
-    trial.refresh_from_db()
-    assert (trial.stage, trial.endpoint.active.number) == ("promoted", 2)
-    assert trial.ended_at is not None
+    compared(service, release, 30)
+    advance_releases()
+    release.refresh_from_db()
+    assert (release.stage, release.endpoint.active.number) == ("promoted", 2)
+    assert release.ended_at is not None
     wait_until(lambda: serves(service, endpoint, 2))
-    verbs = AuditEvent.objects.filter(verb__startswith="trial.").order_by("pk").values_list("verb", flat=True)
-    assert list(verbs) == ["trial.started", "trial.canary", "trial.promoted"]
+    verbs = (
+        AuditEvent.objects.filter(verb__startswith="release.").order_by("pk").values_list("verb", flat=True)
+    )
+    assert list(verbs) == ["release.started", "release.canary", "release.promoted"]
 
 
 def test_rules_withdraw_a_canary_that_is_worse(service, project, http, endpoint) -> None:
     worse = FakeModel(spread=5.0)  # its heads disagree about everything
     rules = {"pairs": 30}
-    trial = beside(project, service, endpoint, Beside("canary", 0.5, rules, automatic=True), worse)
+    release = start_loaded(
+        project, service, endpoint, ReleaseOptions("canary", 0.5, rules, automatic=True), worse
+    )
     for number in range(12):
         ask(http, endpoint, *(messages(f"p{number}", "abcdefgh"[: 1 + place]) for place in range(4)))
-    compared(service, trial, 30)
-    follow_trials()
-    trial.refresh_from_db()
-    assert trial.stage == "withdrawn"
-    assert trial.reason.startswith("The uncertain share is 100.0 % against 0.0 %")
-    wait_until(lambda: service.deployed[endpoint].on_trial is None)
+    compared(service, release, 30)
+    advance_releases()
+    release.refresh_from_db()
+    assert release.stage == "withdrawn"
+    assert release.reason.startswith("The uncertain share is 100.0 % against 0.0 %")
+    wait_until(lambda: service.deployed[endpoint].loaded_release is None)
     assert ask(http, endpoint, messages("p0"))["version"] == 1
 
 
 def test_people_decide_where_they_said_so(service, project, http, endpoint) -> None:
-    trial = beside(project, service, endpoint, Beside("canary", 1.0, {"pairs": 30}))
+    release = start_loaded(project, service, endpoint, ReleaseOptions("canary", 1.0, {"pairs": 30}))
     ask(http, endpoint, *(messages("p", "ab" * (1 + number)) for number in range(16)))
     ask(http, endpoint, *(messages("q", "cd" * (1 + number)) for number in range(16)))
-    compared(service, trial, 30)
-    follow_trials()
-    trial.refresh_from_db()
-    assert trial.is_open and trial.stage == "canary"
+    compared(service, release, 30)
+    advance_releases()
+    release.refresh_from_db()
+    assert release.is_open and release.stage == "canary"
 
 
-def test_one_trial_at_a_time(service, project, endpoint) -> None:
-    trial = beside(project, service, endpoint, Beside("shadow"))
-    with pytest.raises(Conflict, match="Revision 2 is on trial already"):
-        start_trial(revision=trial.revision, beside=Beside(), by=None)
+def test_one_release_at_a_time(service, project, endpoint) -> None:
+    release = start_loaded(project, service, endpoint, ReleaseOptions("shadow"))
+    with pytest.raises(Conflict, match="A release of revision 2 is open"):
+        start_release(revision=release.revision, release_options=ReleaseOptions(), by=None)
     row = Endpoint.objects.get(name=endpoint)
-    make_canary(trial=trial, share=0.3, by=None)
+    make_canary(release=release, share=0.3, by=None)
     # What answers changes: the comparison is over.
     made = make_model(project, service, FakeModel())
     deploy(model=made, endpoint_name=endpoint, project=project, by=None)
-    trial.refresh_from_db()
-    assert (trial.stage, trial.reason) == ("withdrawn", "Revision 3 was made the active one.")
-    with pytest.raises(DomainError, match="is what desk-reward answers with"):
-        start_trial(revision=row.revisions.get(number=3), beside=Beside(), by=None)
-    start_trial(revision=row.revisions.get(number=2), beside=HALF, by=None)
+    release.refresh_from_db()
+    assert (release.stage, release.reason) == ("withdrawn", "Revision 3 was made the active one.")
+    with pytest.raises(DomainError, match="is already active on desk-reward"):
+        start_release(revision=row.revisions.get(number=3), release_options=ReleaseOptions(), by=None)
+    start_release(revision=row.revisions.get(number=2), release_options=HALF, by=None)
     rollback(endpoint=row, by=None, to=1)
-    assert open_trial(row) is None
+    assert open_release(row) is None
 
 
 @pytest.mark.parametrize(
     ("how", "pointer"),
     [
-        (Beside("canary", 0.0), "/share"),
-        (Beside("canary", 1.5), "/share"),
-        (Beside("promoted"), "/stage"),
+        (ReleaseOptions("canary", 0.0), "/share"),
+        (ReleaseOptions("canary", 1.5), "/share"),
+        (ReleaseOptions("promoted"), "/stage"),
     ],
 )
-def test_what_is_no_trial(project, how, pointer) -> None:
+def test_invalid_release_options(project, how, pointer) -> None:
     service = Service()
     deploy(model=make_model(project, service), endpoint_name="e", project=project, by=None)
     with pytest.raises(DomainError) as raised:
-        deploy(model=make_model(project, service), endpoint_name="e", project=project, by=None, beside=how)
+        deploy(
+            model=make_model(project, service),
+            endpoint_name="e",
+            project=project,
+            by=None,
+            release_options=how,
+        )
     assert raised.value.pointer == pointer
     assert Endpoint.objects.get().revisions.count() == 1
 
 
 def test_nothing_is_tried_beside_nothing(project) -> None:
     made = make_model(project, Service())
-    with pytest.raises(DomainError, match="deploy it at once"):
-        deploy(model=made, endpoint_name="e", project=project, by=None, beside=HALF)
+    with pytest.raises(DomainError, match="deploy it without a stage"):
+        deploy(model=made, endpoint_name="e", project=project, by=None, release_options=HALF)
     assert not Endpoint.objects.exists()
 
 
 def test_the_off_switch_is_for_both(service, project, http, endpoint) -> None:
-    beside(project, service, endpoint, Beside("canary", 1.0))
+    start_loaded(project, service, endpoint, ReleaseOptions("canary", 1.0))
     switch_off(endpoint=Endpoint.objects.get(), reason="stop", by=None)
     wait_until(lambda: service.deployed[endpoint].info.switched_off)
     reply = http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [messages("p")], "version": 2})
@@ -346,14 +357,14 @@ def test_the_off_switch_is_for_both(service, project, http, endpoint) -> None:
 
 
 def test_a_larger_share_keeps_what_a_smaller_one_chose() -> None:
-    trial = TrialInfo(7, "canary", 0.1, RevisionInfo(2, {}, {}))
+    release = ReleaseInfo(7, "canary", 0.1, RevisionInfo(2, {}, {}))
     keys = [f"run-{number}".encode() for number in range(4000)]
-    small = {key for key in keys if draw(trial, key) < 0.1}
-    large = {key for key in keys if draw(trial, key) < 0.3}
+    small = {key for key in keys if draw(release, key) < 0.1}
+    large = {key for key in keys if draw(release, key) < 0.3}
     assert small < large
     assert 0.08 < len(small) / 4000 < 0.12
-    other = TrialInfo(8, "canary", 0.1, RevisionInfo(3, {}, {}))
-    assert small != {key for key in keys if draw(other, key) < 0.1}  # another trial, other runs
+    other = ReleaseInfo(8, "canary", 0.1, RevisionInfo(3, {}, {}))
+    assert small != {key for key in keys if draw(other, key) < 0.1}  # another release, other runs
 
 
 def test_keys_of_items() -> None:
@@ -379,8 +390,8 @@ def test_over_the_api(service, project, http, endpoint, client) -> None:
         f"{path}?stage=canary&share=0.25", spec, content_type="application/json", headers=headers
     )
     assert (put.json()["active"], put.json()["revision"]["number"]) == (1, 2)
-    trial = client.get(f"{path}/trial", headers=headers).json()
-    assert (trial["stage"], trial["share"], trial["verdict"]["says"]) == ("canary", 0.25, "waits")
+    release = client.get(f"{path}/trial", headers=headers).json()
+    assert (release["stage"], release["share"], release["verdict"]["says"]) == ("canary", 0.25, "waits")
 
     def post(verb: str, **body: Any) -> Any:
         return client.post(f"{path}/trial{verb}", body, content_type="application/json", headers=headers)

@@ -27,8 +27,8 @@ from apps.judges.services import (
     change_language_model,
     remove_language_model,
 )
-from apps.rewards.models import RevisionJudge, TrialRollup
-from apps.rewards.services import Beside, put_spec
+from apps.rewards.models import ReleaseRollup, RevisionJudge
+from apps.rewards.services import ReleaseOptions, put_spec
 from apps.rewards.serving.kept import Kept
 from apps.rewards.serving.problems import Problem
 from apps.trajectories.services import store_trajectories
@@ -172,13 +172,13 @@ def test_the_door_is_the_same(service, endpoint, http) -> None:
             assert ask(client, endpoint, "critique", item(0)).status_code == status
 
 
-def test_what_is_on_trial_is_asked_once_with_what_answers(http, service, project, endpoint, script) -> None:
+def test_a_judge_of_both_revisions_is_asked_once(http, service, project, endpoint, script) -> None:
     """The shadow has the same judge say the same, and nobody pays for it twice."""
     spec = {"components": [PART | {"weight": 2}]}
-    put_spec(project=project, endpoint_name=endpoint, spec=spec, by=None, beside=Beside())
-    wait_until(lambda: service.deployed[endpoint].on_trial is not None)
+    put_spec(project=project, endpoint_name=endpoint, spec=spec, by=None, release_options=ReleaseOptions())
+    wait_until(lambda: service.deployed[endpoint].loaded_release is not None)
     ask(http, endpoint, "score", item(1))
-    wait_until(lambda: TrialRollup.objects.filter(pairs=1, failed=0).exists())
+    wait_until(lambda: ReleaseRollup.objects.filter(pairs=1, failed=0).exists())
     assert len(script.asked) == 1
 
 

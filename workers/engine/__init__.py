@@ -5,7 +5,7 @@ Imports form a line: protocol <- cache, fair <- batcher <- transforms, rules, ju
 
 from workers.engine.batcher import Batcher, Overloaded
 from workers.engine.judging import Ask, Opinion
-from workers.engine.protocol import Content, RawScore, Rendered, RewardModel
+from workers.engine.protocol import Content, RawScore, Rendered, Scorer
 from workers.engine.versions import Prepared, Score, ServedModel, Verify, Version
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "Prepared",
     "RawScore",
     "Rendered",
-    "RewardModel",
     "Score",
+    "Scorer",
     "ServedModel",
     "Verify",
     "Version",

@@ -19,7 +19,7 @@ from typing import Any
 
 from workers.engine.cache import DuplicateCache, Key
 from workers.engine.fair import NO_CALLER, Caller, FairOrder
-from workers.engine.protocol import RawScore, Rendered, RewardModel
+from workers.engine.protocol import RawScore, Rendered, Scorer
 from workers.errors import RewardError, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class ServedModel:
     """
 
     name: str
-    model: RewardModel
+    model: Scorer
     cache: Any = None
     lane: "Batcher | None" = None
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from workers.text.rendered import Content
 
-__all__ = ["Content", "Rated", "RawScore", "Rendered", "RewardModel"]
+__all__ = ["Content", "Rated", "RawScore", "Rendered", "Scorer"]
 
 
 class Rendered(Protocol):
@@ -66,8 +66,10 @@ class Rated:
         return cls(math.fsum(steps), tuple(steps))
 
 
-class RewardModel(Protocol):
-    """render and count may be called from any thread; score only from the model thread.
+class Scorer(Protocol):
+    """What the engine asks for a score.
+
+    render and count may be called from any thread; score only from the model thread.
 
     compares: whether it has `render_pair(a, b)`, of which `score` is the log-odds that `a` is the better one.
     rewrites: whether its template changes what earlier steps look like when the next one comes. greeting: something it

@@ -11,7 +11,7 @@ from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.components import Part, combine
 from workers.engine.fair import NO_CALLER, Caller
 from workers.engine.judging import Ask, Bench, Opinion, no_judge, rated, readable
-from workers.engine.protocol import Content, Rated, RawScore, Rendered, RewardModel
+from workers.engine.protocol import Content, Rated, RawScore, Rendered, Scorer
 from workers.engine.rules import rate
 from workers.engine.transforms import Whole, apply
 from workers.errors import RewardError
@@ -152,7 +152,7 @@ class Version:
         return "value" if self._deltas else self._own_aggregation
 
     @property
-    def counter(self) -> RewardModel | None:
+    def counter(self) -> Scorer | None:
         """The model in whose tokens the endpoint counts: the first."""
         return next((served.model for served in self.models.values()), None)
 

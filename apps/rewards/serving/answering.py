@@ -1,8 +1,8 @@
-"""From the items of a request to their scores: by the version that is active, and by the one on trial beside it.
+"""From the items of a request to their scores: by the active version, and by the candidate of an open release.
 
-What is on trial is chosen by a hash of the run, else the group, else the prompt, never by request: whatever is compared
-with each other is of one version. An item that names none of them stays with the active version. What the version on
-trial cannot score is scored by the active one.
+What the candidate answers is chosen by a hash of the policy run, else the group, else the prompt, never by request:
+items that are compared with each other get one version. An item that names none of them stays with the active version.
+What the candidate cannot score is scored by the active one.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from apps.core.errors import TooManyRequests
 from apps.rewards.prompts import prompt_of
 from apps.rewards.serving.access import Caller, serving_version
 from apps.rewards.serving.deployments import Deployment
-from apps.rewards.serving.directory import TrialInfo
+from apps.rewards.serving.directory import ReleaseInfo
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.requests import ScoreRequest, Tags, whole_items
 from workers.engine import Overloaded, Prepared, Score, Version
@@ -26,28 +26,28 @@ from workers.schema import Item
 
 logger = logging.getLogger(__name__)
 
-CANARY = "canary"  # the flag of what the version on trial answered
+CANARY = "canary"  # the flag of what the candidate answered
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """version: of the scores; the active one's where they are of both. by_candidate: places that the version on trial
-    answered. trial: None where nothing is tried, or one version was asked for."""
+    """version: of the scores; the active one's where they are of both. by_candidate: places that the candidate
+    answered. release: None where none is open, or one version was asked for."""
 
     version: int
     items: Sequence[Item]
     scores: list[Score]
-    trial: TrialInfo | None = None
+    release: ReleaseInfo | None = None
     by_candidate: frozenset[int] = frozenset()
 
     def by_version(self) -> dict[int, list[int]]:
         """The places that each version answered."""
-        if self.trial is None or not self.by_candidate:
+        if self.release is None or not self.by_candidate:
             return {self.version: list(range(len(self.scores)))}
         found: dict[int, list[int]] = {}
         for place in range(len(self.scores)):
             tried = place in self.by_candidate
-            found.setdefault(self.trial.revision.number if tried else self.version, []).append(place)
+            found.setdefault(self.release.revision.number if tried else self.version, []).append(place)
         return found
 
 
@@ -67,7 +67,7 @@ async def answer(
     """
     with ExitStack() as leases:
         active = leases.enter_context(serving_version(deployment).lease())
-        tried = deployment.on_trial
+        tried = deployment.loaded_release
         if tried is not None:
             leases.enter_context(tried[1].lease())
         pinned = _pinned(deployment, active, tried, asked.version)
@@ -77,8 +77,8 @@ async def answer(
             version = pinned or active
             scores = await work.scored(version, everything)
             return Answer(version.number, work.items, [scores[place] for place in everything])
-        trial, candidate = tried
-        chosen = await in_reader(_chosen, trial, asked, work.items)
+        release, candidate = tried
+        chosen = await in_reader(_chosen, release, asked, work.items)
         rest = [place for place in everything if place not in chosen]
         own, its = await asyncio.gather(
             work.scored(active, rest), work.tried(candidate, sorted(chosen), deployment.info.full_name)
@@ -87,7 +87,7 @@ async def answer(
             own |= await work.scored(active, sorted(chosen))
         number = candidate.number if its and not own else active.number
         whole = own | its
-        return Answer(number, work.items, [whole[place] for place in everything], trial, frozenset(its))
+        return Answer(number, work.items, [whole[place] for place in everything], release, frozenset(its))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class _Work:
         except (Overloaded, TooManyRequests):
             raise
         except Exception as error:
-            logger.warning("%s@%s fails on trial: %s", endpoint, candidate.number, error)
+            logger.warning("%s@%s fails as a candidate: %s", endpoint, candidate.number, error)
             return {}
         return {place: replace(score, flags=(*score.flags, CANARY)) for place, score in found.items()}
 
@@ -149,7 +149,7 @@ class _Work:
 
 
 def _pinned(
-    deployment: Deployment, active: Version, tried: tuple[TrialInfo, Version] | None, wanted: int | None
+    deployment: Deployment, active: Version, tried: tuple[ReleaseInfo, Version] | None, wanted: int | None
 ) -> Version | None:
     """A request may pin a revision; answered by another one it would be wrong. Raises Problem 409."""
     if wanted is None:
@@ -171,15 +171,15 @@ def _items(asked: ScoreRequest, caller: Caller) -> list[Item]:
         return whole_items(asked.items, caller.project)
 
 
-def _chosen(trial: TrialInfo, asked: ScoreRequest, items: Sequence[Item]) -> frozenset[int]:
-    """The places that the version on trial answers. What is ranked together is answered together."""
-    if trial.share <= 0:
+def _chosen(release: ReleaseInfo, asked: ScoreRequest, items: Sequence[Item]) -> frozenset[int]:
+    """The places that the candidate answers. What is ranked together is answered together."""
+    if release.share <= 0:
         return frozenset()
     keys = [key_of(asked.tags, item) for item in items]
     if asked.together:
         keys = [next((key for key in keys if key is not None), None)] * len(keys)
     return frozenset(
-        place for place, key in enumerate(keys) if key is not None and draw(trial, key) < trial.share
+        place for place, key in enumerate(keys) if key is not None and draw(release, key) < release.share
     )
 
 
@@ -193,9 +193,9 @@ def key_of(tags: Tags, item: Item) -> bytes | None:
     return None if prompt is None else b"prompt\0" + prompt
 
 
-def draw(trial: TrialInfo, key: bytes) -> float:
+def draw(release: ReleaseInfo, key: bytes) -> float:
     """A number in [0, 1) that is the same for the same key: a larger share keeps what a smaller one chose."""
-    return place_of(key, salt=trial.pk.to_bytes(16, "big"))
+    return place_of(key, salt=release.pk.to_bytes(16, "big"))
 
 
 def place_of(key: bytes, *, salt: bytes) -> float:

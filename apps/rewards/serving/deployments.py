@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.directory import EndpointInfo, EndpointKey, RevisionInfo, TrialInfo
-from workers.engine import Ask, Batcher, RewardModel, ServedModel, Verify, Version
+from apps.rewards.serving.directory import EndpointInfo, EndpointKey, ReleaseInfo, RevisionInfo
+from workers.engine import Ask, Batcher, Scorer, ServedModel, Verify, Version
 from workers.engine.judging import no_judge
 from workers.engine.versions import no_verifier
 from workers.errors import RewardError
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 30.0
 AT_ONCE = 4  # requests to a server that computes a model
 # An artifact's name and its project's to the model and its cache.
-Load = Callable[[str, str], tuple[RewardModel, Any]]
+Load = Callable[[str, str], tuple[Scorer, Any]]
 # An artifact's name and that of a server to the model that the server computes.
-Connect = Callable[[str, str], RewardModel]
+Connect = Callable[[str, str], Scorer]
 
 
 # Keys of judges by name, and their project's name, to who asks them.
@@ -46,7 +46,7 @@ def nobody(judges: Mapping[str, int], project: str) -> Ask:
     return no_judge
 
 
-def no_server(artifact: str, server: str) -> RewardModel:
+def no_server(artifact: str, server: str) -> Scorer:
     raise RewardError(f"the server {server} cannot be asked from here: this engine calls nobody.")
 
 
@@ -111,7 +111,7 @@ class Slot:
 
 @dataclass(eq=False, slots=True)
 class Deployment:
-    """An endpoint as it is now. active: what answers. candidate: what is on trial beside it."""
+    """An endpoint as it is now. active: what answers. candidate: of an open release."""
 
     info: EndpointInfo
     active: Slot = field(default_factory=Slot)
@@ -126,12 +126,12 @@ class Deployment:
         return self.active.failure
 
     @property
-    def on_trial(self) -> tuple[TrialInfo, Version] | None:
-        """The trial and what is tried, where both are there."""
-        trial, version = self.info.trial, self.candidate.version
-        if trial is None or version is None or version.number != trial.revision.number:
+    def loaded_release(self) -> tuple[ReleaseInfo, Version] | None:
+        """The open release and its loaded version, where both are there."""
+        release, version = self.info.release, self.candidate.version
+        if release is None or version is None or version.number != release.revision.number:
             return None
-        return trial, version
+        return release, version
 
     def follow(self, info: EndpointInfo) -> None:
         self.info = info
@@ -140,10 +140,10 @@ class Deployment:
         if tried is not None and info.revision is not None and tried.number == info.revision.number:
             self.candidate.version = None  # promoted: it moves as it is
             self.active.put(tried)
-        if info.trial is None:
+        if info.release is None:
             self.candidate.empty()
         else:
-            self.candidate.want(info.trial.revision)
+            self.candidate.want(info.release.revision)
 
 
 _Place = tuple[str, str | None]  # an artifact, and the server that computes it

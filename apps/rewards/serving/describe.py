@@ -18,21 +18,22 @@ def describe_deployment(deployment: Deployment) -> dict[str, Any]:
         "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
         "switched_off": info.switched_off,
         "switched_off_reason": info.reason,
-        "trial": _trial(deployment),
+        "release": (release := _release(deployment)),
+        "trial": release,  # its name before
         **(_nothing() if version is None else _version(version)),
     }
 
 
-def _trial(deployment: Deployment) -> dict[str, Any] | None:
+def _release(deployment: Deployment) -> dict[str, Any] | None:
     """What is tried beside it. version: its revision once it is loaded here, else null."""
-    trial, failure = deployment.info.trial, deployment.candidate.failure
-    if trial is None:
+    release, failure = deployment.info.release, deployment.candidate.failure
+    if release is None:
         return None
     return {
-        "version": trial.revision.number if deployment.on_trial else None,
-        "wanted": trial.revision.number,
-        "stage": trial.stage,
-        "share": trial.share,
+        "version": release.revision.number if deployment.loaded_release else None,
+        "wanted": release.revision.number,
+        "stage": release.stage,
+        "share": release.share,
         "failure": None if failure is None else {"version": failure.number, "detail": failure.detail},
     }
 

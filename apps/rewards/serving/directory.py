@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.accounts.key_addresses import key_addresses
 from apps.accounts.key_gate import NOT_HELD, HeldTo, held_to
 from apps.accounts.selectors import live_keys, usable_scopes
-from apps.rewards.models import Endpoint, EndpointRevision, ScoreRollup, Trial
+from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreRollup
 from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.training.models import RewardModel
 
@@ -42,7 +42,7 @@ class RevisionInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialInfo:
+class ReleaseInfo:
     """A revision beside the active one. share: of what is asked that it answers; 0 in the shadow."""
 
     pk: int
@@ -64,7 +64,7 @@ class EndpointInfo:
     reason: str
     sample_share: float = 0.0
     redaction: Redaction = NO_REDACTION
-    trial: TrialInfo | None = None
+    release: ReleaseInfo | None = None
 
     @property
     def full_name(self) -> str:
@@ -117,21 +117,21 @@ def _used_today(keys: Iterable[KeyInfo]) -> dict[str, int]:
 
 def _endpoints() -> dict[EndpointKey, EndpointInfo]:
     models = RewardModel.objects.select_related("project")
-    trials = (
-        Trial.objects.filter(ended_at=None)
+    releases = (
+        Release.objects.filter(ended_at=None)
         .select_related("revision")
         .prefetch_related(Prefetch("revision__reward_models", models), "revision__judges")
     )
     rows = Endpoint.objects.select_related("project", "active").prefetch_related(
         Prefetch("active__reward_models", models),
         "active__judges",
-        Prefetch("trials", trials, to_attr="open_trials"),
+        Prefetch("releases", releases, to_attr="open_releases"),
     )
     return {(row.project.slug, row.name): _endpoint(row) for row in rows}
 
 
 def _endpoint(row: Endpoint) -> EndpointInfo:
-    (trial,) = getattr(row, "open_trials", None) or (None,)
+    (release,) = getattr(row, "open_releases", None) or (None,)
     return EndpointInfo(
         pk=row.pk,
         name=row.name,
@@ -141,7 +141,8 @@ def _endpoint(row: Endpoint) -> EndpointInfo:
         reason=row.switched_off_reason,
         sample_share=row.sample_share,
         redaction=Redaction(tuple(row.sample_redacts), tuple(row.sample_patterns)),
-        trial=trial and TrialInfo(trial.pk, trial.stage, trial.share, _revision(trial.revision)),
+        release=release
+        and ReleaseInfo(release.pk, release.stage, release.share, _revision(release.revision)),
     )
 
 

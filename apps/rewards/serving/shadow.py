@@ -1,4 +1,4 @@
-"""Having the other version say what it would have said, of what was answered while one is on trial.
+"""Scoring by the other version what one version answered, while a release is open.
 
 One request at a time, after its answer has gone, and only as far as there is room: what the version that did not
 answer costs is a small share of what the machine does, and nobody waits for it.
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
+from apps.rewards.releases import ScorePair
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.answering import Answer
 from apps.rewards.serving.deployments import Deployment
-from apps.rewards.serving.directory import TrialInfo
+from apps.rewards.serving.directory import ReleaseInfo
 from apps.rewards.serving.requests import ScoreRequest
 from apps.rewards.serving.usage import Usage
-from apps.rewards.trials import Pair
 from workers.engine import Overloaded, Score, Version
 from workers.schema import Item, Trajectory
 
@@ -48,11 +48,11 @@ class Shadow:
 
     def offer(self, deployment: Deployment, asked: ScoreRequest, answer: Answer, caller: Caller) -> None:
         policy = asked.tags.policy_version or ""
-        if answer.trial is None:
-            trial = deployment.info.trial
-            if trial is not None and deployment.candidate.failure is not None:  # it scores nothing at all
+        if answer.release is None:
+            release = deployment.info.release
+            if release is not None and deployment.candidate.failure is not None:  # it scores nothing at all
                 for _ in answer.scores:
-                    self._usage.pair(Pair(trial.pk, trial.stage, policy, None))
+                    self._usage.pair(ScorePair(release.pk, release.stage, policy, None))
             return
         if len(self._waiting) >= MOST_WAITING:
             self._waiting.popleft()
@@ -67,14 +67,14 @@ class Shadow:
                 one = self._waiting.popleft()
                 try:
                     await self._compare(one)
-                except Exception:  # it must not end: a trial would wait for ever
-                    logger.exception("a trial of %s could not be followed", one.deployment.info.full_name)
+                except Exception:  # it must not end: a release would wait for ever
+                    logger.exception("the release of %s could not be compared", one.deployment.info.full_name)
             self._some.clear()
 
     async def _compare(self, one: _Answered) -> None:
-        answer, trial = one.answer, one.answer.trial
-        now, active = one.deployment.on_trial, one.deployment.version
-        if trial is None or now is None or active is None or now[0].pk != trial.pk:
+        answer, release = one.answer, one.answer.release
+        now, active = one.deployment.loaded_release, one.deployment.version
+        if release is None or now is None or active is None or now[0].pk != release.pk:
             return  # it ended meanwhile
         candidate = now[1]
         if answer.version not in (active.number, candidate.number):
@@ -88,7 +88,7 @@ class Shadow:
         for place, other in (baseline | tried).items():
             own = answer.scores[place]
             scores = (other, own) if place in baseline else (own, other)
-            self._usage.pair(_pair(trial, one.policy_version, answer.items[place], scores))
+            self._usage.pair(_pair(release, one.policy_version, answer.items[place], scores))
 
     async def _scored(
         self, version: Version, answer: Answer, places: Sequence[int], caller: Caller
@@ -106,8 +106,8 @@ class Shadow:
         except Overloaded:
             self.skipped += 1
             return {}
-        except Exception as error:  # whatever it is: this is what a trial is there to find out
-            logger.warning("%d items cannot be scored on trial: %s", len(places), error)
+        except Exception as error:  # any: finding these is what a release is for
+            logger.warning("%d items cannot be scored by the candidate: %s", len(places), error)
             if len(places) == 1:
                 return {places[0]: None}
             each = [await self._scored(version, answer, [place], caller) for place in places]
@@ -115,15 +115,15 @@ class Shadow:
 
 
 def _pair(
-    trial: TrialInfo, policy_version: str, item: Item, scores: tuple[Score | None, Score | None]
-) -> Pair:
+    release: ReleaseInfo, policy_version: str, item: Item, scores: tuple[Score | None, Score | None]
+) -> ScorePair:
     active, candidate = scores
     if active is None or candidate is None:
-        return Pair(trial.pk, trial.stage, policy_version, None)
+        return ScorePair(release.pk, release.stage, policy_version, None)
     content = item.content
-    return Pair(
-        trial.pk,
-        trial.stage,
+    return ScorePair(
+        release.pk,
+        release.stage,
         policy_version,
         (active.reward, candidate.reward),
         tokens=max(active.tokens, candidate.tokens),

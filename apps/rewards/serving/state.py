@@ -22,7 +22,7 @@ from apps.rewards.serving.usage import EVERY_SECONDS, Usage
 from apps.rewards.serving.verifiers import Verifiers
 from apps.rewards.serving.vllm_server import VllmServers
 from apps.rewards.serving.watch import Watcher
-from workers.engine import Batcher, RewardModel
+from workers.engine import Batcher, Scorer
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -80,7 +80,7 @@ class StoredModels:
         self._chunks: Any = None
         self._sessions: Any = None
 
-    def __call__(self, artifact: str, project: str) -> tuple[RewardModel, Any]:
+    def __call__(self, artifact: str, project: str) -> tuple[Scorer, Any]:
         # torch, which importing this module should not cost
         from workers.models import ChunkCache, LoadedModel, SessionCache, load_scorer
 

@@ -12,7 +12,7 @@ import psycopg
 from django.db import DatabaseError, InterfaceError, connection
 
 from apps.rewards.accounting import Sample, write_usage
-from apps.rewards.trials import Pair
+from apps.rewards.releases import ScorePair
 from apps.rewards.usage import Event, Group
 from workers.engine.rules import repetition
 from workers.errors import RewardError
@@ -39,7 +39,7 @@ class _Batch:
 
     events: Sequence[Event]
     samples: Sequence[Sample]
-    pairs: Sequence[Pair]
+    pairs: Sequence[ScorePair]
     name: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
@@ -54,8 +54,8 @@ class Usage:
         self.written = 0
         self._events: list[Event] = []
         self._samples: list[Sample] = []
-        self._pairs: list[Pair] = []
-        self._policies: dict[int, set[str]] = {}  # of each trial
+        self._pairs: list[ScorePair] = []
+        self._policies: dict[int, set[str]] = {}  # of each release
         self._sample_tokens = 0
         self._groups: set[Group] = set()
         self._hour: datetime | None = None
@@ -95,11 +95,11 @@ class Usage:
         self._samples.append(sample)
         self._sample_tokens += sample.result["tokens"]
 
-    def pair(self, pair: Pair) -> None:
+    def pair(self, pair: ScorePair) -> None:
         """What two revisions said of an item. What finds no room while the database is away is not missed."""
         if len(self._pairs) >= MOST_PAIRS:
             return
-        policies = self._policies.setdefault(pair.trial, set())
+        policies = self._policies.setdefault(pair.release, set())
         if len(policies) < MOST_POLICIES:
             policies.add(pair.policy_version)
         known = pair.policy_version in policies

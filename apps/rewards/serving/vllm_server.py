@@ -17,7 +17,7 @@ from apps.core.storage import artifacts
 from workers.errors import RewardError, Unavailable
 
 if TYPE_CHECKING:
-    from workers.engine import RewardModel
+    from workers.engine import Scorer
 
 T = TypeVar("T")
 _LIMITS = outgoing.Limits(seconds=60.0, body=32 * 2**20)  # numbers for every token of a batch
@@ -47,7 +47,7 @@ class VllmServers:
     def __init__(self) -> None:
         self._servers: dict[str, VllmServer] = {}
 
-    def __call__(self, artifact: str, name: str) -> "RewardModel":
+    def __call__(self, artifact: str, name: str) -> "Scorer":
         """The model of an artifact as the server of that name computes it. Raises RewardError."""
         from workers.models import load_remote  # torch, which importing this module should not cost
 

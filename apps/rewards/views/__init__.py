@@ -9,7 +9,13 @@ from apps.rewards.views.endpoint import (
     endpoint_try,
     project_node,
 )
-from apps.rewards.views.trial import trial_canary, trial_promote, trial_start, trial_state, trial_withdraw
+from apps.rewards.views.release import (
+    release_canary,
+    release_promote,
+    release_roll_back,
+    release_start,
+    release_state,
+)
 from apps.rewards.views.usage import endpoint_samples, endpoint_usage, sample_detail
 
 __all__ = [
@@ -24,10 +30,10 @@ __all__ = [
     "endpoint_try",
     "endpoint_usage",
     "project_node",
+    "release_canary",
+    "release_promote",
+    "release_roll_back",
+    "release_start",
+    "release_state",
     "sample_detail",
-    "trial_canary",
-    "trial_promote",
-    "trial_start",
-    "trial_state",
-    "trial_withdraw",
 ]

@@ -18,7 +18,7 @@ from apps.rewards import remote, services
 from apps.rewards.forms import DeployForm, SwitchForm, TryForm
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, endpoints_of, revisions_of
-from apps.rewards.views.trial import trial_context
+from apps.rewards.views.release import release_context
 from apps.training.selectors import model_named, models_of
 from workers.errors import RewardError
 
@@ -65,15 +65,15 @@ def endpoint_deploy(request: ProjectRequest, project: Project) -> HttpResponse:
                 endpoint_name=data["endpoint"],
                 project=project,
                 transforms=form.transforms(),
-                beside=form.beside(),
+                release_options=form.release_options(),
                 by=request.user,
             )
         except (DomainError, RewardError) as error:
             form.add_error(_FIELDS.get(error.pointer or "", "amount"), error.message)
         else:
-            tried = ", on trial" if data["stage"] else ""
+            stage = f", as a {data['stage']}" if data["stage"] else ""
             messages.success(
-                request, f"{data['model']} is revision {revision.number} of {data['endpoint']}{tried}."
+                request, f"{data['model']} is revision {revision.number} of {data['endpoint']}{stage}."
             )
             return redirect("rewards:endpoint-detail", project.slug, data["endpoint"])
     context = {"project": project, "form": form, "has_models": models_of(project).exists()}
@@ -156,7 +156,7 @@ def _detail(request: ProjectRequest, endpoint: Endpoint, **context: Any) -> Http
             "project": endpoint.project,
             "endpoint": endpoint,
             "revisions": revisions_of(endpoint),
-            **trial_context(endpoint),
+            **release_context(endpoint),
             "url": settings.REWARDS_URL or settings.PUBLIC_URL,
             "client_wheel": client_wheel_name(),
         }

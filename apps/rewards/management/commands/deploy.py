@@ -7,7 +7,7 @@ from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.rewards.remote import wait_until_served
 from apps.rewards.selectors import shortest_name
-from apps.rewards.services import Beside, deploy
+from apps.rewards.services import ReleaseOptions, deploy
 from apps.training.selectors import model_named
 
 
@@ -17,11 +17,13 @@ class Command(TouchstoneCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("model", help="project/name@version; the newest version without")
         parser.add_argument("endpoint", help="its name in the project of the model; made if it is new")
-        parser.add_argument("--shadow", action="store_true", help="on trial in the shadow of what answers")
         parser.add_argument(
-            "--canary", type=float, metavar="SHARE", help="on trial, answering this share (0 to 1)"
+            "--shadow", action="store_true", help="score in the shadow of the active revision"
         )
-        parser.add_argument("--automatic", action="store_true", help="have the rules of the trial decide")
+        parser.add_argument(
+            "--canary", type=float, metavar="SHARE", help="answer this share of requests (0 to 1)"
+        )
+        parser.add_argument("--automatic", action="store_true", help="let the rules of the release decide")
         parser.add_argument("--no-wait", action="store_true", help="do not wait for the reward service")
         parser.add_argument("--timeout", type=float, default=120.0, help="seconds to wait for it")
 
@@ -38,23 +40,25 @@ class Command(TouchstoneCommand):
         **_: Any,
     ) -> dict[str, Any]:
         found = model_named(model)
-        beside = None
+        release_options = None
         if canary is not None:
-            beside = Beside("canary", canary, automatic=automatic)
+            release_options = ReleaseOptions("canary", canary, automatic=automatic)
         elif shadow:
-            beside = Beside("shadow", automatic=automatic)
+            release_options = ReleaseOptions("shadow", automatic=automatic)
         slug, short = endpoint.rpartition("/")[::2]
         if slug not in ("", found.project.slug):
             raise DomainError(
                 f"The model {found} is of the project {found.project.slug}, so it cannot be deployed on {endpoint}; "
                 f"name {short} alone, or import the model into {slug}."
             )
-        revision = deploy(model=found, endpoint_name=short, project=found.project, by=None, beside=beside)
-        tried = ", on trial" if beside else ""
+        revision = deploy(
+            model=found, endpoint_name=short, project=found.project, by=None, release_options=release_options
+        )
+        stage = f", as a {release_options.stage}" if release_options else ""
         served_as = shortest_name(revision.endpoint)
-        self.say(f"{found} is revision {revision.number} of {served_as}{tried}.")
+        self.say(f"{found} is revision {revision.number} of {served_as}{stage}.")
         result = {"endpoint": served_as, "revision": revision.number, "model": str(found)}
-        if no_wait or beside is not None:
+        if no_wait or release_options is not None:
             return result
         served, note = wait_until_served(revision, seconds=timeout)
         self.say(f"{note[0].upper()}{note[1:]}.")

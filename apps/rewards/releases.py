@@ -1,6 +1,6 @@
-"""A revision on trial against the active one: what both said of the same items, and what follows from it. Pure.
+"""Whether a candidate may be promoted: both revisions' scores of the same items, compared by rules. Pure.
 
-Differences are judged with 99 % intervals, so that a candidate is not sent away for bad luck. Shares of the two are
+Differences are judged with 99 % intervals, so that a candidate is not rolled back for bad luck. Shares of the two are
 compared as if independent; that they are of the same items makes the intervals wider than they need be.
 """
 
@@ -32,7 +32,7 @@ _Z = 2.576  # 99 %
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ReleaseRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a candidate must hold to. All but `pairs` and `agreement` say how much worse than the active it may be.
 
     pairs: items scored by both before anything is decided. failed: share of items it could not score (the active's is
@@ -48,17 +48,17 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     agreement: Annotated[float, msgspec.Meta(ge=-1, le=1)] = 0.0
 
 
-def parse_rules(value: Any, *, pointer: str = "/rules") -> Rules:
+def parse_rules(value: Any, *, pointer: str = "/rules") -> ReleaseRules:
     """Raises InvalidRecord with the pointer of the bad field."""
-    return convert(value, Rules, pointer=pointer)
+    return convert(value, ReleaseRules, pointer=pointer)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ScorePair:
     """One item scored by both, or (scores None) one that the candidate could not score. uncertain, outside: of the
     active, of the candidate. tokens: of the item; steps: the agent's."""
 
-    trial: int
+    release: int
     stage: str
     policy_version: str
     scores: tuple[float, float] | None
@@ -69,7 +69,7 @@ class Pair:
 
 
 @dataclass(slots=True)
-class Pairs:
+class PairStatistics:
     """moments: sums of NUMBERS, then of their products two by two (as `combinations_with_replacement` orders them);
     length and steps as log(1 + n)."""
 
@@ -81,7 +81,7 @@ class Pairs:
     outside_candidate: int = 0
     moments: list[float] = field(default_factory=lambda: [0.0] * MOMENTS)
 
-    def add(self, pair: Pair) -> None:
+    def add(self, pair: ScorePair) -> None:
         if pair.scores is None:
             self.failed += 1
             return
@@ -123,16 +123,16 @@ class Pairs:
         return max(0.0, found) if i == j else found
 
 
-def gathered(pairs: Iterable[Pair]) -> dict[tuple[int, str, str], Pairs]:
-    """By trial, stage and policy version."""
-    found: dict[tuple[int, str, str], Pairs] = {}
+def group_pairs(pairs: Iterable[ScorePair]) -> dict[tuple[int, str, str], PairStatistics]:
+    """By release, stage and policy version."""
+    found: dict[tuple[int, str, str], PairStatistics] = {}
     for pair in pairs:
-        found.setdefault((pair.trial, pair.stage, pair.policy_version), Pairs()).add(pair)
+        found.setdefault((pair.release, pair.stage, pair.policy_version), PairStatistics()).add(pair)
     return found
 
 
-def merged(rows: Iterable[Any]) -> Pairs:
-    whole = Pairs()
+def merge_pairs(rows: Iterable[Any]) -> PairStatistics:
+    whole = PairStatistics()
     for row in rows:
         whole.merge(row)
     return whole
@@ -142,7 +142,7 @@ State = Literal["fine", "worse", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RuleCheck:
     """One rule. worse: for sure. unclear: beyond the limit, but that may be chance."""
 
     name: str
@@ -191,27 +191,27 @@ _LABELS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReleaseDecision:
     """passes: it may go on. fails: it is to be withdrawn. Neither: there is not enough to say."""
 
     says: Literal["passes", "fails", "waits"]
     reason: str
-    checks: tuple[Check, ...]
+    checks: tuple[RuleCheck, ...]
 
 
-def judge(pairs: Pairs, rules: Rules) -> Verdict:
+def decide_release(pairs: PairStatistics, rules: ReleaseRules) -> ReleaseDecision:
     checks = tuple(_checks(pairs, rules))
     worse = [check.words for check in checks if check.state == "worse"]
     if worse and pairs.items >= FEWEST:
-        return Verdict("fails", _sentence(worse), checks)
+        return ReleaseDecision("fails", _sentence(worse), checks)
     if pairs.items < rules.pairs:
-        return Verdict("waits", f"{pairs.items} of {rules.pairs} items were scored by both.", checks)
+        return ReleaseDecision("waits", f"{pairs.items} of {rules.pairs} items were scored by both.", checks)
     unclear = [check.words for check in checks if check.state == "unclear"]
     if not unclear:
-        return Verdict("passes", f"It held to every rule on {pairs.items} items.", checks)
+        return ReleaseDecision("passes", f"It held to every rule on {pairs.items} items.", checks)
     if pairs.items >= PATIENCE * rules.pairs:
-        return Verdict("fails", _sentence(unclear), checks)
-    return Verdict("waits", f"Not clear on {pairs.items} items: {_sentence(unclear)}", checks)
+        return ReleaseDecision("fails", _sentence(unclear), checks)
+    return ReleaseDecision("waits", f"Not clear on {pairs.items} items: {_sentence(unclear)}", checks)
 
 
 def _sentence(words: Sequence[str]) -> str:
@@ -219,7 +219,7 @@ def _sentence(words: Sequence[str]) -> str:
     return f"{whole[0].upper()}{whole[1:]}."
 
 
-def _checks(pairs: Pairs, rules: Rules) -> Iterable[Check]:
+def _checks(pairs: PairStatistics, rules: ReleaseRules) -> Iterable[RuleCheck]:
     yield _share_check("failed", 0, pairs.failed, pairs.items, rules.failed)
     yield _share_check(
         "uncertain", pairs.uncertain_active, pairs.uncertain_candidate, pairs.pairs, rules.uncertain
@@ -234,22 +234,22 @@ def _checks(pairs: Pairs, rules: Rules) -> Iterable[Check]:
     active, candidate = (pairs.correlation(name, "length") for name in ("active", "candidate"))
     more = abs(candidate or 0.0) - abs(active or 0.0)
     error = _Z * math.sqrt(2 / (pairs.pairs - 3)) if pairs.pairs > 3 else 2.0
-    yield Check("length", active, candidate, rules.length, _state(more, error, rules.length))
+    yield RuleCheck("length", active, candidate, rules.length, _state(more, error, rules.length))
     agreement = pairs.correlation("active", "candidate")
     if agreement is not None:
         error = _Z * (1 - agreement**2) / math.sqrt(pairs.pairs)
         state = _state(-agreement, error, -rules.agreement)
-        yield Check("agreement", None, agreement, rules.agreement, state)
+        yield RuleCheck("agreement", None, agreement, rules.agreement, state)
 
 
-def _share_check(name: str, active: int, candidate: int, of: int, limit: float) -> Check:
+def _share_check(name: str, active: int, candidate: int, of: int, limit: float) -> RuleCheck:
     if not of:
-        return Check(name, None, None, limit, "fine")
+        return RuleCheck(name, None, None, limit, "fine")
     more = (candidate - active) / of
     # With one more of either kind (Agresti and Caffo 2000): 0 of 30 is not known to be never.
     smooth = [(one + 1) / (of + 2) for one in (active, candidate)]
     error = _Z * math.sqrt(sum(one * (1 - one) for one in smooth) / (of + 2))
-    return Check(name, active / of, candidate / of, limit, _state(more, error, limit))
+    return RuleCheck(name, active / of, candidate / of, limit, _state(more, error, limit))
 
 
 def _state(difference: float, error: float, limit: float) -> State:
