@@ -1,8 +1,9 @@
 """How many labels each way of choosing them needs: `python -m benchmarks.label_efficiency [--json] [--quick] [--draw]`.
 
-All pairs of the training tasks could be asked about. Each strategy of `workers.acquire` chooses some, batch after
-batch, from what was answered before; the built-in recipe is trained on what was answered and measured on held-out
-tasks. What counts is how many labels it takes to 95 % of the accuracy that all labels give, beside random choice.
+All pairs of the training tasks can be annotated. Each strategy of `workers.active_learning` selects some, batch by
+batch, given the earlier answers; the built-in recipe is trained on the answers and measured on held-out tasks. What
+counts is how many labels a strategy needs to reach 95 % of the accuracy that all labels give, relative to random
+selection.
 
 `sample`: the sample world's conversations, simulated annotators, against the hidden reward. `fine_grained`: FineGrained
 answers with their passages, against what people said.
@@ -29,11 +30,11 @@ from benchmarks.drawing import shares
 from benchmarks.kept import Kept
 from benchmarks.public_data import data_folder, fine_grained
 from benchmarks.sample_world import pairwise_record, sample
-from workers.acquire.features import plain_features, trunk_features
-from workers.acquire.measures import make_pool
-from workers.acquire.order import STRATEGIES, Known, Strategy, choose
-from workers.acquire.posterior import Numbers, fit
-from workers.acquire.scale import common_scale
+from workers.active_learning.features import plain_features, trunk_features
+from workers.active_learning.measures import make_pool
+from workers.active_learning.order import STRATEGIES, Known, Strategy, choose
+from workers.active_learning.posterior import Numbers, fit
+from workers.active_learning.scale import common_scale
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.models import LoadedModel, build

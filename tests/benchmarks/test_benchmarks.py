@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from apps.acquisition.models import Plan
+from apps.active_learning.models import SelectionPlan
 from benchmarks import (
     generative_judge,
     induction,
@@ -271,7 +271,7 @@ def test_curves_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert found["strategies"]["mix"]["labels"] == pytest.approx(18.46, abs=0.01)  # to 0.76
     assert found["strategies"]["random"]["labels"] is None
     assert found["random"] is None and found["active"] == found["strategies"]["mix"]["labels"]
-    assert Plan._meta.get_field("strategy").default == label_efficiency.ACTIVE
+    assert SelectionPlan._meta.get_field("strategy").default == label_efficiency.ACTIVE
     label_efficiency.draw("sample", found)
     drawn = ElementTree.parse(tmp_path / "label-efficiency-sample.svg").getroot()
     assert len(drawn.findall("{http://www.w3.org/2000/svg}polyline")) == 2

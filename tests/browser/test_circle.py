@@ -8,10 +8,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import User
-from apps.acquisition.models import Selection
-from apps.acquisition.reasons import WORDS
-from apps.acquisition.selecting import execute
-from apps.acquisition.services import save_plan
+from apps.active_learning.models import ItemSelection
+from apps.active_learning.reasons import WORDS
+from apps.active_learning.selecting import execute
+from apps.active_learning.services import save_plan
 from apps.annotation.models import Campaign
 from apps.core.jobs.job_queue import claim_next
 from tests.annotation import rows
@@ -41,12 +41,12 @@ def test_a_campaign_asks_first_what_helps_most(
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/")
     page.get_by_role("link", name="Ask first what helps most").click()
     expect(page.get_by_text("Nothing is chosen yet")).to_be_visible()
-    tools.shoot(page, "acquisition-none")
+    tools.shoot(page, "active-learning-none")
     page.get_by_label("What an answer would teach most").check()
     page.get_by_label("Accuracy to be reached").fill("75")
     page.get_by_role("button", name="Choose like this").click()
     expect(page.get_by_text("Saved; it is being chosen anew.")).to_be_visible()
-    selection = claim_next(Selection)
+    selection = claim_next(ItemSelection)
     assert selection is not None
     execute(selection)
     expect(page.get_by_text("through the embedded encoder")).to_be_visible()
@@ -61,14 +61,14 @@ def test_a_campaign_asks_first_what_helps_most(
     expect(page.get_by_text("About 730 more comparisons for 75.0 %")).to_be_visible()
     drawn = json.loads(page.locator("#curve-data").text_content() or "")
     assert [one["name"] for one in drawn["series"]] == ["measured", "expected", "wished"]
-    tools.shoot(page, "acquisition")
+    tools.shoot(page, "active-learning")
 
 
 def test_an_annotator_can_ask_why(
     page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
 ) -> None:
     save_plan(campaign=campaign, strategy="diversity")
-    selection = claim_next(Selection)
+    selection = claim_next(ItemSelection)
     assert selection is not None
     execute(selection)
     tools.login(page, live_server, ann)

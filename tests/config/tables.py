@@ -212,11 +212,11 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/endpoints/<slug:name>/usage/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/samples/": ("POST", Role.RESEARCHER),
     "p/<slug:slug>/endpoints/<slug:name>/samples/<int:pk>/": ("GET", Role.RESEARCHER),
-    "p/<slug:slug>/acquisition/<int:pk>/": ("GET", Role.RESEARCHER),
-    "p/<slug:slug>/acquisition/<int:pk>/status/": ("GET", Role.RESEARCHER),
-    "p/<slug:slug>/acquisition/<int:pk>/summary/": ("GET", Role.RESEARCHER),
-    "p/<slug:slug>/acquisition/<int:pk>/now/": ("POST", Role.RESEARCHER),
-    "p/<slug:slug>/acquisition/reasons/<int:pk>/": ("GET", Role.ANNOTATOR),
+    "p/<slug:slug>/active-learning/<int:pk>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/active-learning/<int:pk>/status/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/active-learning/<int:pk>/summary/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/active-learning/<int:pk>/now/": ("POST", Role.RESEARCHER),
+    "p/<slug:slug>/active-learning/reasons/<int:pk>/": ("GET", Role.ANNOTATOR),
 }
 # Method and path, and the scope a key needs.
 CALLS: dict[tuple[str, str], str] = {

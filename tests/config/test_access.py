@@ -192,7 +192,7 @@ def make_world(slug: str) -> World:
             "rubrics": save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")]).pk,
             "inductions": induction.pk,
             "metrics": Metric.objects.create(induction=induction, position=0, name="polite").pk,
-            "acquisition": campaign.pk,
+            "active-learning": campaign.pk,
             "reasons": item.pk,
             "alerts": alert.pk,
             "of": f"{slug}-reward",

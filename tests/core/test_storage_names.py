@@ -100,7 +100,7 @@ NAMED = {
 # Paths that are joined of more than constants, each looked at: fixed names, numbers, splits, kinds, or the operator's.
 # A new one is made by `home_path` or `storage_name`; if it cannot be, look at where every part comes from, then add it.
 JOINED = {
-    "apps/acquisition/selecting.py": {"folder / f'{name}.jsonl'"},
+    "apps/active_learning/selecting.py": {"folder / f'{name}.jsonl'"},
     "apps/core/database/postgres_binaries.py": {
         "stage_root() / hashlib.sha256(str(home).encode()).hexdigest()[:16]",
         "stage_root() / f'{_PACKAGE}-{version}-{install.name}'",
@@ -128,7 +128,7 @@ JOINED = {
         "target / path.name",
         "folder / f'seen-{number}.jsonl.zst'",
     },
-    "workers/acquire/run.py": {"folder / f'{name}.jsonl'"},
+    "workers/active_learning/run.py": {"folder / f'{name}.jsonl'"},
     "workers/prompts/templates.py": {"_FOLDER / f'{name}.v{version}.txt'"},
     "workers/models/artifact.py": {"folder / name"},  # refused unless it is a file name alone
     "workers/models/backbones/decoder.py": {"folder / file"},
@@ -262,7 +262,7 @@ def test_folders_of_the_store_are_named_only_by_storage_name() -> None:
         "uploads/",
         "exports/",
         "snapshots/",
-        "acquisition/",
+        "active_learning/",
         "doctor/",
         "cache/",
     )

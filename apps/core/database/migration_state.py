@@ -2,6 +2,7 @@
 
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg_pool import PoolTimeout
 
@@ -21,8 +22,14 @@ def unknown_migrations() -> list[str]:
     recorder = MigrationRecorder(connection)
     if not recorder.has_table():
         return []
-    known = MigrationExecutor(connection).loader.disk_migrations
+    known = known_migrations(MigrationExecutor(connection).loader)
     return sorted(f"{app}.{name}" for app, name in recorder.applied_migrations() if (app, name) not in known)
+
+
+def known_migrations(loader: MigrationLoader) -> set[tuple[str, str]]:
+    """(app, name) of the migrations that are here, and of those that they replace: an app may have had another name."""
+    replaced = {key for migration in loader.disk_migrations.values() for key in migration.replaces}
+    return replaced | loader.disk_migrations.keys()
 
 
 def database_is_ready() -> bool:

@@ -22,6 +22,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from psycopg import sql
 
+from apps.core.database.migration_state import known_migrations
 from apps.core.distributions import installed_version
 from apps.core.errors import DomainError
 from apps.core.storage import artifacts, backup_archive, encryption, secret_transfer
@@ -173,7 +174,7 @@ def _rewound(part: IO[bytes], rows: int) -> tuple[IO[bytes], int, int]:
 
 
 def _refuse_unknown(head: dict[str, Any], path: Path) -> None:
-    known = MigrationExecutor(connection).loader.disk_migrations
+    known = known_migrations(MigrationExecutor(connection).loader)
     unknown = [f"{app}.{name}" for app, name in head["migrations"] if (app, name) not in known]
     if head["format"] != FORMAT or unknown:
         raise DomainError(
@@ -187,7 +188,7 @@ def _make_tables(head: dict[str, Any]) -> None:
     applied = _applied()
     if not applied:
         executor = MigrationExecutor(connection)
-        wanted = {(app, name) for app, name in head["migrations"]}
+        wanted = _replacing(executor, {(app, name) for app, name in head["migrations"]})
         children = executor.loader.graph.node_map
         last = [key for key in sorted(wanted) if not wanted & {child.key for child in children[key].children}]
         executor.migrate(last)
@@ -196,6 +197,15 @@ def _make_tables(head: dict[str, Any]) -> None:
             "This database was made by another version than the backup. Restore into a home that nothing has run on: "
             "`restore FILE --home NEW`, or an empty database in DATABASE_URL."
         )
+
+
+def _replacing(executor: MigrationExecutor, wanted: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The migrations of a backup, where one that is here replaces some of them: that one."""
+    for key, migration in executor.loader.disk_migrations.items():
+        replaced = {(app, name) for app, name in migration.replaces}
+        if replaced and replaced <= wanted:
+            wanted = wanted - replaced | {key}
+    return wanted
 
 
 def _require_empty(head: dict[str, Any]) -> None:

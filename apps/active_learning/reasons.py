@@ -1,0 +1,95 @@
+"""Why an item is asked about, in words, and the learning curve as a drawing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from apps.active_learning.models import SelectionReason, Strategy
+
+REMARKABLE = 0.75  # the share of the others an item must be at least as good as, for a measure to be named
+WORDS = {
+    "predictive_gain": "an answer tells much about what is really asked",
+    "information_gain": "an answer is expected to teach much",
+    "uncertainty": "the model is unsure which is better",
+    "diversity": "it is unlike what was judged so far",
+    "representativeness": "it is like what is really asked",
+}
+MEASURES = {
+    "predictive_gain": "Tells",
+    "information_gain": "Teaches",
+    "uncertainty": "Unsure",
+    "diversity": "New",
+    "representativeness": "Typical",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """because: the remarkable measures in words, the strongest first. shares: (name, percent)."""
+
+    because: str
+    shares: list[tuple[str, int]]
+
+
+def in_words(reason: SelectionReason) -> Said:
+    strongest = sorted(reason.measures.items(), key=lambda one: -one[1])
+    parts = [WORDS[name] for name, share in strongest if share >= REMARKABLE]
+    if reason.strategy == Strategy.RANDOM:
+        because = "It was drawn at random."
+    elif parts:
+        because = f"{_listed(parts)}."
+        because = because[0].upper() + because[1:]
+    else:
+        because = "Nothing about it stands out; it is the best of what is left."
+    shares = [
+        (title, round(100 * reason.measures[name]))
+        for name, title in MEASURES.items()
+        if name in reason.measures
+    ]
+    return Said(because, shares)
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
+
+
+def drawn_curve(curve: dict[str, Any]) -> dict[str, Any]:
+    """Accuracies as measured, with their intervals, and the curve through them up to what is wished for."""
+    points = curve["points"]
+    last = points[-1]["labels"]
+    end = max(2 * last, min(curve["needed"] or 0, 10 * last))
+    grid = [points[0]["labels"] + (end - points[0]["labels"]) * step / 60 for step in range(61)]
+    fitted = [[round(n), curve["best"] - curve["drop"] * n ** -curve["rate"]] for n in grid]
+    series: list[dict[str, Any]] = [
+        {
+            "name": "measured",
+            "points": [[one["labels"], one["accuracy"]] for one in points],
+            "band": [[one["labels"], *one["interval"]] for one in points],
+        },
+        {"name": "expected", "points": fitted, "dashed": True},
+    ]
+    if curve["wanted"] is not None:
+        series.append(
+            {"name": "wished", "points": [[grid[0], curve["wanted"]], [end, curve["wanted"]]], "dashed": True}
+        )
+    return {"kind": "line", "x": {"name": "comparisons"}, "y": {"name": "accuracy"}, "series": series}
+
+
+def still_needed(curve: dict[str, Any], comparisons: int) -> str:
+    """How many more comparisons the wished accuracy takes, in words."""
+    wanted = f"{100 * curve['wanted']:.1f} %"
+    if curve["needed"] is None:
+        return (
+            f"More of the same will not give {wanted}: the curve ends at {100 * curve['best']:.1f} %. Better "
+            "guidelines, more annotators per item or an unfrozen encoder may."
+        )
+    more = curve["needed"] - comparisons
+    if more <= 0:
+        return f"{wanted} is reached already, by this estimate."
+    low, high = curve["interval"]
+    low = None if low is None else max(0, low - comparisons)
+    spread = f"{_count(low)} to {_count(None if high is None else high - comparisons)}"
+    return f"About {more:,} more comparisons for {wanted} (80 % interval: {spread})."
+
+
+def _count(number: int | None) -> str:
+    return "no number of them" if number is None else f"{max(0, number):,}"

@@ -1,0 +1,116 @@
+"""Executes a selection: a child process of the core on a folder of what there is to choose from."""
+
+import json
+import tempfile
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from msgspec.structs import replace
+
+from apps.active_learning.models import ItemSelection, SelectionPlan
+from apps.active_learning.selectors import KEYS, Basis, basis_of, newest, open_items
+from apps.active_learning.services import keep_selection
+from apps.annotation.feedback.records import feedback_records
+from apps.annotation.models import Item
+from apps.annotation.selectors import runs_of_items
+from apps.core.errors import DomainError, NotFound
+from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, finish, heart
+from apps.core.processes import core_subprocess
+from apps.core.storage.artifacts import delete_tree, stage, store_tree
+from apps.core.storage.storage_names import storage_name
+from apps.rewards.selectors import sampled_trajectories
+from apps.trajectories.selectors import stream_trajectories
+from workers import schema
+from workers.schema.comparisons import comparisons
+
+CHILD = "workers.active_learning"
+COUNT = 200  # items put in order; whoever asks for more meanwhile gets the others at random
+MOST_ITEMS = 20_000  # looked at in one go, of those drawn first; the others come in as these are judged
+MOST_TRAFFIC = 500
+
+
+def execute(selection: ItemSelection) -> None:
+    """Choose, to the end. Raises ClaimLost, Interrupted."""
+    with heart(selection) as pulse, tempfile.TemporaryDirectory(prefix="active-learning-") as scratch:
+        folder = Path(scratch)
+        try:
+            basis = basis_of(selection.plan)
+            _prepare(folder, selection.plan, basis, pulse)
+            core_subprocess.run_to_end(
+                CHILD, [str(folder)], folder=folder, what="The choosing", check=pulse.check
+            )
+            _keep(selection, basis, folder)
+        except DomainError as error:
+            finish(selection, JobState.FAILED, error=error.message)
+        except Cancelled:
+            finish(selection, JobState.CANCELLED)
+
+
+def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, pulse: Heart) -> None:
+    known = _link_known(folder / "known", plan, basis)
+    if basis.model is not None:
+        (folder / "model").symlink_to(stage(basis.model.artifact))
+    items = list(open_items(plan.campaign).order_by("random_key").values_list("pk", flat=True)[:MOST_ITEMS])
+    asked = list(Item.objects.filter(campaign=plan.campaign, done__gt=0).values_list("pk", flat=True))
+    pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(items)} items"}
+    sides = runs_of_items([*items, *asked])
+    for name, wanted in (("items", items), ("asked", asked)):
+        _write(
+            folder / f"{name}.jsonl", ({"id": pk, "sides": [str(one) for one in sides[pk]]} for pk in wanted)
+        )
+    rows = {run for runs in sides.values() for run in runs}
+    said = list(comparisons(feedback_records(project=plan.campaign.project, bare=True)))
+    rows |= {int(run) for one in said for run in (one.a, one.b)}
+    _write(
+        folder / "comparisons.jsonl",
+        ({name: getattr(one, name) for name in one.__slots__} for one in said),
+    )
+    traffic = dict(sampled_trajectories(plan.endpoint, MOST_TRAFFIC)) if plan.endpoint else {}
+    (folder / "traffic.json").write_text(json.dumps(list(traffic)))
+    new = [run for run in sorted(rows) if str(run) not in known]
+    pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(new)} new runs"}
+    unknown = (replace(one, id=name) for name, one in traffic.items() if name not in known)
+    schema.write_trajectories(
+        folder / "new.jsonl.zst", chain(stream_trajectories(new, check=pulse.check), unknown)
+    )
+    config = {
+        "strategy": plan.strategy,
+        "seed": plan.pk,
+        "count": COUNT,
+        "device": settings.TRAINING_DEVICE,
+        "wanted": plan.wanted,
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def _link_known(folder: Path, plan: SelectionPlan, basis: Basis) -> set[str]:
+    """What the last choosing knew of trajectories, where it looked through the same; whom it knew."""
+    last = newest(plan)
+    if last is None or last.basis != basis.key or not last.artifact:
+        return set()
+    try:
+        folder.symlink_to(stage(last.artifact))
+    except NotFound:  # removed by hand, or lost with its store: it is made again
+        return set()
+    return set(json.loads((folder / KEYS).read_text()))
+
+
+def _keep(selection: ItemSelection, basis: Basis, folder: Path) -> None:
+    chosen = [json.loads(line) for line in (folder / "chosen.jsonl").read_text().splitlines()]
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    name = storage_name("active_learning", f"{selection.pk}-{selection.attempt}")
+    store_tree(folder / "features", name)
+    facts = {"basis": basis.key, "through": str(basis), "artifact": name}
+    try:
+        keep_selection(selection=selection, chosen=chosen, result=result, facts=facts)
+    except ClaimLost:
+        delete_tree(name)
+        raise
+
+
+def _write(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as out:
+        out.writelines(json.dumps(line) + "\n" for line in lines)

@@ -1,0 +1,138 @@
+"""What changes how a campaign chooses, and when it chooses."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from apps.accounts.models import User
+from apps.accounts.services import record_audit
+from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason, Strategy
+from apps.active_learning.selectors import is_due, known_runs
+from apps.annotation.models import Campaign, Item
+from apps.annotation.services import score_items, update_campaign
+from apps.core.errors import DomainError
+from apps.core.jobs import job_queue
+from apps.core.storage.artifacts import delete_tree
+from apps.rewards.models import Endpoint
+from apps.trajectories.models import Trajectory
+
+ADVANCE = "apps.active_learning.tasks.advance_selections"
+
+
+@transaction.atomic
+def save_plan(
+    *,
+    campaign: Campaign,
+    strategy: str = Strategy.MIX,
+    endpoint: Endpoint | None = None,
+    every: int = 10,
+    wanted: float | None = None,
+    by: User | None = None,
+) -> SelectionPlan:
+    """Have the campaign hand out what is most worth asking first, and choose it at once."""
+    if strategy not in Strategy.values:
+        raise DomainError(
+            f"{strategy!r} is no way to choose; there are {', '.join(Strategy.values)}.", pointer="/strategy"
+        )
+    if endpoint is not None and endpoint.project_id != campaign.project_id:
+        raise DomainError("The endpoint belongs to another project.", pointer="/endpoint", status=404)
+    if not 1 <= every <= 10_000:
+        raise DomainError("Choose anew after 1 to 10,000 judgements.", pointer="/every")
+    if wanted is not None and not 0.5 < wanted < 1:
+        raise DomainError("The wished accuracy is above 50 % and below 100 %.", pointer="/wanted")
+    plan, _ = SelectionPlan.objects.update_or_create(
+        campaign=campaign,
+        defaults={"strategy": strategy, "endpoint": endpoint, "every": every, "wanted": wanted},
+    )
+    update_campaign(campaign=campaign, ordering=Campaign.Ordering.ACTIVE)
+    said = {"strategy": strategy, "endpoint": endpoint.name if endpoint else None, "every": every}
+    record_audit(
+        project=campaign.project, actor=by, verb="active_learning.set", target=campaign.name, data=said
+    )
+    select_next(plan=plan)
+    return plan
+
+
+@transaction.atomic
+def select_next(*, plan: SelectionPlan) -> ItemSelection | None:
+    """Put a choosing into the queue; None where one waits or goes on already."""
+    try:
+        with transaction.atomic():
+            selection = ItemSelection.objects.create(plan=plan)
+    except IntegrityError:
+        return None
+    job_queue.nudge_on_commit(ADVANCE)
+    return selection
+
+
+def select_where_due() -> int:
+    """Choose anew for every open campaign of the order `active` where enough has come since; how many."""
+    campaigns = Campaign.objects.filter(state=Campaign.State.OPEN, ordering=Campaign.Ordering.ACTIVE)
+    started = 0
+    for campaign in campaigns.select_related("selection_plan__endpoint"):
+        plan = (
+            getattr(campaign, "selection_plan", None)
+            or SelectionPlan.objects.get_or_create(campaign=campaign)[0]
+        )
+        if is_due(plan):
+            started += select_next(plan=plan) is not None
+    return started
+
+
+def keep_selection(
+    *,
+    selection: ItemSelection,
+    chosen: Sequence[dict[str, Any]],
+    result: dict[str, Any],
+    facts: dict[str, str],
+) -> None:
+    """The end of a choosing that went well: the order of the items, and why. Raises ClaimLost."""
+    plan = selection.plan
+    with job_queue.fenced(selection):
+        ranked = {one["id"]: one for one in chosen}
+        there = set(Item.objects.filter(campaign=plan.campaign, pk__in=ranked).values_list("pk", flat=True))
+        Item.objects.filter(campaign=plan.campaign, score__isnull=False).exclude(pk__in=there).update(
+            score=None
+        )
+        score_items(campaign=plan.campaign, scores={pk: ranked[pk]["score"] for pk in there})
+        reasons = [
+            SelectionReason(
+                item_id=pk,
+                selection=selection,
+                strategy=plan.strategy,
+                rank=ranked[pk]["rank"],
+                measures=ranked[pk]["measures"],
+            )
+            for pk in sorted(there)
+        ]
+        SelectionReason.objects.bulk_create(
+            reasons,
+            update_conflicts=True,
+            unique_fields=["item"],
+            update_fields=["selection", "strategy", "rank", "measures"],
+        )
+        job_queue.finish(selection, job_queue.JobState.SUCCEEDED, result=result, progress={}, **facts)
+    _forget_older(selection)
+
+
+def forget_deleted() -> int:
+    """Drop features that hold a run which is not there any more; how many files. The next choosing encodes anew."""
+    dropped = 0
+    for selection in ItemSelection.objects.exclude(artifact="").filter(state=job_queue.JobState.SUCCEEDED):
+        name, known = selection.artifact, known_runs(selection)
+        there = Trajectory.objects.filter(pk__in=known).count()
+        if there < len(known):
+            ItemSelection.objects.filter(pk=selection.pk).update(artifact="")
+            delete_tree(name)
+            dropped += 1
+    return dropped
+
+
+def _forget_older(selection: ItemSelection) -> None:
+    """Only the newest features are of use."""
+    older = ItemSelection.objects.filter(plan=selection.plan, pk__lt=selection.pk).exclude(artifact="")
+    for one in older:
+        name = one.artifact
+        ItemSelection.objects.filter(pk=one.pk).update(artifact="")
+        delete_tree(name)

@@ -1,0 +1,115 @@
+"""What a campaign asks about next, and how much more there is to ask, for researchers; and why, for everybody."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from apps.accounts.access import ProjectRequest, project_view, sees_models
+from apps.accounts.models import Project, Role
+from apps.active_learning import services
+from apps.active_learning.forms import PlanForm
+from apps.active_learning.models import SelectionPlan, SelectionReason
+from apps.active_learning.reasons import drawn_curve, in_words, still_needed
+from apps.active_learning.selectors import chosen_of, newest, said_since
+from apps.annotation.models import Assignment, Campaign
+from apps.annotation.selectors import campaign_in, item_in
+from apps.core.errors import DomainError, NotFound
+
+SHOWN = 20
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@project_view(Role.RESEARCHER)
+def plan_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    campaign = campaign_in(project, pk)
+    plan = _plan(campaign)
+    form = PlanForm(request.POST or None, campaign=campaign, plan=plan)
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.save_plan(campaign=campaign, by=request.user, **form.cleaned_data)
+        except DomainError as error:
+            form.add_error((error.pointer or "").removeprefix("/") or None, error.message)
+        else:
+            messages.success(request, "Saved; it is being chosen anew.")
+            return redirect("active_learning:plan-detail", project.slug, pk)
+    context = {"project": project, "campaign": campaign, "form": form} | _status(plan)
+    status = 422 if form.is_bound and form.errors else 200
+    return render(request, "active_learning/plan_detail.html", context, status=status)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def plan_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """What changes as judgements come: a fragment."""
+    campaign = campaign_in(project, pk)
+    context = {"project": project, "campaign": campaign} | _status(_plan(campaign))
+    return render(request, "active_learning/_plan_status.html", context)
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def plan_now(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    plan = _plan(campaign_in(project, pk))
+    if plan is None:
+        raise NotFound("This campaign does not choose yet; say how it should first.")
+    started = services.select_next(plan=plan)
+    messages.success(request, "It is being chosen anew." if started else "It is being chosen already.")
+    return redirect("active_learning:plan-detail", project.slug, pk)
+
+
+@require_safe
+@project_view(Role.RESEARCHER)
+def plan_summary(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """A line for the campaign's own page."""
+    campaign = campaign_in(project, pk)
+    context = {"project": project, "campaign": campaign} | _status(_plan(campaign))
+    return render(request, "active_learning/_plan_summary.html", context)
+
+
+@require_safe
+@project_view()
+def item_reason(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Why an item was chosen. An annotator sees it of what she was given, and of nothing else."""
+    item = item_in(project, pk)
+    hers = Assignment.objects.filter(item=item, annotator__user=request.user)
+    if not Role(request.membership.role).includes(Role.REVIEWER) and not hers.exists():
+        raise NotFound(f"There is no item {pk} of yours in this project.")
+    reason = SelectionReason.objects.filter(item=item).select_related("selection").first()
+    said = None if reason is None else in_words(reason)
+    context = {"said": said, "sees_models": sees_models(request.membership)}
+    return render(request, "active_learning/_item_reason.html", context)
+
+
+def _plan(campaign: Campaign) -> SelectionPlan | None:
+    if campaign.ordering != Campaign.Ordering.ACTIVE:
+        return None
+    return (
+        SelectionPlan.objects.filter(campaign=campaign)
+        .select_related("campaign__project", "endpoint")
+        .first()
+    )
+
+
+def _status(plan: SelectionPlan | None) -> dict[str, Any]:
+    if plan is None:
+        return {"plan": None}
+    last, current = newest(plan), plan.selections.order_by("-pk").first()
+    result = last.result if last else {}
+    curve = result.get("curve")
+    return {
+        "plan": plan,
+        "last": last,
+        "current": current,
+        "is_choosing": current is not None and not current.is_finished,
+        "failed": current if current is not None and current.error else None,
+        "said_since": said_since(plan, last) if last else 0,
+        "chosen": [(one.item, in_words(one)) for one in chosen_of(plan, SHOWN)],
+        "comparisons": result.get("comparisons", 0),
+        "curve": curve,
+        "drawing": json.dumps(drawn_curve(curve)) if curve else None,
+        "needed": still_needed(curve, result["comparisons"]) if curve and curve["wanted"] else "",
+    }

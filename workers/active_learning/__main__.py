@@ -1,0 +1,10 @@
+"""`python -m workers.active_learning DIR`: see `workers.active_learning.directory`. Exit status 2: refused, with a
+sentence."""
+
+import sys
+
+from workers.active_learning.run import select_items
+from workers.folder import command
+
+if __name__ == "__main__":
+    sys.exit(command("active_learning", "Select what to annotate next.", select_items))
