@@ -86,7 +86,7 @@ def link_for(token: str) -> AccountLink:
     rows = AccountLink.objects.select_related("user", "invitation__project", "project")
     link = rows.filter(hash=hash_of(token)).first()
     if link is None or not link.is_live or (link.user is not None and not link.user.is_active):
-        raise NotFound("This link is no longer good: it was used, or is too old. Ask for another one.")
+        raise NotFound("This link is no longer valid: it was already used or has expired. Request a new one.")
     return link
 
 
@@ -155,7 +155,7 @@ def _letter(link: AccountLink, token: str) -> tuple[str, str] | None:
     """Subject and text; None where there is nobody to write to."""
     url = f"{settings.PUBLIC_URL}{reverse('accounts:account-link', args=[token])}"
     until = f"The link works once, until {link.expires_at:%d %B %Y, %H:%M} UTC."
-    ignore = "If you did not ask for this, ignore this message; nothing changes."
+    ignore = "If you did not request this, ignore this message; nothing changes."
     if link.purpose == Purpose.REGISTRATION:
         return _registration_letter(link, url, until, ignore)
     if link.user is None or not _may_have_password(link):
@@ -184,7 +184,7 @@ def _registration_letter(link: AccountLink, url: str, until: str, ignore: str) -
         )
     return (
         f"Join {name} on Touchstone",
-        f"Make your account and join {name}:\n\n{url}\n\n{until}\n{ignore}\n",
+        f"Create your account and join {name}:\n\n{url}\n\n{until}\n{ignore}\n",
     )
 
 

@@ -161,7 +161,7 @@ def write_anchor() -> None:
     line = {"at": timezone.now().isoformat(), "sequence": now.sequence, "hash": now.hash}
     with open(path, "a", opener=_private) as file:
         file.write(json.dumps(line) + "\n")
-    log.info("the audit trail goes to %s", now)
+    log.info("the audit trail is written to %s", now)
 
 
 def _private(path: str, flags: int) -> int:

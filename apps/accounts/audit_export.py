@@ -79,7 +79,9 @@ def verify_file(path: Path, *, head: str = "") -> Verdict:
 def _verified(file: IO[str], path: Path, head: str) -> Verdict:
     first = _parsed(file.readline(), path, 1)
     if first.get("touchstone_audit") != FORMAT:
-        raise DomainError(f"{path} is no export of the audit trail: its first line does not say so.")
+        raise DomainError(
+            f"{path} is not an export of the audit trail: its first line is not an export header."
+        )
     reader, of_project = _Reader(file, path), first.get("project") is not None
     verdict = verify_documents(reader, of_project=of_project, anchors=parsed_head(head))
     if reader.end is None:
@@ -87,9 +89,7 @@ def _verified(file: IO[str], path: Path, head: str) -> Verdict:
         return verdict
     told = reader.end.get("head"), reader.end.get("events")
     if told != (str(verdict.head), verdict.events):
-        verdict.faults.append(
-            f"Events are missing or were added: the last line tells of {told[1]}, {told[0]}."
-        )
+        verdict.faults.append(f"Events are missing or were added: the last line counts {told[1]}, {told[0]}.")
     for number, wanted in reader.end.get("anchors", {}).items():
         if reader.hashes.get(int(number), wanted) != wanted:
             verdict.faults.append(f"Event {number} is not the one that was anchored: {wanted}.")

@@ -88,10 +88,12 @@ class InvitationForm(forms.Form):
 
     role = forms.ChoiceField(choices=Role.choices, initial=Role.ANNOTATOR)
     email = forms.EmailField(
-        label="Only for this e-mail", required=False, help_text="Empty: for whoever has the link."
+        label="Only for this e-mail",
+        required=False,
+        help_text="Leave empty to let anyone with the link join.",
     )
-    most_uses = forms.IntegerField(label="How many may use it", initial=1, min_value=1, max_value=MOST_USES)
-    days = forms.IntegerField(label="Good for days", initial=14, min_value=1, max_value=MOST_DAYS)
+    most_uses = forms.IntegerField(label="Max uses", initial=1, min_value=1, max_value=MOST_USES)
+    days = forms.IntegerField(label="Expires after (days)", initial=14, min_value=1, max_value=MOST_DAYS)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -80,7 +80,7 @@ def forget_old_answers() -> int:
 def _replay(row: IdempotentResponse, *, key_id: int, body_hash: str) -> HttpResponse:
     if row.body_hash != body_hash or row.api_key_id != key_id:
         detail = (
-            f"Idempotency-Key {row.key!r} was used for another request; send this one with a key of its own."
+            f"Idempotency-Key {row.key!r} was used for another request; send this one with a different key."
         )
         return problem(422, detail)
     headers = {"Idempotent-Replay": "true"}

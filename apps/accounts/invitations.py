@@ -29,7 +29,7 @@ def invite(
     if not 1 <= most_uses <= MOST_USES:
         raise DomainError(f"A link is for 1 to {MOST_USES} people.", pointer="/most_uses")
     if not 1 <= days <= MOST_DAYS:
-        raise DomainError(f"A link is good for 1 to {MOST_DAYS} days.", pointer="/days")
+        raise DomainError(f"A link can be valid for 1 to {MOST_DAYS} days.", pointer="/days")
     prefix = secrets.token_hex(4)
     token = f"tsi_{prefix}_{secrets.token_urlsafe(32)}"
     invitation = Invitation.objects.create(
@@ -60,7 +60,7 @@ def invitation_of(token: str) -> Invitation:
     """Raises NotFound for a token that opens nothing, whatever the reason."""
     found = Invitation.objects.select_related("project").filter(hash=hash_of(token)).first()
     if found is None or not found.is_live or not is_of_an_owner(found):
-        raise NotFound("This invitation is no longer good. Ask whoever sent it for another one.")
+        raise NotFound("This invitation is no longer valid. Ask the person who sent it for a new one.")
     return found
 
 
@@ -78,7 +78,7 @@ def accept_by_address(*, invitation: Invitation, user: User) -> Membership:
     user = User.objects.select_for_update().get(pk=user.pk)
     if user.email_verified_at is None or invitation.email != user.email:
         raise Forbidden(
-            "This invitation is for whoever owns its e-mail address, and nothing shows yet that you do. Verify your "
+            "This invitation is for the owner of its e-mail address, and yours is not verified yet. Verify your "
             "address on the page My projects, log in by single sign-on, or ask the owner for the link."
         )
     return _accept(invitation, user)
@@ -86,7 +86,7 @@ def accept_by_address(*, invitation: Invitation, user: User) -> Membership:
 
 def _accept(invitation: Invitation, user: User) -> Membership:
     if not invitation.is_live or not is_of_an_owner(invitation):  # somebody was quicker
-        raise NotFound("This invitation is no longer good. Ask whoever sent it for another one.")
+        raise NotFound("This invitation is no longer valid. Ask the person who sent it for a new one.")
     if invitation.email and invitation.email != user.email:
         raise Forbidden(f"This invitation is for {invitation.email}; you are logged in as {user.email}.")
     known = Membership.objects.filter(project=invitation.project, user=user).first()
@@ -94,7 +94,7 @@ def _accept(invitation: Invitation, user: User) -> Membership:
         return known
     if was_removed_since(user, invitation):
         raise Forbidden(
-            "You were removed from this project after the link was made. Ask an owner for a new one."
+            "You were removed from this project after the link was created. Ask an owner for a new one."
         )
     Invitation.objects.filter(pk=invitation.pk).update(uses=F("uses") + 1)
     member = set_member(project=invitation.project, user=user, role=Role(invitation.role), by=user)
@@ -116,7 +116,9 @@ def register(*, token: str, email: str, password: str, name: str = "") -> User:
     Only where this installation sends no mail: nothing shows that the address is theirs (`ask_to_register`).
     """
     if settings.MAIL:
-        raise Forbidden("Ask for a link to your address first: this installation sends mail.")
+        raise Forbidden(
+            "Request a link to your e-mail address first: this installation verifies addresses by e-mail."
+        )
     invitation = invitation_of(token)
     user, _ = create_user(email=invitation.email or email, password=password, name=name.strip())
     accept(token=token, user=user)
@@ -134,7 +136,7 @@ def ask_to_register(*, token: str, email: str) -> None:
 def register_by_link(*, link: AccountLink, password: str, name: str = "") -> User:
     """The account of a mailed link: its address is verified. Raises NotFound where the invitation is over."""
     if link.invitation is None:
-        raise NotFound("This link is no longer good.")
+        raise NotFound("This link is no longer valid.")
     account_links.use_link(link)
     user, _ = create_user(email=link.email, password=password, name=name.strip(), is_verified=True)
     invitation = Invitation.objects.select_for_update(of=("self",)).get(pk=link.invitation.pk)

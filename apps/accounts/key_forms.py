@@ -17,7 +17,7 @@ SCOPE_WORDS = {
     Scope.FEEDBACK_READ: "read feedback",
     Scope.FEEDBACK_WRITE: "add feedback from elsewhere",
     Scope.TRAIN: "datasets, runs, models",
-    Scope.REWARD: "ask endpoints for rewards",
+    Scope.REWARD: "request rewards from endpoints",
     Scope.ADMIN: "change endpoints and webhooks",
 }
 
@@ -33,7 +33,7 @@ class KeyLimitsForm(forms.Form):
         label="Allowed addresses",
         required=False,
         widget=forms.Textarea(attrs={"rows": 2, "placeholder": "203.0.113.0/24"}),
-        help_text="Networks, separated by commas or line breaks. Empty: from anywhere.",
+        help_text="Networks, separated by commas or line breaks. Leave empty to allow any address.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -44,7 +44,7 @@ class KeyLimitsForm(forms.Form):
             ("tokens_per_day", settings.KEY_TOKENS_PER_DAY),
         ):
             meaning = f"{default:,}" if default else "no limit"
-            self.fields[name].help_text = f"Empty: the default ({meaning}). 0: no limit."
+            self.fields[name].help_text = f"Leave empty for the default ({meaning}). 0 means no limit."
         self._fill_in()
         add_widget_classes(self)  # validates what was sent
 
@@ -67,21 +67,21 @@ class KeyLimitsForm(forms.Form):
 
 
 class ApiKeyForm(KeyLimitsForm):
-    name = forms.CharField(label="What it is for", max_length=100, required=False)
+    name = forms.CharField(label="Purpose", max_length=100, required=False)
     owner = forms.ChoiceField(
-        label="Belongs to",
+        label="Owner",
         initial=_MINE,
         required=False,
         help_text="A member's keys end when they leave the project. A service account's keys stay.",
     )
     service_account = forms.SlugField(label="Name of the new service account", max_length=60, required=False)
     scopes = forms.MultipleChoiceField(
-        label="It may",
+        label="Scopes",
         choices=[(scope.value, words) for scope, words in SCOPE_WORDS.items()],
         widget=forms.CheckboxSelectMultiple,
     )
     expires = forms.DateField(
-        label="Last day", required=False, widget=forms.DateInput(attrs={"type": "date"})
+        label="Expires on", required=False, widget=forms.DateInput(attrs={"type": "date"})
     )
     never_expires = forms.BooleanField(label="Never expires", required=False)
     field_order = ("name", "owner", "service_account", "scopes", "expires", "never_expires")
@@ -97,7 +97,7 @@ class ApiKeyForm(KeyLimitsForm):
         self.fields["owner"].choices = [(_MINE, "me"), *accounts, (_NEW, "a new service account")]  # type: ignore[attr-defined]
         days = settings.KEY_DAYS
         self.fields["expires"].help_text = (
-            f"Empty: {days} days from now." if days else "Empty: it does not expire."
+            f"Leave empty for {days} days from now." if days else "Leave empty for no expiry."
         )
 
     def clean(self) -> dict[str, Any]:
@@ -109,7 +109,9 @@ class ApiKeyForm(KeyLimitsForm):
         ):
             self.add_error("service_account", "Give the new service account a name.")
         if data.get("expires") and data.get("never_expires"):
-            self.add_error("never_expires", "Choose a last day, or that it never expires; not both.")
+            self.add_error(
+                "never_expires", "Set an expiry date or choose that the key never expires, not both."
+            )
         return data
 
     def owner_for(self, user: User) -> Owner:
@@ -132,13 +134,13 @@ class RemoveMemberForm(forms.Form):
 
     REVOKE, HAND_OVER = "revoke", "hand-over"
     keys = forms.ChoiceField(
-        label="API keys", choices=[(REVOKE, "Revoke the keys"), (HAND_OVER, "Hand the keys over")]
+        label="API keys", choices=[(REVOKE, "Revoke the keys"), (HAND_OVER, "Transfer the keys")]
     )
     service_account = forms.SlugField(
         label="Service account",
         max_length=60,
         required=False,
-        help_text="Made if there is none of this name.",
+        help_text="Created if no service account has this name.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -206,7 +206,7 @@ def _scopes(project: Project, owner: Owner, wanted: Iterable[str]) -> list[str]:
     if beyond:
         raise DomainError(
             f"{owner.email} is {role.value} in {project}, and a key of theirs cannot have {', '.join(beyond)}; "
-            "leave the scope out, or make the key for a service account.",
+            "leave the scope out, or create the key for a service account.",
             pointer="/scopes",
         )
     return scopes

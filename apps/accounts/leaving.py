@@ -68,10 +68,12 @@ def delete_user(
     Raises Conflict for the only owner of a project.
     """
     if not reason.strip():
-        raise DomainError("Say why the account is deleted; the audit trail keeps it.", pointer="/reason")
+        raise DomainError(
+            "Give a reason for deleting the account; the audit trail records it.", pointer="/reason"
+        )
     if owned := _only_owned(user):
         raise Conflict(
-            f"{user.email} is the only owner of {', '.join(owned)}; make somebody else an owner there first."
+            f"{user.email} is the only owner of {', '.join(owned)}; make someone else an owner there first."
         )
     done = close_account(user=user, by=by, reason=reason)
     for deleting in reversed(_DELETING.values()):

@@ -97,7 +97,7 @@ def require_only_project(user: User, project_id: int) -> None:
     if not may_make_link(user, project_id):
         raise Forbidden(
             f"{user.email} is also in another project, so no owner can give out their account. They can reset the "
-            "password by mail if this installation sends mail; else whoever runs this server makes a link: "
+            "password by e-mail if this installation sends e-mail; otherwise the administrator creates a link: "
             f"`create_password_link {user.email}`."
         )
 

@@ -72,7 +72,7 @@ class AddPasskeyForm(_Dressed, AddWebAuthnForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["name"].label = "Name"
-        self.fields["passwordless"].label = "Log in with it alone, without a password"
+        self.fields["passwordless"].label = "Allow login with this passkey alone, without a password"
         self.fields["passwordless"].help_text = "The device then asks for its PIN, a finger or a face."
 
 

@@ -174,7 +174,7 @@ def _keep_an_owner(membership: Membership) -> None:
     owners = Membership.objects.filter(project=membership.project, role=Role.OWNER)
     if membership.role == Role.OWNER and not owners.exclude(pk=membership.pk).exists():
         raise Conflict(
-            f"{membership.user} is the only owner of {membership.project}; make somebody else an owner first."
+            f"{membership.user} is the only owner of {membership.project}; make someone else an owner first."
         )
 
 

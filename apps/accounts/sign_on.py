@@ -46,7 +46,7 @@ class Adapter(DefaultSocialAccountAdapter):
             raise _refused(
                 request,
                 403,
-                f"{name} did not say that your e-mail address is verified, so it does not show who you are here. "
+                f"{name} did not confirm that your e-mail address is verified, so it cannot identify you. "
                 "Verify it there, or log in with a password.",
             )
 
@@ -67,8 +67,8 @@ class Adapter(DefaultSocialAccountAdapter):
         raise _refused(
             request,
             502,
-            f"{settings.OIDC_NAME} did not answer as it should, or the page was open for too long. Log in again; "
-            "if it goes on, whoever runs this server finds the reason in the log.",
+            f"{settings.OIDC_NAME} gave an unexpected answer, or the page was open for too long. Log in again; "
+            "if it happens again, your administrator finds the reason in the log.",
             reference=current("request"),
         )
 

@@ -163,11 +163,11 @@ OIDC_NAME = env_str("TOUCHSTONE_OIDC_NAME", "") or "single sign-on"
 OIDC_ONLY = env_bool("TOUCHSTONE_OIDC_ONLY", False)
 if OIDC_URL and not (OIDC_CLIENT_ID and OIDC_SECRET):
     raise ImproperlyConfigured(
-        "TOUCHSTONE_OIDC_URL needs TOUCHSTONE_OIDC_CLIENT_ID and TOUCHSTONE_OIDC_SECRET beside it."
+        "TOUCHSTONE_OIDC_URL needs TOUCHSTONE_OIDC_CLIENT_ID and TOUCHSTONE_OIDC_SECRET."
     )
 if OIDC_ONLY and not OIDC_URL:
     raise ImproperlyConfigured(
-        "TOUCHSTONE_OIDC_ONLY is 1, so nobody could log in: it needs TOUCHSTONE_OIDC_URL beside it."
+        "TOUCHSTONE_OIDC_ONLY is 1, so no one could log in: set TOUCHSTONE_OIDC_URL as well."
     )
 SOCIALACCOUNT_PROVIDERS = sign_on_providers(
     url=OIDC_URL, client_id=OIDC_CLIENT_ID, secret=OIDC_SECRET, name=OIDC_NAME

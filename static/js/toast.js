@@ -1,4 +1,4 @@
-// toast("Saved.") or toast("That did not work.", "error"): one line at the lower right, read out by screen readers.
+// toast("Saved.") or toast("Request failed.", "error"): one line at the lower right, read out by screen readers.
 // Errors stay until closed; the rest leaves after six seconds.
 export function toast(words, kind = "info") {
   const line = document.createElement("div");

@@ -115,7 +115,7 @@ def test_the_operators_way_opens_a_project_that_asks(
     Project.objects.update(require_single_sign_on=True)
     client, _ = by_password(otto)
     page = client.get("/p/desk/")
-    assert (page.status_code, "no single sign-on at present" in page.content.decode()) == (403, True)
+    assert (page.status_code, "Single sign-on is not set up" in page.content.decode()) == (403, True)
     path = operators_link(otto, capsys)
     client.post(path)
     assert client.get("/p/desk/").status_code == 200

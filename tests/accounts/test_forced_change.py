@@ -24,7 +24,7 @@ def test_nothing_opens_before_the_password_is_changed(db: None) -> None:
     post = client.post("/p/desk/keys/create", {"scopes": "train"}, headers={"HX-Request": "true"})
     assert post["HX-Redirect"].startswith("/password")
     there = client.get("/p/desk/keys")["Location"]
-    assert "Somebody else has seen the password" in client.get(there).content.decode()
+    assert "Someone else has seen the password" in client.get(there).content.decode()
     form = {"old_password": SEEN, "new_password1": SEEN, "new_password2": SEEN, "next": "/p/desk/keys"}
     same = client.post("/password", form)
     assert (same.status_code, "the password you have" in same.content.decode()) == (422, True)

@@ -38,7 +38,7 @@ def role_of(user: User) -> str:
 def test_a_new_person_comes_in_and_the_link_is_used_up(project: Project, owner: User) -> None:
     token = link(project, owner, role=Role.REVIEWER)
     assert role_of(register(token=token, email="Nora@Example.org", password=GOOD, name="Nora")) == "reviewer"
-    with pytest.raises(NotFound, match="no longer good"):
+    with pytest.raises(NotFound, match="no longer valid"):
         register(token=token, email="other@example.org", password=GOOD)
     assert not User.objects.filter(email="other@example.org").exists()
     verbs = list(AuditEvent.objects.filter(project=project).values_list("verb", flat=True))

@@ -37,7 +37,7 @@ def test_a_link_into_the_project_ends_with_its_maker(
     _, other = invite(project=project, role=Role.REVIEWER, by=owner)
     end(project, second, owner, how)
     for user in (second, people["stranger"]):
-        with pytest.raises(NotFound, match="no longer good"):
+        with pytest.raises(NotFound, match="no longer valid"):
             accept(token=token, user=user)
     assert accept(token=other, user=people["stranger"]).role == "reviewer"
 

@@ -20,13 +20,13 @@ def test_an_owner_decides(project: Project, role: str) -> None:
     worker, owner = client_of(project, role), client_of(project, "owner")
     statuses = lambda: {worker.get(f"/p/desk/{node}").status_code for node in NODES}  # noqa: E731
     assert statuses() == {403}
-    assert b"Runs and models" not in worker.get("/p/desk/").content
+    assert b"Training" not in worker.get("/p/desk/").content
     assert worker.post("/p/desk/people/models-shown", {"shown": "on"}).status_code == 403
 
     page = owner.post("/p/desk/people/models-shown", {"shown": "on"}, follow=True)
     assert "Annotators and reviewers see figures of models." in page.content.decode()
     assert statuses() == {200}
-    assert b"Runs and models" in worker.get("/p/desk/").content
+    assert b"Training" in worker.get("/p/desk/").content
 
     owner.post("/p/desk/people/models-shown", {})
     assert statuses() == {403}

@@ -157,7 +157,7 @@ def test_an_owner_of_one_project_is_nobody_in_another(beta: Project, alpha: Proj
     taken = Client()
     assert taken.post(made, {"password": ATTACKERS})["Location"] == "/"
     answer = add(alpha, VICTIM)
-    assert "nothing shows that the address is theirs" in answer.content.decode()
+    assert "has an account with an unverified address" in answer.content.decode()
     assert taken.get("/p/alpha/").status_code == 404
     (invitation,) = taken.get("/?all=1").context["invitations"]
     assert taken.post(f"/invitations/{invitation.pk}/accept").status_code == 403
@@ -272,7 +272,7 @@ def test_letters_to_one_address_are_few(mailing: None, owner: User) -> None:
 
 def test_without_mail_the_page_says_whom_to_ask(db: None) -> None:
     page = Client().get(reverse("accounts:password-reset")).content.decode()
-    assert "Ask an owner of your project" in page and "<form" not in page.split("<main")[1]
+    assert "Ask a project owner for a password reset link" in page and "<form" not in page.split("<main")[1]
 
 
 def test_a_letter_that_fails_is_sent_again_with_another_token(

@@ -167,7 +167,7 @@ def test_an_address_nobody_verified_leads_nowhere(
     provider.claims |= claims
     answer = sign_on(client, provider)
     assert answer.status_code == 403
-    assert "did not say that your e-mail address is verified" in answer.content.decode()
+    assert "did not confirm that your e-mail address is verified" in answer.content.decode()
     assert who(client) is None
     assert not SocialAccount.objects.exists()
 
@@ -212,7 +212,7 @@ def test_somebody_elses_answer_is_refused(client: Client, provider: Provider, db
     assert (answer.status_code, who(victim)) == (502, None)
     wrong = client.get(CALLBACK, carried | {"code": "made-up"})
     assert (wrong.status_code, who(client)) == (502, None)
-    assert "Example ID did not answer as it should" in wrong.content.decode()
+    assert "Example ID gave an unexpected answer" in wrong.content.decode()
 
 
 def test_a_token_for_somebody_else_is_refused(client: Client, provider: Provider, db: None) -> None:

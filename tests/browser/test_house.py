@@ -89,7 +89,7 @@ def test_an_owner_runs_the_house(
     expect(page.get_by_role("status")).to_contain_text("is now researcher")
     page.goto(f"{live_server.url}/p/desk/keys")
     tools.shoot(page, "keys-empty")
-    page.get_by_label("ask endpoints for rewards").check()
+    page.get_by_label("request rewards from endpoints").check()
     page.get_by_role("button", name="Create key").click()
     expect(page.locator("#secret")).to_contain_text("tsk_")
     tools.shoot(page, "keys")
@@ -156,20 +156,20 @@ def test_the_health_page(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full() -> str:
-        raise DomainError("0.3 GiB free in /srv/touchstone; models and checkpoints want at least 2.")
+        raise DomainError("0.3 GiB free in /srv/touchstone; models and checkpoints need at least 2.")
 
     checks = [("home", lambda: "/srv/touchstone can be written", ""), ("disk", full, "Free some space.")]
     monkeypatch.setattr(health, "CHECKS", checks)
     tools.login(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/health")
-    expect(page.get_by_text("1 thing of this installation needs mending.")).to_be_visible()
-    expect(page.get_by_text("No process has spoken of itself yet")).to_be_visible()
+    expect(page.get_by_text("1 check needs attention.")).to_be_visible()
+    expect(page.get_by_text("No heartbeats yet")).to_be_visible()
     tools.shoot(page, "health-empty")
     for pid, (name, silent) in enumerate([("web", 0), ("rewards", 0), ("gpu", 75)], start=1):
         service(name, pid=pid, silent=silent)
     page.reload()
     expect(page.get_by_text("silent", exact=True)).to_be_visible()
-    expect(page.get_by_text("To mend it: Free some space.")).to_be_visible()
+    expect(page.get_by_text("To fix it: Free some space.")).to_be_visible()
     tools.shoot(page, "health")
 
 
@@ -188,7 +188,7 @@ def test_somebody_is_invited_by_a_link_and_joins(
     tools.shoot(guest, "join")
     guest.fill("#id_email", "nora@example.org")
     guest.fill("#id_password", tools.password)
-    guest.get_by_role("button", name="Make an account and join").click()
+    guest.get_by_role("button", name="Create account and join").click()
     expect(guest.get_by_text("Welcome to Support desk.")).to_be_visible()
 
 
@@ -211,7 +211,7 @@ def test_webhooks_are_added_tried_and_seen(
     tools.shoot(page, "webhooks")
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove").click()
-    expect(page.get_by_text("Nobody is told yet")).to_be_visible()
+    expect(page.get_by_text("No webhooks yet")).to_be_visible()
 
 
 def test_a_project_as_its_annotators_see_it(

@@ -141,7 +141,7 @@ def test_a_project_is_answered_the_same_beside_another(
     # The trail has what was asked the first time; that workers are behind concerns everybody.
     told_apart = ("/audit", "/health")
     assert [path for path in alone if alone[path] != beside[path] and not path.endswith(told_apart)] == []
-    assert "not as it should be; `doctor` says more" in beside["owner p/<slug:slug>/health"]
+    assert "needs attention; run `doctor` for details" in beside["owner p/<slug:slug>/health"]
     assert "1 import" not in beside["owner p/<slug:slug>/health"]
     everything = "".join(beside.values()) + caplog.text
     assert (

@@ -59,7 +59,7 @@ def made(db: None, tmp_path: Path) -> Callable[..., Path]:
 
 def test_one_of_a_newer_version(stack: Stack, made: Callable[..., Path]) -> None:
     said = _restore(stack, made(migrations=[["annotation", "0099_from_the_future"]], touchstone="9.9"))
-    assert "was made by a newer Touchstone (9.9" in said and "annotation.0099_from_the_future" in said
+    assert "was created by a newer Touchstone (9.9" in said and "annotation.0099_from_the_future" in said
     assert "Restore it with that version or a later one" in said
 
 

@@ -50,7 +50,7 @@ def test_nothing_is_wrong(well: None) -> None:
 def test_what_fails_says_how_to_mend_it(well: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     monkeypatch.setattr(health, "_ENOUGH_BYTES", 2**60)
     found, failure = doctor()
-    assert (found["ok"], failure) == (False, "Something needs mending.")
+    assert (found["ok"], failure) == (False, "Some checks need attention.")
     (disk,) = (one for one in found["checks"] if not one["ok"])
     assert "GiB free" in disk["says"]
     assert "TOUCHSTONE_HOME" in disk["mend"]

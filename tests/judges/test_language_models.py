@@ -184,7 +184,7 @@ def test_the_relay_wants_its_word_and_gives_the_key_to_the_model_only(
 
 def test_the_relay_calls_nothing_within(served: LanguageModel, settings: Any) -> None:
     settings.OUTGOING_ALLOW = []
-    with pytest.raises(DomainError, match="within this network"), relay(served, "trial"):
+    with pytest.raises(DomainError, match="in a private network"), relay(served, "trial"):
         raise AssertionError("never reached")
 
 

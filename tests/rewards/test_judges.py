@@ -353,7 +353,7 @@ def test_a_changed_key_and_address_count_at_once(http, endpoint, language_model,
 def test_an_address_within_the_network_is_not_called(http, endpoint, settings, script) -> None:
     settings.OUTGOING_ALLOW = []
     reply = ask(http, endpoint, "score", item(0))
-    assert reply.status_code == 503 and "within this network" in detail(reply) and script.asked == []
+    assert reply.status_code == 503 and "in a private network" in detail(reply) and script.asked == []
 
 
 def test_a_removed_language_model_is_told(http, endpoint, language_model, inspector) -> None:

@@ -224,7 +224,7 @@ def test_redirects_are_not_followed_and_a_moved_name_is_not_called(project, rece
     settings.OUTGOING_ALLOW = []
     later(5)
     assert services.deliver_due() == 0
-    assert "within this network" in Delivery.objects.get().answer
+    assert "in a private network" in Delivery.objects.get().answer
     assert len(receiver.heard) == 1
 
 
@@ -259,9 +259,9 @@ def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("url", "events", "says"),
     [
-        ("http://127.0.0.1/", ["alert.raised"], "within this network"),
+        ("http://127.0.0.1/", ["alert.raised"], "in a private network"),
         ("ftp://example.org/", ["alert.raised"], "begins with https://"),
-        ("http://10.0.0.1/", ["alert.raised"], "within this network"),
+        ("http://10.0.0.1/", ["alert.raised"], "in a private network"),
         ("http://93.184.215.14/" + "x" * 2000, ["alert.raised"], "at most 2000 characters"),
         ("http://93.184.215.14:99999/", ["alert.raised"], "There is no port 99999"),
         ("http://93.184.215.14:0/", ["alert.raised"], "There is no port 0"),
@@ -277,11 +277,11 @@ def test_an_address_within_is_refused_when_it_is_given(project, url, events, say
 
 
 def test_what_is_wrong_with_a_webhook_is_said(project, receiver, hook) -> None:
-    with pytest.raises(DomainError, match="Say which events"):
+    with pytest.raises(DomainError, match="Name the events"):
         services.add_webhook(project=project, url=receiver.url + "/2", events=[], by=None)
     with pytest.raises(DomainError, match=r"no event 'runs'; there are run\.finished"):
         services.add_webhook(project=project, url=receiver.url + "/2", events=["runs"], by=None)
-    with pytest.raises(Conflict, match="told already"):
+    with pytest.raises(Conflict, match="already receives events"):
         services.add_webhook(project=project, url=receiver.url, events=Event.values, by=None)
 
 
@@ -390,7 +390,7 @@ def test_over_the_api(project, receiver, client: Client) -> None:
     assert "secret" not in listed
     refused = post(url="http://169.254.169.254/latest", events=["run.finished"])
     assert (refused.status_code, refused.json()["pointer"]) == (400, "/url")
-    assert "within this network" in refused.json()["detail"]
+    assert "in a private network" in refused.json()["detail"]
     assert post(url=receiver.url + "/2", events=["runs"]).json()["pointer"] == "/events"
     gone = client.delete(f"{base}/{made.json()['id']}", headers=headers)
     assert (gone.status_code, Webhook.objects.count()) == (204, 0)
@@ -400,9 +400,9 @@ def test_over_the_api(project, receiver, client: Client) -> None:
 def test_on_the_page(project, receiver, client: Client) -> None:
     client.force_login(member(project, "olga@example.org", "owner"))
     base = f"/p/{project.slug}/webhooks/"
-    assert "Nobody is told yet" in client.get(base).content.decode()
+    assert "No webhooks yet" in client.get(base).content.decode()
     refused = client.post(base + "add", {"url": "http://10.0.0.1/", "events": ["run.finished"]})
-    assert (refused.status_code, "within this network" in refused.content.decode()) == (422, True)
+    assert (refused.status_code, "in a private network" in refused.content.decode()) == (422, True)
     page = client.post(base + "add", {"url": receiver.url, "events": ["run.finished", "alert.raised"]})
     webhook = Webhook.objects.get()
     assert services.secret_of(webhook) in html.unescape(page.content.decode())

@@ -28,5 +28,5 @@ def _without_counts(finding: health.Finding) -> health.Finding:
     if finding.name not in _ABOUT_ALL_PROJECTS:
         return finding
     return replace(
-        finding, says="as it should be" if finding.ok else "not as it should be; `doctor` says more"
+        finding, says="as it should be" if finding.ok else "needs attention; run `doctor` for details"
     )

@@ -1,4 +1,4 @@
-"""Where one arrives: my projects, and a project's circle or, for annotators, its work."""
+"""Where one arrives: my projects, and a project's feedback loop or, for annotators, their campaigns."""
 
 from typing import Any, NamedTuple, cast
 
@@ -14,51 +14,48 @@ from apps.accounts.access import SEEN_AS_ANNOTATOR, ProjectRequest, project_view
 from apps.accounts.models import Project, Role, User
 
 
-class Node(NamedTuple):
-    """One station of the circle. Its inside is a fragment of the app it belongs to, loaded by URL name."""
+class LoopStage(NamedTuple):
+    """One stage of the feedback loop. Its content is a fragment of the app it belongs to, loaded by URL name."""
 
     app: str
     icon: str
     title: str
-    room: str  # URL name
+    list_url_name: str
     about: str
-    leads_to: str  # what happens between this station and the next
+    next_action: str  # what leads from this stage to the next
 
 
-CIRCLE = [
-    Node(
+FEEDBACK_LOOP = [
+    LoopStage(
         "trajectories",
         "trajectories",
         "Trajectories",
         "trajectories:trajectory-list",
-        "What agents did",
-        "compare",
+        "Imported agent runs",
+        "annotate",
     ),
-    Node(
-        "annotation",
-        "campaigns",
-        "Campaigns",
-        "annotation:campaign-list",
-        "What people think of it",
-        "freeze",
+    LoopStage("annotation", "campaigns", "Campaigns", "annotation:campaign-list", "Human feedback", "freeze"),
+    LoopStage(
+        "datasets",
+        "datasets",
+        "Datasets",
+        "datasets:dataset-version-list",
+        "Frozen feedback, split by task",
+        "train",
     ),
-    Node("datasets", "datasets", "Datasets", "datasets:dataset-version-list", "Judgements, frozen", "train"),
-    Node("training", "models", "Runs and models", "training:run-list", "What learns from them", "deploy"),
-    Node(
-        "rewards",
-        "endpoints",
-        "Endpoints",
-        "rewards:endpoint-list",
-        "Rewards for trainers",
-        "watch",
+    LoopStage(
+        "training", "models", "Training", "training:run-list", "Training runs and reward models", "deploy"
     ),
-    Node(
+    LoopStage(
+        "rewards", "endpoints", "Endpoints", "rewards:endpoint-list", "Rewards for trainers", "monitor"
+    ),
+    LoopStage(
         "monitoring",
         "warning",
-        "What came back",
+        "Alerts",
         "monitoring:alert-list",
-        "What needs a person",
-        "people look at it",
+        "Drift and reward hacking checks",
+        "review",
     ),
 ]
 
@@ -79,19 +76,20 @@ def home(request: HttpRequest) -> HttpResponse:
 def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
     context: dict[str, Any] = {"project": project}
     if Role(request.membership.role).includes(Role.RESEARCHER):
-        context["nodes"] = [_drawn(project, node) for node in CIRCLE]
+        context["stages"] = [_stage_context(project, stage) for stage in FEEDBACK_LOOP]
         context["times_url"] = _url("monitoring:turn-times", project)
         return render(request, "accounts/project_home.html", context)
     context["work_url"] = _url("annotation:my-work", project)
     if sees_models(request.membership):
-        context["nodes"] = [_drawn(project, node) for node in CIRCLE if node.app in ("training", "rewards")]
+        shown = [stage for stage in FEEDBACK_LOOP if stage.app in ("training", "rewards")]
+        context["stages"] = [_stage_context(project, stage) for stage in shown]
     return render(request, "accounts/project_work.html", context)
 
 
 @project_view(Role.RESEARCHER, really=True)
 @require_POST
 def see_as_annotator(request: ProjectRequest, project: Project) -> HttpResponse:
-    """Look at the project as an annotator does, until one looks as oneself again or logs out."""
+    """Show the project as an annotator sees it, until the user switches back or logs out."""
     seen = set(request.session.get(SEEN_AS_ANNOTATOR, ())) - {project.slug}
     if "back" not in request.POST:
         seen.add(project.slug)
@@ -99,9 +97,9 @@ def see_as_annotator(request: ProjectRequest, project: Project) -> HttpResponse:
     return redirect("accounts:project-home", project.slug)
 
 
-def _drawn(project: Project, node: Node) -> dict[str, str]:
-    urls = {"url": _url(node.room, project), "fragment_url": _url(f"{node.app}:project-node", project)}
-    return {**node._asdict(), **urls}
+def _stage_context(project: Project, stage: LoopStage) -> dict[str, str]:
+    fragment_url = _url(f"{stage.app}:project-node", project)
+    return {**stage._asdict(), "url": _url(stage.list_url_name, project), "fragment_url": fragment_url}
 
 
 def _url(name: str, project: Project) -> str:

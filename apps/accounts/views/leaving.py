@@ -57,7 +57,7 @@ def account_delete(request: HttpRequest) -> HttpResponse:
         status = 422 if request.method == "POST" else 200
         return render(request, "accounts/account_delete.html", {"form": form}, status=status)
     erase = form.cleaned_data["erase_comments"]
-    delete_user(user=user, by=user, reason="asked by the person", erase_comments=erase)
+    delete_user(user=user, by=user, reason="requested by the person", erase_comments=erase)
     request.session.flush()  # a sign-out would be recorded, and name them again
     request.user = AnonymousUser()
     messages.success(request, "Your account is deleted.")

@@ -184,7 +184,7 @@ def _number(asked: Mapping[str, str], name: str, default: int) -> int:
     if not raw:
         return default
     if not raw.removeprefix("-").isdecimal() or len(raw) > 9:
-        raise ScimError(400, f"{name} must be a whole number.", "invalidValue")
+        raise ScimError(400, f"{name} must be an integer.", "invalidValue")
     return int(raw)
 
 

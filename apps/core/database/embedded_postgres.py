@@ -213,7 +213,7 @@ def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Serv
                 _prepare(connection)
             except psycopg.Error as error:
                 server.stop(10.0)
-                raise DomainError(f"PostgreSQL's roles could not be made ({log}): {error}") from error
+                raise DomainError(f"PostgreSQL's roles could not be created ({log}): {error}") from error
             return server
         said = log.read_bytes()[began:].decode(errors="replace")
         if "could not bind" not in said:
@@ -270,7 +270,7 @@ def _initialise(data: Path, password: str, runner: Runner) -> None:
         subprocess.run(command, check=True, capture_output=True, text=True, cwd="/", **runner.as_user)  # noqa: S603
     except subprocess.CalledProcessError as error:
         raise DomainError(
-            f"PostgreSQL could not make a database in {data}: {error.stderr.strip()}"
+            f"PostgreSQL could not create a database in {data}: {error.stderr.strip()}"
         ) from error
     finally:
         pwfile.unlink()

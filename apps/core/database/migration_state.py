@@ -63,7 +63,7 @@ def require_known_migrations() -> None:
     """Raise DomainError on a database made by a newer version: this one would damage what it does not know."""
     if unknown := unknown_migrations():
         raise DomainError(
-            f"This database was made by a newer version of Touchstone: it has {', '.join(unknown[:3])}, which this "
+            f"This database was created by a newer version of Touchstone: it has {', '.join(unknown[:3])}, which this "
             "one does not know. Start that version again, or restore a backup of this one into another home "
             "(`--home DIR`)."
         )
@@ -75,5 +75,5 @@ def require_applied_migrations() -> None:
     if pending := pending_migrations():
         raise DomainError(
             f"{len(pending)} migrations are not applied, the first: {', '.join(pending[:3])}. Run `python manage.py "
-            "migrate` (`up` does so by itself)."
+            "migrate` (`up` does so automatically)."
         )

@@ -10,7 +10,7 @@ from psycopg_pool import PoolTimeout
 log = logging.getLogger(__name__)
 
 _AWAY = "The database cannot be reached right now. Nothing was changed; try again in a moment."
-_FULL = "The disk of the database is full. Nothing was changed; try again when whoever runs this server has made room."
+_FULL = "The disk of the database is full. Nothing was changed; try again when your administrator has freed space."
 _READ_ONLY = (
     "The database takes no changes right now. Nothing was changed, and what is stored can be read; try again in a "
     "moment."

@@ -105,7 +105,7 @@ def stage_root() -> Path:
     places = " or ".join(map(str, _STAGES))
     raise DomainError(
         f"PostgreSQL does not run as root, and there is no place for it: {places} must be root's, with mode 755. "
-        "Make one of them, run as another user, or set DATABASE_URL."
+        "Create one of them, run as another user, or set DATABASE_URL."
     )
 
 
@@ -122,7 +122,9 @@ def _unprivileged() -> pwd.struct_passwd:
             return pwd.getpwnam(name)
         except KeyError:
             continue
-    raise DomainError("PostgreSQL does not run as root, and there is no user nobody. Run as another user.")
+    raise DomainError(
+        "PostgreSQL does not run as root, and there is no user named nobody. Run as another user."
+    )
 
 
 def _staged(install: Path) -> Path:

@@ -1,6 +1,6 @@
 """Who the processes are to PostgreSQL. Importable without Django.
 
-The application's role reads and writes rows, and no more: it owns nothing, makes nothing, and cannot change what is
+The application's role reads and writes rows only: it owns nothing, makes nothing, and cannot change what is
 append-only. The owner's role is for `migrate`, `backup` and `restore`. The superuser of the embedded server is for its
 own start alone.
 """

@@ -258,7 +258,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _check_body(self, now: float) -> None:
         if self.cycle.response_complete:  # answered already, such as 413: what still comes is thrown away
             if now - self._window_since > self._limits.linger_seconds:
-                self._registry.note("dropped: it goes on sending after the answer")
+                self._registry.note("dropped: it kept sending after the response")
                 self.transport.abort()
             return
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:  # it is we who are slow

@@ -163,7 +163,7 @@ def checked_address(host: str, port: int) -> str:
     if not is_all_allowed and port not in settings.OUTGOING_PORTS:
         ports = ", ".join(map(str, sorted(settings.OUTGOING_PORTS)))
         raise NotCallable(
-            f"Port {port} is not called; those that are: {ports}. Whoever runs this server can change them in "
+            f"Port {port} is not called; allowed are {ports}. Your administrator can change them in "
             "TOUCHSTONE_OUTGOING_PORTS."
         )
     return found[0]
@@ -299,8 +299,8 @@ def _check_head(response: httpx.Response) -> None:
     codings = {each.strip().lower() for each in response.headers.get("Content-Encoding", "").split(",")}
     if unread := sorted(codings - {"", "identity"}):
         raise NoReply(
-            f"Its reply is compressed (Content-Encoding: {', '.join(unread)[:60]}), which was not asked for and is not "
-            "read; have it answer uncompressed."
+            f"Its reply is compressed (Content-Encoding: {', '.join(unread)[:60]}), which was not requested and is not "
+            "read; configure the server to answer uncompressed."
         )
 
 
@@ -332,15 +332,15 @@ def _too_long(most: int) -> str:
 
 
 def _no_reply(host: str, seconds: float) -> str:
-    """One text for all: nobody learns by it which ports of a machine are open."""
+    """One text for all failures, so that it does not reveal which ports of a machine are open."""
     return (
         f"{host} gave no reply that can be read: nothing listens there, it took over {seconds:g} s, or it does not "
-        "speak HTTP. Whoever runs this server finds the reason in its log."
+        "speak HTTP. Your administrator finds the reason in the log."
     )
 
 
 def _unknown(host: str) -> str:
     return (
-        f"{host} is not called: there is no such host, or it is within this network. Whoever runs this server can "
+        f"{host} is not called: there is no such host, or it is in a private network. Your administrator can "
         "allow a network in TOUCHSTONE_OUTGOING_ALLOW."
     )

@@ -202,7 +202,7 @@ def _unreachable(error: Exception) -> Response:
     return _problem(
         503,
         f"The reward service does not answer ({type(error).__name__}). Try again shortly; "
-        "`python manage.py rewards` runs it, `python manage.py doctor` says what is wrong.",
+        "`python manage.py rewards` runs it, `python manage.py doctor` shows what is wrong.",
         {"Retry-After": "2"},
     )
 

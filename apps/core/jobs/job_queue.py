@@ -124,8 +124,8 @@ def claim_next(model: type[JobT]) -> JobT | None:
         elif job.lost >= MOST_LOST:
             job.state = JobState.FAILED
             job.error = (
-                f"Its worker was lost {job.lost} times in a row, so it is not tried again by itself: look at the "
-                "worker's memory and log, then start it anew."
+                f"Its worker was lost {job.lost} times in a row, so it is not retried automatically: check the "
+                "worker's memory and log, then start it again."
             )
         else:
             job.state, job.attempt = JobState.RUNNING, job.attempt + 1

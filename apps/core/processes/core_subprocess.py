@@ -24,10 +24,9 @@ log = logging.getLogger(__name__)
 
 OK, REFUSED, CANCELLED = 0, 2, 3  # exit statuses of `workers.train`
 NO_ROOM = {
-    4: "There is no room left on the disk of {folder}. Free some space there, then resume: it goes on from the "
-    "newest checkpoint.",
-    5: "The training process got no more memory. Lower batch_pairs, batch_tokens or max_tokens of the recipe, leave "
-    "the encoder frozen, or train on a machine with more; then start it anew.",
+    4: "The disk of {folder} is full. Free some space, then resume: training continues from the newest checkpoint.",
+    5: "The training process ran out of memory. Lower batch_pairs, batch_tokens or max_tokens of the recipe, leave "
+    "the encoder frozen, or train on a machine with more; then start it again.",
 }
 _TICK = 0.5  # seconds between looks at whether to go on
 _OTHERS_END = 20.0  # seconds a killed process may take to let go of the run directory

@@ -74,7 +74,9 @@ def _keep_saying(name: str, stop: threading.Event) -> None:
             Service.objects.update_or_create(host=host, pid=pid, defaults=facts | {"seen_at": Now()})
             first = False
         except Error as error:
-            log.debug("nobody was told that %s is there: %s", name, error)  # who needs the database says so
+            log.debug(
+                "the heartbeat of %s could not be recorded: %s", name, error
+            )  # who needs the database says so
         finally:
             connection.close()
         if stop.wait(EVERY_SECONDS):
@@ -82,7 +84,7 @@ def _keep_saying(name: str, stop: threading.Event) -> None:
     try:
         Service.objects.filter(host=host, pid=pid).delete()
     except Error as error:
-        log.debug("nobody was told that %s is gone: %s", name, error)
+        log.debug("the exit of %s could not be recorded: %s", name, error)
     finally:
         connection.close()
 

@@ -36,7 +36,7 @@ def store_file(path: Path, name: str) -> str:
         stored = storage.save(name, File(source))
     if stored != name:
         storage.delete(stored)
-        raise DomainError(f"The artifact {name} is being written by somebody else; try again.", status=409)
+        raise DomainError(f"The artifact {name} is being written by another process; try again.", status=409)
     return name
 
 

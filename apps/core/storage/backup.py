@@ -178,7 +178,7 @@ def _refuse_unknown(head: dict[str, Any], path: Path) -> None:
     unknown = [f"{app}.{name}" for app, name in head["migrations"] if (app, name) not in known]
     if head["format"] != FORMAT or unknown:
         raise DomainError(
-            f"{path} was made by a newer Touchstone ({head['touchstone']}, this is {installed_version()})"
+            f"{path} was created by a newer Touchstone ({head['touchstone']}, this is {installed_version()})"
             f"{': it has ' + ', '.join(unknown[:3]) if unknown else ''}. Restore it with that version or a later one."
         )
 
@@ -194,8 +194,8 @@ def _make_tables(head: dict[str, Any]) -> None:
         executor.migrate(last)
     elif applied != sorted(head["migrations"]):
         raise DomainError(
-            "This database was made by another version than the backup. Restore into a home that nothing has run on: "
-            "`restore FILE --home NEW`, or an empty database in DATABASE_URL."
+            "This database was created by a different version than the backup. Restore into a home that nothing has "
+            "run on: `restore FILE --home NEW`, or an empty database in DATABASE_URL."
         )
 
 

@@ -39,9 +39,9 @@ class Writer:
         except OSError as error:
             if str(error) != "unexpected end of data":
                 raise
-            raise DomainError(f"{name} became shorter while it was read; make the backup again.") from error
+            raise DomainError(f"{name} shrank while it was read; create the backup again.") from error
         if source.read(1):
-            raise DomainError(f"{name} became longer while it was read; make the backup again.")
+            raise DomainError(f"{name} grew while it was read; create the backup again.")
         self._hashes[name] = digest.hexdigest()
 
     def add_json(self, name: str, value: dict[str, Any]) -> None:

@@ -54,8 +54,8 @@ class SealedWriter:
     def __init__(self, file: IO[bytes], passphrase: str, *, cost: int = _COST) -> None:
         if len(passphrase) < FEWEST_CHARACTERS:
             raise DomainError(
-                f"A passphrase has at least {FEWEST_CHARACTERS} characters; whoever has the file can try as many as "
-                "they like."
+                f"A passphrase has at least {FEWEST_CHARACTERS} characters; anyone who has the file can try as many "
+                "as they like."
             )
         self._file = file
         salt, prefix = secrets.token_bytes(16), secrets.token_bytes(_PREFIX)
@@ -91,7 +91,7 @@ class SealedReader(io.RawIOBase):
         self._chunks = _Chunks(head[:-32], passphrase)
         if not hmac.compare_digest(self._chunks.mac, head[-32:]):
             raise WrongPassphrase(
-                "the passphrase is another than it was made with, or its first bytes are damaged"
+                "the passphrase is not the one it was created with, or its first bytes are damaged"
             )
         self._next = file.read(CHUNK + _TAG)
         self._open = memoryview(b"")

@@ -34,7 +34,7 @@ class TooMuch(DomainError):
 
 class ClientGone(DomainError):
     def __init__(self) -> None:
-        super().__init__("Whoever sent this has left; nothing of it was kept.", status=408)
+        super().__init__("The client disconnected; nothing was kept.", status=408)
 
 
 @dataclass(slots=True)

@@ -17,9 +17,9 @@ def _checks(monkeypatch: pytest.MonkeyPatch, *checks: Any) -> None:
 def test_all_is_well(as_: Callable[[str], Client], monkeypatch: pytest.MonkeyPatch) -> None:
     _checks(monkeypatch, ("disk", lambda: "9 GiB free", "Free some."))
     page = as_("owner").get("/p/desk/health").content.decode()
-    assert "Nothing of this installation needs mending." in page
+    assert "All checks passed." in page
     assert "9 GiB free" in page and "Free some." not in page
-    assert "No process has spoken of itself yet" in page
+    assert "No heartbeats yet" in page
 
 
 def test_what_is_wrong_says_how_to_mend_it(
@@ -35,9 +35,9 @@ def test_what_is_wrong_says_how_to_mend_it(
     service("web", pid=12)
     service("gpu", pid=13, silent=99)
     page = as_("owner").get("/p/desk/health").content.decode()
-    assert "1 thing of this installation needs mending." in page
+    assert "1 check needs attention." in page
     assert "OSError: no space" in page and "Free some space." in page
-    assert "needs mending" in page and "silent" in page and "99 s ago" in page
+    assert "needs attention" in page and "silent" in page and "99 s ago" in page
 
 
 def test_it_is_for_owners(as_: Callable[[str], Client]) -> None:

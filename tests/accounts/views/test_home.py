@@ -35,12 +35,12 @@ def test_home_of_nobody_says_how_to_begin(as_: Callable[[str], Client], project:
 
 
 @pytest.mark.parametrize(("who", "sees"), [("annotator", False), ("reviewer", False), ("researcher", True)])
-def test_the_circle_is_for_researchers(
+def test_the_feedback_loop_is_for_researchers(
     as_: Callable[[str], Client], project: Project, who: str, sees: bool
 ) -> None:
     page = as_(who).get(reverse("accounts:project-home", args=["desk"])).content.decode()
-    assert ('class="circle"' in page) is sees
-    assert (">Runs and models<" in page) is sees
+    assert ('class="feedback-loop"' in page) is sees
+    assert (">Training<" in page) is sees
 
 
 def test_project_names_are_shown_harmless(owner: User) -> None:

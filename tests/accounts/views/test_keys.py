@@ -79,7 +79,7 @@ def test_the_page_warns_two_weeks_before_a_key_expires(
         )
     answer = as_("owner").get(reverse("accounts:key-list", args=["desk"]))
     assert [key.name for key in answer.context["expiring"]] == ["in 13 days"]
-    assert "replace it before that day" in answer.content.decode()
+    assert "replace this one before that day" in answer.content.decode()
 
 
 def test_a_key_is_made_for_a_service_account(as_: Callable[[str], Client], project: Project) -> None:

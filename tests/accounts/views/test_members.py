@@ -44,7 +44,7 @@ def test_somebody_known_whose_address_nothing_shows_is_asked_first(
 ) -> None:
     data = {"email": "stranger@example.org", "role": "owner"}
     answer = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data)
-    assert "nothing shows that the address is theirs" in answer.content.decode()
+    assert "has an account with an unverified address" in answer.content.decode()
     assert not project.memberships.filter(user=people["stranger"]).exists()
     stranger = as_("stranger")
     (invitation,) = stranger.get(reverse("accounts:home")).context["invitations"]

@@ -11,7 +11,7 @@ from apps.core.commands import TouchstoneCommand
 
 class Command(TouchstoneCommand):
     help = (
-        "Set whether a project asks its members for a second factor or for single sign-on; prints what holds."
+        "Set whether a project requires a second factor or single sign-on of its members; prints the rules."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -27,10 +27,8 @@ class Command(TouchstoneCommand):
             require_single_sign_on=found.require_single_sign_on if single_sign_on is None else single_sign_on,
             by=None,
         )
-        self.say(
-            f"Two-factor authentication: {'asked for' if found.require_two_factor else 'not asked for'}."
-        )
-        self.say(f"Single sign-on: {'asked for' if found.require_single_sign_on else 'not asked for'}.")
+        self.say(f"Two-factor authentication: {'required' if found.require_two_factor else 'not required'}.")
+        self.say(f"Single sign-on: {'required' if found.require_single_sign_on else 'not required'}.")
         return {
             "slug": found.slug,
             "two_factor": found.require_two_factor,

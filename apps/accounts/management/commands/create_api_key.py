@@ -18,7 +18,7 @@ NEVER = "never"
 
 
 class Command(TouchstoneCommand):
-    help = "Make an API key; it is printed once and cannot be shown again."
+    help = "Create an API key; it is printed once and cannot be shown again."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
@@ -27,7 +27,7 @@ class Command(TouchstoneCommand):
         owner = parser.add_mutually_exclusive_group()
         owner.add_argument(
             "--service-account",
-            help=f"whose key it is; {COMMAND_LINE_ACCOUNT} if left out, made if it is new",
+            help=f"whose key it is; {COMMAND_LINE_ACCOUNT} if left out; created if it does not exist",
         )
         owner.add_argument(
             "--user", help="the address of the member whose key it is; it ends when they leave"

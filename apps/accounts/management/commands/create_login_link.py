@@ -13,8 +13,8 @@ from apps.core.commands import TouchstoneCommand
 
 class Command(TouchstoneCommand):
     help = (
-        "Print a link, good once and for 15 minutes, that logs a user in past enforced single sign-on. A second factor "
-        "is asked for all the same (`reset_two_factor`)."
+        "Print a link, valid once and for 15 minutes, that logs a user in despite enforced single sign-on. A second "
+        "factor is still required (`reset_two_factor`)."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,6 +25,6 @@ class Command(TouchstoneCommand):
         _, token = account_links.show_link(user=user, purpose=Purpose.LOGIN, by=None)
         services.record_audit(project=None, actor=None, verb="login-link.created", target=user.email)
         url = f"{settings.PUBLIC_URL}{reverse('accounts:account-link', args=[token])}"
-        self.say(f"Whoever opens this is logged in as {user.email}; it works once, for 15 minutes:")
+        self.say(f"Anyone who opens this link is logged in as {user.email}; it works once, for 15 minutes:")
         self.say(url)
         return {"email": user.email, "link": url}

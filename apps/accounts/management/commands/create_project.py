@@ -9,7 +9,7 @@ from apps.core.commands import TouchstoneCommand
 
 
 class Command(TouchstoneCommand):
-    help = "Make a project, and its owner a member."
+    help = "Create a project and make its owner a member."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug")
@@ -19,7 +19,7 @@ class Command(TouchstoneCommand):
     def run(self, *, slug: str, name: str, owner: str | None) -> dict[str, Any]:
         user = services.user_for(owner) if owner else None
         project = services.create_project(slug=slug, name=name, owner=user)
-        self.say(f"Made the project {project.slug}" + (f", owned by {user.email}." if user else "."))
+        self.say(f"Created the project {project.slug}" + (f", owned by {user.email}." if user else "."))
         if user is None:
-            self.say(f"Nobody is in it yet: create_user EMAIL --project {project.slug} --role owner")
+            self.say(f"It has no members yet: create_user EMAIL --project {project.slug} --role owner")
         return {"slug": project.slug}

@@ -14,7 +14,7 @@ from apps.core.errors import DomainError
 
 
 class Command(TouchstoneCommand):
-    help = "Make a user with a password, printed once, and a member of a project."
+    help = "Create a user with a password, printed once, and a member of a project."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
@@ -22,7 +22,7 @@ class Command(TouchstoneCommand):
         parser.add_argument("--project", metavar="SLUG")
         parser.add_argument("--role", choices=Role.values, default=Role.ANNOTATOR.value)
         parser.add_argument(
-            "--ask-password", action="store_true", help="type the password instead of having one made"
+            "--ask-password", action="store_true", help="type the password instead of generating one"
         )
         parser.add_argument(
             "--password-file", metavar="FILE", type=Path, help="the password is the first line of this file"
@@ -58,7 +58,7 @@ class Command(TouchstoneCommand):
                 must_change_password=change_password,
                 is_verified=verified,
             )
-            said.append(f"Made the user {user.email}.")
+            said.append(f"Created the user {user.email}.")
             if project:
                 membership = services.set_member(
                     project=services.project_for(project), user=user, role=Role(role), by=None
@@ -74,7 +74,7 @@ class Command(TouchstoneCommand):
     def _ask(self) -> str:
         first, second = getpass.getpass(), getpass.getpass("Password again: ")
         if first != second:
-            raise DomainError("The two passwords differ; nothing was made.")
+            raise DomainError("The two passwords differ; nothing was created.")
         return first
 
 
@@ -83,4 +83,6 @@ def _from_file(path: Path) -> str:
         with path.open(encoding="utf-8") as file:
             return file.readline().rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise DomainError(f"The password cannot be read from {path}: {error}. Nothing was made.") from error
+        raise DomainError(
+            f"The password cannot be read from {path}: {error}. Nothing was created."
+        ) from error

@@ -9,7 +9,7 @@ from apps.core.commands import TouchstoneCommand
 
 
 class Command(TouchstoneCommand):
-    help = "Delete an account and what says who it was; annotations stay under a pseudonym."
+    help = "Delete an account and its personal data; annotations stay under a pseudonym."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")

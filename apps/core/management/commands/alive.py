@@ -9,7 +9,7 @@ from apps.core.processes.heartbeats import NAMES, seen
 
 
 class Command(TouchstoneCommand):
-    help = "Say whether a process of this machine, or container, lives: for health checks. Exit status 1 if none does."
+    help = "Check whether a process of this machine or container is alive, for health checks. Exit status 1 if none is."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", nargs="?", choices=NAMES, help="of the process; any, if left out")

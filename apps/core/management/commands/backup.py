@@ -15,7 +15,7 @@ class Command(TouchstoneCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
-        add_passphrase_argument(parser, "what the whole file is encrypted by")
+        add_passphrase_argument(parser, "passphrase that encrypts the file")
 
     def run(self, *, file: Path, passphrase_file: Path | None) -> dict[str, Any]:
         passphrase = read_passphrase(passphrase_file)
@@ -32,7 +32,7 @@ class Command(TouchstoneCommand):
         self.say(f"{rows} rows and {result['artifacts']} artifacts in {file}, {how}.")
         if secrets["carried"]:
             self.say(
-                f"{secrets['carried']} secrets are in it. Without the passphrase nobody reads any of it, you included."
+                f"{secrets['carried']} secrets are in it. Without the passphrase no one can read it, including you."
             )
         if secrets["left_out"]:
             self.say(

@@ -6,7 +6,7 @@ from apps.core.health import examine
 
 
 class Command(TouchstoneCommand):
-    help = "Check database, broker, artifact store, disk, backbones and GPU, and say how to mend what fails."
+    help = "Check database, broker, artifact store, disk, backbones and GPU, and suggest fixes."
     needs_database = False
 
     def run(self) -> dict[str, Any]:
@@ -21,5 +21,5 @@ class Command(TouchstoneCommand):
                 self.say(f"     {finding.mend}")
         result = {"ok": all(each.ok for each in findings), "checks": [asdict(each) for each in findings]}
         if not result["ok"]:
-            raise CommandFailed("Something needs mending.", result=result)
+            raise CommandFailed("Some checks need attention.", result=result)
         return result
