@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.training import tasks
-from apps.training.models import Evaluation, Run
+from apps.training.models import Evaluation, TrainingRun
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import pair
 
@@ -158,7 +158,7 @@ class TestRefused:
         said = refused("train", "desk", "--dataset", "first", "--recipe", tmp_path / "bad.toml")
         assert "unknown key 'lerning_rate'" in said
         assert "(at /lerning_rate)" in said
-        assert not Run.objects.exists()
+        assert not TrainingRun.objects.exists()
 
     def test_names_that_are_not_there(self, project: Project, frozen: str) -> None:
         assert "no recipe 'bt'" in refused("train", "desk", "--dataset", "first", "--recipe", "bt")
@@ -172,7 +172,7 @@ class TestRefused:
         call("freeze_dataset", "desk", "one")
         said = refused("train", "desk", "--dataset", "one", "--recipe", "bradley-terry")
         assert "usable" in said
-        assert not Run.objects.exists()
+        assert not TrainingRun.objects.exists()
 
     def test_nothing_to_freeze(self, project: Project) -> None:
         assert "no feedback that matches" in refused("freeze_dataset", "desk", "first")

@@ -28,7 +28,7 @@ from apps.demo.generate import FEEDBACK, SAMPLE
 from apps.demo.world import hidden_reward
 from apps.rewards.models import Endpoint, EndpointRevision
 from apps.rewards.services import deploy
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.services import start_run
 from apps.trajectories.services import import_trajectories
 from workers.schema import PreferenceRecord, to_messages
@@ -143,19 +143,23 @@ def freeze(project: Project, by: User, *, anew: bool) -> DatasetVersion:
 def trained(dataset_version: DatasetVersion) -> RewardModel | None:
     """The newest model of this dataset version by the demo's recipe."""
     models = RewardModel.objects.filter(
-        deleted_at=None, run__dataset_version=dataset_version, run__recipe_name=RECIPE
+        deleted_at=None, training_run__dataset_version=dataset_version, training_run__recipe_name=RECIPE
     )
     return models.order_by("-version").first()
 
 
 def train(
-    dataset_version: DatasetVersion, by: User, *, check: Callable[[], None], tell: Callable[[Run], None]
+    dataset_version: DatasetVersion,
+    by: User,
+    *,
+    check: Callable[[], None],
+    tell: Callable[[TrainingRun], None],
 ) -> RewardModel:
     """Have the workers that run train on this dataset version; a run that waits or goes on already is followed.
 
     check: raises when a process died. tell: called about once a second while the run goes on.
     """
-    open_ = Run.objects.filter(
+    open_ = TrainingRun.objects.filter(
         dataset_version=dataset_version, recipe_name=RECIPE, state__in=(JobState.QUEUED, JobState.RUNNING)
     )
     run = open_.first() or start_run(
@@ -208,7 +212,7 @@ def _agrees(record: PreferenceRecord) -> float:
 
 def accuracies(model: RewardModel, preferences: list[PreferenceRecord]) -> dict[str, Any]:
     """The report's held-out accuracy beside what the hidden reward, an annotator and trivial rules reach."""
-    report = (model.run.report if model.run else None) or {}
+    report = (model.training_run.report if model.training_run else None) or {}
     said = report.get("preference")
     if not said:
         raise DomainError(f"The report of {model} has no held-out accuracy; see its run page.")

@@ -93,7 +93,7 @@ def behind(sample: ScoreSample) -> list[Behind]:
         return []
     parts = [one for one in spec_of(revision).components if isinstance(one, RewardModelPart)]
     rows = revision.reward_models.select_related(
-        "project", "run__dataset_version__project", "parent__project"
+        "project", "training_run__dataset_version__project", "parent__project"
     )
     models = {str(one): one for one in rows}
     said = sample.result.get("components") or {}
@@ -102,7 +102,7 @@ def behind(sample: ScoreSample) -> list[Behind]:
             model := models[one.model],
             one.weight,
             said.get(one.name),
-            model.run.dataset_version if model.run else None,
+            model.training_run.dataset_version if model.training_run else None,
             tuple(line_of(model))[1:],
         )
         for one in parts
@@ -154,9 +154,9 @@ def uses_of(model: RewardModel) -> list[EndpointRevision]:
 def deleted_under(model: RewardModel) -> list[DatasetVersion]:
     """Withdrawn datasets that it, or a model it began as, was trained on."""
     return [
-        one.run.dataset_version
+        one.training_run.dataset_version
         for one in line_of(model)
-        if one.run is not None and one.run.dataset_version.withdrawn_at
+        if one.training_run is not None and one.training_run.dataset_version.withdrawn_at
     ]
 
 
@@ -213,7 +213,7 @@ def _file(dataset_version: DatasetVersion, split: str) -> Path:
 
 def _uses(dataset_version: DatasetVersion) -> list[Used]:
     own = list(
-        RewardModel.objects.filter(run__dataset_version=dataset_version)
+        RewardModel.objects.filter(training_run__dataset_version=dataset_version)
         .select_related("project")
         .order_by("pk")
     )

@@ -16,7 +16,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.lineage.models import Tracing
 from apps.rewards.models import ScoreSample
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 
 TRACE = "apps.lineage.tasks.advance_tracings"
 CHILD = "workers.influence"
@@ -35,18 +35,18 @@ def trace(*, sample: ScoreSample, model: RewardModel) -> Tracing:
     return tracing
 
 
-def require_traceable(model: RewardModel) -> tuple[Run, DatasetVersion]:
+def require_traceable(model: RewardModel) -> tuple[TrainingRun, DatasetVersion]:
     """Raises DomainError, with why its judgements cannot be told."""
-    if model.run is None:
+    if model.training_run is None:
         raise DomainError(f"{model} was trained elsewhere; what it learnt from is not here.")
     if model.deleted_at is not None:
         raise DomainError(f"{model} has been deleted.")
-    dataset_version = model.run.dataset_version
+    dataset_version = model.training_run.dataset_version
     if dataset_version.withdrawn_at is not None:
         raise DomainError(
             f"{dataset_version}, which {model} was trained on, was withdrawn: {dataset_version.withdrawn_because}."
         )
-    return model.run, dataset_version
+    return model.training_run, dataset_version
 
 
 def execute(tracing: Tracing) -> None:

@@ -10,7 +10,7 @@ from apps.annotation.models import Campaign, Item
 from apps.core.jobs.job_queue import Job
 from apps.datasets.models import DatasetVersion
 from apps.rewards.models import Endpoint, Release, ScoreSample
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 
 
 class Monitor(models.Model):
@@ -164,7 +164,7 @@ class Turn(models.Model):
     is_ready = models.BooleanField(default=False)
     follow_up = models.ForeignKey(FollowUp, models.SET_NULL, null=True, related_name="turns")
     dataset_version = models.ForeignKey(DatasetVersion, models.SET_NULL, null=True, related_name="turns")
-    run = models.ForeignKey(Run, models.SET_NULL, null=True, related_name="turns")
+    run = models.ForeignKey(TrainingRun, models.SET_NULL, null=True, related_name="turns")
     trial = models.ForeignKey(Release, models.SET_NULL, null=True, related_name="turns")
     entered = models.JSONField(default=dict)
     reason = models.TextField(blank=True)

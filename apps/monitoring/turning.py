@@ -183,7 +183,7 @@ def _asked(turn: Turn) -> bool:
 
 def _frozen(turn: Turn) -> bool:
     if turn.dataset_version is None:
-        old = turn.against.run.dataset_version if turn.against.run else None
+        old = turn.against.training_run.dataset_version if turn.against.training_run else None
         filters = dict(old.filters) if old else {}
         split = filters.pop("split", {})
         turn.dataset_version = freeze_dataset(
@@ -200,7 +200,7 @@ def _frozen(turn: Turn) -> bool:
 def _trained(turn: Turn) -> bool:
     assert turn.dataset_version is not None
     if turn.run is None:
-        own = with_names(turn.against.run.recipe) if turn.against.run else {}
+        own = with_names(turn.against.training_run.recipe) if turn.against.training_run else {}
         turn.run = start_run(
             project=turn.endpoint.project,
             dataset_version=turn.dataset_version,
@@ -217,7 +217,7 @@ def _compared(turn: Turn) -> bool:
     assert turn.dataset_version is not None
     comparing = Comparing.objects.filter(turn=turn).first()
     if comparing is None:
-        old = turn.against.run.dataset_version if turn.against.run else None
+        old = turn.against.training_run.dataset_version if turn.against.training_run else None
         comparing = Comparing.objects.create(turn=turn)
         comparing.dataset_versions.set(
             [turn.dataset_version, *([old] if old and old.splits.get("test") else [])]
@@ -326,7 +326,7 @@ def _end(turn: Turn, stage: str, reason: str) -> None:
 def _locked(turn: Turn) -> Turn:
     """Raises Conflict for one that has ended."""
     rows = Turn.objects.select_for_update(of=("self",)).select_related(
-        "endpoint__project", "endpoint__active", "against__run__dataset_version", "against__project"
+        "endpoint__project", "endpoint__active", "against__training_run__dataset_version", "against__project"
     )
     found = rows.get(pk=turn.pk)
     if not found.is_open:

@@ -11,7 +11,7 @@ from apps.accounts.models import ApiKey, Scope
 from apps.core.errors import NotFound
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.datasets.selectors import find_dataset_version
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import model_named, models_of, runs_of
 from apps.training.services import cancel_run, start_run
 
@@ -109,7 +109,7 @@ def list_models(
     return {"items": [model_out(row) for row in page], "next": following}
 
 
-def _run_of_key(key: ApiKey, pk: int) -> Run:
+def _run_of_key(key: ApiKey, pk: int) -> TrainingRun:
     require_scope(key, Scope.TRAIN)
     run = runs_of(key.project).filter(pk=pk).first()
     if run is None:
@@ -117,7 +117,7 @@ def _run_of_key(key: ApiKey, pk: int) -> Run:
     return run
 
 
-def run_out(run: Run) -> dict[str, Any]:
+def run_out(run: TrainingRun) -> dict[str, Any]:
     model = getattr(run, "model", None)
     return {
         "run": run.pk,
@@ -137,7 +137,7 @@ def run_out(run: Run) -> dict[str, Any]:
 
 
 def model_out(model: RewardModel) -> dict[str, Any]:
-    run = model.run
+    run = model.training_run
     return {
         "model": str(model),
         "run": run.pk if run else None,

@@ -7,7 +7,7 @@ class TrainingConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.jobs import job_queue
-        from apps.training.models import Run
+        from apps.training.models import TrainingRun
         from apps.training.services import ADVANCE, announce_end
 
-        job_queue.register(Run, ADVANCE, announce_end)
+        job_queue.register(TrainingRun, ADVANCE, announce_end)

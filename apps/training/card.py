@@ -62,7 +62,7 @@ def _details(model: RewardModel) -> dict[str, Any]:
 def _data(model: RewardModel, report: dict[str, Any] | None) -> dict[str, Any]:
     dataset_version = model.manifest.get("snapshot") or {}
     trained = (report or {}).get("train") or {}
-    run = model.run
+    run = model.training_run
     kinds = (trained.get("by_objective") or {}).items()
     made = (trained.get("generated") or {}).items()
     return {

@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 
 # What makes runs take alike, judgement by judgement.
 _KIND = ("backbone", "encoder", "decoder", "unfrozen", "lora_rank", "gradient_checkpointing", "max_tokens")
@@ -29,7 +29,7 @@ class Estimate:
 
     judgements: int
     passes: int
-    like: Run | None
+    like: TrainingRun | None
     seconds: float | None
     memory: int | None
 
@@ -66,9 +66,9 @@ def _judgements(dataset_version: DatasetVersion, objective: str) -> int:
     return round(share * sum(counts.get(kind, 0) for kind in wanted))
 
 
-def _like(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Run | None:
+def _like(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> TrainingRun | None:
     """The newest that went through in one go, without folds; on the same data before others."""
-    rows = Run.objects.filter(project=dataset_version.project, state=JobState.SUCCEEDED, attempt=1)
+    rows = TrainingRun.objects.filter(project=dataset_version.project, state=JobState.SUCCEEDED, attempt=1)
     rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _KIND}, recipe__folds=0)
     rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
     same = rows.filter(dataset_version=dataset_version, recipe__objective=recipe["objective"])

@@ -6,7 +6,7 @@ from statistics import mean
 from typing import Any
 
 from apps.core.jobs.job_queue import JobState
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from apps.training.recipes import toml
 from apps.training.report import Measure, measures
 
@@ -15,10 +15,10 @@ from apps.training.report import Measure, measures
 class Group:
     """runs: newest first, at least one."""
 
-    runs: list[Run] = field(default_factory=list)
+    runs: list[TrainingRun] = field(default_factory=list)
 
     @property
-    def newest(self) -> Run:
+    def newest(self) -> TrainingRun:
         return self.runs[0]
 
     @property
@@ -55,7 +55,7 @@ class Spread:
     seeds: int
 
 
-def by_seed(runs: Iterable[Run]) -> list[Group]:
+def by_seed(runs: Iterable[TrainingRun]) -> list[Group]:
     """In the order of the newest run of each."""
     found: dict[str, Group] = {}
     for run in runs:
@@ -72,7 +72,7 @@ class Difference:
     values: list[str]
 
 
-def differences(runs: Sequence[Run]) -> list[Difference]:
+def differences(runs: Sequence[TrainingRun]) -> list[Difference]:
     """What is not the same, in the order of a recipe."""
     columns: dict[str, list[Any]] = {
         "dataset": [f"{run.dataset_version.name}@{run.dataset_version.version}" for run in runs],
@@ -93,7 +93,7 @@ class Row:
     values: list[Measure | None]
 
 
-def side_by_side(runs: Sequence[Run]) -> list[Row]:
+def side_by_side(runs: Sequence[TrainingRun]) -> list[Row]:
     """Every measure that any of the runs has."""
     found = [{one.title: one for one in measures(run.report)} for run in runs]
     titles = dict.fromkeys(title for one in found for title in one)

@@ -25,7 +25,7 @@ class Recipe(models.Model):
         return self.name
 
 
-class Run(Job):
+class TrainingRun(Job):
     project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
     dataset_version = models.ForeignKey(DatasetVersion, models.PROTECT, related_name="runs")
     recipe_name = models.CharField(max_length=60)
@@ -39,6 +39,9 @@ class Run(Job):
     report = models.JSONField(null=True)
     log_tail = models.TextField(default="")  # the end of what the child printed, wherever it ran
 
+    class Meta:
+        db_table = "training_run"
+
     def __str__(self) -> str:
         return f"run {self.pk} of {self.recipe_name}"
 
@@ -48,21 +51,22 @@ class Run(Job):
         return next(iter(measures(self.report)), None)
 
 
-class RunEvent(models.Model):
+class TrainingRunEvent(models.Model):
     """One logged line of the child: {"step", "loss", "validation": {...}, ...}. seq: its line number in the file."""
 
-    run = models.ForeignKey(Run, models.CASCADE, related_name="events")
+    training_run = models.ForeignKey(TrainingRun, models.CASCADE, related_name="events")
     attempt = models.PositiveIntegerField()
     seq = models.PositiveIntegerField()
     data = models.JSONField()
     at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        ordering = ["run", "seq"]
-        constraints = [models.UniqueConstraint(fields=["run", "seq"], name="event_once")]
+        db_table = "training_run_event"
+        ordering = ["training_run", "seq"]
+        constraints = [models.UniqueConstraint(fields=["training_run", "seq"], name="event_once")]
 
     def __str__(self) -> str:
-        return f"event {self.seq} of run {self.run_id}"
+        return f"event {self.seq} of run {self.training_run_id}"
 
 
 class RewardModel(models.Model):
@@ -74,7 +78,7 @@ class RewardModel(models.Model):
     project = models.ForeignKey(Project, models.CASCADE, related_name="models")
     name = models.SlugField(max_length=60)
     version = models.PositiveIntegerField()
-    run = models.OneToOneField(Run, models.PROTECT, null=True, related_name="model")
+    training_run = models.OneToOneField(TrainingRun, models.PROTECT, null=True, related_name="model")
     parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="children")
     artifact = models.CharField(max_length=255)
     manifest = models.JSONField()  # touchstone.json of the artifact

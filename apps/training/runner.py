@@ -39,7 +39,7 @@ from apps.core.storage.storage_names import storage_name
 from apps.datasets.selectors import data_folder
 from apps.training import services
 from apps.training.events import EventTail
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.pretrained import with_folders
 from apps.training.selectors import line_of, run_folder
 
@@ -52,7 +52,7 @@ LOG_TAIL = 8000  # bytes
 GRACE = 120.0  # seconds a cancelled child may take to write its checkpoint
 
 
-def execute(run: Run) -> None:
+def execute(run: TrainingRun) -> None:
     """Run to its end. Raises ClaimLost when another worker took it, Interrupted in a worker that stops."""
     folder = run_folder(run)
     try:
@@ -72,7 +72,7 @@ def execute(run: Run) -> None:
         finish(run, JobState.FAILED, error=f"{sentence} {RESUME}")
 
 
-def prepare(run: Run, folder: Path) -> None:
+def prepare(run: TrainingRun, folder: Path) -> None:
     """The run directory as the core expects it. What an earlier attempt left (checkpoints) stays."""
     identity = f"run {run.pk} of {run.created_at.isoformat()}"
     if _identity(folder) != identity:  # left by another database that used this home
@@ -111,7 +111,7 @@ def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
     _link_tree(stage(parent.artifact), folder / "model")
     unknown = []
     for number, model in enumerate(line_of(parent)):
-        dataset_version = model.run.dataset_version if model.run else None
+        dataset_version = model.training_run.dataset_version if model.training_run else None
         if dataset_version is None or dataset_version.withdrawn_at is not None:
             unknown.append(str(model))
         else:
@@ -119,7 +119,7 @@ def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
     return {"name": str(parent), "unknown": unknown}
 
 
-def _watch(run: Run, folder: Path) -> int:
+def _watch(run: TrainingRun, folder: Path) -> int:
     """Start the child and follow it; its exit status."""
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
@@ -135,7 +135,9 @@ def _watch(run: Run, folder: Path) -> int:
 class _Watch:
     """One child, its events carried into rows and the run's heart beaten, until it ends."""
 
-    def __init__(self, run: Run, folder: Path, child: subprocess.Popen[bytes], tail: EventTail) -> None:
+    def __init__(
+        self, run: TrainingRun, folder: Path, child: subprocess.Popen[bytes], tail: EventTail
+    ) -> None:
         self._run, self._folder, self._child, self._tail = run, folder, child, tail
         self._unrecorded: list[tuple[int, dict[str, Any]]] = []
         self._beaten = 0.0
@@ -196,7 +198,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int | None:
         return None
 
 
-def _conclude(run: Run, folder: Path, status: int) -> None:
+def _conclude(run: TrainingRun, folder: Path, status: int) -> None:
     if status == core_subprocess.OK and _is_complete(folder):
         _register(run, folder)
         return
@@ -220,7 +222,7 @@ def _conclude(run: Run, folder: Path, status: int) -> None:
         finish(run, JobState.FAILED, error=error)
 
 
-def _register(run: Run, folder: Path) -> None:
+def _register(run: TrainingRun, folder: Path) -> None:
     manifest = json.loads((folder / "model" / "touchstone.json").read_text(encoding="utf-8"))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     artifact = _artifact_name(run, run.attempt)
@@ -236,7 +238,7 @@ def _register(run: Run, folder: Path) -> None:
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
 
-def _artifact_name(run: Run, attempt: int) -> str:
+def _artifact_name(run: TrainingRun, attempt: int) -> str:
     return storage_name("models", f"run-{run.pk}-{attempt}")
 
 

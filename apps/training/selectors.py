@@ -10,12 +10,12 @@ from apps.accounts.models import Project
 from apps.core.errors import NotFound
 from apps.core.storage.storage_names import home_path
 from apps.core.version_names import parse_name
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 
 
-def runs_of(project: Project) -> QuerySet[Run]:
+def runs_of(project: Project) -> QuerySet[TrainingRun]:
     """Newest first."""
-    rows = Run.objects.filter(project=project).select_related(
+    rows = TrainingRun.objects.filter(project=project).select_related(
         "project", "dataset_version__project", "model__project", "parent__project", "started_by"
     )
     return rows.order_by("-created_at", "-pk")
@@ -24,14 +24,14 @@ def runs_of(project: Project) -> QuerySet[Run]:
 def models_of(project: Project) -> QuerySet[RewardModel]:
     """Newest first, without those that were deleted."""
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
-    rows = rows.select_related("project", "parent__project", "run__dataset_version__project")
+    rows = rows.select_related("project", "parent__project", "training_run__dataset_version__project")
     return rows.order_by("-created_at", "-pk")
 
 
 def model_named(text: str, *, project: Project | None = None) -> RewardModel:
     """The model `text` names, its newest version where it names none."""
     name = parse_name(text, project=project.slug if project else None)
-    rows = RewardModel.objects.select_related("project", "run__dataset_version__project")
+    rows = RewardModel.objects.select_related("project", "training_run__dataset_version__project")
     rows = rows.filter(project__slug=name.project, name=name.name, deleted_at=None)
     if name.version is not None:
         rows = rows.filter(version=name.version)
@@ -49,10 +49,10 @@ def line_of(model: RewardModel) -> Iterator[RewardModel]:
         found = found.parent
 
 
-def run_folder(run: Run) -> Path:
+def run_folder(run: TrainingRun) -> Path:
     return home_path("runs", run.pk)
 
 
-def events_after(run: Run, seq: int = 0) -> list[dict[str, Any]]:
+def events_after(run: TrainingRun, seq: int = 0) -> list[dict[str, Any]]:
     """The run's logged lines after line `seq`, in order."""
     return list(run.events.filter(seq__gt=seq).values_list("data", flat=True))

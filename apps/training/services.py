@@ -17,7 +17,7 @@ from apps.core.version_names import check_slug
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
-from apps.training.models import Evaluation, Recipe, RewardModel, Run, RunEvent
+from apps.training.models import Evaluation, Recipe, RewardModel, TrainingRun, TrainingRunEvent
 from apps.webhooks.models import Event
 from apps.webhooks.services import announce
 from workers.errors import RewardError
@@ -40,7 +40,7 @@ def start_run(
     name: str = "",
     seed: int = 0,
     parent: RewardModel | None = None,
-) -> Run:
+) -> TrainingRun:
     """Put a training run in the queue.
 
     recipe: values, TOML, or a recipe's name. name: of the model; the dataset's without. parent: a model of the project
@@ -54,7 +54,7 @@ def start_run(
     chosen = recipes.choose(project, recipe)
     _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
         recipe_name=chosen.name,
@@ -88,7 +88,7 @@ def save_recipe(*, project: Project, name: str, toml: str, by: By) -> Recipe:
 
 
 @transaction.atomic
-def cancel_run(*, run: Run, by: By) -> Run:
+def cancel_run(*, run: TrainingRun, by: By) -> TrainingRun:
     """A queued run ends here; a running one writes a checkpoint and stops within seconds."""
     if run.is_finished:
         raise Conflict(f"Run {run.pk} has {run.state} already.")
@@ -98,7 +98,7 @@ def cancel_run(*, run: Run, by: By) -> Run:
 
 
 @transaction.atomic
-def resume_run(*, run: Run, by: By) -> Run:
+def resume_run(*, run: TrainingRun, by: By) -> TrainingRun:
     """Put a failed or cancelled run back in the queue; it goes on from its newest checkpoint."""
     if run.state not in (job_queue.JobState.FAILED, job_queue.JobState.CANCELLED):
         raise Conflict(f"Run {run.pk} is {run.state}; only a failed or cancelled run can be resumed.")
@@ -108,9 +108,11 @@ def resume_run(*, run: Run, by: By) -> Run:
     return run
 
 
-def announce_end(run: Run) -> None:
+def announce_end(run: TrainingRun) -> None:
     """Tell the project's webhooks that the run ended, well or not. Needs the transaction that ends it."""
-    model = RewardModel.objects.filter(run=run).select_related("project").order_by("-version").first()
+    model = (
+        RewardModel.objects.filter(training_run=run).select_related("project").order_by("-version").first()
+    )
     said = {
         "run": run.pk,
         "state": run.state,
@@ -123,23 +125,28 @@ def announce_end(run: Run) -> None:
     announce(run.project, Event.RUN_FINISHED, said, path=path)
 
 
-def record_events(*, run: Run, events: list[tuple[int, dict[str, Any]]]) -> None:
+def record_events(*, run: TrainingRun, events: list[tuple[int, dict[str, Any]]]) -> None:
     """Store lines of the run's event file by their numbers; the same line twice is one row. Raises ClaimLost."""
-    rows = [RunEvent(run=run, attempt=run.attempt, seq=seq, data=data) for seq, data in events]
+    rows = [
+        TrainingRunEvent(training_run=run, attempt=run.attempt, seq=seq, data=data) for seq, data in events
+    ]
     with job_queue.fenced(run):
-        RunEvent.objects.bulk_create(
-            rows, update_conflicts=True, unique_fields=["run", "seq"], update_fields=["attempt", "data"]
+        TrainingRunEvent.objects.bulk_create(
+            rows,
+            update_conflicts=True,
+            unique_fields=["training_run", "seq"],
+            update_fields=["attempt", "data"],
         )
 
 
-def forget_events(*, run: Run, beyond: int) -> None:
+def forget_events(*, run: TrainingRun, beyond: int) -> None:
     """Drop rows of lines the event file does not have: those of an attempt on another machine. Raises ClaimLost."""
     with job_queue.fenced(run):
-        RunEvent.objects.filter(run=run, seq__gt=beyond).delete()
+        TrainingRunEvent.objects.filter(training_run=run, seq__gt=beyond).delete()
 
 
 def register_model(
-    *, run: Run, artifact: str, manifest: dict[str, Any], report: dict[str, Any]
+    *, run: TrainingRun, artifact: str, manifest: dict[str, Any], report: dict[str, Any]
 ) -> RewardModel:
     """The end of a run that went well: its model, with its report, as the next version. Raises ClaimLost."""
     with job_queue.fenced(run):
@@ -263,7 +270,7 @@ def _next_version(
     *,
     artifact: str,
     manifest: dict[str, Any],
-    run: Run | None,
+    run: TrainingRun | None,
     parent: RewardModel | None = None,
 ) -> RewardModel:
     Project.objects.select_for_update().get(pk=project.pk)  # so that versions are given one after the other
@@ -273,7 +280,7 @@ def _next_version(
         project=project,
         name=name,
         version=newest + 1,
-        run=run,
+        training_run=run,
         parent=parent,
         artifact=artifact,
         manifest=manifest,

@@ -4,10 +4,10 @@ from celery import shared_task
 
 from apps.core.jobs import job_queue
 from apps.training import runner
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 
 
 @shared_task
 def advance_runs() -> None:
     """Execute every run that waits; a worker does one at a time."""
-    job_queue.work_off(Run, runner.execute)
+    job_queue.work_off(TrainingRun, runner.execute)

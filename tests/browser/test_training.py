@@ -14,7 +14,7 @@ from apps.accounts.models import Project, User
 from apps.annotation.feedback.services import import_feedback
 from apps.core.jobs.job_queue import JobState, claim_next
 from apps.training import runner, services
-from apps.training.models import RewardModel, Run, RunEvent
+from apps.training.models import RewardModel, TrainingRun, TrainingRunEvent
 from tests.datasets.feedback import freeze, import_pairs, pair
 
 pytestmark = [
@@ -35,9 +35,9 @@ def url(live_server: Any, name: str, *args: object) -> str:
     return live_server.url + reverse(f"training:{name}", args=["desk", *args])
 
 
-def worker() -> Run:
+def worker() -> TrainingRun:
     """What a GPU worker does: takes the next run, and trains in a process of its own."""
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     run.refresh_from_db()
@@ -85,9 +85,9 @@ def test_from_a_dataset_to_a_second_model(
     page.get_by_role("button", name="Start").click()
     expect(page.get_by_text("Waiting for a GPU worker")).to_be_visible()
     tools.shoot(page, "run-waiting")
-    waiting = Run.objects.get()
-    RunEvent.objects.create(run=waiting, attempt=1, seq=1, data={"step": 1, "loss": 0.7})
-    RunEvent.objects.create(run=waiting, attempt=1, seq=2, data={"step": 2, "loss": 0.5})
+    waiting = TrainingRun.objects.get()
+    TrainingRunEvent.objects.create(training_run=waiting, attempt=1, seq=1, data={"step": 1, "loss": 0.7})
+    TrainingRunEvent.objects.create(training_run=waiting, attempt=1, seq=2, data={"step": 2, "loss": 0.5})
     expect(page.locator("#loss")).to_contain_text("0.57")  # on the axis: it moves without a reload
     waiting.events.all().delete()
 
@@ -102,7 +102,7 @@ def test_from_a_dataset_to_a_second_model(
 
     page.goto(url(live_server, "run-list"))
     expect(page.get_by_text("2 seeds")).to_be_visible()
-    model = RewardModel.objects.get(run=first)
+    model = RewardModel.objects.get(training_run=first)
     page.goto(url(live_server, "model-detail", model.pk))
     page.get_by_role("link", name="Train on from it").click()
     page.select_option("#id_recipe", "own")
@@ -117,9 +117,9 @@ def test_from_a_dataset_to_a_second_model(
     expect(page.get_by_role("cell", name="0.0003")).to_be_visible()
     tools.shoot(page, "runs-compared")
 
-    grown = RewardModel.objects.get(run=third)
+    grown = RewardModel.objects.get(training_run=third)
     assert grown.parent == model
-    other = RewardModel.objects.get(run=second_seed)
+    other = RewardModel.objects.get(training_run=second_seed)
     call_command("compare", str(grown), str(other), "--dataset", str(dataset_version))
     page.goto(url(live_server, "model-detail", grown.pk))
     expect(page.get_by_text("this model, from the weights of")).to_be_visible()

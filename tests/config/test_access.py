@@ -31,7 +31,7 @@ from apps.monitoring.models import Alert
 from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
 from apps.rewards.service import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
-from apps.training.models import Evaluation, RewardModel, Run
+from apps.training.models import Evaluation, RewardModel, TrainingRun
 from apps.trajectories.attachments import file_name
 from apps.trajectories.models import Attachment, Import, SavedFilter, Trajectory
 from apps.trajectories.services import import_trajectories
@@ -119,7 +119,7 @@ def make_world(slug: str) -> World:
     decided = Assignment.objects.create(item=example, annotator=ann, is_adjudication=True, state="submitted")
     Submission.objects.create(assignment=decided)
     dataset_version = frozen_nothing(project)
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
         recipe_name="bradley-terry",

@@ -37,7 +37,7 @@ TEXTS: list[tuple[str, str]] = [
     ("annotation.Assignment", "reason"),
     ("rubrics.Rubric", "about"),
     ("rubrics.Criterion", "definition"),
-    ("training.Run", "error"),
+    ("training.TrainingRun", "error"),
     ("metrics.Metric", "definition"),
     ("judges.LanguageModel", "model"),
     ("accounts.Invitation", "email"),

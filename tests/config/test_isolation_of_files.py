@@ -31,7 +31,7 @@ from apps.datasets.erasure import erase_trajectory
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import find_dataset_version
 from apps.training import runner, services
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import model_named, run_folder
 from apps.training.transfer import import_model
 from apps.trajectories.models import Attachment, Import, Trajectory
@@ -91,7 +91,7 @@ def claimed(model: Any, project: Project) -> Any:
 @pytest.fixture
 def desk(own_home: None, db: None, tmp_path_factory: pytest.TempPathFactory) -> World:
     world = make_world("desk")
-    Run.objects.all().update(state="succeeded")  # so that the one to be claimed is that of `fill`
+    TrainingRun.objects.all().update(state="succeeded")  # so that the one to be claimed is that of `fill`
     fill(world, OURS, 2, tmp_path_factory.mktemp("desk"))
     return world
 
@@ -102,13 +102,13 @@ def other(desk: World, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def make_other(tmp_path_factory: pytest.TempPathFactory) -> World:
-    queued = Run.objects.filter(state="queued")
+    queued = TrainingRun.objects.filter(state="queued")
     keys = list(queued.values_list("pk", flat=True))
     queued.update(state="succeeded")
     world = make_world("elsewhere")
-    Run.objects.filter(state="queued").update(state="succeeded")
+    TrainingRun.objects.filter(state="queued").update(state="succeeded")
     fill(world, THEIRS, 5, tmp_path_factory.mktemp("elsewhere"))
-    Run.objects.filter(pk__in=keys).update(state="queued")
+    TrainingRun.objects.filter(pk__in=keys).update(state="queued")
     return world
 
 
@@ -193,7 +193,10 @@ def test_a_run_is_given_what_is_its_projects(desk: World, other: World) -> None:
     )
     assert run.recipe["decoder"] == "desk/base@1"
     assert (
-        Run.objects.filter(recipe_name="ours").order_by("pk").values_list("recipe__epochs", flat=True)[0] == 2
+        TrainingRun.objects.filter(recipe_name="ours")
+        .order_by("pk")
+        .values_list("recipe__epochs", flat=True)[0]
+        == 2
     )
     runner.prepare(run, run_folder(run))
     config = json.loads((run_folder(run) / "config.json").read_text())

@@ -15,7 +15,7 @@ from apps.datasets.models import DatasetVersion
 from apps.demo import loop
 from apps.demo.generate import SAMPLE
 from apps.demo.world import TASKS
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.trajectories.models import Trajectory
 from workers.schema import PreferenceRecord, Task, from_messages
 from workers.schema.messages import build_trajectory
@@ -116,7 +116,7 @@ def test_hidden_accuracy_of_nothing_is_refused() -> None:
 
 def test_a_model_of_the_dataset_version_is_used_again(project: Project, owner: User) -> None:
     dataset_version = DatasetVersion.objects.create(project=project, name="sample", version=1)
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
         recipe_name=loop.RECIPE,
@@ -129,7 +129,7 @@ def test_a_model_of_the_dataset_version_is_used_again(project: Project, owner: U
         project=project,
         name="sample",
         version=1,
-        run=run,
+        training_run=run,
         artifact="models/x",
         manifest={"aggregation": "value"},
     )
@@ -146,7 +146,7 @@ def test_a_model_of_the_dataset_version_is_used_again(project: Project, owner: U
 
 def test_a_failed_run_says_why(project: Project, owner: User) -> None:
     dataset_version = DatasetVersion.objects.create(project=project, name="sample", version=1)
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
         recipe_name=loop.RECIPE,
@@ -155,7 +155,7 @@ def test_a_failed_run_says_why(project: Project, owner: User) -> None:
     )
 
     def fail() -> None:
-        Run.objects.filter(pk=run.pk).update(state="failed", error="The GPU is on fire.")
+        TrainingRun.objects.filter(pk=run.pk).update(state="failed", error="The GPU is on fire.")
 
     with pytest.raises(DomainError, match="The GPU is on fire"):
         loop.train(dataset_version, owner, check=fail, tell=lambda run: None)

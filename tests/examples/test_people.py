@@ -17,7 +17,7 @@ from apps.datasets.freezing import build_dataset_version
 from apps.datasets.models import DatasetVersion
 from apps.rewards.models import Endpoint
 from apps.training import runner
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from docs.examples.asking import asking
 from docs.examples.people import PAIRS, Circle, Refused, comparisons, first_tries
 
@@ -32,7 +32,7 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     def work() -> None:
         while not stop.wait(0.05):
-            for model, execute in ((DatasetVersion, build_dataset_version), (Run, runner.execute)):
+            for model, execute in ((DatasetVersion, build_dataset_version), (TrainingRun, runner.execute)):
                 if (job := job_queue.claim_next(model)) is not None:
                     with suppress(DomainError):
                         execute(job)

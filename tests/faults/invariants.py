@@ -97,7 +97,7 @@ def _runs(stack: Stack, ledger: Ledger, reference: Path) -> None:
     """Finished once, with the weights of an uninterrupted run; or failed with a sentence."""
     rows = stack.query(
         "SELECT r.id, r.state, r.error, count(m.id), min(m.artifact) FROM training_run r "
-        "LEFT JOIN training_rewardmodel m ON m.run_id = r.id GROUP BY r.id"
+        "LEFT JOIN training_rewardmodel m ON m.training_run_id = r.id GROUP BY r.id"
     )
     there = {row[0]: row for row in rows}
     weights = weights_of(reference)

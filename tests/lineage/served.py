@@ -6,7 +6,7 @@ from apps.core.jobs.job_queue import JobState
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.rewards.services import deploy
 from apps.training import runner
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from apps.training.services import start_run
 from tests.datasets.feedback import freeze, import_pairs, pair
 
@@ -22,7 +22,7 @@ def really_served(project: Project) -> ScoreSample:
     import_pairs(project, [*said, pair("task-3", annotator="bea", choice="b")])
     recipe = {"epochs": 3, "ensemble": 1}
     run = start_run(project=project, dataset_version=freeze(project), recipe=recipe, by=None, name="desk")
-    claimed = job_queue.claim_next(Run)
+    claimed = job_queue.claim_next(TrainingRun)
     assert claimed is not None
     runner.execute(claimed)
     run.refresh_from_db()

@@ -20,7 +20,7 @@ from apps.lineage.tracing import execute, trace
 from apps.lineage.words import in_words
 from apps.rewards.models import ScoreSample
 from apps.rewards.services import deploy
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from tests.datasets.feedback import freeze, import_pairs, member, pair
 from tests.lineage.served import really_served, scored
 
@@ -97,12 +97,12 @@ def test_what_has_been_deleted_is_named_and_shown_nowhere(
 ) -> None:
     import_pairs(project, [pair(f"task-{n}", annotator="ann" if n % 2 else "bea") for n in range(12)])
     dataset_version = freeze(project)
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project, dataset_version=dataset_version, recipe_name="own", recipe={}, model_name="desk"
     )
     manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
     first = RewardModel.objects.create(
-        project=project, name="desk", version=1, artifact="models/1", manifest=manifest, run=run
+        project=project, name="desk", version=1, artifact="models/1", manifest=manifest, training_run=run
     )
     child = RewardModel.objects.create(
         project=project, name="desk", version=2, artifact="models/2", manifest=manifest, parent=first
@@ -148,12 +148,12 @@ def test_a_model_trained_elsewhere_says_so(project: Project, client: Client) -> 
 
 def test_what_failed_is_tried_again(project: Project, client: Client) -> None:
     import_pairs(project, [pair(f"task-{n}") for n in range(4)])
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project, dataset_version=freeze(project), recipe_name="own", recipe={}, model_name="desk"
     )
     manifest = {"aggregation": "value", "heads": {"ensemble": 1}}
     model = RewardModel.objects.create(
-        project=project, name="desk", version=1, artifact="models/none", manifest=manifest, run=run
+        project=project, name="desk", version=1, artifact="models/none", manifest=manifest, training_run=run
     )
     sample = scored(deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint)
     trace(sample=sample, model=model)

@@ -14,7 +14,7 @@ from apps.monitoring.online import learn_from_verifier, verified_since
 from apps.monitoring.services import learn_by_itself
 from apps.monitoring.turning import begin_turn, learn_online
 from apps.rewards.models import Endpoint, ScoreSample
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from tests.datasets.feedback import member
 from tests.monitoring.traffic import deployed
 from workers.schema import PreferenceRecord
@@ -31,11 +31,11 @@ def endpoint(project: Project) -> Endpoint:
     dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}
     )
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project, dataset_version=dataset_version, recipe_name="own", recipe={}, model_name="m"
     )
     model = RewardModel.objects.create(
-        project=project, name="politeness", version=1, artifact="a", manifest={}, run=run
+        project=project, name="politeness", version=1, artifact="a", manifest={}, training_run=run
     )
     endpoint = Endpoint.objects.create(project=project, name="reward", sample_share=1.0)
     revision = deployed(endpoint, model)

@@ -24,7 +24,7 @@ from apps.monitoring.turning import advance, advance_turns, begin_turn, go_on, i
 from apps.rewards.models import Endpoint, Release, ScoreSample
 from apps.rewards.services import deploy, promote_release, roll_back_release
 from apps.training import runner
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.services import start_run
 from apps.trajectories.selectors import load_trajectories
 from tests.annotation.rows import submit
@@ -47,7 +47,7 @@ def work() -> None:
     """What workers would do, until nothing is left to do."""
     for model, execute in (
         (DatasetVersion, build_dataset_version),
-        (Run, runner.execute),
+        (TrainingRun, runner.execute),
         (Comparing, compare),
     ):
         while (job := job_queue.claim_next(model)) is not None:
@@ -123,7 +123,7 @@ def test_from_people_to_what_answers(project, endpoint, rose) -> None:
     assert turn.dataset_version.version == 2 and turn.dataset_version.name == "first"
     assert {one["snapshot"] for one in turn.comparing.result} == {
         turn.dataset_version_id,
-        turn.against.run.dataset_version_id,
+        turn.against.training_run.dataset_version_id,
     }
     assert turn.reason.startswith("Its accuracy differs by +")
     endpoint.refresh_from_db()
@@ -153,10 +153,15 @@ def test_from_people_to_what_answers(project, endpoint, rose) -> None:
     assert list(verbs) == ["turn.begun", "turn.done"]
 
 
-def model_row(project: Project, number: int, run: Run | None = None) -> RewardModel:
+def model_row(project: Project, number: int, run: TrainingRun | None = None) -> RewardModel:
     manifest = {"aggregation": "value", "heads": {"ensemble": 5}}
     return RewardModel.objects.create(
-        project=project, name="m", version=number, artifact=f"models/{number}", manifest=manifest, run=run
+        project=project,
+        name="m",
+        version=number,
+        artifact=f"models/{number}",
+        manifest=manifest,
+        training_run=run,
     )
 
 
@@ -166,7 +171,7 @@ def served(project: Project, rose: User) -> Endpoint:
     dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}, usable_pairs=99
     )
-    run = Run.objects.create(
+    run = TrainingRun.objects.create(
         project=project, dataset_version=dataset_version, recipe_name="own", recipe={}, model_name="m"
     )
     return deploy(model=model_row(project, 1, run), endpoint_name="reward", project=project, by=None).endpoint
@@ -178,7 +183,7 @@ def at(turn: Turn, stage: str) -> Turn:
     turn.dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=2, state=JobState.SUCCEEDED, splits={"test": 9}
     )
-    turn.run = Run.objects.create(
+    turn.run = TrainingRun.objects.create(
         project=project,
         dataset_version=turn.dataset_version,
         recipe_name="own",
@@ -217,7 +222,7 @@ WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
 def test_what_is_better(served, rose, new, old, better, said) -> None:
     turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.COMPARING)
     assert turn.dataset_version is not None
-    first = turn.against.run.dataset_version  # type: ignore[union-attr]
+    first = turn.against.training_run.dataset_version  # type: ignore[union-attr]
     compared(turn, (turn.dataset_version, new), (first, old))
     found = is_better(Comparing.objects.get(turn=turn).result, newest=turn.dataset_version)
     assert found[0] is better and said in found[1].replace(served.project.slug, "desk")
@@ -273,7 +278,7 @@ def test_people_confirm_each_step_where_they_said_so(served, rose) -> None:
 
 def test_what_fails_stops_it_with_the_reason(served, rose) -> None:
     turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRAINING)
-    Run.objects.filter(pk=turn.run_id).update(state=JobState.FAILED, error="no room")
+    TrainingRun.objects.filter(pk=turn.run_id).update(state=JobState.FAILED, error="no room")
     advance_turns()
     turn.refresh_from_db()
     assert (turn.stage, turn.reason) == (Stage.STOPPED, "The training failed: no room")

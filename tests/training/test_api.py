@@ -11,7 +11,7 @@ from apps.accounts.services import create_api_key
 from apps.core.jobs.job_queue import claim_next
 from apps.datasets.models import DatasetVersion
 from apps.training import runner
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from tests.training import fake_child as child
 
 RUNS = "/api/v1/projects/desk/runs"
@@ -38,10 +38,10 @@ def test_a_run_and_its_model(
     once = headers | {"Idempotency-Key": "one"}
     answers = [post(client, once, dataset="first", recipe=recipe, name="polite") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [202, 202]
-    assert Run.objects.count() == 1
+    assert TrainingRun.objects.count() == 1
     started = answers[0].json()
     assert (started["state"], started["dataset"], started["model"]) == ("queued", "desk/first@1", None)
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     found = client.get(f"/api/v1/runs/{run.pk}", headers=headers).json()
@@ -81,7 +81,7 @@ def test_what_cannot_be_started(
     assert (answer.status_code, answer["Content-Type"]) == (status, "application/problem+json")
     if pointer:
         assert answer.json()["pointer"].endswith(pointer)
-    assert not Run.objects.exists()
+    assert not TrainingRun.objects.exists()
 
 
 def test_scopes_and_projects(
@@ -94,7 +94,7 @@ def test_scopes_and_projects(
         assert client.get(path, headers=wrong_scope).status_code == 403
         assert client.get(path, headers=elsewhere).status_code == 404
     assert client.post(f"/api/v1/runs/{run}/cancel", headers=elsewhere).status_code == 404
-    assert Run.objects.get().state == "queued"
+    assert TrainingRun.objects.get().state == "queued"
 
 
 def test_a_run_that_goes_on_from_a_model(
@@ -103,7 +103,7 @@ def test_a_run_that_goes_on_from_a_model(
     assert (
         post(client, headers, dataset="first", recipe={"label_smoothing": child.COMPLETE}).status_code == 202
     )
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     on = post(client, headers, dataset="first", recipe="bradley-terry", parent="first@1")

@@ -7,7 +7,7 @@ from django.urls import reverse
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.training.estimate import estimate
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from workers.schema.recipe import parse_recipe, recipe_to_dict
 
 
@@ -15,11 +15,13 @@ def recipe(**given: object) -> dict:
     return recipe_to_dict(parse_recipe(given))
 
 
-def ended(dataset_version: DatasetVersion, values: dict, *, seconds: float = 30.0, **more: object) -> Run:
+def ended(
+    dataset_version: DatasetVersion, values: dict, *, seconds: float = 30.0, **more: object
+) -> TrainingRun:
     """5 steps of 10 judgements (all there were) took 20 s, everything else 10 s."""
     trained = {"examples": 10, "steps": 5, "seconds": 20.0, "peak_memory": 2 * 10**9}
     fields = {"state": JobState.SUCCEEDED, "attempt": 1, "report": {"seconds": seconds, "train": trained}}
-    return Run.objects.create(
+    return TrainingRun.objects.create(
         project=dataset_version.project,
         dataset_version=dataset_version,
         recipe_name="x",
@@ -95,7 +97,7 @@ class TestOnTheForm:
         assert "gone through 3 times" in page
         assert "no run with this backbone has ended well" in page
         assert "aggregation = &quot;sum&quot;</code> <span" in page
-        assert not Run.objects.exists()
+        assert not TrainingRun.objects.exists()
 
     def test_a_wrong_key_is_told(self, twelve: DatasetVersion, roses: Client) -> None:
         page = self.ask(roses, dataset=twelve.pk, recipe="own", toml="epoch = 3")

@@ -15,14 +15,16 @@ from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
 from apps.training.card import model_card
 from apps.training.groups import by_seed, differences
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import line_of, run_folder
 from tests.training import fake_child as child
 
 pytestmark = [pytest.mark.usefixtures("fake_child")]
 
 
-def queued(dataset_version: DatasetVersion, parent: RewardModel | None = None, **recipe: object) -> Run:
+def queued(
+    dataset_version: DatasetVersion, parent: RewardModel | None = None, **recipe: object
+) -> TrainingRun:
     return services.start_run(
         project=dataset_version.project,
         dataset_version=dataset_version,
@@ -35,12 +37,12 @@ def queued(dataset_version: DatasetVersion, parent: RewardModel | None = None, *
 
 def trained(dataset_version: DatasetVersion, parent: RewardModel | None = None) -> RewardModel:
     queued(dataset_version, parent)
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     run.refresh_from_db()
     assert run.state == JobState.SUCCEEDED, run.error
-    return RewardModel.objects.get(run=run)
+    return RewardModel.objects.get(training_run=run)
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def first(dataset_version: DatasetVersion) -> RewardModel:
     return trained(dataset_version)
 
 
-def prepared(run: Run) -> tuple[Path, dict]:
+def prepared(run: TrainingRun) -> tuple[Path, dict]:
     folder = run_folder(run)
     runner.prepare(run, folder)
     return folder, json.loads((folder / "config.json").read_text())["parent"]
@@ -70,8 +72,8 @@ def test_the_child_gets_its_weights_and_what_it_has_seen(
 
 def test_its_copy_goes_when_the_run_has_ended(dataset_version: DatasetVersion, first: RewardModel) -> None:
     second = trained(dataset_version, first)
-    assert second.run is not None
-    assert not (run_folder(second.run) / "parent").exists()
+    assert second.training_run is not None
+    assert not (run_folder(second.training_run) / "parent").exists()
 
 
 def test_what_is_not_known_of_the_line_is_told(
@@ -99,7 +101,7 @@ def test_it_is_shown_wherever_the_model_is(
         assert words in page, name
     for name in ("model-list", "run-list"):
         assert "after polite@1" in roses.get(reverse(f"training:{name}", args=["desk"])).content.decode()
-    runs = list(Run.objects.order_by("pk"))
+    runs = list(TrainingRun.objects.order_by("pk"))
     assert len(by_seed(runs)) == 2
     assert [one.values for one in differences(runs) if one.key == "parent"] == [["(none)", '"polite@1"']]
 
@@ -117,7 +119,7 @@ class TestStarting:
         answer = roses.post(
             page, {"dataset": dataset_version.pk, "recipe": "bradley-terry", "seed": 0, "parent": first.pk}
         )
-        run = Run.objects.get(state=JobState.QUEUED)
+        run = TrainingRun.objects.get(state=JobState.QUEUED)
         assert (answer.status_code, run.parent) == (302, first)
         again = roses.get(f"{page}?like={run.pk}").content.decode()
         assert f'<option value="{first.pk}" selected>' in again
@@ -143,7 +145,7 @@ class TestStarting:
             "polite",
             "--json",
         )
-        assert Run.objects.get(pk=json.loads(capsys.readouterr().out)["run"]).parent == first
+        assert TrainingRun.objects.get(pk=json.loads(capsys.readouterr().out)["run"]).parent == first
 
     def test_folds_would_measure_what_it_has_seen(
         self, dataset_version: DatasetVersion, first: RewardModel
@@ -164,7 +166,7 @@ class TestStarting:
         services.delete_model(model=first, by=None)
         with pytest.raises(Conflict, match="has been deleted"):
             queued(dataset_version, first)
-        run = claim_next(Run)
+        run = claim_next(TrainingRun)
         assert run == waiting
         runner.execute(run)
         run.refresh_from_db()

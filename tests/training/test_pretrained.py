@@ -14,7 +14,7 @@ from apps.core.jobs.job_queue import JobState, claim_next
 from apps.core.storage.artifacts import store_content
 from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
-from apps.training.models import Recipe, RewardModel, Run
+from apps.training.models import Recipe, RewardModel, TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.selectors import run_folder
 from apps.training.transfer import import_model
@@ -48,7 +48,7 @@ def theirs(db: None) -> RewardModel:
     return registered(Project.objects.create(slug="elsewhere", name="Elsewhere"), "base")
 
 
-def start(dataset_version: DatasetVersion, **values: Any) -> Run:
+def start(dataset_version: DatasetVersion, **values: Any) -> TrainingRun:
     recipe = {"label_smoothing": child.COMPLETE} | values
     return services.start_run(
         project=dataset_version.project, dataset_version=dataset_version, recipe=recipe, by=None
@@ -64,7 +64,7 @@ def test_a_listed_name_becomes_a_path_for_the_child_alone(
 ) -> None:
     run = start(dataset_version, **with_decoder("tiny"), encoder="tiny")
     assert (run.recipe["decoder"], run.recipe["encoder"]) == ("tiny", "tiny")
-    claimed = claim_next(Run)
+    claimed = claim_next(TrainingRun)
     assert claimed is not None
     runner.execute(claimed)
     claimed.refresh_from_db()
@@ -125,7 +125,7 @@ def test_whatever_else_is_named_is_answered_alike(
             )
         with pytest.raises(DomainError):
             services.save_recipe(project=dataset_version.project, name="ours", toml=recipe, by=None)
-    assert not Run.objects.exists() and not Recipe.objects.exists()
+    assert not TrainingRun.objects.exists() and not Recipe.objects.exists()
 
 
 def test_over_http_and_in_the_browser(
@@ -147,7 +147,7 @@ def test_over_http_and_in_the_browser(
     form = {"dataset": dataset_version.pk, "recipe": "own", "toml": toml, "seed": 0}
     page = client.post(reverse("training:run-create", args=["desk"]), form)
     assert page.status_code == 422 and "TOUCHSTONE_MODEL_DIRS lists tiny" in page.text
-    assert not Run.objects.exists()
+    assert not TrainingRun.objects.exists()
 
 
 def test_a_model_has_to_have_what_is_begun_with(dataset_version: DatasetVersion) -> None:
@@ -178,8 +178,10 @@ def test_recipes_of_before_with_a_path(dataset_version: DatasetVersion, listed: 
 
 def test_a_run_that_was_queued_before(dataset_version: DatasetVersion, listed: Path, tmp_path: Path) -> None:
     start(dataset_version)
-    Run.objects.update(recipe=Run.objects.get().recipe | with_decoder(str(tmp_path / "artifacts")))
-    run = claim_next(Run)
+    TrainingRun.objects.update(
+        recipe=TrainingRun.objects.get().recipe | with_decoder(str(tmp_path / "artifacts"))
+    )
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     run.refresh_from_db()
@@ -191,7 +193,7 @@ def test_a_model_that_was_deleted_meanwhile(dataset_version: DatasetVersion) -> 
     model = registered(dataset_version.project, "base")
     start(dataset_version, **with_decoder("base@1"))
     services.delete_model(model=model, by=None)
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     run.refresh_from_db()

@@ -19,14 +19,14 @@ from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import stage
 from apps.datasets.models import DatasetVersion
 from apps.training import runner, services, tasks
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.selectors import events_after, run_folder
 from tests.training import fake_child as child
 
 pytestmark = [pytest.mark.usefixtures("fake_child")]
 
 
-def claimed(dataset_version: DatasetVersion, behaviour: float = child.COMPLETE) -> Run:
+def claimed(dataset_version: DatasetVersion, behaviour: float = child.COMPLETE) -> TrainingRun:
     services.start_run(
         project=dataset_version.project,
         dataset_version=dataset_version,
@@ -34,7 +34,7 @@ def claimed(dataset_version: DatasetVersion, behaviour: float = child.COMPLETE) 
         name="polite",
         by=None,
     )
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     return run
 
@@ -58,7 +58,11 @@ def test_a_run_that_goes_well_becomes_a_model(dataset_version: DatasetVersion) -
     run = claimed(dataset_version)
     runner.execute(run)
     model = RewardModel.objects.get()
-    assert (str(model), model.run, model.manifest["objective"]) == ("desk/polite@1", run, "bradley_terry")
+    assert (str(model), model.training_run, model.manifest["objective"]) == (
+        "desk/polite@1",
+        run,
+        "bradley_terry",
+    )
     assert (stage(model.artifact) / "model.safetensors").read_bytes() == b"weights"
     run.refresh_from_db()
     assert (run.state, run.report, run.error) == (JobState.SUCCEEDED, child.REPORT, "")
@@ -129,7 +133,7 @@ def test_a_child_stopped_from_outside_can_be_resumed(dataset_version: DatasetVer
     assert run.state == JobState.FAILED
     assert "Resume goes on" in run.error
     services.resume_run(run=run, by=None)
-    assert claim_next(Run) == run
+    assert claim_next(TrainingRun) == run
 
 
 def test_what_an_earlier_attempt_finished_is_not_done_again(dataset_version: DatasetVersion) -> None:
@@ -189,7 +193,7 @@ def test_a_full_disk_before_the_child_is_started_is_said_in_words(
 def test_a_bug_of_ours_fails_the_run_with_a_reference(
     dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(run: Run, folder: Path) -> None:
+    def broken(run: TrainingRun, folder: Path) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(runner, "prepare", broken)
@@ -206,12 +210,12 @@ def test_a_worker_takes_one_run_after_the_other(dataset_version: DatasetVersion)
             project=dataset_version.project, dataset_version=dataset_version, recipe="bradley-terry", by=None
         )
     tasks.advance_runs()
-    assert list(Run.objects.values_list("state", flat=True)) == [JobState.SUCCEEDED] * 2
+    assert list(TrainingRun.objects.values_list("state", flat=True)) == [JobState.SUCCEEDED] * 2
     assert sorted(RewardModel.objects.values_list("version", flat=True)) == [1, 2]
 
 
 def in_background(
-    run: Run, *, by: Callable[[Run], object] = runner.execute
+    run: TrainingRun, *, by: Callable[[TrainingRun], object] = runner.execute
 ) -> tuple[threading.Thread, list[BaseException]]:
     """The run executed as a worker of its own would."""
     raised: list[BaseException] = []
@@ -238,7 +242,7 @@ class TestWhileItRuns:
         run = claimed(dataset_version, child.WAIT)
         thread, raised = in_background(run)
         until(lambda: run.events.count() == 3)
-        request_cancel(Run.objects.get(pk=run.pk))
+        request_cancel(TrainingRun.objects.get(pk=run.pk))
         thread.join(20)
         assert not raised
         run.refresh_from_db()
@@ -248,7 +252,7 @@ class TestWhileItRuns:
         tasks.advance_runs()
         run.refresh_from_db()
         assert (run.state, run.attempt) == (JobState.SUCCEEDED, 2)
-        assert RewardModel.objects.get().run == run
+        assert RewardModel.objects.get().training_run == run
 
     def test_a_worker_that_stops_has_a_checkpoint_written_and_gives_the_run_back(
         self, dataset_version: DatasetVersion, monkeypatch: pytest.MonkeyPatch
@@ -288,7 +292,7 @@ class TestWhileItRuns:
         assert is_alive(pid)
         away.clear()
         until(lambda: run.events.count() == 3)  # what was said meanwhile is not lost
-        request_cancel(Run.objects.get(pk=run.pk))
+        request_cancel(TrainingRun.objects.get(pk=run.pk))
         thread.join(20)
         assert not raised
 
@@ -313,7 +317,7 @@ class TestWhileItRuns:
         run = claimed(dataset_version, child.WAIT)
         thread, raised = in_background(run)
         pid = int((run_folder(run) / "pid").read_text())
-        Run.objects.filter(pk=run.pk).update(attempt=2)
+        TrainingRun.objects.filter(pk=run.pk).update(attempt=2)
         thread.join(20)
         assert [type(error) for error in raised] == [ClaimLost]
         assert not is_alive(pid)
@@ -334,11 +338,11 @@ class TestWhileItRuns:
         run = claimed(dataset_version, child.WAIT)
         begun = run.heartbeat_at
         thread, _ = in_background(run)
-        until(lambda: Run.objects.get(pk=run.pk).progress.get("done") == 3)
+        until(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("done") == 3)
         assert begun is not None
-        until(lambda: (Run.objects.get(pk=run.pk).heartbeat_at or begun) > begun)
-        assert Run.objects.get(pk=run.pk).progress == {"done": 3, "total": 3, "note": "20 pairs/s"}
-        request_cancel(Run.objects.get(pk=run.pk))
+        until(lambda: (TrainingRun.objects.get(pk=run.pk).heartbeat_at or begun) > begun)
+        assert TrainingRun.objects.get(pk=run.pk).progress == {"done": 3, "total": 3, "note": "20 pairs/s"}
+        request_cancel(TrainingRun.objects.get(pk=run.pk))
         thread.join(20)
 
 

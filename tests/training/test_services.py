@@ -6,11 +6,11 @@ from apps.core.jobs.job_queue import ClaimLost, JobState, claim_next
 from apps.datasets.models import DatasetVersion
 from apps.datasets.services import freeze_dataset
 from apps.training import services
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from tests.datasets.feedback import freeze, import_pairs, pair
 
 
-def start(dataset_version: DatasetVersion, **options: object) -> Run:
+def start(dataset_version: DatasetVersion, **options: object) -> TrainingRun:
     options = {"recipe": "bradley-terry", "by": None} | options
     return services.start_run(project=dataset_version.project, dataset_version=dataset_version, **options)  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ def test_an_unknown_key_is_named_with_its_pointer(dataset_version: DatasetVersio
     with pytest.raises(DomainError, match="unknown key 'epoch'") as caught:
         start(dataset_version, recipe="epoch = 2")
     assert caught.value.pointer == "/epoch"
-    assert not Run.objects.exists()
+    assert not TrainingRun.objects.exists()
 
 
 def test_an_unknown_recipe_lists_those_there_are(dataset_version: DatasetVersion) -> None:
@@ -69,7 +69,7 @@ def test_fewer_than_two_usable_pairs(project: Project, pairs: int) -> None:
     expected = f"desk/first@1 has {pairs} usable pairs?; label at least two and freeze again."
     with pytest.raises(DomainError, match=expected):
         start(dataset_version)
-    assert not Run.objects.exists()
+    assert not TrainingRun.objects.exists()
 
 
 def test_only_a_frozen_dataset_version_of_the_project(dataset_version: DatasetVersion) -> None:
@@ -94,7 +94,7 @@ def test_cancel_before_it_runs_then_resume(dataset_version: DatasetVersion) -> N
 def test_models_are_numbered_and_a_lost_claim_registers_none(dataset_version: DatasetVersion) -> None:
     for version in (1, 2):
         start(dataset_version)
-        run = claim_next(Run)
+        run = claim_next(TrainingRun)
         assert run is not None
         model = services.register_model(run=run, artifact="models/x", manifest={}, report={"seconds": 1})
         assert str(model) == f"desk/first@{version}"
@@ -107,7 +107,7 @@ def test_models_are_numbered_and_a_lost_claim_registers_none(dataset_version: Da
 
 def test_the_same_line_twice_is_one_event(dataset_version: DatasetVersion) -> None:
     start(dataset_version)
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     services.record_events(run=run, events=[(1, {"step": 1, "loss": 0.5}), (2, {"step": 2})])
     services.record_events(run=run, events=[(2, {"step": 2, "loss": 0.4}), (3, {"step": 3})])

@@ -12,7 +12,7 @@ from apps.accounts.models import User
 from apps.core.jobs.job_queue import JobState, claim_next
 from apps.datasets.models import DatasetVersion
 from apps.training import runner, services
-from apps.training.models import Recipe, RewardModel, Run
+from apps.training.models import Recipe, RewardModel, TrainingRun
 from tests.training import fake_child as child
 
 pytestmark = [pytest.mark.usefixtures("fake_child")]
@@ -23,11 +23,11 @@ def url(name: str, *args: object) -> str:
 
 
 @pytest.fixture
-def finished(dataset_version: DatasetVersion) -> Run:
+def finished(dataset_version: DatasetVersion) -> TrainingRun:
     return finish(dataset_version, child.COMPLETE)
 
 
-def finish(dataset_version: DatasetVersion, behaviour: float) -> Run:
+def finish(dataset_version: DatasetVersion, behaviour: float) -> TrainingRun:
     services.start_run(
         project=dataset_version.project,
         dataset_version=dataset_version,
@@ -35,7 +35,7 @@ def finish(dataset_version: DatasetVersion, behaviour: float) -> Run:
         name="",
         by=None,
     )
-    run = claim_next(Run)
+    run = claim_next(TrainingRun)
     assert run is not None
     runner.execute(run)
     return run
@@ -53,7 +53,7 @@ class TestStarting:
 
     def test_by_a_recipes_name(self, dataset_version: DatasetVersion, roses: Client, rose: User) -> None:
         answer = roses.post(url("run-create"), self.fields(dataset_version))
-        run = Run.objects.get()
+        run = TrainingRun.objects.get()
         assert (answer.status_code, answer["Location"]) == (302, url("run-detail", run.pk))
         assert (run.recipe_name, run.seed, run.started_by, run.state) == (
             "bradley-terry",
@@ -68,7 +68,7 @@ class TestStarting:
         choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
         own["recipe"] = choices[-1][0]
         assert roses.post(url("run-create"), own).status_code == 302
-        run = Run.objects.get()
+        run = TrainingRun.objects.get()
         assert (run.recipe_name, run.recipe["epochs"]) == ("short", 3)
         assert Recipe.objects.get().toml == "epochs = 3"
 
@@ -80,7 +80,7 @@ class TestStarting:
         answer = roses.post(url("run-create"), own)
         assert answer.status_code == 422
         assert "unknown key &#x27;epoch&#x27;" in answer.content.decode()
-        assert not Run.objects.exists()
+        assert not TrainingRun.objects.exists()
         assert not Recipe.objects.exists()
 
     def test_a_dataset_of_another_project_is_none(
@@ -89,11 +89,11 @@ class TestStarting:
         client.force_login(stranger)
         answer = client.post(reverse("training:run-create", args=["elsewhere"]), self.fields(dataset_version))
         assert answer.status_code == 422
-        assert not Run.objects.exists()
+        assert not TrainingRun.objects.exists()
 
 
 class TestAWatchedRun:
-    def test_its_curves_and_what_it_says(self, finished: Run, roses: Client) -> None:
+    def test_its_curves_and_what_it_says(self, finished: TrainingRun, roses: Client) -> None:
         page = roses.get(url("run-detail", finished.pk)).content.decode()
         loss, accuracy = drawn(page, "loss"), drawn(page, "accuracy")
         assert [series["name"] for series in loss["series"]] == ["training loss", "validation loss"]
@@ -133,14 +133,14 @@ class TestAWatchedRun:
         run.refresh_from_db()
         assert (run.state, run.error) == (JobState.QUEUED, "")
 
-    def test_hostile_words_of_a_child_are_shown_as_words(self, finished: Run, roses: Client) -> None:
-        Run.objects.filter(pk=finished.pk).update(log_tail="</pre><script>alert(1)</script>")
+    def test_hostile_words_of_a_child_are_shown_as_words(self, finished: TrainingRun, roses: Client) -> None:
+        TrainingRun.objects.filter(pk=finished.pk).update(log_tail="</pre><script>alert(1)</script>")
         page = roses.get(url("run-detail", finished.pk)).content.decode()
         assert "<script>alert(1)" not in page
         assert "&lt;script&gt;alert(1)" in page
 
 
-def test_lists_and_the_model(finished: Run, roses: Client) -> None:
+def test_lists_and_the_model(finished: TrainingRun, roses: Client) -> None:
     model = RewardModel.objects.get()
     assert "0.900" in roses.get(url("run-list")).content.decode()
     assert f"{model.name}@1" in roses.get(url("model-list")).content.decode()
@@ -150,7 +150,7 @@ def test_lists_and_the_model(finished: Run, roses: Client) -> None:
     assert "90% of held-out comparisons right" in roses.get(url("project-node")).content.decode()
 
 
-def test_annotators_and_strangers(finished: Run, ann: User, stranger: User, client: Client) -> None:
+def test_annotators_and_strangers(finished: TrainingRun, ann: User, stranger: User, client: Client) -> None:
     model = RewardModel.objects.get()
     pages = [
         *(url(name) for name in ("run-list", "run-create", "run-compare", "model-list")),
@@ -174,14 +174,14 @@ def test_again_with_this_changed(dataset_version: DatasetVersion, roses: Client)
     assert (form["seed"].value(), form["name"].value()) == (finished.seed + 1, finished.model_name)
     given = {name: form[name].value() or "" for name in form.fields}
     assert roses.post(url("run-create"), given).status_code == 302
-    again = Run.objects.latest("pk")
+    again = TrainingRun.objects.latest("pk")
     assert (again.recipe, again.seed) == (finished.recipe, finished.seed + 1)
     assert roses.get(url("run-create"), {"like": 10**9}).status_code == 404
 
 
 class TestSeveralRuns:
     @pytest.fixture
-    def three(self, dataset_version: DatasetVersion) -> list[Run]:
+    def three(self, dataset_version: DatasetVersion) -> list[TrainingRun]:
         """Two seeds of one recipe, and one of another."""
         recipe = {"label_smoothing": child.COMPLETE}
         for seed, more in ((0, {}), (1, {}), (0, {"epochs": 3})):
@@ -192,25 +192,25 @@ class TestSeveralRuns:
                 seed=seed,
                 by=None,
             )
-            run = claim_next(Run)
+            run = claim_next(TrainingRun)
             assert run is not None
             runner.execute(run)
-        return list(Run.objects.order_by("pk"))
+        return list(TrainingRun.objects.order_by("pk"))
 
-    def test_seeds_are_one_row(self, three: list[Run], roses: Client) -> None:
+    def test_seeds_are_one_row(self, three: list[TrainingRun], roses: Client) -> None:
         first, second, other = three
-        Run.objects.filter(pk=second.pk).update(report=with_accuracy(second.report, 0.7))
+        TrainingRun.objects.filter(pk=second.pk).update(report=with_accuracy(second.report, 0.7))
         page = roses.get(url("run-list"))
         assert [group.runs for group in page.context["groups"]] == [[other], [second, first]]
         (_, seeds) = page.context["groups"]
         spread = seeds.measured
         assert (spread.mean, spread.lowest, spread.highest) == (pytest.approx(0.8), 0.7, 0.9)
         assert "0.700–0.900, 2 seeds" in page.content.decode()
-        Run.objects.filter(pk=second.pk).update(seed=first.seed)  # the same again: no second seed
+        TrainingRun.objects.filter(pk=second.pk).update(seed=first.seed)  # the same again: no second seed
         (_, same) = roses.get(url("run-list")).context["groups"]
         assert (same.measured.mean, same.measured.seeds) == (0.7, 1)
 
-    def test_curves_are_laid_over_each_other(self, three: list[Run], roses: Client) -> None:
+    def test_curves_are_laid_over_each_other(self, three: list[TrainingRun], roses: Client) -> None:
         first, second, other = three
         page = roses.get(url("run-compare"), {"run": [f"{second.pk},{first.pk}", str(other.pk)]})
         assert page.context["runs"] == [second, first, other]
@@ -223,7 +223,9 @@ class TestSeveralRuns:
             ("epochs", ["20", "20", "3"]),
         ]
 
-    def test_none_too_many_and_strange_ones(self, three: list[Run], roses: Client, stranger: User) -> None:
+    def test_none_too_many_and_strange_ones(
+        self, three: list[TrainingRun], roses: Client, stranger: User
+    ) -> None:
         assert "No runs chosen" in roses.get(url("run-compare")).content.decode()
         page = roses.get(url("run-compare"), {"run": f"{three[0].pk},x,-1,{10**30},{10**12},,{three[0].pk}"})
         assert page.context["runs"] == [three[0]]

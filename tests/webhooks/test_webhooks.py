@@ -23,7 +23,7 @@ from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
 from apps.core.jobs.job_queue import JobState, beat, claim_next, finish, request_cancel
 from apps.datasets.models import DatasetVersion
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 from apps.training.services import register_model
 from apps.trajectories.models import Task
 from apps.webhooks import services
@@ -299,11 +299,11 @@ def test_the_secret_is_kept_nowhere(project, hook) -> None:
 # What is told
 
 
-def a_run(project: Project) -> Run:
+def a_run(project: Project) -> TrainingRun:
     dataset_version = DatasetVersion.objects.create(
         project=project, name=f"s{DatasetVersion.objects.count()}", version=1, state=JobState.SUCCEEDED
     )
-    return Run.objects.create(
+    return TrainingRun.objects.create(
         project=project,
         dataset_version=dataset_version,
         recipe_name="bradley-terry",
@@ -318,7 +318,7 @@ def told(kind: str) -> list[dict[str, Any]]:
 
 def test_a_run_that_ends_is_told_once_with_its_model(project, hook) -> None:
     run = a_run(project)
-    claimed = claim_next(Run)
+    claimed = claim_next(TrainingRun)
     beat(claimed)
     assert told("run.finished") == []
     register_model(run=claimed, artifact="models/x", manifest={}, report={})
@@ -330,7 +330,7 @@ def test_a_run_that_ends_is_told_once_with_its_model(project, hook) -> None:
 
 def test_a_run_that_fails_or_is_cancelled_is_told_too(project, hook) -> None:
     a_run(project)
-    finish(claim_next(Run), JobState.FAILED, error="No room left.")
+    finish(claim_next(TrainingRun), JobState.FAILED, error="No room left.")
     waiting = a_run(project)
     request_cancel(waiting)
     request_cancel(waiting)

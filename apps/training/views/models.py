@@ -13,7 +13,7 @@ from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.storage_names import download_header
 from apps.training import card, services
-from apps.training.models import Evaluation, RewardModel, Run
+from apps.training.models import Evaluation, RewardModel, TrainingRun
 from apps.training.report import COMPARISONS, against, shown
 from apps.training.selectors import models_of
 
@@ -40,7 +40,7 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
     context = {
         "project": project,
         "model": model,
-        "run": model.run,
+        "run": model.training_run,
         "children": model.children.filter(deleted_at=None).order_by("pk"),
         "evaluations": evaluations,
         **shown(report, project),
@@ -110,10 +110,10 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
 
 
 def _state(project: Project, newest: RewardModel | None) -> str:
-    going = Run.objects.filter(project=project, state__in=(JobState.QUEUED, JobState.RUNNING)).count()
+    going = TrainingRun.objects.filter(project=project, state__in=(JobState.QUEUED, JobState.RUNNING)).count()
     if going:
         return f"{going} run{'' if going == 1 else 's'} under way"
-    reached = newest and newest.run and newest.run.measure
+    reached = newest and newest.training_run and newest.training_run.measure
     if newest is None or not reached:
         return ""
     name = f"{newest.name}@{newest.version}"

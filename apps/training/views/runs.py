@@ -19,7 +19,7 @@ from apps.training.curves import curves, in_words, laid_over, messages
 from apps.training.estimate import estimate
 from apps.training.forms import OWN, RunForm
 from apps.training.groups import by_seed, differences, side_by_side
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from apps.training.pretrained import with_names
 from apps.training.report import shown
 from apps.training.selectors import events_after, runs_of
@@ -138,7 +138,7 @@ def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
 
 
 @transaction.atomic
-def _start(request: ProjectRequest, project: Project, form: RunForm) -> Run:
+def _start(request: ProjectRequest, project: Project, form: RunForm) -> TrainingRun:
     given = form.cleaned_data
     recipe: Any = given["recipe"]
     if form.is_own:
@@ -191,7 +191,7 @@ def run_resume(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
     return redirect("training:run-detail", project.slug, run.pk)
 
 
-def run_context(project: Project, run: Run) -> dict[str, Any]:
+def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
     events = events_after(run)
     drawn = curves(events)
     return {

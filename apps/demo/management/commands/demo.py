@@ -9,7 +9,7 @@ from apps.core.management.commands.up import add_address_arguments
 from apps.core.processes import supervisor
 from apps.demo import loop
 from apps.demo.scoring import Scored, score_one
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 
 
 class Command(TouchstoneCommand):
@@ -76,7 +76,7 @@ class Command(TouchstoneCommand):
         self.say(f"Training {loop.RECIPE} on it, by the worker ...")
         with self.progress(None, "training") as progress:
 
-            def tell(run: Run) -> None:
+            def tell(run: TrainingRun) -> None:
                 done = run.progress.get("done") or 0
                 progress.update(int(done), total=run.progress.get("total"), note=run.state)
 

@@ -11,7 +11,7 @@ from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import find_dataset_version
 from apps.training import recipes
-from apps.training.models import Run
+from apps.training.models import TrainingRun
 from apps.training.report import verdict
 from apps.training.selectors import model_named
 from apps.training.services import start_run
@@ -67,6 +67,6 @@ def _recipe(given: str) -> Recipe | str:
     return recipes.check(path.read_text(encoding="utf-8"))
 
 
-def _result(run: Run) -> dict[str, Any]:
+def _result(run: TrainingRun) -> dict[str, Any]:
     model = getattr(run, "model", None)
     return {"run": run.pk, "state": run.state, "model": str(model) if model else None, "report": run.report}
