@@ -95,7 +95,7 @@ class DebateJudge(RubricJudge):
         asked = _prompt(SIDE, _SIDE, "\n".join(_HEADINGS.get(line, line) for line in data.split("\n")))
         shape = struct_of("Sides", dict.fromkeys(self._keys, _Side))
         check = partial(self._check_side, len(own.steps), len(other.steps))
-        answer, _ = self.model.ask_weighed(asked, shape, check, about=about, draw=draw)
+        answer, _ = self.model.complete_with_logprobs(asked, shape, check, about=about, draw=draw)
         return "\n".join(quoted(_told(key, getattr(answer, key))) for key in self._keys)
 
     def _check_side(self, steps_own: int, steps_other: int, answer: Any) -> None:

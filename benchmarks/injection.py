@@ -32,10 +32,10 @@ from benchmarks.generative_judge import BAD, decoder, records
 from benchmarks.rule_judge import Rules
 from benchmarks.written import write_between
 from workers.errors import RewardError
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
-from workers.judge.completions import Model
 from workers.judge.rubric import Criterion, RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import AnswersFile, LLMClient, NoAnswer
+from workers.llm.completions import Model
 from workers.models.generative.model import build_writer
 from workers.models.generative.verdicts import Asked
 from workers.models.generative.writer import Line, Writer, in_parts
@@ -159,8 +159,8 @@ def measure(judge: Judge, attacks: Sequence[Attack], each: int) -> dict[str, Any
     return told
 
 
-def by_rubric(name: str, server: Server, folder: Path, bound: float, model: Model | None = None) -> Judge:
-    language = LanguageModel(server, AnswersFile(folder / f"{name}.jsonl".replace("/", "-")), model=model)
+def by_rubric(name: str, server: LLMServer, folder: Path, bound: float, model: Model | None = None) -> Judge:
+    language = LLMClient(server, AnswersFile(folder / f"{name}.jsonl".replace("/", "-")), model=model)
     judge = RubricJudge(language, [CRITERION])
 
     def in_order(things: Sequence[Any], ask: Callable[[Any], float | None]) -> list[float | None]:
@@ -179,7 +179,7 @@ def by_rubric(name: str, server: Server, folder: Path, bound: float, model: Mode
 
 def by_rules(folder: Path) -> Judge:
     rules = Rules(lambda step: _WRONG.match(step.get("said", "")) is not None)
-    return by_rubric("rules", Server(model="rules"), folder, 0.0, rules)
+    return by_rubric("rules", LLMServer(model="rules"), folder, 0.0, rules)
 
 
 def trained(folder: Path, quick: bool, seed: int = 0) -> Judge:
@@ -235,7 +235,7 @@ def judges(options: argparse.Namespace) -> Iterator[list[Judge]]:
         folder = Path(scratch)
         found = [by_rules(folder)]
         if options.url:
-            server = Server(base_url=options.url, model=options.model, answer_tokens=512)
+            server = LLMServer(base_url=options.url, model=options.model, answer_tokens=512)
             found.append(by_rubric(options.model, server, folder, HALF))
         else:
             found.append(trained(folder / "decoder", options.quick))

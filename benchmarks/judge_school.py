@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel
 
 from benchmarks.small_decoder import save_decoder
-from workers.judge.completions import Completion, Wanted
+from workers.llm.completions import Completion, Wanted
 from workers.models.backbones.decoder import conversation_renderer
 from workers.models.generative.model import load_language
 from workers.schema import Part, Step, Task, Trajectory

@@ -25,15 +25,15 @@ from benchmarks.judge_school import KINDS, STEPS, Lesson, Teacher, decoder, pair
 from benchmarks.kept import Kept
 from benchmarks.written import write_between
 from workers.evaluate.bootstrap import DRAWS, interval
-from workers.judge import Server
-from workers.judge.client import LanguageModel, NoAnswer
-from workers.judge.local import Local
 from workers.judge.rubric import Criterion, RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import LLMClient, NoAnswer
+from workers.llm.local import Local
 from workers.schema import Trajectory
 
 CARE = Criterion(name="Parcels", definition="Few go wrong.", low=0, high=STEPS)
 PLAIN, DEBATE = "one answer", "debate"
-JUDGES: Mapping[str, Callable[[LanguageModel], RubricJudge]] = {
+JUDGES: Mapping[str, Callable[[LLMClient], RubricJudge]] = {
     PLAIN: lambda model: RubricJudge(model, [CARE]),
     "2 drawn": lambda model: RubricJudge(model, [CARE], samples=2),
     "3 drawn": lambda model: RubricJudge(model, [CARE], samples=3),
@@ -69,7 +69,7 @@ class Memory:
 def lessons(dice: random.Random) -> list[Lesson]:
     """About a pair of runs, one of each kind."""
     teacher = Teacher(dice)
-    model = LanguageModel(Server(model="teacher"), Memory(), model=teacher)
+    model = LLMClient(LLMServer(model="teacher"), Memory(), model=teacher)
     better, worse = pair_of(dice)
     RubricJudge(model, [CARE]).score(dice.choice((better, worse)))
     RubricJudge(model, [CARE]).compare(better, worse)
@@ -98,11 +98,11 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
 def _heard(folder: Path, asked: Sequence[tuple[Trajectory, Trajectory]]) -> dict[str, Any]:
     """What is drawn for one judge is not drawn again for another. calls: those of each by itself, without those that
     were made again because an answer could not be used."""
-    server = Server(folder=str(folder), answer_tokens=80)
+    server = LLMServer(folder=str(folder), answer_tokens=80)
     local, memory = Local(server), Memory()
     found = {}
     for name, judge in JUDGES.items():
-        model = LanguageModel(server, memory, model=local)
+        model = LLMClient(server, memory, model=local)
         pairs = [_of_pair(judge(model), *pair) for pair in asked]
         found[name] = {"pairs": pairs, "calls": sum(model.asked.values()) / len(asked)}
     return found

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workers.judge.completions import Completion, Wanted
+from workers.llm.completions import Completion, Wanted
 
 IsBad = Callable[[Mapping[str, Any]], bool]  # of a step as a judge is shown it
 _FAILED = re.compile(r"\bfailed\b")
@@ -73,7 +73,7 @@ def read(
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """In the place of a model that is asked by `workers.judge.client`."""
+    """In the place of a model that is asked by `workers.llm.client`."""
 
     is_bad: IsBad = came_back_failed
 

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 ORDER = (
     "core",
     "accounts",
+    "llm",
     "webhooks",
     "trajectories",
     "rubrics",

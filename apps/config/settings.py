@@ -72,6 +72,7 @@ INSTALLED_APPS = [
     "apps.rubrics",
     "apps.annotation",
     "apps.datasets",
+    "apps.llm",
     "apps.judges",
     "apps.metrics",
     "apps.training",

@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("oidc/<slug:provider_id>/login/", sign_on.begin, name="openid_connect_login"),
     path("oidc/<slug:provider_id>/login/callback/", sign_on.come_back, name="openid_connect_callback"),
     path("p/<slug:slug>/webhooks/", include("apps.webhooks.urls")),
+    path("p/<slug:slug>/", include("apps.llm.urls")),
     path("p/<slug:slug>/", include("apps.judges.urls")),
     path("p/<slug:slug>/trajectories/", include("apps.trajectories.urls")),
     path("p/<slug:slug>/rubrics/", include("apps.rubrics.urls")),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from apps.annotation.feedback.records import current_submissions
 from apps.annotation.models import Campaign, Item, Preference, Score
-from apps.judges.models import Judge, Judged, Judging
+from apps.judges.models import Judge, JudgeResult, JudgeRun
 
 RESAMPLES = 1000
 FEWEST = 20  # things both judged, below which agreement is no measure
@@ -69,7 +69,7 @@ class Figure:
 class Disagreement:
     """value, people: 0 to 1."""
 
-    judged: Judged
+    judged: JudgeResult
     criterion: str
     value: float
     people: float
@@ -94,7 +94,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """Two judgings on the things both judged, and people did. difference: of alpha, the first less the second."""
+    """Two judge runs on the things both judged, and people did. difference: of alpha, the first less the second."""
 
     n: int
     first: float | None
@@ -105,10 +105,10 @@ class Against:
 
 @dataclass
 class Held:
-    """A judging held against people."""
+    """A judge run held against people."""
 
-    judging: Judging
-    said: dict[Thing, tuple[float, dict[str, Any], Judged]] = field(default_factory=dict)
+    judge_run: JudgeRun
+    said: dict[Thing, tuple[float, dict[str, Any], JudgeResult]] = field(default_factory=dict)
     opinions: dict[Thing, Opinion] = field(default_factory=dict)
     names: dict[int | None, str] = field(default_factory=dict)
 
@@ -117,12 +117,12 @@ class Held:
         return sorted(self.said.keys() & self.opinions.keys(), key=str)
 
 
-def held_against_people(judging: Judging) -> Held:
+def held_against_people(judge_run: JudgeRun) -> Held:
     """With nothing beside it where it is a trial: nobody judges as one does there."""
-    judge = judging.judge
-    asks = judge.asks
-    held = Held(judging, names={(one.pk if one else None): one.name if one else "Overall" for one in asks})
-    rows = judging.judged.filter(state=Judged.State.DONE, item__isnull=False).select_related(
+    judge = judge_run.judge
+    asks = judge.criteria
+    held = Held(judge_run, names={(one.pk if one else None): one.name if one else "Overall" for one in asks})
+    rows = judge_run.results.filter(state=JudgeResult.State.DONE, item__isnull=False).select_related(
         "item__task", "trajectory"
     )
     for row in rows.iterator(chunk_size=1000):
@@ -135,8 +135,8 @@ def held_against_people(judging: Judging) -> Held:
             run = row.trajectory_id if judge.mode == Judge.Mode.SCORE else None
             assert row.item_id is not None
             held.said[row.item_id, run, criterion.pk if criterion else None] = (value, said, row)
-    if judging.campaign is not None:
-        held.opinions = opinions_of(judging.campaign, judge.mode)
+    if judge_run.campaign is not None:
+        held.opinions = opinions_of(judge_run.campaign, judge.mode)
     return held
 
 
@@ -216,10 +216,10 @@ def order_of(held: Held) -> Order | None:
 
 def spread_of(held: Held) -> float | None:
     """How far samples of one thing lie apart, of the scale: the mean standard deviation; None for one sample."""
-    judge = held.judging.judge
+    judge = held.judge_run.judge
     wide: dict[int | None, float] = {}
     if judge.mode == Judge.Mode.SCORE:
-        wide = {one.pk: one.scale_high - one.scale_low for one in judge.asks if one is not None}
+        wide = {one.pk: one.scale_high - one.scale_low for one in judge.criteria if one is not None}
     found = [
         said["spread"] / wide.get(thing[2], 1.0)
         for thing, (_, said, _) in held.said.items()
@@ -229,7 +229,7 @@ def spread_of(held: Held) -> float | None:
 
 
 def against(first: Held, second: Held) -> Against:
-    """Of judgings of one campaign, by judges of one mode, on what both and people judged; criteria by name."""
+    """Of judge runs of one campaign, by judges of one mode, on what both and people judged; criteria by name."""
 
     def named(held: Held) -> dict[tuple[int, int | None, str], Thing]:
         return {(thing[0], thing[1], held.names[thing[2]]): thing for thing in held.both}
@@ -263,7 +263,7 @@ def _figure(held: Held, name: str, things: Sequence[Thing]) -> Figure:
     drawn = [alpha for rows in resampled(tasks) if (alpha := _alpha(values[rows], people[rows])) is not None]
     decided = people != 0.5
     same = None
-    if held.judging.judge.mode == Judge.Mode.COMPARE and decided.any():
+    if held.judge_run.judge.mode == Judge.Mode.COMPARE and decided.any():
         named = np.where(values == 0.5, 0.5, (values > 0.5) == (people > 0.5))
         same = float(named[decided].mean())
     return Figure(

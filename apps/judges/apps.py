@@ -7,15 +7,7 @@ class JudgesConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.jobs import job_queue
-        from apps.core.storage import encryption
-        from apps.judges.models import Judging
-        from apps.judges.services.judgings import ADVANCE
+        from apps.judges.models import JudgeRun
+        from apps.judges.services.judge_runs import ADVANCE
 
-        encryption.register(
-            encryption.EncryptedField(
-                "judges.LanguageModel",
-                "key",
-                lambda row: f"the key of the language model {row.name} of {row.project.slug}",
-            )
-        )
-        job_queue.register(Judging, ADVANCE)
+        job_queue.register(JudgeRun, ADVANCE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from apps.judges.agreement import interval_of, resampled
-from apps.judges.models import Judge, Judged, Judging
+from apps.judges.models import Judge, JudgeResult, JudgeRun
 
 MOST_AGENTS = 30  # those with the most runs
 
@@ -25,13 +25,15 @@ class Standing:
     interval: tuple[float, float] | None
 
 
-def standings_of(judging: Judging) -> list[Standing]:
+def standings_of(judge_run: JudgeRun) -> list[Standing]:
     """By criterion, the best agent first. Runs without an agent's name are none's."""
-    asks, scores = judging.judge.asks, judging.judge.mode == Judge.Mode.SCORE
+    asks, scores = judge_run.judge.criteria, judge_run.judge.mode == Judge.Mode.SCORE
     found: dict[tuple[str, str, str], list[tuple[int, float]]] = defaultdict(list)
-    rows = judging.judged.filter(state=Judged.State.DONE).select_related("trajectory", "other")
+    rows = judge_run.results.filter(state=JudgeResult.State.DONE).select_related(
+        "trajectory", "other_trajectory"
+    )
     for row in rows.iterator(chunk_size=1000):
-        run, other = row.trajectory, row.other
+        run, other = row.trajectory, row.other_trajectory
         for criterion, said in zip(asks, row.answer or (), strict=True):
             value = said["value"] if scores else said["chance"]
             if value is None:

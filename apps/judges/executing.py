@@ -1,4 +1,4 @@
-"""Executes a judging: child processes of the core, each on a folder of some of what waits."""
+"""Executes a judge run: child processes of the core, each on a folder of some of what waits."""
 
 import json
 import tempfile
@@ -13,9 +13,10 @@ from django.utils import timezone
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import Cancelled, Heart, JobState, finish, heart
 from apps.core.processes import core_subprocess
-from apps.judges.asking import asking
-from apps.judges.models import Judged, Judging, Spending
-from apps.judges.services.judgings import keep_judged, tell_explorer, write_judgements
+from apps.judges.models import JudgeResult, JudgeRun
+from apps.judges.services.judge_runs import store_results, update_trajectory_facts, write_annotations
+from apps.llm.child_access import asking
+from apps.llm.models import SpendingPurpose
 from apps.rubrics.models import Criterion
 from apps.trajectories.selectors import stream_trajectories
 from workers import schema
@@ -25,37 +26,37 @@ AT_ONCE = 1000  # units of a child: what it holds in memory
 OVERALL = "Overall"
 
 
-def execute(judging: Judging) -> None:
+def execute(judge_run: JudgeRun) -> None:
     """Ask for what waits, keep what comes, and hand it in where that is wanted. Raises ClaimLost, Interrupted."""
-    with heart(judging) as pulse:
+    with heart(judge_run) as pulse:
         try:
-            waiting = judging.judged.filter(state=Judged.State.WAITING).order_by("pk")
+            waiting = judge_run.results.filter(state=JudgeResult.State.WAITING).order_by("pk")
             while units := list(islice(waiting.iterator(chunk_size=AT_ONCE), AT_ONCE)):
-                _ask(judging, units, pulse)
-            if judging.hands_in:
+                _ask(judge_run, units, pulse)
+            if judge_run.saves_annotations:
                 pulse.progress = {"done": 0, "total": None, "note": "Handing it in"}
-                write_judgements(judging, pulse.check)
-                judging.handed_in_at = timezone.now()
-            tell_explorer(judging)
+                write_annotations(judge_run, pulse.check)
+                judge_run.annotations_saved_at = timezone.now()
+            update_trajectory_facts(judge_run)
             finish(
-                judging,
+                judge_run,
                 JobState.SUCCEEDED,
                 progress={},
-                result=judging.result,
-                handed_in_at=judging.handed_in_at,
+                result=judge_run.result,
+                annotations_saved_at=judge_run.annotations_saved_at,
             )
         except DomainError as error:
-            finish(judging, JobState.FAILED, error=error.message, result=judging.result)
+            finish(judge_run, JobState.FAILED, error=error.message, result=judge_run.result)
         except Cancelled:
-            finish(judging, JobState.CANCELLED, result=judging.result)
+            finish(judge_run, JobState.CANCELLED, result=judge_run.result)
 
 
-def _ask(judging: Judging, units: list[Judged], pulse: Heart) -> None:
+def _ask(judge_run: JudgeRun, units: list[JudgeResult], pulse: Heart) -> None:
     """Have a child ask about these; none of them waits afterwards."""
-    judge = judging.judge
-    if judge.language_model is None:
+    judge = judge_run.judge
+    if judge.llm_connection is None:
         raise DomainError(f"The language model of {judge.name} was removed, so there is nobody to ask.")
-    with tempfile.TemporaryDirectory(prefix="judging-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="judge-run-") as scratch:
         folder = Path(scratch)
         runs = list(dict.fromkeys(run for unit in units for run in _runs(unit)))
         schema.write_trajectories(
@@ -73,40 +74,40 @@ def _ask(judging: Judging, units: list[Judged], pulse: Heart) -> None:
                 new.seek(read)
                 whole = new.read().rpartition(b"\n")[0]
             if whole:
-                keep_judged(judging, map(json.loads, whole.splitlines()))
+                store_results(judge_run, map(json.loads, whole.splitlines()))
                 read += len(whole) + 1
-            counts = Counter(judging.judged.values_list("state", flat=True))
+            counts = Counter(judge_run.results.values_list("state", flat=True))
             pulse.progress = {
-                "done": counts.total() - counts[Judged.State.WAITING],
+                "done": counts.total() - counts[JudgeResult.State.WAITING],
                 "total": counts.total(),
-                "note": f"{judge.language_model} is asked",
+                "note": f"{judge.llm_connection} is asked",
             }
 
-        with asking(judge.language_model, folder, Spending.Purpose.JUDGING) as one:
+        with asking(judge.llm_connection, folder, SpendingPurpose.JUDGE_RUNS) as one:
 
             def check() -> None:
                 pulse.check()
                 one.keep()
                 keep()
 
-            (folder / "config.json").write_text(json.dumps(_config(judging, one.server)))
+            (folder / "config.json").write_text(json.dumps(_config(judge_run, one.server)))
             try:
                 core_subprocess.run_to_end(
-                    CHILD, [str(folder)], folder=folder, what="The judging", check=check, given=one.given
+                    CHILD, [str(folder)], folder=folder, what="The judge run", check=check, given=one.given
                 )
             finally:
                 keep()
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    judging.result = _with(judging.result, result)
+    judge_run.result = _with(judge_run.result, result)
 
 
-def _config(judging: Judging, server: Mapping[str, Any]) -> dict[str, Any]:
-    judge = judging.judge
+def _config(judge_run: JudgeRun, server: Mapping[str, Any]) -> dict[str, Any]:
+    judge = judge_run.judge
     return {
         "server": server,
         "mode": judge.mode,
-        "criteria": [criterion_of(one, judge.mode) for one in judge.asks],
-        "version": judging.prompt,
+        "criteria": [criterion_of(one, judge.mode) for one in judge.criteria],
+        "version": judge_run.prompt,
         "samples": judge.samples,
         "guidelines": judge.guidelines,
     }
@@ -126,12 +127,12 @@ def criterion_of(criterion: Criterion | None, mode: str) -> dict[str, Any]:
     return told | {"low": criterion.scale_low, "high": criterion.scale_high}
 
 
-def _runs(unit: Judged) -> list[int]:
-    return [unit.trajectory_id, *([] if unit.other_id is None else [unit.other_id])]
+def _runs(unit: JudgeResult) -> list[int]:
+    return [unit.trajectory_id, *([] if unit.other_trajectory_id is None else [unit.other_trajectory_id])]
 
 
 def _with(before: Mapping[str, Any], result: Mapping[str, Any]) -> dict[str, Any]:
-    """What this judging asked until now, all its children together."""
+    """What this judge run asked until now, all its children together."""
     usage = Counter(before.get("usage", {}))
     usage.update(result["usage"])
     return {"usage": dict(usage), "prompts": sorted({*before.get("prompts", ()), *result["prompts"]})}

@@ -1,6 +1,5 @@
-"""Forms of language models and judges."""
+"""Forms of judges and their runs."""
 
-from dataclasses import fields
 from typing import Any
 
 from django import forms
@@ -8,116 +7,21 @@ from django.db.models import QuerySet
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
-from apps.core.storage.model_folders import known_names, name_of
-from apps.judges.models import ANSWER_TOKENS, LONGEST_URL, Judge, LanguageModel
-from apps.judges.selectors import TRIED, language_models_of
-from apps.judges.services import MOST_ANSWER_TOKENS, MOST_CALLS, JudgeSpec, LanguageModelSpec
+from apps.judges.models import Judge
+from apps.judges.selectors import TRIED
+from apps.judges.services import JudgeSpec
 from apps.judges.services.judges import LONGEST_GUIDELINES, MOST_SAMPLES, PROMPTS
+from apps.llm.models import LLMConnection
+from apps.llm.selectors import list_llm_connections
 from apps.rubrics.models import Rubric
 
 _TEXT, _SELECT = {"class": "form-control"}, {"class": "form-select"}
 
 
-_NUMBER = forms.NumberInput(attrs=_TEXT | {"step": "any", "min": "0"})
-
-
-class LanguageModelForm(forms.Form):
-    """of: the one that is changed, whose key is never shown."""
-
-    name = forms.CharField(
-        max_length=100, help_text="As people here call it.", widget=forms.TextInput(attrs=_TEXT)
-    )
-    base_url = forms.URLField(
-        required=False,
-        label="Address",
-        max_length=LONGEST_URL,
-        assume_scheme="https",
-        help_text="The base URL of a server that speaks OpenAI's chat completions; it mostly ends in /v1.",
-        widget=forms.URLInput(attrs=_TEXT | {"placeholder": "https://models.example.org/v1"}),
-    )
-    model = forms.CharField(
-        required=False,
-        max_length=200,
-        help_text="As the server calls it.",
-        widget=forms.TextInput(attrs=_TEXT),
-    )
-    key = forms.CharField(
-        required=False,
-        max_length=2000,
-        help_text="Kept encrypted, and never shown again. Empty where the server wants none.",
-        widget=forms.PasswordInput(attrs=_TEXT | {"autocomplete": "off"}),
-    )
-    folder = forms.CharField(
-        required=False,
-        max_length=LONGEST_URL,
-        label="Or a model folder",
-        widget=forms.TextInput(attrs=_TEXT),
-    )
-    answer_tokens = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MOST_ANSWER_TOKENS,
-        label="Tokens of an answer",
-        help_text=f"At most. Empty: {ANSWER_TOKENS:,}.",
-        widget=forms.NumberInput(attrs=_TEXT),
-    )
-    calls_per_minute = forms.IntegerField(
-        required=False,
-        min_value=1,
-        max_value=MOST_CALLS,
-        help_text="At most. Empty: no limit.",
-        widget=forms.NumberInput(attrs=_TEXT),
-    )
-    prompt_price = forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_digits=12,
-        decimal_places=4,
-        label="Price of a million tokens asked",
-        help_text="In the currency you are billed in.",
-        widget=_NUMBER,
-    )
-    completion_price = forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_digits=12,
-        decimal_places=4,
-        label="Price of a million tokens answered",
-        widget=_NUMBER,
-    )
-    monthly_limit = forms.DecimalField(
-        required=False,
-        min_value=0,
-        max_digits=12,
-        decimal_places=2,
-        label="Limit of a month",
-        help_text="No call is made that could pass it. Empty: no limit.",
-        widget=_NUMBER,
-    )
-
-    def __init__(self, *args: Any, of: LanguageModel | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields[
-            "folder"
-        ].help_text = f"By its name: {known_names()}. GPU workers read it, and nothing is sent anywhere."
-        if of is not None:
-            self.initial = {one.name: getattr(of, one.name) for one in fields(LanguageModelSpec)}
-            self.initial["folder"] = name_of(of.folder)
-            self.fields["key"].help_text = (
-                "Empty: the one it has stays." if of.key else "Empty: none, as now."
-            )
-
-    @property
-    def spec(self) -> LanguageModelSpec:
-        """Of a valid form."""
-        given = {name: value for name, value in self.cleaned_data.items() if name != "key"}
-        return LanguageModelSpec(**given | {"answer_tokens": given["answer_tokens"] or ANSWER_TOKENS})
-
-
 class JudgeForm(forms.Form):
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs=_TEXT))
-    language_model: "forms.ModelChoiceField[LanguageModel]" = forms.ModelChoiceField(
-        queryset=LanguageModel.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
+    llm_connection: "forms.ModelChoiceField[LLMConnection]" = forms.ModelChoiceField(
+        queryset=LLMConnection.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
     )
     mode = forms.ChoiceField(choices=Judge.Mode.choices, widget=forms.Select(attrs=_SELECT))
     rubric: "forms.ModelChoiceField[Rubric]" = forms.ModelChoiceField(
@@ -150,7 +54,7 @@ class JudgeForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _choose(self, "language_model", language_models_of(project))
+        _choose(self, "llm_connection", list_llm_connections(project))
         _choose(self, "rubric", Rubric.objects.filter(project=project).order_by("name", "-version"))
 
     @property
@@ -160,13 +64,13 @@ class JudgeForm(forms.Form):
         return JudgeSpec(**given | {"samples": given["samples"] or 1, "prompt": int(given["prompt"])})
 
 
-class JudgingForm(forms.Form):
+class JudgeRunForm(forms.Form):
     """What a judge is to go through."""
 
     campaign: "forms.ModelChoiceField[Campaign]" = forms.ModelChoiceField(
         queryset=Campaign.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
     )
-    most = forms.IntegerField(
+    max_items = forms.IntegerField(
         required=False,
         min_value=1,
         label="Items at most",
@@ -183,7 +87,7 @@ class JudgingForm(forms.Form):
         empty_value=None,
         widget=forms.Select(attrs=_SELECT),
     )
-    hands_in = forms.BooleanField(
+    saves_annotations = forms.BooleanField(
         required=False,
         label="Hand it in",
         help_text="Its answers become judgements of the campaign, marked as a judge's.",

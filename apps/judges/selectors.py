@@ -1,92 +1,30 @@
-"""Reads of language models, of what they cost, and of judges."""
+"""Reads of judges and their runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
 from typing import Any
 
-from django.db.models import Count, DecimalField, OuterRef, Q, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Coalesce, TruncMonth
-from django.utils import timezone
+from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Project
 from apps.core.errors import NotFound
-from apps.judges.models import Judge, Judged, Judging, LanguageModel, Spending
+from apps.judges.models import Judge, JudgeResult, JudgeRun
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 
 TRIED = 3  # runs of a trial, or comparisons
-MONTHS = 3  # that costs are shown of
 
 
-def language_models_of(project: Project) -> "QuerySet[LanguageModel]":
-    """By name, with how many answers of each are kept (`kept`), and what this month cost (`spent`)."""
-    month = Spending.objects.filter(language_model=OuterRef("pk"), day__gte=_first_of_month())
-    spent = month.order_by().values("language_model").annotate(sum=Sum("cost")).values("sum")
-    money = DecimalField(max_digits=16, decimal_places=8)
-    rows = LanguageModel.objects.filter(project=project).select_related("project")
-    return rows.annotate(
-        kept=Count("answers"), spent=Coalesce(Subquery(spent), Value(Decimal(0)), output_field=money)
-    ).order_by("name")
-
-
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """What a model was asked for one purpose in a month."""
-
-    month: date
-    name: str
-    purpose: str
-    calls: int
-    failed: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: Decimal
-
-
-def costs_of(project: Project) -> list[Costs]:
-    """By month, model and purpose, this month and those before it; of removed models too."""
-    first = _first_of_month()
-    back = first.year * 12 + first.month - MONTHS
-    rows = Spending.objects.filter(project=project, day__gte=date(back // 12, back % 12 + 1, 1))
-    grouped = (
-        rows.annotate(month=TruncMonth("day"))
-        .order_by("-month", "name", "purpose")
-        .values_list("month", "name", "purpose")
-        .annotate(*(Sum(one) for one in ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")))
-    )
-    return [
-        Costs(month, name, Spending.Purpose(purpose).label, *figures)
-        for month, name, purpose, *figures in grouped
-    ]
-
-
-def language_model_named(project: Project, name: str) -> LanguageModel:
-    found = LanguageModel.objects.filter(project=project, name=name).first()
-    if found is None:
-        there = ", ".join(project.language_models.values_list("name", flat=True)) or "none"
-        raise NotFound(
-            f"There is no language model {name} in {project.slug} (there: {there}). An owner adds one on the page "
-            "Language models."
-        )
-    return found
-
-
-def _first_of_month() -> date:
-    return timezone.now().date().replace(day=1)
-
-
-def judge_in(project: Project, pk: int) -> Judge:
-    rows = Judge.objects.select_related("project", "language_model", "rubric")
+def get_judge(project: Project, pk: int) -> Judge:
+    rows = Judge.objects.select_related("project", "llm_connection", "rubric")
     found = rows.filter(project=project, pk=pk).first()
     if found is None:
         raise NotFound(f"There is no judge {pk} in this project.")
     return found
 
 
-def judge_named(project: Project, name: str) -> Judge:
-    rows = Judge.objects.select_related("project", "language_model", "rubric")
+def get_judge_by_name(project: Project, name: str) -> Judge:
+    rows = Judge.objects.select_related("project", "llm_connection", "rubric")
     found = rows.filter(project=project, name=name).first()
     if found is None:
         there = ", ".join(project.judges.values_list("name", flat=True)) or "none"
@@ -96,32 +34,34 @@ def judge_named(project: Project, name: str) -> Judge:
     return found
 
 
-def judgings_of(project: Project, judge: Judge | None = None) -> "QuerySet[Judging]":
+def list_judge_runs(project: Project, judge: Judge | None = None) -> "QuerySet[JudgeRun]":
     """The newest first, with how many of its runs have an answer (`answered`), and how many have none (`failed`)."""
-    rows = Judging.objects.filter(judge__project=project)
+    rows = JudgeRun.objects.filter(judge__project=project)
     if judge is not None:
         rows = rows.filter(judge=judge)
     counts = {
-        name: Count("judged", filter=Q(judged__state=state))
-        for name, state in (("answered", Judged.State.DONE), ("failed", Judged.State.FAILED))
+        name: Count("results", filter=Q(results__state=state))
+        for name, state in (("answered", JudgeResult.State.DONE), ("failed", JudgeResult.State.FAILED))
     }
-    return rows.select_related("judge__language_model", "campaign").annotate(**counts).order_by("-pk")
+    return rows.select_related("judge__llm_connection", "campaign").annotate(**counts).order_by("-pk")
 
 
-def judging_in(project: Project, pk: int) -> Judging:
-    rows = Judging.objects.select_related(
-        "judge__project", "judge__language_model", "judge__rubric", "campaign__project"
+def get_judge_run(project: Project, pk: int) -> JudgeRun:
+    rows = JudgeRun.objects.select_related(
+        "judge__project", "judge__llm_connection", "judge__rubric", "campaign__project"
     )
     found = rows.filter(judge__project=project, pk=pk).first()
     if found is None:
-        raise NotFound(f"There is no judging {pk} in this project.")
+        raise NotFound(f"There is no judge run {pk} in this project.")
     return found
 
 
-def others_of(judging: Judging) -> "QuerySet[Judging]":
-    """What it can be held against: judgings of the same campaign by judges of the same mode."""
-    rows = Judging.objects.filter(campaign=judging.campaign_id, judge__mode=judging.judge.mode)
-    rows = rows.filter(campaign__isnull=False, judge__project=judging.judge.project_id).exclude(pk=judging.pk)
+def comparable_runs(judge_run: JudgeRun) -> "QuerySet[JudgeRun]":
+    """What it can be held against: judge runs of the same campaign by judges of the same mode."""
+    rows = JudgeRun.objects.filter(campaign=judge_run.campaign_id, judge__mode=judge_run.judge.mode)
+    rows = rows.filter(campaign__isnull=False, judge__project=judge_run.judge.project_id).exclude(
+        pk=judge_run.pk
+    )
     return rows.select_related("judge").order_by("-pk")
 
 
@@ -137,12 +77,12 @@ class Said:
     step_b: int | None = None
 
 
-def told(judging: Judging, rows: "QuerySet[Judged]") -> list[tuple[Judged, list[Said]]]:
+def told(judge_run: JudgeRun, rows: "QuerySet[JudgeResult]") -> list[tuple[JudgeResult, list[Said]]]:
     """What a judge said of each."""
-    asks = judging.judge.asks
+    asks = judge_run.judge.criteria
     return [
         (row, [_said(criterion, one) for criterion, one in zip(asks, row.answer or (), strict=False)])
-        for row in rows.select_related("trajectory__task", "other", "item")
+        for row in rows.select_related("trajectory__task", "other_trajectory", "item")
     ]
 
 

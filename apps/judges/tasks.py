@@ -4,10 +4,10 @@ from celery import shared_task
 
 from apps.core.jobs import job_queue
 from apps.judges.executing import execute
-from apps.judges.models import Judging
+from apps.judges.models import JudgeRun
 
 
 @shared_task
-def advance_judgings() -> None:
+def advance_judge_runs() -> None:
     """Judge wherever that waits."""
-    job_queue.work_off(Judging, execute)
+    job_queue.work_off(JudgeRun, execute)

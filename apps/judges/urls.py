@@ -1,27 +1,19 @@
-"""An owner's language models, and a researcher's judges."""
+"""Pages of judges and their runs, for researchers."""
 
 from django.urls import path
 
-from apps.judges.views import judges, language_models
+from apps.judges import views
 
 app_name = "judges"
 urlpatterns = [
-    path("language-models/", language_models.language_model_list, name="language-model-list"),
-    path("language-models/<int:pk>/", language_models.language_model_edit, name="language-model-edit"),
-    path(
-        "language-models/<int:pk>/remove/",
-        language_models.language_model_remove,
-        name="language-model-remove",
-    ),
-    path("language-models/<int:pk>/try/", language_models.language_model_try, name="language-model-try"),
-    path("judges/", judges.judge_list, name="judge-list"),
-    path("judges/<int:pk>/", judges.judge_detail, name="judge-detail"),
-    path("judges/<int:pk>/remove/", judges.judge_remove, name="judge-remove"),
-    path("judges/<int:pk>/try/", judges.judge_try, name="judge-try"),
-    path("judges/<int:pk>/run/", judges.judge_run, name="judge-run"),
-    path("judges/judgings/<int:pk>/", judges.judging_detail, name="judging-detail"),
-    path("judges/judgings/<int:pk>/status/", judges.judging_status, name="judging-status"),
-    path("judges/judgings/<int:pk>/cancel/", judges.judging_cancel, name="judging-cancel"),
-    path("judges/judgings/<int:pk>/retry/", judges.judging_retry, name="judging-retry"),
-    path("judges/judgings/<int:pk>/hand-in/", judges.judging_hand_in, name="judging-hand-in"),
+    path("judges/", views.judge_list, name="judge-list"),
+    path("judges/<int:pk>/", views.judge_detail, name="judge-detail"),
+    path("judges/<int:pk>/delete/", views.judge_delete, name="judge-delete"),
+    path("judges/<int:pk>/test/", views.judge_test, name="judge-test"),
+    path("judges/<int:pk>/run/", views.judge_run_start, name="judge-run-start"),
+    path("judge-runs/<int:pk>/", views.judge_run_detail, name="judge-run-detail"),
+    path("judge-runs/<int:pk>/status/", views.judge_run_status, name="judge-run-status"),
+    path("judge-runs/<int:pk>/cancel/", views.judge_run_cancel, name="judge-run-cancel"),
+    path("judge-runs/<int:pk>/retry/", views.judge_run_retry, name="judge-run-retry"),
+    path("judge-runs/<int:pk>/save/", views.judge_run_save, name="judge-run-save"),
 ]

@@ -6,8 +6,8 @@ from django import forms
 
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
-from apps.judges.models import LanguageModel
-from apps.judges.selectors import language_models_of
+from apps.llm.models import LLMConnection
+from apps.llm.selectors import list_llm_connections
 from apps.metrics.models import Metric
 from apps.metrics.selectors import standing
 
@@ -22,8 +22,8 @@ class InduceForm(forms.Form):
         empty_label="all campaigns",
         widget=forms.Select(attrs=_SELECT),
     )
-    language_model: "forms.ModelChoiceField[LanguageModel]" = forms.ModelChoiceField(
-        queryset=LanguageModel.objects.none(),
+    llm_connection: "forms.ModelChoiceField[LLMConnection]" = forms.ModelChoiceField(
+        queryset=LLMConnection.objects.none(),
         required=False,
         label="Engine",
         empty_label="the embedded engine",
@@ -42,9 +42,9 @@ class InduceForm(forms.Form):
         field = self.fields["campaign"]
         assert isinstance(field, forms.ModelChoiceField)
         field.queryset = Campaign.objects.filter(project=project).order_by("name")
-        field = self.fields["language_model"]
+        field = self.fields["llm_connection"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = language_models_of(project)
+        field.queryset = list_llm_connections(project)
 
 
 class EditForm(forms.Form):

@@ -13,8 +13,8 @@ from apps.annotation.models import Comment
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import Cancelled, Heart, JobState, finish, heart
 from apps.core.processes import core_subprocess
-from apps.judges.asking import asking
-from apps.judges.models import Spending
+from apps.llm.child_access import asking
+from apps.llm.models import SpendingPurpose
 from apps.metrics.models import Induction, Metric
 from apps.metrics.selectors import comments_of, definition_of, examples_of, others_of, standing
 from apps.metrics.services import keep_induction, keep_judging
@@ -79,11 +79,11 @@ def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: H
 
 def _ask(induction: Induction, folder: Path, pulse: Heart, run: Callable[..., None]) -> None:
     """Run it with a language model; what it answers is kept as it comes, whatever happens."""
-    model = induction.language_model
+    model = induction.llm_connection
     if model is None:
         raise DomainError("The language model that was to be asked was removed. Induce anew, with another.")
     told = pulse.progress["note"]
-    with asking(model, folder, Spending.Purpose.METRICS) as one:
+    with asking(model, folder, SpendingPurpose.METRICS) as one:
 
         def check() -> None:
             pulse.check()

@@ -6,7 +6,7 @@ from django.db.models import Q
 from apps.accounts.models import Project, User
 from apps.annotation.models import Campaign, Comment
 from apps.core.jobs.job_queue import Job
-from apps.judges.models import LanguageModel
+from apps.llm.models import LLMConnection
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 
@@ -15,7 +15,7 @@ class Induction(Job):
     """One induction, and every judging by its metrics after people changed them.
 
     campaign: whose comments, or those of the whole project. before: the last one of the same comments, which this one
-    is held against. result: of `workers.induce`, without what people wrote. language_model: that is asked, where the
+    is held against. result: of `workers.induce`, without what people wrote. llm_connection: that is asked, where the
     engine is one; None once it was removed.
     """
 
@@ -26,8 +26,8 @@ class Induction(Job):
     project = models.ForeignKey(Project, models.CASCADE, related_name="inductions")
     campaign = models.ForeignKey(Campaign, models.CASCADE, null=True, blank=True, related_name="inductions")
     engine = models.CharField(max_length=10, choices=Engine, default=Engine.EMBEDDED)
-    language_model = models.ForeignKey(
-        LanguageModel, models.SET_NULL, null=True, blank=True, related_name="+"
+    llm_connection = models.ForeignKey(
+        LLMConnection, models.SET_NULL, null=True, blank=True, related_name="+"
     )
     seed = models.PositiveIntegerField(default=0)
     before = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
@@ -52,7 +52,7 @@ class Induction(Job):
         """What it is done by, in words."""
         if self.engine == self.Engine.EMBEDDED:
             return self.Engine.EMBEDDED.label
-        name = self.language_model.name if self.language_model else self.result.get("model", "")
+        name = self.llm_connection.name if self.llm_connection else self.result.get("model", "")
         return f"{self.Engine.LLM.label} {name or '(removed)'}"
 
 

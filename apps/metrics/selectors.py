@@ -20,7 +20,7 @@ MOST_OTHERS_ASKED = 200  # where a language model is asked about each
 def inductions_of(project: Project) -> QuerySet[Induction]:
     """The newest first."""
     return Induction.objects.filter(project=project).select_related(
-        "project", "campaign", "language_model", "created_by"
+        "project", "campaign", "llm_connection", "created_by"
     )
 
 

@@ -10,7 +10,7 @@ from apps.accounts.services import record_audit
 from apps.annotation.models import Campaign, Comment
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
-from apps.judges.models import LanguageModel
+from apps.llm.models import LLMConnection
 from apps.metrics.models import Aspect, Induction, Metric, Verdict
 from apps.metrics.selectors import (
     comments_of,
@@ -36,11 +36,11 @@ def induce(
     *,
     project: Project,
     campaign: Campaign | None = None,
-    language_model: LanguageModel | None = None,
+    llm_connection: LLMConnection | None = None,
     seed: int = 0,
     by: User | None = None,
 ) -> Induction:
-    """Put an induction into the queue. language_model: to be asked, rather than the embedded engine.
+    """Put an induction into the queue. llm_connection: to be asked, rather than the embedded engine.
 
     Raises DomainError where there is no comment, or one is under way.
     """
@@ -57,8 +57,8 @@ def induce(
         lambda: Induction.objects.create(
             project=project,
             campaign=campaign,
-            engine=Induction.Engine.LLM if language_model else Induction.Engine.EMBEDDED,
-            language_model=language_model,
+            engine=Induction.Engine.LLM if llm_connection else Induction.Engine.EMBEDDED,
+            llm_connection=llm_connection,
             seed=seed,
             before=before,
             created_by=by,

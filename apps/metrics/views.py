@@ -49,7 +49,7 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
             induction = services.induce(
                 project=project,
                 campaign=form.cleaned_data["campaign"],
-                language_model=form.cleaned_data["language_model"],
+                llm_connection=form.cleaned_data["llm_connection"],
                 seed=form.cleaned_data["seed"] or 0,
                 by=request.user,
             )
@@ -63,7 +63,7 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "inductions": inductions_of(project)[:LISTED],
         "comments": comments_of(project, None).count(),
         "is_under_way": is_under_way(project),
-        "has_language_models": project.language_models.exists(),
+        "has_llm_connections": project.llm_connections.exists(),
         "may_add_models": Role(request.membership.role).includes(Role.OWNER),
     }
     return render(request, "metrics/induction_list.html", context, status=422 if form.errors else 200)

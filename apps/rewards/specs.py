@@ -11,7 +11,7 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.http.outgoing import check_url
 from apps.judges.models import Judge
-from apps.judges.selectors import judge_named
+from apps.judges.selectors import get_judge_by_name
 from apps.rewards.serving.vllm_server import unknown
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
@@ -74,12 +74,12 @@ def placed(pointer: str) -> Iterator[None]:
 
 def _judge(part: JudgePart, project: Project, at: str) -> Judge:
     with placed(f"{at}/judge"):
-        judge = judge_named(project, part.judge)
+        judge = get_judge_by_name(project, part.judge)
         if judge.mode != Judge.Mode.SCORE:
             raise DomainError(
                 f"{judge.name} says which of two runs is better; a reward needs a judge that scores each run."
             )
-        if judge.language_model is None:
+        if judge.llm_connection is None:
             raise DomainError(
                 f"The language model of {judge.name} was removed, so there is nobody to ask. Make a judge with another."
             )

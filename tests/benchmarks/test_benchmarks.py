@@ -32,11 +32,11 @@ from benchmarks.kept import Kept
 from benchmarks.label_efficiency import crossing
 from benchmarks.results import tables
 from benchmarks.written import write_between
-from tests.workers.judge.scripted import Script, scripted
+from tests.workers.llm.scripted import Script, scripted
 from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
-from workers.judge import Server
-from workers.judge.client import LanguageModel
+from workers.llm import LLMServer
+from workers.llm.client import LLMClient
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.recipe import SINGLE
 
@@ -397,7 +397,7 @@ def test_judges_are_compared_pair_by_pair() -> None:
 
 def test_advocates_are_heard_once_and_verdicts_given_in_both_orders() -> None:
     teacher = Teacher(random.Random(4))
-    model = LanguageModel(Server(model="teacher"), judge_variants.Memory(), model=teacher)
+    model = LLMClient(LLMServer(model="teacher"), judge_variants.Memory(), model=teacher)
     better, worse = pair_of(random.Random(4))
     (found,) = DebateJudge(model, [judge_variants.CARE]).compare(worse, better)
     assert (found.chance, found.first, found.second) == (0, 0, 0)

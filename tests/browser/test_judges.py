@@ -7,11 +7,11 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Project, User
 from apps.judges.models import Judge, Judging
-from apps.judges.services import LanguageModelSpec, add_language_model
+from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from benchmarks.rule_judge import judged
 from tests.datasets.feedback import member
 from tests.judges import parcels
-from tests.workers.judge.scripted import Body, Reply, Script, completion, scripted
+from tests.workers.llm.scripted import Body, Reply, Script, completion, scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HOSTILE = "<img src=x onerror=alert(1)> {{ care }} </script><script>alert(2)</script>"
@@ -47,8 +47,8 @@ def test_from_nothing_to_a_judge_that_was_measured(
     expect(page.get_by_text("There is no language model to ask")).to_be_visible()
     tools.shoot(page, "judges-none")
     with scripted(Script(answer)) as url:
-        spec = LanguageModelSpec(name="rules", base_url=url, model="rules")
-        add_language_model(project=people, spec=spec, by=None)
+        spec = LLMConnectionSpec(name="rules", base_url=url, model="rules")
+        create_llm_connection(project=people, spec=spec, by=None)
         _made_and_tried(page, tools)
         _measured(page, tools)
     _adjudicated(page)

@@ -15,7 +15,7 @@ from apps.metrics.services import induce
 from apps.trajectories.models import Trajectory
 from tests.metrics.said import comments, import_comments
 from tests.workers.induce.oracle import TONE, answer
-from tests.workers.judge.scripted import Script, scripted
+from tests.workers.llm.scripted import Script, scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HOSTILE = "<img src=x onerror=alert(1)> {{ order }} </script><script>alert(2)</script>"
@@ -123,7 +123,7 @@ def test_a_language_model_is_added_and_used(
     rose = User.objects.get(email="rose@example.org")
     Membership.objects.filter(user=rose).update(role=Role.OWNER)
     tools.login(page, live_server, rose)
-    page.goto(f"{live_server.url}/p/desk/language-models/")
+    page.goto(f"{live_server.url}/p/desk/llm-connections/")
     tools.shoot(page, "language-models-none")
     with scripted(Script(answer)) as url:
         page.get_by_label("Name", exact=True).fill("House model")

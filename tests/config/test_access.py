@@ -25,7 +25,8 @@ from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTr
 from apps.config.api import api
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Export
-from apps.judges.models import Judge, Judging, LanguageModel
+from apps.judges.models import Judge, JudgeRun
+from apps.llm.models import LLMConnection
 from apps.metrics.models import Induction, Metric
 from apps.monitoring.models import Alert
 from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
@@ -150,11 +151,11 @@ def make_world(slug: str) -> World:
     )
     numbers = dict.fromkeys(("value", "baseline", "limit", "margin", "count"), 1)
     alert = Alert.objects.create(endpoint=endpoint, version=1, rule="r", measure="uncertain", **numbers)
-    language_model = LanguageModel.objects.create(
+    llm_connection = LLMConnection.objects.create(
         project=project, name="judge", base_url="http://127.0.0.1:9/v1", model="m"
     )
-    judge = Judge.objects.create(project=project, name="all", language_model=language_model, mode="compare")
-    judging = Judging.objects.create(judge=judge, campaign=campaign, prompt=1)
+    judge = Judge.objects.create(project=project, name="all", llm_connection=llm_connection, mode="compare")
+    judge_run = JudgeRun.objects.create(judge=judge, campaign=campaign, prompt=1)
     webhook = Webhook.objects.create(project=project, url="https://example.org/", events=["run.finished"])
     export = Export.objects.create(
         project=project, format="csv", artifact=f"exports/{slug}.csv", state=JobState.SUCCEEDED
@@ -178,9 +179,9 @@ def make_world(slug: str) -> World:
             "exports": export.pk,
             "samples": sample.pk,
             "webhooks": webhook.pk,
-            "language-models": language_model.pk,
+            "llm-connections": llm_connection.pk,
             "judges": judge.pk,
-            "judgings": judging.pk,
+            "judge-runs": judge_run.pk,
             "deliveries": Delivery.objects.create(webhook=webhook, type="test", data={}).pk,
             "imports": job.pk,
             "annotators": ann.pk,

@@ -39,7 +39,7 @@ TEXTS: list[tuple[str, str]] = [
     ("rubrics.Criterion", "definition"),
     ("training.TrainingRun", "error"),
     ("metrics.Metric", "definition"),
-    ("judges.LanguageModel", "model"),
+    ("llm.LLMConnection", "model"),
     ("accounts.Invitation", "email"),
 ]
 DOCUMENTS: list[tuple[str, str]] = [

@@ -16,7 +16,7 @@ import zstandard
 
 from apps.accounts.models import Project
 from apps.core.storage import backup, backup_archive
-from apps.judges.services import LanguageModelSpec, add_language_model
+from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from apps.webhooks.models import Event
 from apps.webhooks.services import add_webhook
 from tests.core.homes import open_home
@@ -71,8 +71,8 @@ def secrets(transactional_db: None, settings: Any, tmp_path: Path) -> tuple[Path
     """An encrypted backup of a project with a language model and a webhook; and the file of its passphrase."""
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     project = Project.objects.create(slug="alpha", name="Alpha")
-    spec = LanguageModelSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
-    add_language_model(project=project, spec=spec, key="sk-somebody", by=None)
+    spec = LLMConnectionSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
+    create_llm_connection(project=project, spec=spec, key="sk-somebody", by=None)
     _, secret = add_webhook(project=project, url="http://127.0.0.1:9/", events=Event.values, by=None)
     (tmp_path / "passphrase").write_text(f"{PASSPHRASE}\n")
     made = backup.backup(tmp_path / "sealed", passphrase=PASSPHRASE)

@@ -13,9 +13,9 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.core.storage import encryption, secret_transfer
 from apps.core.storage.encryption import LOST, EncryptedField, decrypted, encrypted
-from apps.judges import services as judges
-from apps.judges.calls import call
-from apps.judges.models import LanguageModel, Spending
+from apps.llm import services as llm
+from apps.llm.calls import call
+from apps.llm.models import LLMConnection, SpendingPurpose
 from apps.webhooks import services as webhooks
 from apps.webhooks.models import Delivery, Event, Webhook
 
@@ -24,19 +24,19 @@ KEY = "sk-of-somebody-0123456789"
 
 
 @pytest.fixture
-def model(project: Project, settings: Any) -> LanguageModel:
+def model(project: Project, settings: Any) -> LLMConnection:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
-    spec = judges.LanguageModelSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
-    return judges.add_language_model(project=project, spec=spec, key=KEY, by=None)
+    spec = llm.LLMConnectionSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
+    return llm.create_llm_connection(project=project, spec=spec, key=KEY, by=None)
 
 
 @pytest.fixture
-def hook(project: Project, model: LanguageModel) -> tuple[Webhook, str]:
+def hook(project: Project, model: LLMConnection) -> tuple[Webhook, str]:
     return webhooks.add_webhook(project=project, url="http://127.0.0.1:9/", events=Event.values, by=None)
 
 
 def test_they_are_kept_again_under_another_key(
-    model: LanguageModel, hook: tuple[Webhook, str], settings: Any
+    model: LLMConnection, hook: tuple[Webhook, str], settings: Any
 ) -> None:
     carried, left_out = secret_transfer.read()
     carried = json.loads(json.dumps(carried))  # as a backup holds them
@@ -48,7 +48,7 @@ def test_they_are_kept_again_under_another_key(
 
 
 def test_without_them_it_is_said_and_marked_and_calls_say_so(
-    model: LanguageModel, hook: tuple[Webhook, str], settings: Any
+    model: LLMConnection, hook: tuple[Webhook, str], settings: Any
 ) -> None:
     settings.SECRET_KEY = "another installation's"
     carried, again = secret_transfer.write([])
@@ -59,13 +59,13 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
     model.refresh_from_db()
     assert model.key == LOST and model.is_key_lost and Webhook.objects.get().is_secret_lost
     with pytest.raises(DomainError, match=r"judge cannot be asked.*did not come along.*Enter it again"):
-        call(model, b'{"messages": []}', purpose=Spending.Purpose.TRIAL)
+        call(model, b'{"messages": []}', purpose=SpendingPurpose.TEST)
     webhooks.send_test(webhook=hook[0])
     assert webhooks.deliver_due() == 0
     assert "Make a new one on the page Webhooks" in Delivery.objects.get().answer
 
 
-def test_under_the_same_key_they_stay(model: LanguageModel, hook: tuple[Webhook, str]) -> None:
+def test_under_the_same_key_they_stay(model: LLMConnection, hook: tuple[Webhook, str]) -> None:
     """Who gives a new home the old TOUCHSTONE_SECRET_KEY needs no passphrase."""
     before = model.key
     assert secret_transfer.write([]) == (0, [])
@@ -74,12 +74,12 @@ def test_under_the_same_key_they_stay(model: LanguageModel, hook: tuple[Webhook,
 
 
 def test_what_was_lost_is_entered_again(
-    model: LanguageModel, hook: tuple[Webhook, str], settings: Any
+    model: LLMConnection, hook: tuple[Webhook, str], settings: Any
 ) -> None:
     settings.SECRET_KEY = "another installation's"
     secret_transfer.write([])
-    spec = judges.LanguageModelSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
-    judges.change_language_model(language_model=model, spec=spec, key="sk-new", by=None)
+    spec = llm.LLMConnectionSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
+    llm.update_llm_connection(llm_connection=model, spec=spec, key="sk-new", by=None)
     model.refresh_from_db()
     assert decrypted(model.key) == "sk-new"
     webhook = Webhook.objects.get()
@@ -129,4 +129,4 @@ def test_secrets_of_webhooks_from_before_stay_what_receivers_have(settings: Any)
 def test_every_field_that_holds_a_token_is_registered() -> None:
     """Who encrypts says where it is kept, so that a backup carries it."""
     registered = {f"{each.model}.{each.field}" for each in encryption._FIELDS}
-    assert {"judges.LanguageModel.key", "webhooks.Webhook.secret"} <= registered
+    assert {"llm.LLMConnection.key", "webhooks.Webhook.secret"} <= registered

@@ -288,20 +288,20 @@ TRUSTED = {
     "apps/core/http/server.py": "its own ports",
     "apps/core/management/commands/alive.py": "this machine's name",
     "apps/core/management/commands/worker.py": "this machine's name",
-    "apps/judges/relay.py": "connections of this machine to it, which it ends",
+    "apps/llm/relay.py": "connections of this machine to it, which it ends",
     "apps/accounts/account_links.py": "only the errors of sending mail are named here",
     "apps/accounts/views/sign_on.py": "only the errors of allauth's calls are named here",
     "apps/monitoring/mail.py": "only the errors of sending mail are named here",
     "apps/rewards/serving/refusals.py": "only the errors of openai's client are named here",
-    "workers/judge/http.py": "which of two libraries openai's client speaks by",
-    "workers/judge/bounded.py": "limits for openai's client",
-    "workers/judge/remote.py": "openai's client, bounded: the relay, or a server that the operator names",
+    "workers/llm/http.py": "which of two libraries openai's client speaks by",
+    "workers/llm/http_limits.py": "limits for openai's client",
+    "workers/llm/remote.py": "openai's client, bounded: the relay, or a server that the operator names",
     "workers/train/distributed/launch.py": "a free port of this machine",
 }
 NETWORK = {
     "aiohttp", "boto3", "botocore", "ftplib", "http.client", "httpcore", "httpx", "httpx2", "huggingface_hub",
     "imaplib", "openai", "poplib", "pycurl", "requests", "smtplib", "socket", "telnetlib", "urllib.request", "urllib3",
-    "websockets", "workers.judge.http", "xmlrpc",
+    "websockets", "workers.llm.http", "xmlrpc",
 }  # fmt: skip
 CALLS = {"create_connection", "open_connection", "open_unix_connection", "urlopen", "urlretrieve"}
 

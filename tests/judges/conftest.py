@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 
 from apps.accounts.models import Project, User
-from apps.judges.models import LanguageModel
-from apps.judges.services import LanguageModelSpec, add_language_model
+from apps.llm.models import LLMConnection
+from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from benchmarks.rule_judge import judged
 from tests.datasets.feedback import member
 from tests.judges import parcels
-from tests.workers.judge.scripted import Script, scripted
+from tests.workers.llm.scripted import Script, scripted
 
 
 @pytest.fixture
@@ -19,13 +19,13 @@ def script(settings: Any) -> Script:
 
 
 @pytest.fixture
-def rules(project: Project, script: Script) -> Iterator[LanguageModel]:
+def rules(project: Project, script: Script) -> Iterator[LLMConnection]:
     """A language model that counts failures, in a project where people have judged."""
     parcels.rubric(project)
     parcels.say(project)
     with scripted(script) as url:
-        spec = LanguageModelSpec(name="rules", base_url=url, model="rules")
-        yield add_language_model(project=project, spec=spec, key="sk-canary", by=None)
+        spec = LLMConnectionSpec(name="rules", base_url=url, model="rules")
+        yield create_llm_connection(project=project, spec=spec, key="sk-canary", by=None)
 
 
 @pytest.fixture

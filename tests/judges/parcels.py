@@ -11,9 +11,10 @@ from typing import Any
 from apps.accounts.models import Project
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign
-from apps.judges.models import Judge, Judging, LanguageModel
-from apps.judges.services import JudgeSpec, add_judge
-from apps.judges.tasks import advance_judgings
+from apps.judges.models import Judge, JudgeRun
+from apps.judges.services import JudgeSpec, create_judge
+from apps.judges.tasks import advance_judge_runs
+from apps.llm.models import LLMConnection
 from apps.rubrics.models import Rubric
 from apps.rubrics.services import CriterionDraft, save_rubric
 
@@ -92,17 +93,17 @@ def say(project: Project, tasks: int = TASKS) -> None:
     tell(project, "pairs", pairs)
 
 
-def judge(model: LanguageModel, name: str = "rules", *, mode: str = "score", **given: Any) -> Judge:
+def judge(model: LLMConnection, name: str = "rules", *, mode: str = "score", **given: Any) -> Judge:
     given.setdefault("rubric", rubric(model.project) if mode == "score" else None)
-    spec = JudgeSpec(name=name, language_model=model, mode=mode, **given)
-    return add_judge(project=model.project, spec=spec, by=None)
+    spec = JudgeSpec(name=name, llm_connection=model, mode=mode, **given)
+    return create_judge(project=model.project, spec=spec, by=None)
 
 
 def campaign(project: Project, name: str) -> Campaign:
     return Campaign.objects.get(project=project, name=name)
 
 
-def done(judging: Judging) -> Judging:
-    advance_judgings()
-    judging.refresh_from_db()
-    return judging
+def done(judge_run: JudgeRun) -> JudgeRun:
+    advance_judge_runs()
+    judge_run.refresh_from_db()
+    return judge_run

@@ -18,8 +18,9 @@ from apps.judges.agreement import (
     order_of,
     spread_of,
 )
-from apps.judges.models import Judged, Judging, LanguageModel
+from apps.judges.models import JudgeResult, JudgeRun
 from apps.judges.selectors import trial_runs
+from apps.llm.models import LLMConnection
 from tests.datasets.feedback import member
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign
@@ -27,35 +28,37 @@ from tests.judges.parcels import COMPARED, SCORED, campaign
 pytestmark = pytest.mark.django_db
 
 
-def scored(model: LanguageModel, value: Any, name: str = "scores", **more: Any) -> Judging:
-    """A judging with answers put there. value: of the run's place among its item's answers."""
+def scored(model: LLMConnection, value: Any, name: str = "scores", **more: Any) -> JudgeRun:
+    """A judge run with answers put there. value: of the run's place among its item's answers."""
     judge = model.project.judges.filter(name=name).first() or parcels.judge(model, name)
-    judging = services.start_judging(judge=judge, campaign=campaign(model.project, SCORED))
-    for place, row in enumerate(judging.judged.order_by("pk").select_related("item")):
+    judge_run = services.start_judge_run(judge=judge, campaign=campaign(model.project, SCORED))
+    for place, row in enumerate(judge_run.results.order_by("pk").select_related("item")):
         said = {"value": value(place, row), "spread": None, "reason": "It says so.", "step": None} | more
-        Judged.objects.filter(pk=row.pk).update(state="done", answer=[said])
-    return judging
+        JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[said])
+    return judge_run
 
 
-def compared(model: LanguageModel, first: Any, second: Any) -> Judging:
+def compared(model: LLMConnection, first: Any, second: Any) -> JudgeRun:
     """first, second: chances of run a by what people chose (True: a)."""
     judge = parcels.judge(model, "compares", mode="compare")
-    judging = services.start_judging(judge=judge, campaign=campaign(model.project, COMPARED))
-    for place, row in enumerate(judging.judged.order_by("pk").select_related("trajectory__task")):
+    judge_run = services.start_judge_run(judge=judge, campaign=campaign(model.project, COMPARED))
+    for place, row in enumerate(judge_run.results.order_by("pk").select_related("trajectory__task")):
         one, two = parcels.failures(int(row.trajectory.task.external_id.removeprefix("task-")))
         a, b = first(place, one < two), second(place, one < two)
         said = {"chance": (a + b) / 2, "first": a, "second": b, "spread": None, "reason": "So."}
-        Judged.objects.filter(pk=row.pk).update(state="done", answer=[said | {"step_a": 1, "step_b": None}])
-    return judging
+        JudgeResult.objects.filter(pk=row.pk).update(
+            state="done", answer=[said | {"step_a": 1, "step_b": None}]
+        )
+    return judge_run
 
 
-def people(row: Judged) -> float:
+def people(row: JudgeResult) -> float:
     assert row.item is not None
     score = row.item.assignments.filter(annotator__name="ann").get().submissions.get().scores.get()
     return score.value
 
 
-def test_the_same_answers_agree_wholly(rules: LanguageModel) -> None:
+def test_the_same_answers_agree_wholly(rules: LLMConnection) -> None:
     held = held_against_people(scored(rules, lambda _, row: people(row)))
     (figure,) = figures_of(held)
     assert (figure.name, figure.n, figure.tasks) == ("Care", 2 * parcels.TASKS, parcels.TASKS)
@@ -65,7 +68,7 @@ def test_the_same_answers_agree_wholly(rules: LanguageModel) -> None:
     assert disagreements_of(held) == []
 
 
-def test_alpha_is_krippendorffs(rules: LanguageModel) -> None:
+def test_alpha_is_krippendorffs(rules: LLMConnection) -> None:
     held = held_against_people(scored(rules, lambda place, row: max(1, people(row) - place % 3)))
     (figure,) = figures_of(held)
     judge = np.array([held.said[thing][0] for thing in held.both])
@@ -76,7 +79,7 @@ def test_alpha_is_krippendorffs(rules: LanguageModel) -> None:
     assert figure.interval is not None and figure.interval[0] < expected < figure.interval[1]
 
 
-def test_an_opinion_that_says_nothing_does_not_agree(rules: LanguageModel) -> None:
+def test_an_opinion_that_says_nothing_does_not_agree(rules: LLMConnection) -> None:
     dice = np.random.default_rng(1)
     held = held_against_people(scored(rules, lambda *_: float(dice.integers(1, 6))))
     (figure,) = figures_of(held)
@@ -89,22 +92,22 @@ def test_an_opinion_that_says_nothing_does_not_agree(rules: LanguageModel) -> No
     )
 
 
-def test_few_are_too_few_to_tell(rules: LanguageModel) -> None:
-    judging = scored(rules, lambda _, row: people(row))
-    kept = list(judging.judged.order_by("pk").values_list("pk", flat=True)[:6])
-    judging.judged.exclude(pk__in=kept).delete()
-    (figure,) = figures_of(held_against_people(judging))
+def test_few_are_too_few_to_tell(rules: LLMConnection) -> None:
+    judge_run = scored(rules, lambda _, row: people(row))
+    kept = list(judge_run.results.order_by("pk").values_list("pk", flat=True)[:6])
+    judge_run.results.exclude(pk__in=kept).delete()
+    (figure,) = figures_of(held_against_people(judge_run))
     assert figure.n == 6 and figure.trust == "too few to tell"
 
 
-def test_what_cannot_be_told_is_not_counted(rules: LanguageModel) -> None:
+def test_what_cannot_be_told_is_not_counted(rules: LLMConnection) -> None:
     held = held_against_people(scored(rules, lambda place, row: None if place % 2 else people(row)))
     assert figures_of(held)[0].n == parcels.TASKS
 
 
-def test_an_adjudication_is_the_word_of_people(rules: LanguageModel) -> None:
-    judging = compared(rules, lambda *_: 1.0, lambda *_: 1.0)
-    before = disagreements_of(held_against_people(judging))
+def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
+    judge_run = compared(rules, lambda *_: 1.0, lambda *_: 1.0)
+    before = disagreements_of(held_against_people(judge_run))
     item = Item.objects.get(pk=before[0].judged.item_id)
     assert before[0].people == 0.0 and not before[0].is_adjudicated
     rose = annotator_for(project=rules.project, user=member(rules.project, "rose@example.org", "reviewer"))
@@ -114,12 +117,12 @@ def test_an_adjudication_is_the_word_of_people(rules: LanguageModel) -> None:
         judgements=[Preference(choice="a", strength=1)],
         by=rose.user,
     )
-    after = disagreements_of(held_against_people(judging))
+    after = disagreements_of(held_against_people(judge_run))
     assert len(after) == len(before) - 1
     assert item.pk not in {one.judged.item_id for one in after}
 
 
-def test_of_comparisons_how_often_the_same_run_is_named(rules: LanguageModel) -> None:
+def test_of_comparisons_how_often_the_same_run_is_named(rules: LLMConnection) -> None:
     def three_in_four(place: int, is_a: bool) -> float:
         return float(is_a) if place % 4 else 1 - float(is_a)
 
@@ -130,27 +133,27 @@ def test_of_comparisons_how_often_the_same_run_is_named(rules: LanguageModel) ->
     assert figure.people is None, "one person each"
 
 
-def test_two_orders_are_better_than_one_where_the_first_is_favoured(rules: LanguageModel) -> None:
+def test_two_orders_are_better_than_one_where_the_first_is_favoured(rules: LLMConnection) -> None:
     """Asked with a first it says a is right 9 in 10, whatever they are, unless b is; the other way round as much."""
-    judging = compared(
+    judge_run = compared(
         rules,
         lambda place, is_a: 0.9 if is_a else 0.6,  # a is shown first
         lambda place, is_a: 0.4 if is_a else 0.1,  # b is shown first
     )
-    order = order_of(held_against_people(judging))
+    order = order_of(held_against_people(judge_run))
     assert order is not None and order.n == parcels.TASKS
     assert order.consistent == 0.0 and order.first == 1.0
     assert order.alone == pytest.approx(0.5) and order.both == pytest.approx(1.0)
 
 
-def test_without_comparisons_there_is_no_order(rules: LanguageModel) -> None:
+def test_without_comparisons_there_is_no_order(rules: LLMConnection) -> None:
     held = held_against_people(scored(rules, lambda *_: 3.0))
     assert order_of(held) is None and spread_of(held) is None
     held = held_against_people(scored(rules, lambda *_: 3.0, "other", spread=1.0))
     assert spread_of(held) == pytest.approx(0.25), "of a scale of four"
 
 
-def test_versions_of_a_prompt_are_compared_on_the_same_items(rules: LanguageModel) -> None:
+def test_versions_of_a_prompt_are_compared_on_the_same_items(rules: LLMConnection) -> None:
     right = held_against_people(scored(rules, lambda _, row: people(row)))
     wrong = held_against_people(scored(rules, lambda place, row: 1.0 + place % 5))
     found = against(right, wrong)
@@ -162,18 +165,18 @@ def test_versions_of_a_prompt_are_compared_on_the_same_items(rules: LanguageMode
     assert back.difference == pytest.approx(-found.difference)
 
 
-def test_judges_are_no_people(rules: LanguageModel) -> None:
-    judging = scored(rules, lambda *_: 1.0)
-    before = figures_of(held_against_people(judging))
-    Judging.objects.filter(pk=judging.pk).update(state="succeeded")
-    judging.refresh_from_db()
-    services.hand_in(judging=judging, by=None)
-    assert parcels.done(judging).handed_in_at
+def test_judges_are_no_people(rules: LLMConnection) -> None:
+    judge_run = scored(rules, lambda *_: 1.0)
+    before = figures_of(held_against_people(judge_run))
+    JudgeRun.objects.filter(pk=judge_run.pk).update(state="succeeded")
+    judge_run.refresh_from_db()
+    services.save_as_annotations(judge_run=judge_run, by=None)
+    assert parcels.done(judge_run).annotations_saved_at
     assert Annotator.objects.filter(name="judge:scores").exists()
-    assert figures_of(held_against_people(judging)) == before
+    assert figures_of(held_against_people(judge_run)) == before
 
 
-def test_a_trial_is_held_against_nobody(rules: LanguageModel) -> None:
+def test_a_trial_is_held_against_nobody(rules: LLMConnection) -> None:
     judge = parcels.judge(rules)
     trial = services.try_judge(judge=judge, runs=trial_runs(judge, []))
     assert held_against_people(trial).both == []

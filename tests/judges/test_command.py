@@ -7,8 +7,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from apps.judges.models import Judging, LanguageModel
-from apps.judges.tasks import advance_judgings
+from apps.judges.models import JudgeRun
+from apps.judges.tasks import advance_judge_runs
+from apps.llm.models import LLMConnection
 from tests.judges import parcels
 from tests.judges.parcels import SCORED
 
@@ -17,14 +18,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def worker() -> threading.Thread:
-    """Works off the judging that will be there."""
+    """Works off the judge run that will be there."""
     never = threading.Event()
 
     def work() -> None:
         try:
-            while not Judging.objects.filter(state="queued").exists():
+            while not JudgeRun.objects.filter(state="queued").exists():
                 never.wait(0.05)
-            advance_judgings()
+            advance_judge_runs()
         finally:
             connection.close()
 
@@ -32,7 +33,7 @@ def worker() -> threading.Thread:
 
 
 def test_it_follows_and_reports(
-    rules: LanguageModel, worker: threading.Thread, capsys: pytest.CaptureFixture[str]
+    rules: LLMConnection, worker: threading.Thread, capsys: pytest.CaptureFixture[str]
 ) -> None:
     parcels.judge(rules)
     worker.start()
@@ -47,7 +48,7 @@ def test_it_follows_and_reports(
     assert 0.667 < low < care["alpha"] < high <= 1
 
 
-def test_with_nobody_to_ask_it_fails_in_words(rules: LanguageModel) -> None:
+def test_with_nobody_to_ask_it_fails_in_words(rules: LLMConnection) -> None:
     parcels.judge(rules)
     rules.delete()
     with pytest.raises(CommandError, match="nobody to ask"):

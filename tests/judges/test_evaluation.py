@@ -5,7 +5,8 @@ import pytest
 from apps.accounts.models import Project
 from apps.judges import services
 from apps.judges.evaluation import standings_of
-from apps.judges.models import Judged, Judging, LanguageModel
+from apps.judges.models import JudgeResult, JudgeRun
+from apps.llm.models import LLMConnection
 from apps.trajectories.models import Trajectory, TrajectoryFact
 from apps.trajectories.selectors import best_of_tasks, fact_names, filter_trajectories
 from tests.judges import parcels
@@ -22,51 +23,55 @@ def named(project: Project) -> None:
         Trajectory.objects.filter(pk=second.pk).update(agent_name="owl")
 
 
-def put(judging: Judging, **by_agent: float) -> Judging:
-    key = "value" if judging.judge.mode == "score" else "chance"
-    for row in judging.judged.select_related("trajectory"):
+def put(judge_run: JudgeRun, **by_agent: float) -> JudgeRun:
+    key = "value" if judge_run.judge.mode == "score" else "chance"
+    for row in judge_run.results.select_related("trajectory"):
         said = {key: by_agent[row.trajectory.agent_name], "spread": None, "reason": "So.", "step": None}
-        Judged.objects.filter(pk=row.pk).update(state="done", answer=[said])
-    return judging
+        JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[said])
+    return judge_run
 
 
-def test_agents_by_their_scores(rules: LanguageModel) -> None:
+def test_agents_by_their_scores(rules: LLMConnection) -> None:
     named(rules.project)
     judge = parcels.judge(rules)
-    judging = put(
-        services.start_judging(judge=judge, campaign=campaign(rules.project, SCORED)), fox=4.0, owl=2.0
+    judge_run = put(
+        services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED)), fox=4.0, owl=2.0
     )
-    fox, owl = standings_of(judging)
+    fox, owl = standings_of(judge_run)
     assert (fox.agent, fox.version, fox.criterion, fox.n) == ("fox", "1", "Care", parcels.TASKS)
     assert fox.value == 0.75 and fox.interval == pytest.approx((0.75, 0.75))
     assert (owl.agent, owl.version, owl.value) == ("owl", "", 0.25)
 
 
-def test_agents_by_who_wins(rules: LanguageModel) -> None:
+def test_agents_by_who_wins(rules: LLMConnection) -> None:
     named(rules.project)
     judge = parcels.judge(rules, mode="compare")
-    judging = put(services.start_judging(judge=judge, campaign=campaign(rules.project, COMPARED)), fox=0.8)
-    fox, owl = standings_of(judging)
+    judge_run = put(
+        services.start_judge_run(judge=judge, campaign=campaign(rules.project, COMPARED)), fox=0.8
+    )
+    fox, owl = standings_of(judge_run)
     assert (fox.agent, fox.value) == ("fox", pytest.approx(0.8))
     assert (owl.agent, owl.value, owl.n) == ("owl", pytest.approx(0.2), parcels.TASKS)
 
 
-def test_what_has_no_agent_is_nobody_s(rules: LanguageModel) -> None:
+def test_what_has_no_agent_is_nobody_s(rules: LLMConnection) -> None:
     judge = parcels.judge(rules)
     Trajectory.objects.update(agent_name="")
-    judging = services.start_judging(judge=judge, campaign=campaign(rules.project, SCORED))
-    for row in judging.judged.all():
+    judge_run = services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED))
+    for row in judge_run.results.all():
         said = {"value": 3.0, "spread": None, "reason": "So.", "step": None}
-        Judged.objects.filter(pk=row.pk).update(state="done", answer=[said])
-    assert standings_of(judging) == []
+        JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[said])
+    assert standings_of(judge_run) == []
 
 
-def test_the_explorer_finds_runs_by_a_judge_and_only_where_it_is_named(rules: LanguageModel) -> None:
+def test_the_explorer_finds_runs_by_a_judge_and_only_where_it_is_named(rules: LLMConnection) -> None:
     project = rules.project
     named(project)
     judge = parcels.judge(rules, "strict")
-    judging = put(services.start_judging(judge=judge, campaign=campaign(project, SCORED)), fox=5.0, owl=2.0)
-    assert done(judging).state == "succeeded", judging.error
+    judge_run = put(
+        services.start_judge_run(judge=judge, campaign=campaign(project, SCORED)), fox=5.0, owl=2.0
+    )
+    assert done(judge_run).state == "succeeded", judge_run.error
     assert fact_names(project) == ["strict: Care"]
 
     def agents(**by: str) -> set[str]:
@@ -78,11 +83,11 @@ def test_the_explorer_finds_runs_by_a_judge_and_only_where_it_is_named(rules: La
     everything = Trajectory.objects.filter(project=project)
     assert {run.agent_name for run in best_of_tasks(everything, "strict: Care")} == {"fox"}
     assert not best_of_tasks(everything).exists()
-    again = put(services.start_judging(judge=judge, campaign=campaign(project, SCORED)), fox=1.0, owl=3.0)
+    again = put(services.start_judge_run(judge=judge, campaign=campaign(project, SCORED)), fox=1.0, owl=3.0)
     done(again)
     assert agents(fact="strict: Care", judged="good") == set() and agents(
         fact="strict: Care", judged="bad"
     ) == {"fox"}
     assert TrajectoryFact.objects.count() == 2 * parcels.TASKS, "the newest alone counts"
-    services.remove_judge(judge=judge, by=None)
+    services.delete_judge(judge=judge, by=None)
     assert not TrajectoryFact.objects.exists()

@@ -20,7 +20,8 @@ from apps.annotation.models import Annotator, Assignment, Item, Submission
 from apps.core.errors import DomainError
 from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
 from apps.judges import services
-from apps.judges.models import Judge, Judged, LanguageModel
+from apps.judges.models import Judge, JudgeResult
+from apps.llm.models import LLMConnection
 from apps.metrics.selectors import comments_of
 from tests.datasets.feedback import freeze, member
 from tests.judges import parcels
@@ -34,20 +35,22 @@ NAMES = {"judge:scores", "judge:compares"}
 
 
 @pytest.fixture
-def judged(rules: LanguageModel) -> Project:
+def judged(rules: LLMConnection) -> Project:
     """Both campaigns are judged, and handed in."""
     project = rules.project
     scores, compares = parcels.judge(rules, "scores"), parcels.judge(rules, "compares", mode="compare")
     for judge, name in ((scores, SCORED), (compares, COMPARED)):
-        judging = services.start_judging(judge=judge, campaign=campaign(project, name), hands_in=True)
-        for row in judging.judged.select_related("item", "trajectory__task"):
-            Judged.objects.filter(pk=row.pk).update(state="done", answer=[_opposite(judge, row)])
-        assert parcels.done(judging).state == "succeeded", judging.error
+        judge_run = services.start_judge_run(
+            judge=judge, campaign=campaign(project, name), saves_annotations=True
+        )
+        for row in judge_run.results.select_related("item", "trajectory__task"):
+            JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[_opposite(judge, row)])
+        assert parcels.done(judge_run).state == "succeeded", judge_run.error
     assert set(_by_judges().values_list("assignment__annotator__name", flat=True)) == NAMES
     return project
 
 
-def _opposite(judge: Judge, row: Judged) -> dict[str, Any]:
+def _opposite(judge: Judge, row: JudgeResult) -> dict[str, Any]:
     if judge.mode == "score":
         return {"value": 1.0, "spread": None, "reason": "Judge says it is bad.", "step": 1}
     one, two = parcels.failures(int(row.trajectory.task.external_id.removeprefix("task-")))

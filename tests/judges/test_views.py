@@ -8,8 +8,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from apps.accounts.models import AuditEvent, Project, User
-from apps.judges.models import Judge, Judged, Judging, LanguageModel
-from apps.judges.services import remove_judge, start_judging
+from apps.judges.models import Judge, JudgeResult, JudgeRun
+from apps.judges.services import delete_judge, start_judge_run
+from apps.llm.models import LLMConnection
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign
 
@@ -18,61 +19,65 @@ HOSTILE = "<script>alert(1)</script>{{ 7|add:7 }}"
 
 
 @pytest.fixture
-def judging(rules: LanguageModel) -> Judging:
+def judge_run(rules: LLMConnection) -> JudgeRun:
     """Answered, and wrong about every other run."""
     judge = parcels.judge(rules, guidelines=HOSTILE)
-    begun = start_judging(judge=judge, campaign=campaign(rules.project, SCORED))
-    for place, row in enumerate(begun.judged.order_by("pk")):
+    begun = start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED))
+    for place, row in enumerate(begun.results.order_by("pk")):
         value = 1.0 if place % 2 else 5.0
         said = {"value": value, "spread": None, "reason": f"{HOSTILE} number {place}", "step": 1}
-        Judged.objects.filter(pk=row.pk).update(state="done", answer=[said])
-    last = begun.judged.order_by("-pk").first()
+        JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[said])
+    last = begun.results.order_by("-pk").first()
     assert last is not None
-    Judged.objects.filter(pk=last.pk).update(state="failed", answer=None, problem=f"It said {HOSTILE}.")
-    Judging.objects.filter(pk=begun.pk).update(state="succeeded")
+    JudgeResult.objects.filter(pk=last.pk).update(state="failed", answer=None, problem=f"It said {HOSTILE}.")
+    JudgeRun.objects.filter(pk=begun.pk).update(state="succeeded")
     begun.refresh_from_db()
     return begun
 
 
-def pages(judging: Judging) -> list[str]:
-    base = f"/p/{judging.judge.project.slug}/judges/"
-    own = f"{base}judgings/{judging.pk}/"
-    return [base, f"{base}{judging.judge_id}/", own, f"{own}status/"]
+def pages(judge_run: JudgeRun) -> list[str]:
+    base = f"/p/{judge_run.judge.project.slug}/judges/"
+    own = f"{base.removesuffix('judges/')}judge-runs/{judge_run.pk}/"
+    return [base, f"{base}{judge_run.judge_id}/", own, f"{own}status/"]
 
 
-def actions(judging: Judging) -> list[str]:
-    one = f"/p/{judging.judge.project.slug}/judges/{judging.judge_id}/"
-    own = f"/p/{judging.judge.project.slug}/judges/judgings/{judging.pk}/"
+def actions(judge_run: JudgeRun) -> list[str]:
+    one = f"/p/{judge_run.judge.project.slug}/judges/{judge_run.judge_id}/"
+    own = f"/p/{judge_run.judge.project.slug}/judge-runs/{judge_run.pk}/"
     return [f"{one}try/", f"{one}run/", f"{own}cancel/", f"{own}retry/", f"{own}hand-in/", f"{one}remove/"]
 
 
-def test_strangers_and_annotators(client: Client, judging: Judging, stranger: User, ann: User) -> None:
+def test_strangers_and_annotators(client: Client, judge_run: JudgeRun, stranger: User, ann: User) -> None:
     for who, status in ((stranger, 404), (ann, 403)):
         client.force_login(who)
-        for url in pages(judging):
+        for url in pages(judge_run):
             assert client.get(url).status_code == status, url
-        for url in actions(judging):
+        for url in actions(judge_run):
             assert client.post(url).status_code == status, url
     client.logout()
-    assert client.get(pages(judging)[0]).status_code == 302
+    assert client.get(pages(judge_run)[0]).status_code == 302
     assert Judge.objects.exists()
 
 
-def test_wrong_methods_and_what_is_not_there(client: Client, judging: Judging, rose: User) -> None:
+def test_wrong_methods_and_what_is_not_there(client: Client, judge_run: JudgeRun, rose: User) -> None:
     client.force_login(rose)
-    for url in actions(judging):
+    for url in actions(judge_run):
         assert client.get(url).status_code == 405, url
     other = Project.objects.create(slug="other", name="Other")
-    base = f"/p/{judging.judge.project.slug}/judges/"
-    for url in (f"{base}99999/", f"{base}judgings/99999/", f"/p/{other.slug}/judges/{judging.judge_id}/"):
+    base = f"/p/{judge_run.judge.project.slug}/judges/"
+    for url in (
+        f"{base}99999/",
+        f"{base.removesuffix('judges/')}judge-runs/99999/",
+        f"/p/{other.slug}/judges/{judge_run.judge_id}/",
+    ):
         assert client.get(url).status_code == 404, url
 
 
 def test_pages_tell_what_was_measured_and_escape_what_was_said(
-    client: Client, judging: Judging, rose: User
+    client: Client, judge_run: JudgeRun, rose: User
 ) -> None:
     client.force_login(rose)
-    shown = [client.get(url).content.decode() for url in pages(judging)]
+    shown = [client.get(url).content.decode() for url in pages(judge_run)]
     for page in shown:
         assert "<script>alert" not in page and "14 number" not in page
     _, about, told, _ = shown
@@ -85,14 +90,14 @@ def test_pages_tell_what_was_measured_and_escape_what_was_said(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_from_the_form_to_a_trial(client: Client, rules: LanguageModel, rose: User) -> None:
+def test_from_the_form_to_a_trial(client: Client, rules: LLMConnection, rose: User) -> None:
     client.force_login(rose)
     base = f"/p/{rules.project.slug}/judges/"
-    wrong = client.post(base, {"name": "careful", "language_model": rules.pk, "mode": "score", "rubric": ""})
+    wrong = client.post(base, {"name": "careful", "llm_connection": rules.pk, "mode": "score", "rubric": ""})
     assert wrong.status_code == 422 and "choose one" in wrong.content.decode()
     form = {
         "name": "careful",
-        "language_model": rules.pk,
+        "llm_connection": rules.pk,
         "mode": "score",
         "rubric": parcels.rubric(rules.project).pk,
     }
@@ -103,14 +108,14 @@ def test_from_the_form_to_a_trial(client: Client, rules: LanguageModel, rose: Us
     assert AuditEvent.objects.filter(verb="judge.added", target="careful").exists()
     twice = client.post(base, form)
     assert twice.status_code == 422 and "a judge careful already" in twice.content.decode()
-    bad = client.post(f"{base}{judge.pk}/try/", {"runs": "one"})
+    bad = client.post(f"{base}{judge.pk}/test/", {"runs": "one"})
     assert bad.status_code == 422 and "numbers of runs" in bad.content.decode()
-    gone = client.post(f"{base}{judge.pk}/try/", {"runs": "999999"})
+    gone = client.post(f"{base}{judge.pk}/test/", {"runs": "999999"})
     assert gone.status_code == 422 and "no run 999999" in gone.content.decode()
-    begun = client.post(f"{base}{judge.pk}/try/", {"runs": ""})
-    trial = parcels.done(Judging.objects.get())
+    begun = client.post(f"{base}{judge.pk}/test/", {"runs": ""})
+    trial = parcels.done(JudgeRun.objects.get())
     told = client.get(begun.headers["location"]).content.decode()
-    assert trial.is_trial and trial.state == "succeeded"
+    assert trial.is_test and trial.state == "succeeded"
     assert told.count("</article>") == 3 and "failed." in told
     link = re.search(r'href="([^"]+#t\d+-s1)"', told)
     assert link and client.get(link[1]).status_code == 200
@@ -118,7 +123,7 @@ def test_from_the_form_to_a_trial(client: Client, rules: LanguageModel, rose: Us
 
 @pytest.mark.django_db(transaction=True)
 def test_a_campaign_is_judged_handed_in_and_compared(
-    client: Client, rules: LanguageModel, rose: User
+    client: Client, rules: LLMConnection, rose: User
 ) -> None:
     client.force_login(rose)
     judge = parcels.judge(rules, "compares", mode="compare")
@@ -127,21 +132,25 @@ def test_a_campaign_is_judged_handed_in_and_compared(
     assert none.status_code == 422 and "no items of two runs" in none.content.decode()
     which = campaign(rules.project, COMPARED).pk
     for prompt in ("", "2"):
-        begun = client.post(f"{base}{judge.pk}/run/", {"campaign": which, "prompt": prompt, "most": "20"})
+        begun = client.post(
+            f"{base}{judge.pk}/run/", {"campaign": which, "prompt": prompt, "max_items": "20"}
+        )
         assert begun.status_code == 302
         polling = client.get(f"{begun.headers['location']}status/").content.decode()
         assert 'hx-trigger="every 1s"' in polling and "Cancel" in polling
-        parcels.done(Judging.objects.order_by("-pk")[0])
+        parcels.done(JudgeRun.objects.order_by("-pk")[0])
         assert client.get(f"{begun.headers['location']}status/").headers["HX-Refresh"] == "true"
-    second, first = Judging.objects.order_by("-pk")
+    second, first = JudgeRun.objects.order_by("-pk")
     assert (first.prompt, second.prompt) == (1, 2)
-    told = client.get(f"{base}judgings/{second.pk}/?against={first.pk}").content.decode()
+    told = client.get(
+        f"{base.removesuffix('judges/')}judge-runs/{second.pk}/?against={first.pk}"
+    ).content.decode()
     assert "Names the same run" in told and "Both orders name the same run" in told
     assert "The difference is" in told and "prompt 1" in told
-    handed = client.post(f"{base}judgings/{first.pk}/hand-in/", follow=True)
+    handed = client.post(f"{base.removesuffix('judges/')}judge-runs/{first.pk}/save/", follow=True)
     assert "become judgements of judge:compares" in handed.content.decode()
     parcels.done(first)
-    assert "Handed in" in client.get(f"{base}judgings/{first.pk}/").content.decode()
+    assert "Handed in" in client.get(f"{base.removesuffix('judges/')}judge-runs/{first.pk}/").content.decode()
     assert "handed in" in client.get(base).content.decode()
 
 
@@ -157,7 +166,7 @@ def test_without_a_language_model_it_says_what_is_missing(client: Client, rose: 
 
 
 def test_without_a_rubric_it_says_where_one_is_written(
-    client: Client, rules: LanguageModel, rose: User
+    client: Client, rules: LLMConnection, rose: User
 ) -> None:
     client.force_login(rose)
     url = f"/p/{rules.project.slug}/judges/"
@@ -168,25 +177,25 @@ def test_without_a_rubric_it_says_where_one_is_written(
 
 
 def test_a_removed_language_model_leaves_figures_and_says_so(
-    client: Client, judging: Judging, rose: User
+    client: Client, judge_run: JudgeRun, rose: User
 ) -> None:
     client.force_login(rose)
-    assert judging.judge.language_model is not None
-    judging.judge.language_model.delete()
-    about, told = (client.get(url).content.decode() for url in pages(judging)[1:3])
+    assert judge_run.judge.llm_connection is not None
+    judge_run.judge.llm_connection.delete()
+    about, told = (client.get(url).content.decode() for url in pages(judge_run)[1:3])
     assert "There is nobody to ask any more" in about and "Agreement with people" in told
-    base = f"/p/{judging.judge.project.slug}/judges/"
-    tried = client.post(f"{base}{judging.judge_id}/try/", {"runs": ""})
+    base = f"/p/{judge_run.judge.project.slug}/judges/"
+    tried = client.post(f"{base}{judge_run.judge_id}/test/", {"runs": ""})
     assert tried.status_code == 422 and "nobody to ask" in tried.content.decode()
-    again = client.post(f"{base}judgings/{judging.pk}/retry/")
+    again = client.post(f"{base.removesuffix('judges/')}judge-runs/{judge_run.pk}/retry/")
     assert again.status_code == 400 and "nobody to ask" in again.content.decode()
 
 
-def test_removed_it_leaves_what_it_handed_in(client: Client, judging: Judging, rose: User) -> None:
+def test_removed_it_leaves_what_it_handed_in(client: Client, judge_run: JudgeRun, rose: User) -> None:
     client.force_login(rose)
-    base = f"/p/{judging.judge.project.slug}/judges/"
-    page = client.post(f"{base}{judging.judge_id}/remove/", follow=True).content.decode()
-    assert "is removed" in page and not Judge.objects.exists() and not Judging.objects.exists()
+    base = f"/p/{judge_run.judge.project.slug}/judges/"
+    page = client.post(f"{base}{judge_run.judge_id}/delete/", follow=True).content.decode()
+    assert "is removed" in page and not Judge.objects.exists() and not JudgeRun.objects.exists()
     assert AuditEvent.objects.filter(verb="judge.removed").exists()
 
 
@@ -194,12 +203,12 @@ def run_command(*given: str) -> Any:
     return call_command("judge", *given)
 
 
-def test_the_command_says_what_is_missing(judging: Judging) -> None:
-    project = judging.judge.project
+def test_the_command_says_what_is_missing(judge_run: JudgeRun) -> None:
+    project = judge_run.judge.project
     with pytest.raises(CommandError, match=r"no judge nobody in desk \(there: rules\)"):
         run_command(project.slug, "nobody", "--campaign", SCORED)
     with pytest.raises(CommandError, match="no campaign none in desk"):
         run_command(project.slug, "rules", "--campaign", "none")
-    remove_judge(judge=judging.judge, by=None)
+    delete_judge(judge=judge_run.judge, by=None)
     with pytest.raises(CommandError, match=r"there: none\). Make one on the page Judges"):
         run_command(project.slug, "rules", "--campaign", SCORED)

@@ -10,14 +10,14 @@ from django.test import Client
 
 from apps.accounts.models import Project, User
 from apps.annotation.models import Comment
-from apps.judges.models import Answer, LanguageModel
-from apps.judges.services import LanguageModelSpec, add_language_model, remove_language_model
+from apps.llm.models import CachedCompletion, LLMConnection
+from apps.llm.services import LLMConnectionSpec, create_llm_connection, delete_llm_connection
 from apps.metrics import services
 from apps.metrics.models import Aspect, Induction, Verdict
 from apps.metrics.tasks import advance_inductions
 from tests.metrics.said import comments, import_comments
 from tests.workers.induce.oracle import TONE, answer, data, kind
-from tests.workers.judge.scripted import Body, Reply, Script, scripted
+from tests.workers.llm.scripted import Body, Reply, Script, scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 KEY = "sk-canary-of-a-model"
@@ -30,11 +30,11 @@ def script(settings: Any) -> Script:
 
 
 @pytest.fixture
-def model(project: Project, script: Script) -> Iterator[LanguageModel]:
+def model(project: Project, script: Script) -> Iterator[LLMConnection]:
     import_comments(project, comments(8))
     with scripted(script) as url:
-        spec = LanguageModelSpec(name="rules", base_url=url, model="rules")
-        yield add_language_model(project=project, spec=spec, key=KEY, by=None)
+        spec = LLMConnectionSpec(name="rules", base_url=url, model="rules")
+        yield create_llm_connection(project=project, spec=spec, key=KEY, by=None)
 
 
 def done(induction: Induction) -> Induction:
@@ -43,10 +43,10 @@ def done(induction: Induction) -> Induction:
     return induction
 
 
-def test_from_the_form_to_the_page(client: Client, owner: User, model: LanguageModel, script: Script) -> None:
+def test_from_the_form_to_the_page(client: Client, owner: User, model: LLMConnection, script: Script) -> None:
     client.force_login(owner)
     base = f"/p/{model.project.slug}/metrics/"
-    begun = client.post(base, {"campaign": "", "seed": "", "language_model": str(model.pk)})
+    begun = client.post(base, {"campaign": "", "seed": "", "llm_connection": str(model.pk)})
     assert "Language model rules" in client.get(begun.headers["location"]).content.decode()
     induction = done(Induction.objects.get())
     assert induction.state == "succeeded", induction.error
@@ -64,7 +64,7 @@ def test_from_the_form_to_the_page(client: Client, owner: User, model: LanguageM
 
 
 def test_what_failed_is_listed_and_asked_again(
-    client: Client, owner: User, model: LanguageModel, script: Script
+    client: Client, owner: User, model: LLMConnection, script: Script
 ) -> None:
     bad = Comment.objects.order_by("pk").first()
     assert bad is not None
@@ -75,7 +75,7 @@ def test_what_failed_is_listed_and_asked_again(
         return answer(body)
 
     script.answer = spoil
-    induction = done(services.induce(project=model.project, language_model=model))
+    induction = done(services.induce(project=model.project, llm_connection=model))
     assert induction.state == "succeeded", induction.error
     failed = induction.result["failed"]
     assert str(bad.pk) in {one["comment"] for one in failed}
@@ -92,7 +92,7 @@ def test_what_failed_is_listed_and_asked_again(
     assert sum(kind(body) == "ground" for body in script.asked[before:]) == len(failed)
 
 
-def test_a_model_that_fails_midway_keeps_what_was_paid_for(model: LanguageModel, script: Script) -> None:
+def test_a_model_that_fails_midway_keeps_what_was_paid_for(model: LLMConnection, script: Script) -> None:
     count = 0
 
     def reply(body: Body) -> Reply:
@@ -101,27 +101,27 @@ def test_a_model_that_fails_midway_keeps_what_was_paid_for(model: LanguageModel,
         return answer(body) if count <= 15 else (401, {"error": {"message": "No more credit."}})
 
     script.answer = reply
-    induction = done(services.induce(project=model.project, language_model=model))
+    induction = done(services.induce(project=model.project, llm_connection=model))
     assert induction.state == "failed" and "refused the key" in induction.error
     assert "No more credit." in induction.error and KEY not in induction.error
-    assert Answer.objects.count() == 15
+    assert CachedCompletion.objects.count() == 15
     script.answer, before = answer, len(script.asked)
-    assert done(services.induce(project=model.project, language_model=model)).state == "succeeded"
+    assert done(services.induce(project=model.project, llm_connection=model)).state == "succeeded"
     assert sum(kind(body) == "ground" for body in script.asked[before:]) == 32 - 15
 
 
-def test_a_comment_s_words_leave_with_it(model: LanguageModel) -> None:
-    done(services.induce(project=model.project, language_model=model))
+def test_a_comment_s_words_leave_with_it(model: LLMConnection) -> None:
+    done(services.induce(project=model.project, llm_connection=model))
     comment = Comment.objects.order_by("pk").last()
     assert comment is not None
-    kept, pk = Answer.objects.count(), comment.pk
+    kept, pk = CachedCompletion.objects.count(), comment.pk
     comment.delete()
-    assert Answer.objects.count() == kept - 1
-    assert not Answer.objects.filter(comment=pk).exists()
+    assert CachedCompletion.objects.count() == kept - 1
+    assert not CachedCompletion.objects.filter(comment=pk).exists()
 
 
-def test_what_people_decide_is_judged_by_the_model(model: LanguageModel, owner: User, script: Script) -> None:
-    induction = done(services.induce(project=model.project, language_model=model))
+def test_what_people_decide_is_judged_by_the_model(model: LLMConnection, owner: User, script: Script) -> None:
+    induction = done(services.induce(project=model.project, llm_connection=model))
     metric = induction.metrics.get(name=TONE)
     other = induction.metrics.exclude(pk=metric.pk).first()
     if other is not None:
@@ -138,14 +138,14 @@ def test_what_people_decide_is_judged_by_the_model(model: LanguageModel, owner: 
     assert new.verdicts.count() == 16
 
 
-def test_without_its_model_it_says_so(model: LanguageModel) -> None:
-    induction = services.induce(project=model.project, language_model=model)
-    remove_language_model(language_model=model, by=None)
+def test_without_its_model_it_says_so(model: LLMConnection) -> None:
+    induction = services.induce(project=model.project, llm_connection=model)
+    delete_llm_connection(llm_connection=model, by=None)
     done(induction)
     assert induction.state == "failed" and "was removed" in induction.error
     assert induction.by == "Language model (removed)"
 
 
-def test_the_command_knows_it_by_name(model: LanguageModel) -> None:
+def test_the_command_knows_it_by_name(model: LLMConnection) -> None:
     with pytest.raises(CommandError, match=r"no language model nobody in desk \(there: rules\)"):
         call_command("induce_metrics", model.project.slug, "--language-model", "nobody")

@@ -6,15 +6,17 @@ from typing import Any
 import httpx
 
 from apps.accounts.models import Project
-from apps.judges.models import Judge, LanguageModel
-from apps.judges.services import JudgeSpec, LanguageModelSpec, add_judge, add_language_model
+from apps.judges.models import Judge
+from apps.judges.services import JudgeSpec, create_judge
+from apps.llm.models import LLMConnection
+from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from apps.rewards.services import put_spec
 from apps.rubrics.models import Rubric
 from apps.rubrics.services import CriterionDraft, save_rubric
 from benchmarks.rule_judge import judged
 from tests.judges.parcels import run
 from tests.rewards.conftest import Service, serves, wait_until
-from tests.workers.judge.scripted import Body
+from tests.workers.llm.scripted import Body
 
 PART = {"name": "parcels", "type": "judge", "judge": "inspector"}
 
@@ -48,15 +50,15 @@ def rubric_of(project: Project) -> Rubric:
     return save_rubric(project=project, name="Parcels", criteria=drafts)
 
 
-def model_at(project: Project, url: str, **more: Any) -> LanguageModel:
-    spec = LanguageModelSpec(name="rules", base_url=url, model="rules", **more)
-    return add_language_model(project=project, spec=spec, key="sk-first", by=None)
+def model_at(project: Project, url: str, **more: Any) -> LLMConnection:
+    spec = LLMConnectionSpec(name="rules", base_url=url, model="rules", **more)
+    return create_llm_connection(project=project, spec=spec, key="sk-first", by=None)
 
 
-def judge_of(project: Project, language_model: LanguageModel, name: str = "inspector", **more: Any) -> Judge:
+def judge_of(project: Project, llm_connection: LLMConnection, name: str = "inspector", **more: Any) -> Judge:
     given = {"mode": "score", "rubric": rubric_of(project)} | more
-    spec = JudgeSpec(name=name, language_model=language_model, **given)
-    return add_judge(project=project, spec=spec, by=None)
+    spec = JudgeSpec(name=name, llm_connection=llm_connection, **given)
+    return create_judge(project=project, spec=spec, by=None)
 
 
 def serve(service: Service, project: Project, *components: dict, name: str = "judged", **spec: Any) -> str:

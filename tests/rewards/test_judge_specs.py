@@ -11,8 +11,10 @@ from django.urls import reverse
 from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key, create_project
 from apps.core.errors import Conflict
-from apps.judges.models import Judge, LanguageModel
-from apps.judges.services import remove_judge, remove_language_model
+from apps.judges.models import Judge
+from apps.judges.services import delete_judge
+from apps.llm.models import LLMConnection
+from apps.llm.services import delete_llm_connection
 from apps.rewards import services, specs
 from apps.rewards.models import EndpointRevision, RevisionJudge
 from apps.rewards.services import put_spec
@@ -29,12 +31,12 @@ def desk(db: None, settings: Any) -> Project:
 
 
 @pytest.fixture
-def rules(desk: Project) -> LanguageModel:
+def rules(desk: Project) -> LLMConnection:
     return model_at(desk, "http://127.0.0.1:9/v1")
 
 
 @pytest.fixture
-def inspector(desk: Project, rules: LanguageModel) -> Judge:
+def inspector(desk: Project, rules: LLMConnection) -> Judge:
     return judge_of(desk, rules)
 
 
@@ -90,7 +92,7 @@ def test_what_is_wrong_is_said_at_its_place(
 
 
 def test_there_must_be_somebody_to_ask(admin, desk, rules, inspector) -> None:
-    remove_language_model(language_model=rules, by=None)
+    delete_llm_connection(llm_connection=rules, by=None)
     reply = put(admin, PART)
     assert reply.json()["pointer"] == "/components/0/judge" and "nobody to ask" in reply.json()["detail"]
 
@@ -104,20 +106,20 @@ def test_a_rubric_without_weights_has_no_mean(admin, desk, inspector) -> None:
 def test_a_judge_that_is_asked_is_not_removed(desk, inspector) -> None:
     deploy(desk)
     with pytest.raises(Conflict, match="the endpoint judged@1 asks it, or could be rolled back to it"):
-        remove_judge(judge=inspector, by=None)
+        delete_judge(judge=inspector, by=None)
     deploy(desk)
     with pytest.raises(Conflict, match="judged@1, the endpoint judged@2 ask it"):
-        remove_judge(judge=inspector, by=None)
+        delete_judge(judge=inspector, by=None)
     assert Judge.objects.filter(pk=inspector.pk).exists()
     RevisionJudge.objects.all().delete()
-    remove_judge(judge=inspector, by=None)
+    delete_judge(judge=inspector, by=None)
     assert not Judge.objects.exists()
 
 
 def test_one_that_was_removed_meanwhile_is_not_deployed(desk, inspector, monkeypatch) -> None:
     def late(**kwargs: Any) -> Any:
         checked = specs.checked_spec(**kwargs)
-        remove_judge(judge=inspector, by=None)
+        delete_judge(judge=inspector, by=None)
         return checked
 
     monkeypatch.setattr(services, "checked_spec", late)
@@ -136,7 +138,7 @@ def member(project: Project, role: str) -> Client:
 
 def test_the_page_says_why_it_stays(desk, inspector) -> None:
     deploy(desk)
-    page = member(desk, Role.RESEARCHER).post(reverse("judges:judge-remove", args=["desk", inspector.pk]))
+    page = member(desk, Role.RESEARCHER).post(reverse("judges:judge-delete", args=["desk", inspector.pk]))
     assert page.status_code == 409 and b"judged@1 asks it" in page.content
 
 
@@ -166,6 +168,6 @@ def test_composing_deploys_one_and_shows_it(desk, inspector) -> None:
 
 
 def test_composing_says_which_judge_has_nobody_to_ask(desk, rules, inspector) -> None:
-    remove_language_model(language_model=rules, by=None)
+    delete_llm_connection(llm_connection=rules, by=None)
     page = member(desk, Role.RESEARCHER).get(reverse("rewards:endpoint-compose", args=["desk"]))
     assert "its language model was removed" in page.content.decode()

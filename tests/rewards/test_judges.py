@@ -20,12 +20,13 @@ from touchstone_client import RewardClient
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
 from apps.judges.executing import criterion_of
-from apps.judges.models import Judge, LanguageModel, Spending
-from apps.judges.services import (
-    LanguageModelSpec,
-    add_language_model,
-    change_language_model,
-    remove_language_model,
+from apps.judges.models import Judge
+from apps.llm.models import LLMConnection, Spending
+from apps.llm.services import (
+    LLMConnectionSpec,
+    create_llm_connection,
+    delete_llm_connection,
+    update_llm_connection,
 )
 from apps.rewards.models import ReleaseRollup, RevisionJudge
 from apps.rewards.services import ReleaseOptions, put_spec
@@ -37,13 +38,13 @@ from tests.rewards import judged as given
 from tests.rewards.conftest import Service, make_model, wait_until
 from tests.rewards.judged import PART, ask, item, judge_of, mean, model_at, serve, unclear
 from tests.workers.engine.fakes import FakeModel
-from tests.workers.judge.scripted import Body, Script, completion, scripted
-from tests.workers.judge.taught import taught
+from tests.workers.llm.scripted import Body, Script, completion, scripted
+from tests.workers.llm.taught import taught
 from workers.engine.judging import readable
-from workers.judge import Server
-from workers.judge.client import LanguageModel as Client
-from workers.judge.completions import Completion, Wanted
 from workers.judge.rubric import Criterion, RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import LLMClient
+from workers.llm.completions import Completion, Wanted
 from workers.schema import Task, Trajectory, from_messages, parse_item
 from workers.schema.endpoints import JudgePart
 
@@ -61,13 +62,13 @@ def address(script: Script) -> Iterator[str]:
 
 
 @pytest.fixture
-def language_model(project: Project, address: str) -> LanguageModel:
+def llm_connection(project: Project, address: str) -> LLMConnection:
     return model_at(project, address)
 
 
 @pytest.fixture
-def inspector(project: Project, language_model: LanguageModel) -> Judge:
-    return judge_of(project, language_model)
+def inspector(project: Project, llm_connection: LLMConnection) -> Judge:
+    return judge_of(project, llm_connection)
 
 
 @pytest.fixture
@@ -215,8 +216,8 @@ def test_what_is_asked_at_once_is_asked_once(http, endpoint, script) -> None:
     assert rewards == pytest.approx([mean(1)] * 4) and len(script.asked) == 1
 
 
-def test_samples_are_averaged(http, service, project, language_model, script) -> None:
-    judge_of(project, language_model, samples=3)
+def test_samples_are_averaged(http, service, project, llm_connection, script) -> None:
+    judge_of(project, llm_connection, samples=3)
 
     def answer(body: Body) -> str:
         said = json.loads(judged(body))
@@ -251,13 +252,13 @@ def test_what_cannot_be_told_is_an_error_or_what_the_spec_says(
     assert len(script.asked) == 2, "nor by another endpoint"
 
 
-def test_a_weight_below_nought_is_better_the_lower(http, service, project, language_model) -> None:
+def test_a_weight_below_nought_is_better_the_lower(http, service, project, llm_connection) -> None:
     drafts = [
         given.CriterionDraft(name="Care", weight=3),
         given.CriterionDraft(name="Haste", weight=-1, scale_low=0, scale_high=2),
     ]
     rubric = given.save_rubric(project=project, name="Against", criteria=drafts)
-    judge_of(project, language_model, rubric=rubric)
+    judge_of(project, llm_connection, rubric=rubric)
     name = serve(service, project, PART)
     (one,) = ask(http, name, "score", item(1)).json()["results"]
     assert one["reward"] == pytest.approx((3 * 0.75 + (1 - 0.5)) / 4)
@@ -313,38 +314,38 @@ def test_a_server_that_hangs_is_not_waited_for(http, service, project, inspector
     assert time.monotonic() - began < 5
 
 
-def test_nobody_is_asked_beyond_the_months_money(http, endpoint, language_model, script) -> None:
+def test_nobody_is_asked_beyond_the_months_money(http, endpoint, llm_connection, script) -> None:
     prices = {"prompt_price": Decimal(1000), "completion_price": Decimal(2000), "answer_tokens": 100}
-    LanguageModel.objects.update(**prices, monthly_limit=Decimal("0.01"))
+    LLMConnection.objects.update(**prices, monthly_limit=Decimal("0.01"))
     reply = ask(http, endpoint, "score", item(0))
     assert (reply.status_code, reply.headers.get("Retry-After")) == (503, None)
     assert "The limit of rules is 0.01 a month" in detail(reply) and script.asked == []
-    LanguageModel.objects.update(monthly_limit=Decimal(50))
+    LLMConnection.objects.update(monthly_limit=Decimal(50))
     assert ask(http, endpoint, "score", item(0)).status_code == 200, "a limit that was raised counts at once"
     assert Spending.objects.get().cost == 10 * Decimal("0.001") + 5 * Decimal("0.002")
 
 
 def test_a_turn_that_comes_too_late_is_an_overload(http, service, project, inspector, script) -> None:
     name = serve(service, project, PART | {"timeout_seconds": 2})
-    LanguageModel.objects.update(calls_per_minute=6, next_call_at=timezone.now() + timedelta(seconds=40))
+    LLMConnection.objects.update(calls_per_minute=6, next_call_at=timezone.now() + timedelta(seconds=40))
     reply = ask(http, name, "score", item(0))
     assert reply.status_code == 429 and 35 < int(reply.headers["Retry-After"]) <= 40
     assert "6 times a minute" in detail(reply) and script.asked == []
-    LanguageModel.objects.update(next_call_at=timezone.now() + timedelta(seconds=0.5))
+    LLMConnection.objects.update(next_call_at=timezone.now() + timedelta(seconds=0.5))
     assert ask(http, name, "score", item(0)).status_code == 200, "a turn that comes soon is waited for"
 
 
-def test_a_changed_key_and_address_count_at_once(http, endpoint, language_model, address, script) -> None:
+def test_a_changed_key_and_address_count_at_once(http, endpoint, llm_connection, address, script) -> None:
     ask(http, endpoint, "score", item(0))
-    spec = LanguageModelSpec(name="rules", base_url=address, model="rules")
-    change_language_model(language_model=language_model, spec=spec, key="sk-second", by=None)
+    spec = LLMConnectionSpec(name="rules", base_url=address, model="rules")
+    update_llm_connection(llm_connection=llm_connection, spec=spec, key="sk-second", by=None)
     script.keys.clear()
     ask(http, endpoint, "score", item(1))
     assert script.keys == {"sk-second"}
     elsewhere = Script(lambda body: unclear("c1")(body))
     with scripted(elsewhere) as url:
-        spec = LanguageModelSpec(name="rules", base_url=url, model="rules")
-        change_language_model(language_model=language_model, spec=spec, key="sk-third", by=None)
+        spec = LLMConnectionSpec(name="rules", base_url=url, model="rules")
+        update_llm_connection(llm_connection=llm_connection, spec=spec, key="sk-third", by=None)
         (one,) = ask(http, endpoint, "score", item(1)).json()["results"]
     assert one["reward"] == pytest.approx(0.75), "what another server answered is not this one's answer"
     assert elsewhere.keys == {"sk-third"} and len(elsewhere.asked) == 1
@@ -356,9 +357,9 @@ def test_an_address_within_the_network_is_not_called(http, endpoint, settings, s
     assert reply.status_code == 503 and "in a private network" in detail(reply) and script.asked == []
 
 
-def test_a_removed_language_model_is_told(http, endpoint, language_model, inspector) -> None:
+def test_a_removed_language_model_is_told(http, endpoint, llm_connection, inspector) -> None:
     assert ask(http, endpoint, "score", item(0)).status_code == 200
-    remove_language_model(language_model=language_model, by=None)
+    delete_llm_connection(llm_connection=llm_connection, by=None)
     reply = ask(http, endpoint, "score", item(0))
     assert reply.status_code == 503 and "language model of the judge inspector was removed" in detail(reply)
     RevisionJudge.objects.all().delete()
@@ -376,9 +377,9 @@ def test_what_has_no_words_is_refused_and_what_is_cut_is_said(http, endpoint) ->
     assert http.post("/compat/tei/predict", json=body).status_code == 413
 
 
-def test_too_many_that_wait_are_an_overload(http, service, endpoint, language_model, script) -> None:
+def test_too_many_that_wait_are_an_overload(http, service, endpoint, llm_connection, script) -> None:
     judges = service.state.deployments._ask.__self__
-    judges._lanes.of(language_model.pk).waiting = 4000
+    judges._lanes.of(llm_connection.pk).waiting = 4000
     reply = ask(http, endpoint, "score", item(0))
     assert reply.status_code == 429 and reply.headers["Retry-After"] == "5" and script.asked == []
     assert "4000 runs are waiting for the language model of the judge inspector" in detail(reply)
@@ -398,8 +399,8 @@ class Recorder:
 def folder_that_knows(item: dict, said: str, judge: Judge, place: Path) -> Path:
     """A decoder that has learnt by heart what to say of this item."""
     model = Recorder(said)
-    core = Client(Server(model="here"), Kept(10**6).of("test"), model=model)
-    criteria = [Criterion(**criterion_of(one, judge.mode)) for one in judge.asks]
+    core = LLMClient(LLMServer(model="here"), Kept(10**6).of("test"), model=model)
+    criteria = [Criterion(**criterion_of(one, judge.mode)) for one in judge.criteria]
     run, _ = readable(parse_item(item))
     RubricJudge(core, criteria).score(run)
     return taught(place, [(model.messages, said)])
@@ -416,8 +417,8 @@ def test_a_language_model_in_a_folder_is_loaded_here(
         {"text": "a"}, json.dumps(said), inspector, tmp_path_factory.mktemp("models") / "it"
     )
     settings.MODEL_DIRS = {"it": str(folder)}
-    spec = LanguageModelSpec(name="here", folder="it", answer_tokens=300)
-    here = add_language_model(project=project, spec=spec, by=None)
+    spec = LLMConnectionSpec(name="here", folder="it", answer_tokens=300)
+    here = create_llm_connection(project=project, spec=spec, by=None)
     judge_of(project, here, name="local")
     name = serve(service, project, PART | {"judge": "local"})
     first = ask(http, name, "critique", {"text": "a"})
@@ -433,6 +434,6 @@ def test_a_language_model_in_a_folder_is_loaded_here(
     assert ask(http, name, "critique", {"text": "a"}).json()["results"] == [one]
     spent = Spending.objects.get()
     assert (spent.purpose, spent.calls, spent.cost) == ("endpoint", 1, 0) and spent.completion_tokens > 0
-    LanguageModel.objects.filter(pk=here.pk).update(folder=str(folder.parent))
+    LLMConnection.objects.filter(pk=here.pk).update(folder=str(folder.parent))
     reply = ask(http, name, "score", {"text": "b"})
     assert reply.status_code == 503 and "cannot be asked" in detail(reply)

@@ -14,7 +14,7 @@ from apps.trajectories.rendering import marked, message_html, one_page, output_h
 from apps.trajectories.rendering.code import LANGUAGES, code_html, language_of
 from apps.trajectories.rendering.markdown import markdown_html
 from workers.induce.points import points_of
-from workers.judge.client import _object
+from workers.llm.client import _object
 
 _MOST = 5.0  # seconds
 _SIZE = 120_000

@@ -23,8 +23,8 @@ from workers.induce.meta import Aspect, Meta, Trait
 from workers.induce.questions import Named, Questions, Run, parts_of, run_of
 from workers.induce.requirements import HELD_OUT, kept_of, known_of, one_sided, require_enough
 from workers.json_files import write_json
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel
+from workers.llm import LLMServer
+from workers.llm.client import AnswersFile, LLMClient
 from workers.schema import read_trajectories
 
 ENGINE = "llm"
@@ -35,10 +35,10 @@ _ALIKE = 0.6  # cosine from which a metric's examples are those of one before
 
 
 def induce_by_asking(
-    folder: Path, server: Server, comments: Sequence[Comment], encode: Embedder, *, seed: int
+    folder: Path, server: LLMServer, comments: Sequence[Comment], encode: Embedder, *, seed: int
 ) -> dict[str, Any]:
     """As `workers.induce.run.induce`. OPENAI_API_KEY of the environment is the server's key. Raises RewardError."""
-    questions = Questions(LanguageModel(server, AnswersFile(folder / "answers.jsonl")), seed)
+    questions = Questions(LLMClient(server, AnswersFile(folder / "answers.jsonl")), seed)
     closely: dict[str, set[int]] = {}
     for comment in comments:
         if comment.steps:

@@ -28,7 +28,7 @@ from typing import Any
 from workers.errors import RewardError
 from workers.induce.evidence import Comment
 from workers.induce.meta import Aspect
-from workers.judge import Server
+from workers.llm import LLMServer
 from workers.schema import parse_json
 from workers.schema.decode import convert
 
@@ -40,7 +40,7 @@ class Config:
 
     seed: int = 0
     device: str = "cpu"
-    server: Server | None = None
+    server: LLMServer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

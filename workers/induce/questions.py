@@ -28,7 +28,7 @@ from workers.induce.answers import (
 from workers.induce.evidence import Comment
 from workers.induce.grounding import behaviour
 from workers.induce.meta import Aspect, Meta, Trait, meta_metrics
-from workers.judge.client import LanguageModel, NoAnswer
+from workers.llm.client import LLMClient, NoAnswer
 from workers.prompts.templates import prompt, quoted
 from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
@@ -64,7 +64,7 @@ class Named:
 class Questions:
     """The questions of an induction. failed, left_out: comments and trajectories, and why."""
 
-    def __init__(self, model: LanguageModel, seed: int) -> None:
+    def __init__(self, model: LLMClient, seed: int) -> None:
         self.model, self.seed = model, seed
         self.failed: list[dict[str, str]] = []
         self.left_out: list[dict[str, str]] = []

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import msgspec
 
 from workers.errors import RewardError
-from workers.judge.client import LanguageModel, Weighed
 from workers.judge.opinions import (
     Compared,
     Score,
@@ -24,6 +23,7 @@ from workers.judge.opinions import (
     require_reason,
     require_step,
 )
+from workers.llm.client import LLMClient, LogprobChoices
 from workers.prompts.templates import Prompt, prompt, quoted
 from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
@@ -60,7 +60,7 @@ class RubricJudge:
 
     def __init__(
         self,
-        model: LanguageModel,
+        model: LLMClient,
         criteria: Sequence[Criterion],
         *,
         version: int = 1,
@@ -85,7 +85,7 @@ class RubricJudge:
         """By criterion. Raises NoAnswer, RewardError."""
         asked = self._question(SCORE, scale=True, run=shown(run))
         shape = struct_of("Scores", {key: _score_of(f"Of_{key}", one) for key, one in self._by_key()})
-        weighed = Weighed("score", tuple(tuple(map(_word, one.points)) for one in self.criteria))
+        weighed = LogprobChoices("score", tuple(tuple(map(_word, one.points)) for one in self.criteria))
         drawn = [self._scores(asked, shape, run, weighed, draw, about) for draw in self.draws]
         return [averaged([one[number] for one in drawn]) for number in range(len(self.criteria))]
 
@@ -114,13 +114,15 @@ class RubricJudge:
         asked: Prompt,
         shape: type[Any],
         run: Trajectory,
-        weighed: Weighed,
+        weighed: LogprobChoices,
         draw: int | None,
         about: Mapping[str, str] | None,
     ) -> list[tuple[Score, float | None]]:
         """By criterion, what was said, and the score, the expected one where that is known."""
         check = partial(self._check_scores, len(run.steps))
-        answer, odds = self.model.ask_weighed(asked, shape, check, about=about, weighed=weighed, draw=draw)
+        answer, odds = self.model.complete_with_logprobs(
+            asked, shape, check, about=about, weighed=weighed, draw=draw
+        )
         found: list[tuple[Score, float | None]] = []
         for place, key in enumerate(self._keys):
             one: Score = getattr(answer, key)
@@ -136,8 +138,10 @@ class RubricJudge:
         """By criterion. steps: of the run shown first, and of the other."""
         shape = struct_of("Verdicts", dict.fromkeys(self._keys, Verdict))
         check = partial(self._check_verdicts, *steps)
-        weighed = Weighed("better", (_SIDES,) * len(self.criteria))
-        answer, odds = self.model.ask_weighed(asked, shape, check, about=about, weighed=weighed, draw=draw)
+        weighed = LogprobChoices("better", (_SIDES,) * len(self.criteria))
+        answer, odds = self.model.complete_with_logprobs(
+            asked, shape, check, about=about, weighed=weighed, draw=draw
+        )
         found: list[Told] = []
         for place, key in enumerate(self._keys):
             one: Verdict = getattr(answer, key)

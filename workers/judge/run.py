@@ -3,7 +3,7 @@
 config.json             `Config`
 units.jsonl             a line for each: {"unit", "runs": [id] or [id, id]}
 trajectories.jsonl.zst  the runs
-answers.jsonl           what the language model answered, for the next time (workers.judge.client)
+answers.jsonl           what the language model answered, for the next time (workers.llm.client)
 judged.jsonl            {"unit", "answer": {...}} or {"unit", "problem": "..."}, in the order they end
 result.json             {"usage", "prompts"}
 """
@@ -18,9 +18,9 @@ import msgspec
 
 from workers.errors import RewardError
 from workers.json_files import write_json
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
 from workers.judge.rubric import COMPARE, SCORE, Criterion, RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import AnswersFile, LLMClient, NoAnswer
 from workers.schema import Trajectory, read_trajectories
 
 
@@ -28,7 +28,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """mode: SCORE or COMPARE. version: of the prompt. samples: answers that are averaged, drawn where they are more
     than one."""
 
-    server: Server
+    server: LLMServer
     mode: str
     criteria: list[Criterion]
     version: int = 1
@@ -46,7 +46,7 @@ def judge(folder: Path) -> dict[str, Any]:
     a refused key, money that is spent."""
     config = msgspec.json.decode((folder / "config.json").read_bytes(), type=Config)
     runs = {str(one.id): one for one in read_trajectories(folder / "trajectories.jsonl.zst")}
-    model = LanguageModel(config.server, AnswersFile(folder / "answers.jsonl"))
+    model = LLMClient(config.server, AnswersFile(folder / "answers.jsonl"))
     judged = RubricJudge(
         model,
         config.criteria,

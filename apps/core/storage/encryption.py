@@ -6,7 +6,7 @@ backup that did not carry them.
 
 An app registers the fields that it keeps so, when it is ready; a backup carries what is registered and nothing else:
 
-    encryption.register(EncryptedField("judges.LanguageModel", "key", lambda row: f"the key of {row}"))
+    encryption.register(EncryptedField("llm.LLMConnection", "key", lambda row: f"the key of {row}"))
 """
 
 import base64

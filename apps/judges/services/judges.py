@@ -8,7 +8,8 @@ from django.db.models import ProtectedError
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import Conflict, DomainError
-from apps.judges.models import Judge, LanguageModel
+from apps.judges.models import Judge
+from apps.llm.models import LLMConnection
 from apps.rubrics.models import Rubric
 from apps.trajectories.services import replace_facts
 
@@ -23,7 +24,7 @@ class JudgeSpec:
     """See `Judge`."""
 
     name: str
-    language_model: LanguageModel
+    llm_connection: LLMConnection
     mode: str
     rubric: Rubric | None = None
     guidelines: str = ""
@@ -32,7 +33,7 @@ class JudgeSpec:
 
 
 @transaction.atomic
-def add_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
+def create_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
     """Raises DomainError for what cannot be, Conflict for a name that is taken."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     name = " ".join(spec.name.split())
@@ -44,7 +45,7 @@ def add_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
         raise DomainError(f"A judge's mode is {' or '.join(Judge.Mode.values)}.", pointer="/mode")
     if spec.mode == Judge.Mode.SCORE and spec.rubric is None:
         raise DomainError("Runs are scored by the criteria of a rubric; choose one.", pointer="/rubric")
-    if spec.language_model.project_id != project.pk or (
+    if spec.llm_connection.project_id != project.pk or (
         spec.rubric is not None and spec.rubric.project_id != project.pk
     ):
         raise DomainError("A judge is made of what its own project has.", status=404)
@@ -58,7 +59,7 @@ def add_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
     judge = Judge.objects.create(
         project=project,
         name=name,
-        language_model=spec.language_model,
+        llm_connection=spec.llm_connection,
         rubric=spec.rubric,
         mode=spec.mode,
         guidelines=spec.guidelines.strip(),
@@ -71,8 +72,8 @@ def add_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
 
 
 @transaction.atomic
-def remove_judge(*, judge: Judge, by: User | None) -> None:
-    """With its judgings; what it handed in stays, under its name, until it is deleted as any annotator's is.
+def delete_judge(*, judge: Judge, by: User | None) -> None:
+    """With its judge runs; what it handed in stays, under its name, until it is deleted as any annotator's is.
 
     Raises Conflict where an endpoint asks it.
     """

@@ -17,9 +17,10 @@ from typing import Any
 from django.db import Error, connections
 
 from apps.core.errors import DomainError
-from apps.judges.calls import note_use
 from apps.judges.executing import criterion_of
-from apps.judges.models import Judge, Spending
+from apps.judges.models import Judge
+from apps.llm.calls import record_local_usage
+from apps.llm.models import SpendingPurpose
 from apps.rewards.serving.kept import Kept
 from apps.rewards.serving.lanes import Lanes
 from apps.rewards.serving.language_models import LanguageModels
@@ -72,8 +73,8 @@ class Judges:
         loop = asyncio.get_running_loop()
         key = judges.get(part.judge)
         asked = await loop.run_in_executor(self._looking_up, _look_up, key, project, part)
-        assert asked.judge.language_model_id is not None
-        lane = self._lanes.of(asked.judge.language_model_id)
+        assert asked.judge.llm_connection_id is not None
+        lane = self._lanes.of(asked.judge.llm_connection_id)
         if lane.waiting >= MOST_WAITING:
             raise Overloaded(
                 f"{lane.waiting} runs are waiting for the language model of the judge {part.judge}; the limit is "
@@ -120,7 +121,7 @@ class Judges:
     def _score(self, asked: _Asked, part: JudgePart, run: Trajectory) -> list[Any]:
         from workers.judge.rubric import Criterion, RubricJudge
 
-        judge, row = asked.judge, asked.judge.language_model
+        judge, row = asked.judge, asked.judge.llm_connection
         assert row is not None
         try:
             model = self._models.get(row, part.timeout_seconds)
@@ -136,9 +137,9 @@ class Judges:
             finally:
                 if row.is_local and model.usage.calls:
                     usage = {name: getattr(model.usage, name) for name in _COUNTED}
-                    note_use(row, usage, Spending.Purpose.ENDPOINT)
+                    record_local_usage(row, usage, SpendingPurpose.ENDPOINTS)
         except (RewardError, DomainError, Error) as error:
-            raise refusal(error, judge=judge.name, language_model=row.name) from error
+            raise refusal(error, judge=judge.name, llm_connection=row.name) from error
         finally:
             connections.close_all()
 
@@ -149,14 +150,14 @@ _COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 def _look_up(key: int | None, project: str, part: JudgePart) -> _Asked:
     """For a thread: it gives its connection back. Raises Problem 503 where there is nobody to ask."""
     try:
-        rows = Judge.objects.select_related("language_model", "rubric")
+        rows = Judge.objects.select_related("llm_connection", "rubric")
         judge = rows.filter(pk=key or 0, project__slug=project, mode=Judge.Mode.SCORE).first()
         if judge is None or judge.rubric is None:
             raise Problem(
                 f"The judge {part.judge} was removed; without it there is no reward. Deploy a revision without it.",
                 status=503,
             )
-        if judge.language_model is None:
+        if judge.llm_connection is None:
             raise Problem(
                 f"The language model of the judge {part.judge} was removed, so there is nobody to ask. Make a judge "
                 "with another, and deploy a revision with that.",
@@ -169,7 +170,7 @@ def _look_up(key: int | None, project: str, part: JudgePart) -> _Asked:
             tuple(entry.weight for entry in entries),
         )
     except Error as error:
-        raise refusal(error, judge=part.judge, language_model="") from error
+        raise refusal(error, judge=part.judge, llm_connection="") from error
     finally:
         connections.close_all()
 
@@ -177,7 +178,7 @@ def _look_up(key: int | None, project: str, part: JudgePart) -> _Asked:
 def _key(judge: Judge, run: Trajectory) -> bytes:
     from workers.prompts.trajectory_text import shown
 
-    row = judge.language_model
+    row = judge.llm_connection
     assert row is not None
     asked = f"{judge.pk}\0{row.pk}\0{row.base_url}\0{row.model}\0{row.folder}\0{shown(run)}"
     return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()

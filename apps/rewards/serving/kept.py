@@ -45,7 +45,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class KeptOf:
-    """`workers.judge.client.Answers`."""
+    """`workers.llm.client.Answers`."""
 
     kept: Kept
     whose: str

@@ -9,9 +9,9 @@ from typing import Any
 from django.conf import settings
 
 from apps.core.storage.model_folders import folder_of
-from apps.judges.calls import MOST_WAITED
-from apps.judges.models import LanguageModel, Spending
-from apps.judges.relay import relay
+from apps.llm.calls import MOST_WAITED
+from apps.llm.models import LLMConnection, SpendingPurpose
+from apps.llm.relay import relay
 from apps.rewards.serving.kept import Kept
 
 MOST_LOADED = 2  # that are in a folder
@@ -28,13 +28,13 @@ class _Place:
     answer_tokens: int
 
     @classmethod
-    def of(cls, row: LanguageModel) -> "_Place":
+    def of(cls, row: LLMConnection) -> "_Place":
         return cls(row.base_url, row.model, row.folder, row.answer_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
-    """model: a `workers.judge.completions.Model`. closes: its relay."""
+    """model: a `workers.llm.completions.Model`. closes: its relay."""
 
     place: _Place
     model: Any
@@ -50,23 +50,25 @@ class LanguageModels:
         self._lock = threading.Lock()
         self._opening: dict[int, threading.Lock] = {}
 
-    def get(self, row: LanguageModel, seconds: float) -> Any:
-        """A `workers.judge.client.LanguageModel`, its usage counted from nought. seconds: of a call.
+    def get(self, row: LLMConnection, seconds: float) -> Any:
+        """A `workers.llm.client.LLMClient`, its usage counted from nought. seconds: of a call.
 
         Raises DomainError where it may not be asked, RewardError where it cannot be loaded.
         """
-        from workers.judge import Server  # and openai's client, which importing this module should not cost
-        from workers.judge.client import LanguageModel as Client
+        from workers.llm import LLMServer  # and openai's client, which importing this module should not cost
+        from workers.llm.client import LLMClient
 
         place = _Place.of(row)
         common: dict[str, Any] = {"answer_tokens": place.answer_tokens, "retries": 0}
         if row.is_local:
-            server = Server(
+            server = LLMServer(
                 **common, model=row.name, folder=str(folder_of(place.folder)), device=settings.REWARDS_DEVICE
             )
             seconds = 0.0
         else:
-            server = Server(**common, model=place.model, timeout=seconds + min(seconds, MOST_WAITED) + _SLACK)
+            server = LLMServer(
+                **common, model=place.model, timeout=seconds + min(seconds, MOST_WAITED) + _SLACK
+            )
         key = (row.pk, seconds)
         found = self._there(key, place)
         if found is None:
@@ -75,7 +77,7 @@ class LanguageModels:
             with opening:  # a folder is not loaded twice
                 found = self._there(key, place) or self._add(key, place, row, server, seconds)
         whose = f"{row.pk} {place.base_url} {place.folder}"
-        return Client(server, self._kept.of(whose), model=found.model)
+        return LLMClient(server, self._kept.of(whose), model=found.model)
 
     def close(self) -> None:
         with self._lock:
@@ -93,15 +95,15 @@ class LanguageModels:
             return found
 
     def _add(
-        self, key: tuple[int, float], place: _Place, row: LanguageModel, server: Any, seconds: float
+        self, key: tuple[int, float], place: _Place, row: LLMConnection, server: Any, seconds: float
     ) -> _Open:
-        from workers.judge.client import model_of
+        from workers.llm.client import model_of
 
         with ExitStack() as opening:
             word = ""
             if not row.is_local:
                 waits = min(seconds, MOST_WAITED)
-                opened = relay(row, Spending.Purpose.ENDPOINT, seconds=seconds, waits=waits)
+                opened = relay(row, SpendingPurpose.ENDPOINTS, seconds=seconds, waits=waits)
                 address, word = opening.enter_context(opened)
                 server = replace(server, base_url=address)
             added = _Open(place, model_of(server, word), opening.pop_all())

@@ -7,7 +7,7 @@ from typing import Any
 from django.db import Error
 
 from apps.core.errors import DomainError
-from apps.judges.relay import REFUSED
+from apps.llm.relay import REFUSED
 from apps.rewards.serving.problems import Problem
 from workers.engine import Overloaded
 from workers.errors import RewardError
@@ -18,7 +18,7 @@ _QUESTION = (400, 413, 422)  # a server that refuses what it is asked
 _OWNERS = (401, 402, 403, 404)  # what an owner has to mend
 
 
-def refusal(error: DomainError | RewardError | Error, *, judge: str, language_model: str) -> Exception:
+def refusal(error: DomainError | RewardError | Error, *, judge: str, llm_connection: str) -> Exception:
     """Overloaded where its turn comes later; Problem 502 for what is no answer, else 503. There is a Retry-After where
     it is a matter of time."""
     if isinstance(error, Error):
@@ -27,9 +27,9 @@ def refusal(error: DomainError | RewardError | Error, *, judge: str, language_mo
         return _problem(503, f"The judge {judge} cannot be asked: {error.message}")
     import openai
 
-    from workers.judge.completions import NoAnswer
+    from workers.llm.completions import NoAnswer
 
-    who = f"The language model {language_model} of the judge {judge}"
+    who = f"The language model {llm_connection} of the judge {judge}"
     cause = error.__cause__
     if isinstance(cause, openai.APIStatusError):
         return _of_status(cause, error.message, who)

@@ -51,11 +51,11 @@ def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
 
 def _judges(project: Project) -> list[dict[str, Any]]:
     """Those that score, what they judge by, and a component of each."""
-    rows = project.judges.filter(mode=Judge.Mode.SCORE).select_related("language_model", "rubric")
+    rows = project.judges.filter(mode=Judge.Mode.SCORE).select_related("llm_connection", "rubric")
     return [
         {
             "judge": judge,
-            "criteria": [one.name for one in judge.asks if one is not None],
+            "criteria": [one.name for one in judge.criteria if one is not None],
             "component": json.dumps(
                 {"name": slugify(judge.name) or "judge", "type": "judge", "judge": judge.name}
             ),

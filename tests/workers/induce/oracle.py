@@ -4,7 +4,7 @@ import json
 import re
 from typing import Any
 
-from tests.workers.judge.scripted import Body
+from tests.workers.llm.scripted import Body
 
 TONE, SUMS = "Tone of the reply", "Sums that add up"
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.workers.induce.oracle import SUMS, TONE, answer, data, kind
 from tests.workers.induce.test_run import folder, lines, run, said, usual
-from tests.workers.judge.scripted import Body, Reply, Script, scripted
+from tests.workers.llm.scripted import Body, Reply, Script, scripted
 from workers.errors import RewardError
 from workers.induce import questions
 from workers.induce.run import induce

@@ -6,11 +6,11 @@ import pytest
 
 from benchmarks.attacks import ATTACKS, PLACES, Attack, attacked, harmless
 from benchmarks.rule_judge import judged
-from tests.workers.judge.scripted import Script, scripted
 from tests.workers.judge.test_rubric import run
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel
+from tests.workers.llm.scripted import Script, scripted
 from workers.judge.rubric import Criterion, RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import AnswersFile, LLMClient
 
 BOUND = 0.0  # points: what is moved by a text that is no evidence
 CARE = Criterion(name="Care", low=1, high=5)
@@ -26,8 +26,8 @@ def test_there_are_enough_of_them_and_everywhere() -> None:
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RubricJudge]:
     folder = tmp_path_factory.mktemp("answers")
     with scripted(Script(judged)) as url:
-        server = Server(base_url=url, model="rules")
-        yield RubricJudge(LanguageModel(server, AnswersFile(folder / "answers.jsonl")), [CARE])
+        server = LLMServer(base_url=url, model="rules")
+        yield RubricJudge(LLMClient(server, AnswersFile(folder / "answers.jsonl")), [CARE])
 
 
 @pytest.mark.parametrize(

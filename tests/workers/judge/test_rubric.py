@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from benchmarks.rule_judge import judged
-from tests.workers.judge.scripted import Body, Reply, Script, completion, scripted
+from tests.workers.llm.scripted import Body, Reply, Script, completion, scripted
 from workers.errors import RewardError
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
 from workers.judge.rubric import Criterion, RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import AnswersFile, LLMClient, NoAnswer
 from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory
 
 CARE = Criterion(name="Care", definition="Nothing fails.", low=1, high=5, bad_example="It failed.")
@@ -42,7 +42,7 @@ def judge(
 ) -> Iterator[tuple[RubricJudge, Script]]:
     script = Script(answer)
     with scripted(script) as url:
-        model = LanguageModel(Server(base_url=url, model="rules"), AnswersFile(folder / "answers.jsonl"))
+        model = LLMClient(LLMServer(base_url=url, model="rules"), AnswersFile(folder / "answers.jsonl"))
         yield RubricJudge(model, criteria, **options), script
 
 

@@ -18,17 +18,17 @@ import httpx
 import pytest
 
 from apps.accounts.models import Project
-from apps.judges import services
-from apps.judges.models import Spending
-from apps.judges.relay import relay
-from apps.judges.services import LanguageModelSpec
-from tests.workers.judge.llama_cpp import as_gguf
-from tests.workers.judge.taught import Messages, taught
+from apps.llm import services
+from apps.llm.models import Spending
+from apps.llm.relay import relay
+from apps.llm.services import LLMConnectionSpec
 from tests.workers.judge.test_rubric import CARE, run
-from workers.judge import Server
-from workers.judge.client import AnswersFile, LanguageModel, NoAnswer
-from workers.judge.completions import Completion, Wanted
+from tests.workers.llm.llama_cpp import as_gguf
+from tests.workers.llm.taught import Messages, taught
 from workers.judge.rubric import RubricJudge
+from workers.llm import LLMServer
+from workers.llm.client import AnswersFile, LLMClient, NoAnswer
+from workers.llm.completions import Completion, Wanted
 
 pytestmark = pytest.mark.slow
 GOOD, BAD = run("sent", "sent"), run("failed")
@@ -58,8 +58,8 @@ class Notes:
 def questions(folder: Path) -> Sequence[Messages]:
     """In the order of ANSWERS."""
     notes = Notes([])
-    server = Server(base_url="http://127.0.0.1:9", model="none")
-    judge = RubricJudge(LanguageModel(server, AnswersFile(folder / "none.jsonl"), model=notes), [CARE])
+    server = LLMServer(base_url="http://127.0.0.1:9", model="none")
+    judge = RubricJudge(LLMClient(server, AnswersFile(folder / "none.jsonl"), model=notes), [CARE])
     asks: list[Callable[[], Any]] = [
         lambda: judge.score(GOOD),
         lambda: judge.score(GOOD),
@@ -85,7 +85,7 @@ def command(name: str, models: Path, port: int) -> list[str]:
     """Of a server that knows the model by its name, `taught`."""
     if name == LLAMA:
         made = as_gguf(models / "taught", models / "taught.gguf")
-        return ["-m", "tests.workers.judge.llama_cpp", str(made), str(port)]
+        return ["-m", "tests.workers.llm.llama_cpp", str(made), str(port)]
     where = ("--host", "127.0.0.1", "--port", str(port))
     return ["-m", "transformers.cli.transformers", "serve", *where, "--device", "cpu"]
 
@@ -136,8 +136,8 @@ def address(request: pytest.FixtureRequest, models: Path) -> Iterator[tuple[str,
 
 def judge(url: str, folder: Path, key: str = "", **options: Any) -> RubricJudge:
     given: dict[str, Any] = {"model": "taught", "answer_tokens": 80, "attempts": 1, "retries": 0}
-    server = Server(base_url=url, **given | options)
-    return RubricJudge(LanguageModel(server, AnswersFile(folder / "answers.jsonl"), key), [CARE])
+    server = LLMServer(base_url=url, **given | options)
+    return RubricJudge(LLMClient(server, AnswersFile(folder / "answers.jsonl"), key), [CARE])
 
 
 def test_an_answer_goes_the_whole_way(address: tuple[str, str], tmp_path: Path) -> None:
@@ -188,8 +188,8 @@ def test_through_the_relay_it_is_counted(
     address: tuple[str, str], tmp_path: Path, project: Project, settings: Any
 ) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
-    spec = LanguageModelSpec(name="real", base_url=address[1], model="taught")
-    row = services.add_language_model(project=project, spec=spec, key="", by=None)
+    spec = LLMConnectionSpec(name="real", base_url=address[1], model="taught")
+    row = services.create_llm_connection(project=project, spec=spec, key="", by=None)
     with relay(row, "judging") as (here, word):
         one = judge(here, tmp_path, word)
         (care,) = one.score(GOOD)

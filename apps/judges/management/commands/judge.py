@@ -11,9 +11,9 @@ from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
 from apps.judges.agreement import Figure, figures_of, held_against_people
-from apps.judges.models import Judged, Judging
-from apps.judges.selectors import judge_named
-from apps.judges.services import start_judging
+from apps.judges.models import JudgeResult, JudgeRun
+from apps.judges.selectors import get_judge_by_name
+from apps.judges.services import start_judge_run
 
 
 class Command(TouchstoneCommand):
@@ -32,22 +32,22 @@ class Command(TouchstoneCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
-        judge = judge_named(project, options["judge"])
+        judge = get_judge_by_name(project, options["judge"])
         campaign = Campaign.objects.filter(project=project, name=options["campaign"]).first()
         if campaign is None:
             raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
-        judging = start_judging(
+        judge_run = start_judge_run(
             judge=judge,
             campaign=campaign,
             prompt=options["prompt"],
-            most=options["most"],
-            hands_in=options["hand_in"],
+            max_items=options["most"],
+            saves_annotations=options["hand_in"],
         )
-        self.follow(judging, str(judging))
-        figures = figures_of(held_against_people(judging))
-        found = _report(judging, figures)
-        if judging.state != JobState.SUCCEEDED:
-            raise CommandFailed(f"{judging} {judging.state}. {judging.error}".rstrip(), result=found)
+        self.follow(judge_run, str(judge_run))
+        figures = figures_of(held_against_people(judge_run))
+        found = _report(judge_run, figures)
+        if judge_run.state != JobState.SUCCEEDED:
+            raise CommandFailed(f"{judge_run} {judge_run.state}. {judge_run.error}".rstrip(), result=found)
         for one in figures:
             self.say(f"{one.name}: {_told(one)}")
         if found["failed"]:
@@ -55,16 +55,16 @@ class Command(TouchstoneCommand):
         return found
 
 
-def _report(judging: Judging, figures: list[Figure]) -> dict[str, Any]:
-    state = Judged.State
+def _report(judge_run: JudgeRun, figures: list[Figure]) -> dict[str, Any]:
+    state = JudgeResult.State
     return {
-        "judging": judging.pk,
-        "state": judging.state,
-        "judge": judging.judge.annotator_name,
-        "answered": judging.judged.filter(state=state.DONE).count(),
-        "failed": judging.judged.filter(state=state.FAILED).count(),
-        "handed_in": judging.handed_in_at is not None,
-        "usage": judging.result.get("usage", {}),
+        "judging": judge_run.pk,
+        "state": judge_run.state,
+        "judge": judge_run.judge.annotator_name,
+        "answered": judge_run.results.filter(state=state.DONE).count(),
+        "failed": judge_run.results.filter(state=state.FAILED).count(),
+        "handed_in": judge_run.annotations_saved_at is not None,
+        "usage": judge_run.result.get("usage", {}),
         "agreement": [asdict(one) | {"trust": one.trust} for one in figures],
     }
 

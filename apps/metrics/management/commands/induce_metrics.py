@@ -9,7 +9,7 @@ from apps.annotation.models import Campaign
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
-from apps.judges.selectors import language_model_named
+from apps.llm.selectors import get_llm_connection
 from apps.metrics.selectors import report
 from apps.metrics.services import induce
 
@@ -33,9 +33,9 @@ class Command(TouchstoneCommand):
             campaign = Campaign.objects.filter(project=project, name=options["campaign"]).first()
             if campaign is None:
                 raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
-        name = options["language_model"]
-        model = language_model_named(project, name) if name else None
-        induction = induce(project=project, campaign=campaign, language_model=model, seed=options["seed"])
+        name = options["llm_connection"]
+        model = get_llm_connection(project, name) if name else None
+        induction = induce(project=project, campaign=campaign, llm_connection=model, seed=options["seed"])
         self.follow(induction, str(induction))
         found = report(induction)
         if induction.state != JobState.SUCCEEDED:
