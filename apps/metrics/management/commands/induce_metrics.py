@@ -33,7 +33,7 @@ class Command(TouchstoneCommand):
             campaign = Campaign.objects.filter(project=project, name=options["campaign"]).first()
             if campaign is None:
                 raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
-        name = options["llm_connection"]
+        name = options["language_model"]
         model = get_llm_connection(project, name) if name else None
         induction = induce(project=project, campaign=campaign, llm_connection=model, seed=options["seed"])
         self.follow(induction, str(induction))
