@@ -84,10 +84,10 @@ def test_what_the_server_counted_is_what_it_costs(
     services.delete_llm_connection(llm_connection=asked, by=None)
     assert [(one.name, one.purpose, one.calls) for one in monthly_costs(project)] == [
         ("judge", "Judge runs", 2),
-        ("judge", "Trying it", 1),
+        ("judge", "Connection tests", 1),
     ], "what was spent stays when the model goes"
     client.force_login(owner)
-    assert b"Trying it" in client.get(f"/p/{project.slug}/llm-connections/").content
+    assert b"Connection tests" in client.get(f"/p/{project.slug}/llm-connections/").content
 
 
 @pytest.mark.parametrize(
