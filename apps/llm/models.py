@@ -1,4 +1,4 @@
-"""Connections to language models, what their calls cost, and the completions that are cached."""
+"""LLM connections, spending by day, and cached completions."""
 
 from django.db import models
 from django.db.models import Q
@@ -12,11 +12,11 @@ ANSWER_TOKENS = 4096
 
 
 class LLMConnection(models.Model):
-    """A model of a server that speaks OpenAI's chat completions, or one in a folder that the operator lists.
+    """How to reach a language model: on a server with OpenAI's chat completions API, or in a folder of this machine.
 
-    key: encrypted. folder: its name in TOUCHSTONE_MODEL_DIRS; then there is no address. answer_tokens: how
-    long an answer may get. Prices are of a million tokens, and like monthly_limit in whatever the server's owner bills
-    in; None: not known, none. next_call_at: when the next call may be made, where calls_per_minute says how many.
+    key: encrypted. folder: a name from TOUCHSTONE_MODEL_DIRS; such a connection has no address. answer_tokens: the
+    maximum of output tokens. Prices are per million tokens, in the same currency as monthly_limit; None: not set.
+    next_call_at: the earliest time of the next call, where calls_per_minute is set.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="llm_connections")
@@ -64,10 +64,10 @@ class SpendingPurpose(models.TextChoices):
 
 
 class Spending(models.Model):
-    """What was asked of a language model on a day (UTC), and what that cost at most.
+    """Calls through one connection on one day (UTC) for one purpose, and their cost.
 
-    name: of the model, which may be gone. cost: of answers by the tokens that the server counted; of calls whose answer
-    never came, all that it could have cost. failed: calls without an answer.
+    name: of the connection, which may have been deleted. cost: by the tokens that the server counted; the most a call
+    could have cost, where no reply arrived. failed: calls without a completion.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="spendings")

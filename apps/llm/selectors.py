@@ -16,19 +16,19 @@ MONTHS = 3  # months of costs that are shown before this one
 
 
 def list_llm_connections(project: Project) -> "QuerySet[LLMConnection]":
-    """By name, with how many answers of each are kept (`kept`), and what this month cost (`spent`)."""
+    """By name, with the number of cached completions (`cached_count`) and this month's cost (`spent`)."""
     month = Spending.objects.filter(llm_connection=OuterRef("pk"), day__gte=_first_of_month())
     spent = month.order_by().values("llm_connection").annotate(sum=Sum("cost")).values("sum")
     money = DecimalField(max_digits=16, decimal_places=8)
     rows = LLMConnection.objects.filter(project=project).select_related("project")
     return rows.annotate(
-        kept=Count("completions"), spent=Coalesce(Subquery(spent), Value(Decimal(0)), output_field=money)
+        cached_count=Count("completions"), spent=Coalesce(Subquery(spent), Value(Decimal(0)), output_field=money)
     ).order_by("name")
 
 
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """What a model was asked for one purpose in a month."""
+class MonthlyCost:
+    """Calls through one connection for one purpose in one month."""
 
     month: date
     name: str
@@ -40,8 +40,8 @@ class Costs:
     cost: Decimal
 
 
-def monthly_costs(project: Project) -> list[Costs]:
-    """By month, model and purpose, this month and those before it; of removed models too."""
+def monthly_costs(project: Project) -> list[MonthlyCost]:
+    """By month, connection and purpose, from the current month back; deleted connections included."""
     first = _first_of_month()
     back = first.year * 12 + first.month - MONTHS
     rows = Spending.objects.filter(project=project, day__gte=date(back // 12, back % 12 + 1, 1))
@@ -49,10 +49,10 @@ def monthly_costs(project: Project) -> list[Costs]:
         rows.annotate(month=TruncMonth("day"))
         .order_by("-month", "name", "purpose")
         .values_list("month", "name", "purpose")
-        .annotate(*(Sum(one) for one in ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")))
+        .annotate(*(Sum(field) for field in ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")))
     )
     return [
-        Costs(month, name, SpendingPurpose(purpose).label, *figures)
+        MonthlyCost(month, name, SpendingPurpose(purpose).label, *figures)
         for month, name, purpose, *figures in grouped
     ]
 

@@ -1,4 +1,4 @@
-"""Language models are added, changed, tried and removed; their answers are kept."""
+"""LLM connections are created, updated, checked and deleted."""
 
 import json
 from dataclasses import dataclass
@@ -15,24 +15,20 @@ from apps.core.http import outgoing
 from apps.core.storage.encryption import encrypted
 from apps.core.storage.model_folders import check_listed
 from apps.llm.calls import call, completions_url
-from apps.llm.models import (
-    ANSWER_TOKENS,
-    LONGEST_URL,
-    LLMConnection,
-    SpendingPurpose,
-)
+from apps.llm.models import ANSWER_TOKENS, LONGEST_URL, LLMConnection, SpendingPurpose
 from workers.schema import bounded
 
-MOST_MODELS = 20  # of a project
+MOST_CONNECTIONS = 20  # per project
 MOST_ANSWER_TOKENS = 131_072
-MOST_CALLS = 100_000  # a minute
-_TRIED_SECONDS = 60.0
-_TRIED_TOKENS = 256
+MOST_CALLS = 100_000  # per minute
+_CHECK_SECONDS = 60.0
+_CHECK_TOKENS = 256
+_LONGEST_SHOWN = 300  # characters of a reply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMConnectionSpec:
-    """What people say of one; see `LLMConnection`. A server has an address and a model, a folder neither."""
+    """The editable fields of an `LLMConnection`. A server has an address and a model, a folder neither."""
 
     name: str
     base_url: str = ""
@@ -49,84 +45,85 @@ class LLMConnectionSpec:
 def create_llm_connection(
     *, project: Project, spec: LLMConnectionSpec, key: str = "", by: User | None
 ) -> LLMConnection:
-    """Raises DomainError for an address that may not be called, Conflict for a name that is taken."""
+    """Raises DomainError for an address that must not be called, Conflict for a name that is taken."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-    if project.llm_connections.count() >= MOST_MODELS:
-        raise Conflict(f"A project has up to {MOST_MODELS} language models; remove one first.")
-    added = LLMConnection(project=project, created_by=by)
-    _set(added, spec)
-    added.key = encrypted(key.strip())
-    added.save()
-    _record(added, "llm_connection.added", by)
-    return added
+    if project.llm_connections.count() >= MOST_CONNECTIONS:
+        raise Conflict(
+            f"A project can have at most {MOST_CONNECTIONS} LLM connections. Delete one, then try again."
+        )
+    llm_connection = LLMConnection(project=project, created_by=by)
+    _apply_spec(llm_connection, spec)
+    llm_connection.key = encrypted(key.strip())
+    llm_connection.save()
+    _record_change(llm_connection, "language_model.added", by)
+    return llm_connection
 
 
 @transaction.atomic
 def update_llm_connection(
     *, llm_connection: LLMConnection, spec: LLMConnectionSpec, key: str = "", by: User | None
 ) -> LLMConnection:
-    """key: empty to keep the one there, unless the address is another: a key goes nowhere it was not given for."""
-    changed = LLMConnection.objects.select_for_update().get(pk=llm_connection.pk)
-    was = changed.base_url
-    _set(changed, spec)
+    """key: empty to keep the stored one. A new address needs its own key: a key is sent only where it was given for."""
+    locked = LLMConnection.objects.select_for_update().get(pk=llm_connection.pk)
+    previous_url = locked.base_url
+    _apply_spec(locked, spec)
     if key.strip():
-        changed.key = encrypted(key.strip())
-    elif changed.is_local:
-        changed.key = ""
-    elif changed.key and changed.base_url != was:
-        raise DomainError("The address is another; enter its key.", pointer="/key")
-    changed.save()
-    _record(changed, "llm_connection.changed", by)
-    return changed
+        locked.key = encrypted(key.strip())
+    elif locked.is_local:
+        locked.key = ""
+    elif locked.key and locked.base_url != previous_url:
+        raise DomainError("The address has changed. Enter the key for the new address.", pointer="/key")
+    locked.save()
+    _record_change(locked, "language_model.changed", by)
+    return locked
 
 
 @transaction.atomic
 def delete_llm_connection(*, llm_connection: LLMConnection, by: User | None) -> None:
-    """With all it answered; what was made of that stays."""
+    """Its cached completions are deleted too; scores and metrics made from them stay."""
     record_audit(
-        project=llm_connection.project, actor=by, verb="llm_connection.removed", target=llm_connection.name
+        project=llm_connection.project, actor=by, verb="language_model.removed", target=llm_connection.name
     )
     llm_connection.delete()
 
 
 def check_llm_connection(*, llm_connection: LLMConnection) -> str:
-    """Ask it one thing; what it said. Raises DomainError with what went wrong."""
-    messages = [{"role": "user", "content": "CachedCompletion with the word: ready"}]
-    asked = {"messages": messages, "max_tokens": _TRIED_TOKENS}
-    body = json.dumps(asked).encode()
-    reply = call(llm_connection, body, purpose=SpendingPurpose.TEST, seconds=_TRIED_SECONDS)
+    """Send one short question and return the reply. Raises DomainError with what went wrong."""
+    messages = [{"role": "user", "content": "Answer with the word: ready"}]
+    body = json.dumps({"messages": messages, "max_tokens": _CHECK_TOKENS}).encode()
+    reply = call(llm_connection, body, purpose=SpendingPurpose.TEST, seconds=_CHECK_SECONDS)
     url = completions_url(llm_connection)
     try:
         document = bounded.loads(reply.body)
     except ValueError as error:
         raise DomainError(
-            f"{url} answered {reply.status}, but not with JSON that is read: {error}."
+            f"{url} answered with status {reply.status}, but not with valid JSON: {error}."
         ) from None
     if reply.status != HTTPStatus.OK:
-        raise DomainError(f"{url} answered {reply.status}: {_said_of_error(document)}")
+        raise DomainError(f"{url} answered with status {reply.status}: {_error_message(document)}")
     try:
-        return str(document["choices"][0]["message"]["content"])[:300]
+        return str(document["choices"][0]["message"]["content"])[:_LONGEST_SHOWN]
     except (LookupError, TypeError):
         raise DomainError(f"{url} answered, but not with a chat completion.") from None
 
 
-def _said_of_error(document: Any) -> str:
-    """The message of an error as servers of language models write it. Of anything else nothing is shown: it may be
-    another service of the network."""
+def _error_message(document: Any) -> str:
+    """The message of an OpenAI-style error. Nothing else is shown: it could come from another service of the network."""
     found = document.get("error", document) if isinstance(document, dict) else None
-    said = found.get("message", found.get("detail")) if isinstance(found, dict) else found
-    return " ".join(said.split())[:300] if isinstance(said, str) else "no error as those servers write it."
+    message = found.get("message", found.get("detail")) if isinstance(found, dict) else found
+    if not isinstance(message, str):
+        return "no error message in the format of the OpenAI API."
+    return " ".join(message.split())[:_LONGEST_SHOWN]
 
 
-def _set(row: LLMConnection, spec: LLMConnectionSpec) -> None:
+def _apply_spec(row: LLMConnection, spec: LLMConnectionSpec) -> None:
     name, model = " ".join(spec.name.split()), spec.model.strip()
     base_url, folder = spec.base_url.strip().rstrip("/"), spec.folder.strip()
     if not 1 <= len(name) <= 100:
-        raise DomainError("Its name has 1 to 100 characters.", pointer="/name")
+        raise DomainError("The name must have 1 to 100 characters.", pointer="/name")
     if bool(base_url) == bool(folder):
         raise DomainError(
-            "Give the address of a server, or the name of a model folder; one of them.",
-            pointer="/base_url",
+            "Enter either the address of a server or the name of a model folder.", pointer="/base_url"
         )
     if folder:
         check_listed(folder, pointer="/folder")
@@ -134,45 +131,52 @@ def _set(row: LLMConnection, spec: LLMConnectionSpec) -> None:
         _check_address(base_url)
         if not 1 <= len(model) <= 200:
             raise DomainError(
-                "Say which model the server is asked for, in 1 to 200 characters.", pointer="/model"
+                "Enter the name of the model on that server, 1 to 200 characters.", pointer="/model"
             )
     if LLMConnection.objects.filter(project=row.project, name=name).exclude(pk=row.pk).exists():
-        raise Conflict(f"There is a language model {name} already.", pointer="/name")
-    if not 1 <= spec.answer_tokens <= MOST_ANSWER_TOKENS:
-        raise DomainError(
-            f"An answer has 1 to {MOST_ANSWER_TOKENS:,} tokens at most.", pointer="/answer_tokens"
-        )
-    if spec.calls_per_minute is not None and not 1 <= spec.calls_per_minute <= MOST_CALLS:
-        raise DomainError(
-            f"1 to {MOST_CALLS:,} calls a minute, or nothing for no limit.", pointer="/calls_per_minute"
-        )
-    for field in ("prompt_price", "completion_price", "monthly_limit"):
-        if (getattr(spec, field) or 0) < 0:
-            raise DomainError("Money is not below zero.", pointer=f"/{field}")
-    if spec.monthly_limit is not None and (spec.prompt_price is None or spec.completion_price is None):
-        raise DomainError(
-            "A limit of money needs both prices; without them nobody knows what is spent.",
-            pointer="/monthly_limit",
-        )
+        raise Conflict(f"An LLM connection named {name} already exists.", pointer="/name")
+    _check_limits(spec)
     row.name, row.base_url, row.model, row.folder = name, base_url, "" if folder else model, folder
     for field in ("answer_tokens", "prompt_price", "completion_price", "monthly_limit", "calls_per_minute"):
         setattr(row, field, getattr(spec, field))
     row.next_call_at = None
 
 
+def _check_limits(spec: LLMConnectionSpec) -> None:
+    if not 1 <= spec.answer_tokens <= MOST_ANSWER_TOKENS:
+        raise DomainError(
+            f"The maximum of output tokens must be from 1 to {MOST_ANSWER_TOKENS:,}.",
+            pointer="/answer_tokens",
+        )
+    if spec.calls_per_minute is not None and not 1 <= spec.calls_per_minute <= MOST_CALLS:
+        raise DomainError(
+            f"Calls per minute must be from 1 to {MOST_CALLS:,}; leave it empty for no limit.",
+            pointer="/calls_per_minute",
+        )
+    for field in ("prompt_price", "completion_price", "monthly_limit"):
+        if (getattr(spec, field) or 0) < 0:
+            raise DomainError("A price or budget must be 0 or more.", pointer=f"/{field}")
+    if spec.monthly_limit is not None and (spec.prompt_price is None or spec.completion_price is None):
+        raise DomainError(
+            "A monthly budget needs both prices, so that spending can be computed. Enter both, or leave the budget "
+            "empty.",
+            pointer="/monthly_limit",
+        )
+
+
 def _check_address(base_url: str) -> None:
     if len(base_url) > LONGEST_URL:
-        raise DomainError(f"An address has at most {LONGEST_URL} characters.", pointer="/base_url")
+        raise DomainError(f"An address can have at most {LONGEST_URL} characters.", pointer="/base_url")
     try:
         outgoing.check_url(base_url)
     except DomainError as error:
         raise DomainError(error.message, pointer="/base_url") from error
     if "?" in base_url or "#" in base_url:
-        message = "The address of a server has no ? or #: /chat/completions is added to it."
+        message = "The address must not contain ? or #, because /chat/completions is appended to it."
         raise DomainError(message, pointer="/base_url")
 
 
-def _record(llm_connection: LLMConnection, verb: str, by: User | None) -> None:
+def _record_change(llm_connection: LLMConnection, verb: str, by: User | None) -> None:
     record_audit(
         project=llm_connection.project,
         actor=by,

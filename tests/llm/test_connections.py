@@ -1,4 +1,4 @@
-"""Language models: who may add them, what becomes of their keys, and what is asked through the relay."""
+"""LLM connections: who may create them, where their keys go, and calls through the relay."""
 
 import json
 from collections.abc import Iterator
@@ -82,17 +82,17 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
         given = {"name": "judge", "base_url": url + "/", "model": "tiny", "key": KEY}
         assert client.post(base, given).status_code == 302
         again = client.post(base, given)
-        assert again.status_code == 422 and b"There is a language model judge already" in again.content
+        assert again.status_code == 422 and b"An LLM connection named judge already exists" in again.content
         assert KEY not in again.content.decode()
         model = LLMConnection.objects.get()
-        assert b"judge answers: ready" in client.post(f"{base}{model.pk}/test/", follow=True).content
+        assert b"judge replied: ready" in client.post(f"{base}{model.pk}/test/", follow=True).content
         assert script.keys == {KEY}
         page = f"{base}{model.pk}/"
         assert client.post(page, given | {"name": "The judge", "key": ""}).status_code == 302
         model.refresh_from_db()
         assert model.name == "The judge" and decrypted(model.key) == KEY
         moved = client.post(page, given | {"base_url": "http://127.0.0.2:9/v1", "key": ""})
-        assert moved.status_code == 422 and b"The address is another; enter its key." in moved.content
+        assert moved.status_code == 422 and b"The address has changed. Enter the key for the new address." in moved.content
         model.refresh_from_db()
         assert model.base_url == url, "a key goes nowhere it was not given for"
     assert b"did not answer" in client.post(f"{base}{model.pk}/test/", follow=True).content
@@ -103,13 +103,13 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ((401, {"error": "no such key"}), "answered 401"),
+        ((401, {"error": "no such key"}), "answered with status 401"),
         ((200, {"choices": []}), "not with a chat completion"),
-        ((200, "<html>"), "not with JSON"),
+        ((200, "<html>"), "not with valid JSON"),
         ((200, [1]), "not with a chat completion"),
-        ((404, {"secret": "of another service"}), "answered 404: no error as those servers write it"),
-        ((400, {"error": {"message": "no such model"}}), "answered 400: no such model"),
-        ((302, {}), "answered 302"),
+        ((404, {"secret": "of another service"}), "status 404: no error message in the format of the OpenAI API"),
+        ((400, {"error": {"message": "no such model"}}), "status 400: no such model"),
+        ((302, {}), "answered with status 302"),
     ],
 )
 def test_a_trial_says_what_is_wrong(served: LLMConnection, script: Script, reply: Any, told: str) -> None:
@@ -153,9 +153,9 @@ def test_what_cannot_be_is_refused(
 
 def test_a_project_has_a_few(project: Project, script: Script) -> None:
     spec = LLMConnectionSpec(name="", base_url="http://127.0.0.1/v1", model="m")
-    for number in range(services.MOST_MODELS):
+    for number in range(services.MOST_CONNECTIONS):
         services.create_llm_connection(project=project, spec=replace(spec, name=str(number)), by=None)
-    with pytest.raises(Conflict, match="remove one first"):
+    with pytest.raises(Conflict, match="Delete one"):
         services.create_llm_connection(project=project, spec=replace(spec, name="more"), by=None)
 
 
