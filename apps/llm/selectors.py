@@ -22,7 +22,8 @@ def list_llm_connections(project: Project) -> "QuerySet[LLMConnection]":
     money = DecimalField(max_digits=16, decimal_places=8)
     rows = LLMConnection.objects.filter(project=project).select_related("project")
     return rows.annotate(
-        cached_count=Count("completions"), spent=Coalesce(Subquery(spent), Value(Decimal(0)), output_field=money)
+        cached_count=Count("completions"),
+        spent=Coalesce(Subquery(spent), Value(Decimal(0)), output_field=money),
     ).order_by("name")
 
 
@@ -49,7 +50,9 @@ def monthly_costs(project: Project) -> list[MonthlyCost]:
         rows.annotate(month=TruncMonth("day"))
         .order_by("-month", "name", "purpose")
         .values_list("month", "name", "purpose")
-        .annotate(*(Sum(field) for field in ("calls", "failed", "prompt_tokens", "completion_tokens", "cost")))
+        .annotate(
+            *(Sum(field) for field in ("calls", "failed", "prompt_tokens", "completion_tokens", "cost"))
+        )
     )
     return [
         MonthlyCost(month, name, SpendingPurpose(purpose).label, *figures)
@@ -62,8 +65,8 @@ def get_llm_connection(project: Project, name: str) -> LLMConnection:
     if found is None:
         there = ", ".join(project.llm_connections.values_list("name", flat=True)) or "none"
         raise NotFound(
-            f"There is no language model {name} in {project.slug} (there: {there}). An owner adds one on the page "
-            "Language models."
+            f"{project.slug} has no LLM connection named {name} (existing: {there}). An owner can create one on the page "
+            "LLM connections."
         )
     return found
 

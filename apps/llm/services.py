@@ -108,7 +108,7 @@ def check_llm_connection(*, llm_connection: LLMConnection) -> str:
 
 
 def _error_message(document: Any) -> str:
-    """The message of an OpenAI-style error. Nothing else is shown: it could come from another service of the network."""
+    """The message of an OpenAI-style error. Nothing else is shown: another service of the network may have sent it."""
     found = document.get("error", document) if isinstance(document, dict) else None
     message = found.get("message", found.get("detail")) if isinstance(found, dict) else found
     if not isinstance(message, str):

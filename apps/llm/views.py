@@ -46,7 +46,7 @@ def connection_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.OWNER)
 def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    llm_connection = _language_model(project, pk)
+    llm_connection = _get_connection(project, pk)
     form = LLMConnectionForm(request.POST if request.method == "POST" else None, of=llm_connection)
     if request.method == "POST" and form.is_valid():
         try:
@@ -65,7 +65,7 @@ def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @require_POST
 @project_view(Role.OWNER)
 def connection_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    llm_connection = _language_model(project, pk)
+    llm_connection = _get_connection(project, pk)
     services.delete_llm_connection(llm_connection=llm_connection, by=request.user)
     messages.success(request, f"{llm_connection.name} is asked nothing more, and its key is gone.")
     return redirect("llm:connection-list", project.slug)
@@ -74,17 +74,17 @@ def connection_delete(request: ProjectRequest, project: Project, pk: int) -> Htt
 @require_POST
 @project_view(Role.OWNER)
 def connection_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    llm_connection = _language_model(project, pk)
+    llm_connection = _get_connection(project, pk)
     try:
         said = services.check_llm_connection(llm_connection=llm_connection)
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"{llm_connection.name} answers: {said}")
+        messages.success(request, f"{llm_connection.name} replied: {said}")
     return redirect("llm:connection-list", project.slug)
 
 
-def _language_model(project: Project, pk: int) -> LLMConnection:
+def _get_connection(project: Project, pk: int) -> LLMConnection:
     return get_object_or_404(LLMConnection.objects.select_related("project"), project=project, pk=pk)
 
 

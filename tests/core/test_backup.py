@@ -78,7 +78,7 @@ def secrets(transactional_db: None, settings: Any, tmp_path: Path) -> tuple[Path
     made = backup.backup(tmp_path / "sealed", passphrase=PASSPHRASE)
     assert made["encrypted"] and made["secrets"] == {"carried": 2, "left_out": []}
     left_out = backup.backup(tmp_path / "open")["secrets"]
-    assert left_out["carried"] == 0 and "the key of the language model judge of alpha" in left_out["left_out"]
+    assert left_out["carried"] == 0 and "the key of the LLM connection judge of alpha" in left_out["left_out"]
     for name, held in (("sealed", False), ("open", True)):
         found = (tmp_path / name).read_bytes()
         assert (zstandard.FRAME_HEADER in found[:8]) is held

@@ -53,7 +53,7 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
     settings.SECRET_KEY = "another installation's"
     carried, again = secret_transfer.write([])
     assert carried == 0 and again == [
-        "the key of the language model judge of " + model.project.slug,
+        "the key of the LLM connection judge of " + model.project.slug,
         f"the secret of the webhook of {model.project.slug} to 127.0.0.1:9: make a new one",
     ]
     model.refresh_from_db()

@@ -44,7 +44,7 @@ def pages(judge_run: JudgeRun) -> list[str]:
 def actions(judge_run: JudgeRun) -> list[str]:
     one = f"/p/{judge_run.judge.project.slug}/judges/{judge_run.judge_id}/"
     own = f"/p/{judge_run.judge.project.slug}/judge-runs/{judge_run.pk}/"
-    return [f"{one}try/", f"{one}run/", f"{own}cancel/", f"{own}retry/", f"{own}hand-in/", f"{one}remove/"]
+    return [f"{one}test/", f"{one}run/", f"{own}cancel/", f"{own}retry/", f"{own}save/", f"{one}delete/"]
 
 
 def test_strangers_and_annotators(client: Client, judge_run: JudgeRun, stranger: User, ann: User) -> None:

@@ -92,7 +92,10 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
         model.refresh_from_db()
         assert model.name == "The judge" and decrypted(model.key) == KEY
         moved = client.post(page, given | {"base_url": "http://127.0.0.2:9/v1", "key": ""})
-        assert moved.status_code == 422 and b"The address has changed. Enter the key for the new address." in moved.content
+        assert (
+            moved.status_code == 422
+            and b"The address has changed. Enter the key for the new address." in moved.content
+        )
         model.refresh_from_db()
         assert model.base_url == url, "a key goes nowhere it was not given for"
     assert b"did not answer" in client.post(f"{base}{model.pk}/test/", follow=True).content
@@ -107,7 +110,10 @@ def test_it_is_added_tried_changed_and_removed_in_the_browser(
         ((200, {"choices": []}), "not with a chat completion"),
         ((200, "<html>"), "not with valid JSON"),
         ((200, [1]), "not with a chat completion"),
-        ((404, {"secret": "of another service"}), "status 404: no error message in the format of the OpenAI API"),
+        (
+            (404, {"secret": "of another service"}),
+            "status 404: no error message in the format of the OpenAI API",
+        ),
         ((400, {"error": {"message": "no such model"}}), "status 400: no such model"),
         ((302, {}), "answered with status 302"),
     ],
