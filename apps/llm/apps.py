@@ -13,5 +13,6 @@ class LLMConfig(AppConfig):
                 "llm.LLMConnection",
                 "key",
                 lambda row: f"the key of the LLM connection {row.name} of {row.project.slug}",
+                former_models=("judges.LanguageModel",),
             )
         )

@@ -65,8 +65,8 @@ def get_llm_connection(project: Project, name: str) -> LLMConnection:
     if found is None:
         there = ", ".join(project.llm_connections.values_list("name", flat=True)) or "none"
         raise NotFound(
-            f"{project.slug} has no LLM connection named {name} (existing: {there}). An owner can create one on the page "
-            "LLM connections."
+            f"{project.slug} has no LLM connection named {name} (existing: {there}). An owner can create one on the "
+            "page LLM connections."
         )
     return found
 

@@ -65,6 +65,16 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
     assert "Make a new one on the page Webhooks" in Delivery.objects.get().answer
 
 
+def test_a_backup_from_before_a_rename_is_read(model: LLMConnection, settings: Any) -> None:
+    carried, _ = secret_transfer.read()
+    assert [secret["model"] for secret in carried] == ["llm.LLMConnection"]
+    carried[0]["model"] = "judges.LanguageModel"
+    settings.SECRET_KEY = "another installation"
+    assert secret_transfer.write(carried) == (1, [])
+    model.refresh_from_db()
+    assert decrypted(model.key) == KEY
+
+
 def test_under_the_same_key_they_stay(model: LLMConnection, hook: tuple[Webhook, str]) -> None:
     """Who gives a new home the old TOUCHSTONE_SECRET_KEY needs no passphrase."""
     before = model.key

@@ -31,12 +31,14 @@ _PURPOSE = b"apps.core.encryption.v1"
 @dataclass(frozen=True, slots=True)
 class EncryptedField:
     """model: as `app.Model`. keys: where the field is a JSON object, those of it that are encrypted: a text, or an
-    array of texts. name: the secret of a row in words, without the secret."""
+    array of texts. name: the secret of a row in words, without the secret. former_models: names that the model had, by
+    which older backups carry its secrets."""
 
     model: str
     field: str
     name: Callable[[Any], str]
     keys: tuple[str, ...] = ()
+    former_models: tuple[str, ...] = ()
 
 
 @dataclass(eq=False, slots=True)

@@ -26,7 +26,11 @@ def write(secrets: Iterable[Mapping[str, Any]]) -> tuple[int, list[str]]:
     known = {_key(each): str(each["secret"]) for each in secrets}
     carried, again = 0, []
     for kept in kept_secrets():
-        secret = known.get(_key(_where(kept)))
+        where = _where(kept)
+        names = (kept.of.model, *kept.of.former_models)
+        secret = next(
+            (known[key] for key in (_key(where | {"model": name}) for name in names) if key in known), None
+        )
         if secret is not None:
             kept.replace(encrypted(secret))
             carried += 1
