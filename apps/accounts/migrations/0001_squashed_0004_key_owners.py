@@ -6,6 +6,28 @@ from django.conf import settings
 from django.db import migrations, models
 
 
+# The trail is append-only for everybody: single rows can be neither changed nor deleted. A whole project takes its
+# trail along, through the constraint's ON DELETE CASCADE, which is the only way to reach the trigger at depth two.
+AUDIT_SQL = """
+ALTER TABLE accounts_auditevent ADD CONSTRAINT auditevent_project
+    FOREIGN KEY (project_id) REFERENCES accounts_project ON DELETE CASCADE;
+CREATE FUNCTION accounts_audit_append_only() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'DELETE' AND pg_trigger_depth() > 1 THEN
+        RETURN OLD;
+    END IF;
+    RAISE EXCEPTION 'audit events are append-only' USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER audit_append_only BEFORE UPDATE OR DELETE ON accounts_auditevent
+    FOR EACH ROW EXECUTE FUNCTION accounts_audit_append_only();
+"""
+AUDIT_SQL_BACK = """
+DROP TRIGGER audit_append_only ON accounts_auditevent;
+DROP FUNCTION accounts_audit_append_only();
+ALTER TABLE accounts_auditevent DROP CONSTRAINT auditevent_project;
+"""
+
+
 class Migration(migrations.Migration):
 
     replaces = [('accounts', '0001_initial'), ('accounts', '0002_invitations'), ('accounts', '0003_annotators_see_models'), ('accounts', '0004_key_owners')]
@@ -149,4 +171,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('project', 'key', 'request_hash'), name='idempotent_once')],
             },
         ),
+        migrations.RunSQL(AUDIT_SQL, AUDIT_SQL_BACK),
     ]

@@ -46,7 +46,7 @@ class Process:
         self._was_ready, self._started = False, time.monotonic()
         self._ready, write = os.pipe()
         self.popen = subprocess.Popen(  # noqa: S603
-            [sys.executable, str(Path(__file__).parents[2] / "manage.py"), *command],
+            [sys.executable, str(Path(__file__).parents[3] / "manage.py"), *command],
             env={**environment, VARIABLE: str(write), "PYTHONUNBUFFERED": "1"},
             pass_fds=(write,),
             stdin=subprocess.DEVNULL,
