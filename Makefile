@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 ARGS ?=
+, := ,
 TORCH ?= cuda
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
-.PHONY: demo test test-slow faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -34,15 +35,17 @@ install-locked:  ## an installation from the lock files, without development too
 demo: install  ## the whole loop on the sample project; ARGS=--exit stops after it
 	$(PY) manage.py demo $(ARGS)
 
-test: install-dev lint  ## all but what takes long, lint and types included; with ARGS what they name
-	$(PY) -m pytest -n $(WORKERS) $(or $(ARGS),-m "not slow" --ignore tests/faults)
+test: install-dev  ## all but what takes long, lint and types beside them; with ARGS what they name
+	$(MAKE) --jobs 2 lint tests
+
+tests: install-dev
+	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(or $(ARGS),--group unit$(,)web$(,)ml$(,)browser)
 
 test-slow: install-dev  ## the rest: killed processes, learning policies, small benchmarks, everything at once under faults
-	$(PY) -m pytest -n $(WORKERS) -m slow --ignore tests/faults $(ARGS)
-	$(MAKE) faults
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
 
-faults: install-dev  ## everything at once while processes are killed: ten short random plans, and what was thought of
-	$(PY) -m pytest -n auto --dist loadfile tests/faults $(ARGS)
+faults: install-dev  ## of the slow ones those under faults
+	$(PY) -m pytest -n 2 --dist loadgroup tests/faults $(ARGS)
 
 lint: install-dev
 	$(PY) -m ruff check .

@@ -4,28 +4,28 @@ This happens when the file is loaded: pytest imports the conftest files below th
 any hook of ours could run.
 """
 
-import fcntl
+import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import django
-import psycopg
 import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from apps.core.database import embedded_postgres, roles
+from tests import database, groups
+from tests.worlds import home_settings
 
 # How quickly examples are made says how busy the machine is, and nothing of what is tested.
 hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 hypothesis_settings.load_profile("busy")
 
-_APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"
-_RUN = "TOUCHSTONE_TESTS_RUN"  # a folder that the processes of a run share
 _made: list[embedded_postgres.Server | Path] = []
 
 
@@ -38,13 +38,13 @@ def _prepare() -> None:
         home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))
         home.chmod(0o755)  # PostgreSQL's user enters it when root runs the tests
         _made.append(home)
-        os.environ["TOUCHSTONE_HOME"] = os.environ[_RUN] = str(home)
+        os.environ["TOUCHSTONE_HOME"] = os.environ[database.RUN] = str(home)
         if not os.environ.get("DATABASE_URL"):
             server = embedded_postgres.start(home, durable=False)
             _made.insert(0, server)
             # Test databases are made and dropped by it; django_db_setup has tests run with less.
             os.environ["DATABASE_URL"] = server.connection.url(role=roles.SUPERUSER)
-            os.environ[_APP_PASSWORD] = server.connection.app_password
+            os.environ[database.APP_PASSWORD] = server.connection.app_password
     else:
         home = Path(os.environ["TOUCHSTONE_HOME"]) / worker
         home.mkdir(exist_ok=True)
@@ -64,9 +64,62 @@ from apps.accounts.models import Project, User  # noqa: E402
 from tests.datasets.feedback import member  # noqa: E402
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    names = ", ".join(groups.GROUPS)
+    parser.addoption(
+        "--group", default="", help=f"only tests of these groups, by commas: {names} (tests/groups.py)"
+    )
+
+
+def _chosen(config: pytest.Config) -> set[str]:
+    chosen = {name for name in config.getoption("--group").split(",") if name}
+    if unknown := chosen - set(groups.GROUPS):
+        raise pytest.UsageError(
+            f"--group: there is no {', '.join(unknown)}, only {', '.join(groups.GROUPS)}."
+        )
+    return chosen
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    _chosen(config)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    chosen = _chosen(config)
+    inside = [collection_path]
+    if collection_path.is_dir():  # whose conftest.py would be imported
+        inside = list(collection_path.rglob("test_*.py"))
+    elif not (collection_path.name.startswith("test_") and collection_path.suffix == ".py"):
+        return None
+    return True if chosen and not any(chosen & groups.groups_in(path) for path in inside) else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Every test has the mark of its group; those of other groups than were asked for are left out."""
+    chosen = _chosen(config)
+    for item in items:
+        if not any(item.get_closest_marker(name) for name in ("slow", "ml")):
+            item.add_marker(groups.FOLDERS.get(groups.folder_of(item.path), "web"))
+        if groups.folder_of(item.path) == "faults":  # an installation is started once for all tests of a file
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
+    if chosen:
+        left_out = [item for item in items if not any(item.get_closest_marker(name) for name in chosen)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    if wrong := groups.imports_torch_too_soon(chosen, sys.modules):
+        raise pytest.UsageError(wrong)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """The modules, and with them torch, stay for the whole run: the garbage collector need not look at them again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_unconfigure() -> None:
     if _made:
-        _drop_template()
+        database.drop_template()
     while _made:
         made = _made.pop(0)
         if isinstance(made, Path):
@@ -79,71 +132,14 @@ def pytest_unconfigure() -> None:
 def django_db_modify_db_settings(
     django_db_modify_db_settings: None, django_db_use_migrations: bool, django_db_blocker: Any
 ) -> None:
-    """Migrates one database for all workers of xdist: the first makes it, and each has a copy of its own."""
-    from django.db import connection
-
-    if "PYTEST_XDIST_WORKER" not in os.environ or not django_db_use_migrations:
-        return
-    made = _template_mark()
-    with made.open("a+") as mark, django_db_blocker.unblock():
-        fcntl.flock(mark, fcntl.LOCK_EX)
-        if not made.stat().st_size:
-            name, own = connection.settings_dict["NAME"], connection.settings_dict["TEST"]["NAME"]
-            connection.settings_dict["TEST"]["NAME"] = _template()
-            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-            connection.close()
-            connection.settings_dict["NAME"] = name
-            connection.settings_dict["TEST"]["NAME"] = own
-            mark.write(_template())
-    connection.settings_dict["TEST"]["TEMPLATE"] = _template()
-
-
-def _template() -> str:
-    return f"template_{Path(os.environ[_RUN]).name.replace('-', '_')}"
-
-
-def _template_mark() -> Path:
-    return Path(os.environ[_RUN]) / "template-database"
-
-
-def _drop_template() -> None:
-    if _template_mark().exists():
-        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
-            db.execute(f'DROP DATABASE IF EXISTS "{_template()}"')
+    if "PYTEST_XDIST_WORKER" in os.environ and django_db_use_migrations:
+        database.use_template(django_db_blocker.unblock())
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Tests have the application's rights, as far as the server is the embedded one: what needs more fails here."""
-    from django.db import connection
-
-    with django_db_blocker.unblock():
-        url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{connection.settings_dict['NAME']}"
-        with connection.cursor() as cursor:
-            for table in roles.APPEND_ONLY:  # a test that commits ends by emptying all tables
-                cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")
-        if _APP_PASSWORD not in os.environ:  # yours
-            yield
-            return
-        with psycopg.connect(url) as db:
-            roles.grant(db, app=roles.APP, owner=roles.SUPERUSER)
-        before = dict(connection.settings_dict)
-        connection.close()
-        connection.settings_dict |= {"USER": roles.APP, "PASSWORD": os.environ[_APP_PASSWORD]}
-        # On the class: where Playwright's loop runs, Django has another connection in this thread.
-        operations = type(connection.ops)
-        flush = operations.execute_sql_flush
-        operations.execute_sql_flush = lambda _, statements: _as_superuser(url, statements)
+    with django_db_blocker.unblock(), database.with_application_rights():
         yield
-        connection.close()
-        connection.settings_dict.update(before)
-        operations.execute_sql_flush = flush
-
-
-def _as_superuser(url: str, statements: list[str]) -> None:
-    with psycopg.connect(url) as db:
-        for statement in statements:
-            db.execute(statement)
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -177,12 +173,8 @@ def shared_data() -> Path:
 @pytest.fixture
 def own_home(settings: Any, tmp_path: Path) -> None:
     """A home and an artifact store for one test: what is named after rows would meet the names of other tests."""
-    settings.HOME = tmp_path
-    store = {
-        "BACKEND": "django.core.files.storage.FileSystemStorage",
-        "OPTIONS": {"location": tmp_path / "artifacts"},
-    }
-    settings.STORAGES = settings.STORAGES | {"artifacts": store}
+    for name, value in home_settings(tmp_path).items():
+        setattr(settings, name, value)
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Models of annotators beside crowd-kit's, on simulated answers."""
 
+from typing import Any
+
 import numpy as np
-import pandas
 import pytest
-from crowdkit.aggregation import MACE, DawidSkene
 
 from apps.annotation.annotator_models import AnswerTable, dawid_skene_accuracy, mace_competence
 
@@ -28,7 +28,9 @@ def simulated(
     return AnswerTable(*(np.array(column) for column in zip(*rows, strict=True))), accuracy
 
 
-def frame(table: AnswerTable) -> pandas.DataFrame:
+def frame(table: AnswerTable) -> Any:
+    import pandas
+
     return pandas.DataFrame({"task": table.items, "worker": table.annotators, "label": table.labels})
 
 
@@ -36,6 +38,8 @@ def frame(table: AnswerTable) -> pandas.DataFrame:
 @pytest.mark.parametrize("seed", range(3))
 def test_dawid_skene_gives_what_crowd_kit_gives(seed: int, share: float) -> None:
     table, _ = simulated(seed, share=share)
+    from crowdkit.aggregation import DawidSkene
+
     theirs = DawidSkene(n_iter=30).fit(frame(table))
     expected = [
         sum(theirs.priors_[label] * theirs.errors_.loc[(annotator, label), label] for label in range(3))
@@ -47,6 +51,8 @@ def test_dawid_skene_gives_what_crowd_kit_gives(seed: int, share: float) -> None
 @pytest.mark.parametrize("seed", range(3))
 def test_mace_ends_where_that_of_crowd_kit_does(seed: int) -> None:
     table, _ = simulated(seed)
+    from crowdkit.aggregation import MACE
+
     theirs = MACE(n_restarts=1, n_iter=100, random_state=0).fit(frame(table))
     assert mace_competence(table, iterations=100) == pytest.approx(theirs.spamming_[:, 1], abs=1e-6)
 

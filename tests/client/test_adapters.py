@@ -21,6 +21,8 @@ from touchstone_client.gym import RewardWrapper
 
 from tests.client.conftest import Reply
 
+pytestmark = pytest.mark.ml
+
 ONCE = Retries(attempts=1)
 
 

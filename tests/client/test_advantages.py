@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from touchstone_client import Rollout, advantages
 
+pytestmark = pytest.mark.ml
+
 rewards = st.lists(st.floats(-100, 100), min_size=2, max_size=8)
 
 

@@ -10,6 +10,8 @@ from touchstone_client import trl_reward, trl_reward_async
 
 from tests.workers.decoders import save_decoder
 
+pytestmark = pytest.mark.ml
+
 PLAIN = {"prompts": ["p", "p"], "completions": ["four", "sixsix"]}
 CHAT = {
     "prompts": [[{"role": "user", "content": "p"}]] * 2,

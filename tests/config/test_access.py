@@ -14,7 +14,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 from django.http import FileResponse
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from apps.accounts.account_links import Purpose, show_link
@@ -57,6 +57,7 @@ from tests.config.tables import (
 from tests.datasets.feedback import frozen_nothing, member
 from tests.trajectories.conftest import lines, record
 from tests.trajectories.test_views import PNG
+from tests.worlds import home_settings, rows_of_a_module
 
 
 def _patterns(resolver: URLResolver, before: str = "") -> Iterator[tuple[str, URLPattern]]:
@@ -212,6 +213,16 @@ def make_world(slug: str) -> World:
     )
 
 
+@pytest.fixture(scope="module")
+def worlds(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[World, World]]:
+    """Two of them, once for this file: what a test changes in them is rolled back after it."""
+    home = override_settings(**home_settings(tmp_path_factory.mktemp("home")))
+    with home, rows_of_a_module(django_db_blocker):
+        yield make_world("desk"), make_world("elsewhere")
+
+
 def filled(path: str, names: dict[str, Any], slug: str) -> str:
     """The path with something of the world in every place."""
     parts = path.split("/")
@@ -255,9 +266,9 @@ def _signed_in(user: User | None) -> Client:
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_opens_to_those_it_is_for(path: str, own_home: None, db: None) -> None:
+def test_a_page_opens_to_those_it_is_for(path: str, worlds: tuple[World, World], db: None) -> None:
     method, least = PAGES[path]
-    desk, other = make_world("desk"), make_world("elsewhere")
+    desk, other = worlds
     here = filled(path, desk.names, "desk")
     if path != "logout":
         assert (_status(_signed_in(None), method, here) == 401) is (least != ANYBODY)
@@ -298,10 +309,10 @@ def _key(project: Project, scopes: list[str]) -> str:
 
 @pytest.mark.parametrize(("method", "path"), CALLS)
 def test_a_call_needs_a_key_of_the_project_with_the_scope(
-    method: str, path: str, own_home: None, db: None
+    method: str, path: str, worlds: tuple[World, World], db: None
 ) -> None:
     scope = CALLS[method, path]
-    desk, other = make_world("desk"), make_world("elsewhere")
+    desk, other = worlds
     here = filled(path, desk.names, "desk")
     client = Client(raise_request_exception=False)
 

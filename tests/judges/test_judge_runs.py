@@ -28,7 +28,7 @@ from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign, done
 from tests.workers.llm.scripted import Body, Reply, Script, completion
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.ml, pytest.mark.django_db(transaction=True)]
 
 
 def start(model: LLMConnection, name: str = SCORED, **given: Any) -> JudgeRun:

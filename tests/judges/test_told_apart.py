@@ -30,7 +30,7 @@ from workers.evaluate.annotators import leave_one_out
 from workers.schema import PreferenceRecord
 from workers.schema.records import KIND_OF
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.ml, pytest.mark.django_db]
 NAMES = {"judge:scores", "judge:compares"}
 
 

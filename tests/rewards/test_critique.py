@@ -14,6 +14,8 @@ from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel
 from workers.schema import parse_item
 
+pytestmark = pytest.mark.ml
+
 A, B = (
     {"messages": [{"role": "user", "content": "the order"}, {"role": "assistant", "content": said}]}
     for said in ("good", "bad and lost")

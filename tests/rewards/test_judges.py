@@ -48,6 +48,8 @@ from workers.llm.completions import Completion, Wanted
 from workers.schema import Task, Trajectory, from_messages, parse_item
 from workers.schema.endpoints import JudgePart
 
+pytestmark = pytest.mark.ml
+
 
 @pytest.fixture
 def script(settings: Any) -> Script:

@@ -3,11 +3,8 @@
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
-from schemathesis import GenerationMode
-from schemathesis.checks import CHECKS
 
 from apps.rewards.service import application
 from apps.rewards.serving.openapi import document
@@ -38,6 +35,10 @@ def test_its_schemas_are_schemas(http) -> None:
 
 @pytest.mark.slow
 def test_cases_of_schemathesis(service, endpoint, http) -> None:
+    import schemathesis  # some seconds
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS
+
     schema = schemathesis.openapi.from_dict(document())
     checks = [CHECKS.get_one(name) for name in LOOKED_AT]
     headers = {"Authorization": http.headers["Authorization"]}

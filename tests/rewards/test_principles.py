@@ -14,6 +14,8 @@ from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel
 from workers.schema import parse_item
 
+pytestmark = pytest.mark.ml
+
 KNOWN = {"kind": {"text": "kind: Says please.", "scale": [0.0, 1.0]}}
 ASKED = ["kind", "The opposite of: kind", "never lost"]
 

@@ -16,6 +16,8 @@ from workers import schema
 from workers.models import Lineage, build, save
 from workers.schema.recipe import Recipe
 
+pytestmark = pytest.mark.ml
+
 PROMPT, RESPONSE = "Where is my parcel?", "It left the depot this morning and comes today."
 MESSAGES = [{"role": "user", "content": PROMPT}, {"role": "assistant", "content": RESPONSE}]
 CALL = {"id": "c1", "type": "function", "function": {"name": "track", "arguments": '{"parcel": 7}'}}

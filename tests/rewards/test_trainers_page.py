@@ -13,6 +13,8 @@ from tests.workers.decoders import save_decoder
 from tests.workers.engine.fakes import FakeModel, FakeRendered
 from workers.schema import Features
 
+pytestmark = pytest.mark.ml
+
 PAGE = (Path(__file__).parents[2] / "docs" / "trainers.md").read_text()
 BLOCKS = re.findall(r"^## ([^\n]+)|^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 

@@ -33,6 +33,8 @@ from workers.errors import Unavailable
 from workers.models import Lineage, build, save
 from workers.schema.recipe import parse_recipe
 
+pytestmark = pytest.mark.ml
+
 TALK = [
     {"role": "user", "content": "where is the order"},
     {"role": "assistant", "content": "it was sent"},

@@ -18,6 +18,8 @@ import pytest
 
 from tests.workers.decoders import tokenizer
 
+pytestmark = pytest.mark.ml
+
 PEERS = Path(sys.prefix) / "peers"
 PROMPT, RESPONSE = "Where is my parcel?", "It comes today."
 

@@ -1,0 +1,107 @@
+"""The test database: migrated once for all processes of a run, used with the application's rights, emptied by rows."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from apps.core.database import roles
+
+APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"  # where the server is the embedded one of this run
+RUN = "TOUCHSTONE_TESTS_RUN"  # a folder that the processes of a run share
+# What the migrations and `post_migrate` leave in every database; no test changes it.
+KEPT = {"django_migrations", "django_content_type", "auth_permission"}
+
+
+def use_template(unblocked: Any) -> None:
+    """Migrates one database for all workers of xdist: the first makes it, and each has a copy of its own."""
+    from django.db import connection
+
+    made = _template_mark()
+    with made.open("a+") as mark, unblocked:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        if not made.stat().st_size:
+            name, own = connection.settings_dict["NAME"], connection.settings_dict["TEST"]["NAME"]
+            connection.settings_dict["TEST"]["NAME"] = _template()
+            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+            connection.close()
+            connection.settings_dict["NAME"] = name
+            connection.settings_dict["TEST"]["NAME"] = own
+            mark.write(_template())
+    connection.settings_dict["TEST"]["TEMPLATE"] = _template()
+
+
+def _template() -> str:
+    return f"template_{Path(os.environ[RUN]).name.replace('-', '_')}"
+
+
+def _template_mark() -> Path:
+    return Path(os.environ[RUN]) / "template-database"
+
+
+def drop_template() -> None:
+    if _template_mark().exists():
+        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+            db.execute(f'DROP DATABASE IF EXISTS "{_template()}"')
+
+
+@contextmanager
+def with_application_rights() -> Iterator[None]:
+    """Tests have the application's rights, as far as the server is the embedded one: what needs more fails here."""
+    from django.db import connection
+    from django.test import TransactionTestCase
+
+    url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{connection.settings_dict['NAME']}"
+    with connection.cursor() as cursor:
+        for table in roles.APPEND_ONLY:  # a test that commits ends by emptying all tables
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")
+    if APP_PASSWORD not in os.environ:  # yours
+        yield
+        return
+    with psycopg.connect(url) as db:
+        roles.grant(db, app=roles.APP, owner=roles.SUPERUSER)
+    before = dict(connection.settings_dict)
+    connection.close()
+    connection.settings_dict |= {"USER": roles.APP, "PASSWORD": os.environ[APP_PASSWORD]}
+    teardown = TransactionTestCase._fixture_teardown
+    TransactionTestCase._fixture_teardown = _emptying(url)
+    yield
+    connection.close()
+    connection.settings_dict.update(before)
+    TransactionTestCase._fixture_teardown = teardown
+
+
+def _emptying(url: str) -> Callable[[Any], None]:
+    """Django truncates all tables after a test that commits, and makes its permissions again: 0.2 to 1 s.
+
+    To delete their few rows takes a hundredth of that. The locks have it wait, as TRUNCATE does, for what threads of
+    the test still write; without its triggers it asks for no order of tables.
+    """
+    from django.apps import apps
+
+    models = apps.get_models(include_auto_created=True)
+    tables = {
+        f'"{model._meta.db_table}"'
+        for model in models
+        if model._meta.managed and model._meta.db_table not in KEPT
+    }
+    guarded = {f'"{table}"' for table in roles.APPEND_ONLY}  # whose rows cannot be deleted
+    filled = " OR ".join(f"EXISTS (SELECT FROM {table})" for table in sorted(guarded))
+    statements = "; ".join(
+        [
+            "SET LOCAL session_replication_role = replica",
+            f"LOCK TABLE {', '.join(sorted(tables))} IN SHARE ROW EXCLUSIVE MODE",
+            *(f"DELETE FROM {table}" for table in sorted(tables - guarded)),
+            f"DO $$ BEGIN IF {filled} THEN TRUNCATE {', '.join(sorted(guarded))}; END IF; END $$",
+        ]
+    )
+
+    def empty(_: Any) -> None:
+        with psycopg.connect(url) as db:
+            db.execute(statements)
+
+    return empty

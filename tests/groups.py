@@ -1,0 +1,52 @@
+"""Which group a test is in: the one place that says so.
+
+unit     what needs neither a page nor a model; web: the application and its services. Neither imports torch to start.
+ml       what computes with torch
+browser  what needs Chromium
+slow     killed processes, policies that learn, benchmarks, everything under faults
+
+A folder is in one group. A file says so where it is in another: `pytestmark = pytest.mark.ml`; a test, or a file, that
+takes long is marked `slow`. `pytest --group unit,web` imports the files of these groups only. `make test` runs the
+first four, `make test-slow` the last.
+"""
+
+from functools import cache
+from pathlib import Path
+
+GROUPS = ("unit", "web", "ml", "browser", "slow")
+WITHOUT_TORCH = {"unit", "web"}
+TESTS = Path(__file__).parent
+
+FOLDERS = {
+    **dict.fromkeys(("", "client", "contracts", "operations"), "unit"),  # "": the files beside this one
+    **dict.fromkeys(
+        ("accounts", "active_learning", "annotation", "config", "core", "datasets", "demo"), "web"
+    ),
+    **dict.fromkeys(("judges", "lineage", "llm", "metrics", "monitoring", "retraining", "rewards"), "web"),
+    **dict.fromkeys(("rubrics", "training", "trajectories", "webhooks"), "web"),
+    **dict.fromkeys(("benchmarks", "examples", "workers"), "ml"),
+    "browser": "browser",
+    "faults": "slow",
+}
+
+
+def folder_of(path: Path) -> str:
+    return path.relative_to(TESTS).as_posix().rpartition("/")[0].partition("/")[0]
+
+
+@cache
+def groups_in(path: Path) -> set[str]:
+    """The groups of a file's tests, found without importing it."""
+    text = path.read_text()
+    usual = "ml" if "pytest.mark.ml" in text else FOLDERS.get(folder_of(path), "web")
+    return {usual, "slow"} if "pytest.mark.slow" in text else {usual}
+
+
+def imports_torch_too_soon(chosen: set[str], modules: object) -> str:
+    """What is wrong, if the files of these groups had to start without torch and did not; else nothing."""
+    if not chosen or not chosen <= WITHOUT_TORCH or "torch" not in modules:  # type: ignore[operator]
+        return ""
+    return (
+        f"A file of {', '.join(sorted(chosen))} imports torch when pytest reads it. Import it in the function that "
+        "needs it, or mark the file `pytestmark = pytest.mark.ml`."
+    )
