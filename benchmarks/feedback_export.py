@@ -46,25 +46,25 @@ ROWS = """
         INSERT INTO annotation_itemtrajectory (item_id, trajectory_id, position)
         SELECT items.id, unnest(ARRAY[a, b]), unnest(ARRAY[0, 1]) FROM items JOIN pairs USING (task_id)
     ), assignments AS (
-        INSERT INTO annotation_assignment (item_id, annotator_id, state, is_adjudication, is_given, swapped, draft,
+        INSERT INTO annotation_assignment (item_id, annotator_id, state, is_adjudication, is_reserved, swapped, draft,
             active_seconds, reason, created_at)
         SELECT items.id, people.id, 'submitted', false, false, false, '{}', 7, '', now()
         FROM items CROSS JOIN annotation_annotator people WHERE people.project_id = %(project)s
         RETURNING id
-    ), submissions AS (
-        INSERT INTO annotation_submission (assignment_id, revision, idempotency_key, origin, campaign_version,
-            active_seconds, aside, created_at)
+    ), annotations AS (
+        INSERT INTO annotation_annotation (assignment_id, revision, idempotency_key, origin, campaign_version,
+            active_seconds, is_surplus, created_at)
         SELECT id, 1, gen_random_uuid(), 'person', 1, 7, false, now() FROM assignments
         RETURNING id
     )
-    INSERT INTO annotation_preference (submission_id, choice, strength)
-    SELECT id, CASE WHEN id %% 3 = 0 THEN 'b' ELSE 'a' END, 2 FROM submissions
+    INSERT INTO annotation_preference (annotation_id, choice, strength)
+    SELECT id, CASE WHEN id %% 3 = 0 THEN 'b' ELSE 'a' END, 2 FROM annotations
 """
 WHAT_IS_THERE = """
     SELECT substring(item.key from 6), annotator.name, preference.choice
     FROM annotation_preference preference
-    JOIN annotation_submission submission ON submission.id = preference.submission_id
-    JOIN annotation_assignment assignment ON assignment.id = submission.assignment_id
+    JOIN annotation_annotation annotation ON annotation.id = preference.annotation_id
+    JOIN annotation_assignment assignment ON assignment.id = annotation.assignment_id
     JOIN annotation_item item ON item.id = assignment.item_id
     JOIN annotation_annotator annotator ON annotator.id = assignment.annotator_id
     WHERE annotator.project_id = %s
@@ -82,7 +82,7 @@ def make_project(judgements: int) -> Any:
     project = Project.objects.create(slug=f"of-{judgements}", name=f"{judgements} judgements")
     import_trajectories(project=project, stream=file_of(2 * TASKS, project.slug), by=None)
     Annotator.objects.bulk_create(Annotator(project=project, name=f"annotator {n}") for n in range(EACH))
-    campaign = create_campaign(project=project, name="All", kinds=["pairwise"], overlap=EACH)
+    campaign = create_campaign(project=project, name="All", feedback_types=["pairwise"], overlap=EACH)
     of = {
         "project": project.pk,
         "campaign": campaign.pk,

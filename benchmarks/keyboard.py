@@ -83,7 +83,7 @@ def prepare(items: int) -> dict[str, int]:
         campaign = services.create_campaign(
             project=project,
             name=session.name,
-            kinds=session.kinds,
+            feedback_types=session.kinds,
             options=session.options,
             rubric=rubric if session.has_rubric else None,
         )

@@ -3,7 +3,8 @@
 `python -m benchmarks.queue_scaling [--json] [--quick]` prints {items, next_p95_ms, submit_p95_ms, ...}: 200 annotators,
 a few at once, judge items of both campaigns in turns through the pages themselves (Django's test client, so that the
 time of the network and of a server is not in it). Ratios of the same run are compared; times are for reading.
-Afterwards it looks whether any item was given to more people than it wanted, to one person twice, or lost a submission.
+Afterwards it checks whether any item was given to more people than its overlap, to one person twice, or lost an
+annotation.
 It works in a database of its own on the server of DATABASE_URL; without one, on an embedded PostgreSQL.
 """
 
@@ -63,7 +64,9 @@ def make_campaigns(sizes: tuple[int, ...]) -> tuple[Any, dict[int, Any]]:
     runs = list(Trajectory.objects.filter(task__external_id="x-0").order_by("pk")[:2])
     campaigns = {}
     for size in sizes:
-        campaign = create_campaign(project=project, name=f"{size} items", kinds=["pairwise"], overlap=OVERLAP)
+        campaign = create_campaign(
+            project=project, name=f"{size} items", feedback_types=["pairwise"], overlap=OVERLAP
+        )
         with connection.cursor() as cursor:
             cursor.execute(ITEMS, [campaign.pk, runs[0].task_id, OVERLAP, size])
             cursor.execute(PLACES, [[run.pk for run in runs], campaign.pk])
@@ -131,24 +134,24 @@ def work(clients: list[Any], campaigns: dict[int, Any], rounds: int, at_once: in
 
 
 def check(keys: list[uuid.UUID]) -> list[str]:
-    """What was promised and not kept. keys: of all submissions that were acknowledged."""
+    """What was promised and not kept. keys: of all annotations that were acknowledged."""
     from django.db.models import Count, F
 
-    from apps.annotation.models import Assignment, Item, Submission
+    from apps.annotation.models import Annotation, Assignment, Item
 
     wrong = []
-    kept = set(Submission.objects.values_list("idempotency_key", flat=True))
+    kept = set(Annotation.objects.values_list("idempotency_key", flat=True))
     if kept != set(keys):
         wrong.append(
-            f"{len(set(keys) - kept)} acknowledged submissions are lost, {len(kept - set(keys))} are new"
+            f"{len(set(keys) - kept)} acknowledged annotations are lost, {len(kept - set(keys))} are new"
         )
-    if over := Item.objects.filter(taken__gt=F("wanted")).count():
+    if over := Item.objects.filter(claimed_count__gt=F("overlap")).count():
         wrong.append(f"{over} items were given to more people than they want")
     pairs = Assignment.objects.values("item", "annotator").annotate(n=Count("pk"))
     if pairs.filter(n__gt=1).exists():
         wrong.append("an item was given to one person twice")
     counted = Assignment.objects.filter(state="submitted").values("item").annotate(n=Count("pk"))
-    if counted.exclude(n=F("item__done")).exists():
+    if counted.exclude(n=F("item__completed_count")).exists():
         wrong.append("an item's count differs from its judgements")
     return wrong
 

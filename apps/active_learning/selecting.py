@@ -54,7 +54,9 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, pulse: Heart) -> N
     if basis.model is not None:
         (folder / "model").symlink_to(stage(basis.model.artifact))
     items = list(open_items(plan.campaign).order_by("random_key").values_list("pk", flat=True)[:MOST_ITEMS])
-    asked = list(Item.objects.filter(campaign=plan.campaign, done__gt=0).values_list("pk", flat=True))
+    asked = list(
+        Item.objects.filter(campaign=plan.campaign, completed_count__gt=0).values_list("pk", flat=True)
+    )
     pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(items)} items"}
     sides = runs_of_items([*items, *asked])
     for name, wanted in (("items", items), ("asked", asked)):

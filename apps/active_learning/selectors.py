@@ -7,7 +7,7 @@ from django.db.models import F, Q, QuerySet
 
 from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason
 from apps.annotation.feedback.records import BY_JUDGES
-from apps.annotation.models import Campaign, Item, Submission
+from apps.annotation.models import Annotation, Campaign, Item
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import stage
@@ -75,18 +75,18 @@ def is_due(plan: SelectionPlan) -> bool:
 
 def said_since(plan: SelectionPlan, selection: ItemSelection) -> int:
     since = selection.started_at or selection.created_at
-    rows = Submission.objects.filter(assignment__item__campaign=plan.campaign, created_at__gt=since)
+    rows = Annotation.objects.filter(assignment__item__campaign=plan.campaign, created_at__gt=since)
     rows = rows.exclude(BY_JUDGES)
     return rows.values("assignment").distinct().count()
 
 
 def open_items(campaign: Campaign) -> QuerySet[Item]:
     """What still wants a judgement."""
-    return Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK, taken__lt=F("wanted"))
+    return Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK, claimed_count__lt=F("overlap"))
 
 
 def chosen_of(plan: SelectionPlan, count: int) -> QuerySet[SelectionReason]:
     """What is asked about next, the first first."""
-    rows = SelectionReason.objects.filter(item__campaign=plan.campaign, item__score__isnull=False)
-    rows = rows.filter(item__taken__lt=F("item__wanted")).select_related("item__task", "selection")
-    return rows.order_by("-item__score", "rank")[:count]
+    rows = SelectionReason.objects.filter(item__campaign=plan.campaign, item__acquisition_score__isnull=False)
+    rows = rows.filter(item__claimed_count__lt=F("item__overlap")).select_related("item__task", "selection")
+    return rows.order_by("-item__acquisition_score", "rank")[:count]

@@ -10,7 +10,7 @@ from apps.accounts.services import record_audit
 from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason, Strategy
 from apps.active_learning.selectors import is_due, known_runs
 from apps.annotation.models import Campaign, Item
-from apps.annotation.services import score_items, update_campaign
+from apps.annotation.services import set_acquisition_scores, update_campaign
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.core.storage.artifacts import delete_tree
@@ -92,10 +92,10 @@ def keep_selection(
     with job_queue.fenced(selection):
         ranked = {one["id"]: one for one in chosen}
         there = set(Item.objects.filter(campaign=plan.campaign, pk__in=ranked).values_list("pk", flat=True))
-        Item.objects.filter(campaign=plan.campaign, score__isnull=False).exclude(pk__in=there).update(
-            score=None
-        )
-        score_items(campaign=plan.campaign, scores={pk: ranked[pk]["score"] for pk in there})
+        Item.objects.filter(campaign=plan.campaign, acquisition_score__isnull=False).exclude(
+            pk__in=there
+        ).update(acquisition_score=None)
+        set_acquisition_scores(campaign=plan.campaign, scores={pk: ranked[pk]["score"] for pk in there})
         reasons = [
             SelectionReason(
                 item_id=pk,

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from apps.accounts.models import Project
 from apps.annotation.answers import answers_to
-from apps.annotation.feedback.records import judged_submissions
-from apps.annotation.kinds import Answer
-from apps.annotation.kinds.base import Level
+from apps.annotation.feedback.records import judged_annotations
+from apps.annotation.feedback_types import Answer
+from apps.annotation.feedback_types.base import Level
 
 RESAMPLES = 300
 # Of an interval scale: beyond it the bootstrap takes too much memory, and there is no interval.
@@ -39,7 +39,7 @@ def of_kinds(answers: dict[str, list[Answer]]) -> dict[str, Any]:
 
 def answers_of(project: Project, campaign: str | None = None) -> dict[str, list[Answer]]:
     """What counts now, by kind; without the kinds nobody answered."""
-    return answers_to(judged_submissions(project, campaign))
+    return answers_to(judged_annotations(project, campaign))
 
 
 def of_kind(answers: Sequence[Answer]) -> dict[str, Any]:

@@ -1,21 +1,21 @@
-"""What submissions say, as answers to questions that can be compared across people."""
+"""What annotations say, as answers to questions that can be compared across people."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
 from django.db.models import QuerySet
 
-from apps.annotation.kinds import KINDS, Answer
-from apps.annotation.models import Submission
+from apps.annotation.feedback_types import KINDS, Answer
+from apps.annotation.models import Annotation
 
 APART = 0.25  # of a scale: answers farther apart than this disagree
 Question = tuple[int, str, str | None, Hashable]  # item, kind, question, unit
 
 
-def answers_to(submissions: QuerySet[Submission]) -> dict[str, list[Answer]]:
+def answers_to(annotations: QuerySet[Annotation]) -> dict[str, list[Answer]]:
     """By kind; without the kinds nobody answered."""
     found = {
-        kind.name: list(kind.agreement_values(kind.all_rows().filter(submission__in=submissions)))
+        kind.name: list(kind.agreement_values(kind.all_rows().filter(annotation__in=annotations)))
         for kind in KINDS.values()
     }
     return {kind: answers for kind, answers in found.items() if answers}

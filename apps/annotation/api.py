@@ -8,7 +8,7 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Project, Scope
 from apps.annotation import services
-from apps.annotation.kinds import SIDES
+from apps.annotation.feedback_types import SIDES
 from apps.annotation.models import Campaign
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.models import Trajectory

@@ -18,7 +18,7 @@ class AnnotationConfig(AppConfig):
         from apps.accounts.models import Membership
         from apps.annotation.leaving import hide_names, release_items
         from apps.annotation.notes import notes
-        from apps.annotation.services import expire_leases, note_done, release_all
+        from apps.annotation.services import expire_locks, note_done, release_all
         from apps.annotation.viewing import shown_trajectories
         from apps.trajectories import notes as trajectory_notes
         from apps.trajectories import viewing
@@ -34,5 +34,5 @@ class AnnotationConfig(AppConfig):
         leaving.register("annotation", closing=release_items, deleting=hide_names)
         trajectory_notes.register(notes)
         viewing.register(shown_trajectories)
-        periodic.register("expire leases", EXPIRE_EVERY_SECONDS, expire_leases)
+        periodic.register("expire locks", EXPIRE_EVERY_SECONDS, expire_locks)
         periodic.register("tell of campaigns that are done", DONE_EVERY_SECONDS, note_done)

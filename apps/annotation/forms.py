@@ -6,7 +6,7 @@ from typing import Any
 from django import forms
 
 from apps.accounts.models import Project
-from apps.annotation.kinds import KINDS, SIDES
+from apps.annotation.feedback_types import KINDS, SIDES
 from apps.annotation.models import Campaign
 from apps.annotation.services import Choice, ItemFilters
 from apps.core.forms import add_widget_classes
@@ -16,7 +16,7 @@ from apps.trajectories.models import Trajectory
 
 
 class CampaignForm(forms.ModelForm):
-    kinds = forms.MultipleChoiceField(
+    feedback_types = forms.MultipleChoiceField(
         label="Annotators are asked for",
         choices=[(kind.name, kind.label) for kind in KINDS.values()],
         widget=forms.CheckboxSelectMultiple,
@@ -29,7 +29,7 @@ class CampaignForm(forms.ModelForm):
         max_value=100,
         help_text="More than one tells how far people agree.",
     )
-    lease_minutes = forms.IntegerField(
+    lock_minutes = forms.IntegerField(
         label="Minutes an item is held",
         min_value=1,
         max_value=1440,
@@ -39,13 +39,14 @@ class CampaignForm(forms.ModelForm):
     class Meta:
         model = Campaign
         fields = [
-            "name", "kinds", "rubric", "guidelines", "overlap", "ordering", "lease_minutes", "most_each", "deadline",
+            "name", "feedback_types", "rubric", "guidelines", "overlap", "ordering", "lock_minutes",
+            "max_items_per_annotator", "deadline",
             "gold_percent", "gold_threshold", "hourly_pay", "swap_sides", "blind_agents", "show_outcome",
         ]  # fmt: skip
         labels = {
             "rubric": "Rubric",
             "ordering": "Order",
-            "most_each": "Items for one person, at most",
+            "max_items_per_annotator": "Items for one person, at most",
             "deadline": "Deadline (UTC)",
             "gold_percent": "Gold among the work, percent",
             "gold_threshold": "Right answers to gold, at least percent",
@@ -80,7 +81,7 @@ class CampaignForm(forms.ModelForm):
                 self.fields[f"{kind.name}-{name}"] = option = copy.deepcopy(field)
                 option.required, option.initial = False, said
         if self.instance.pk and self.instance.items.exists():
-            for name in ("kinds", *(name for name in self.fields if "-" in name)):
+            for name in ("feedback_types", *(name for name in self.fields if "-" in name)):
                 del self.fields[name]
         add_widget_classes(self)
 
@@ -91,16 +92,16 @@ class CampaignForm(forms.ModelForm):
         for name in [name for name in said if "-" in name]:
             kind, _, option = name.partition("-")
             value = said.pop(name)
-            if value and kind in said.get("kinds", ()):
+            if value and kind in said.get("feedback_types", ()):
                 options.setdefault(kind, {})[option] = value
-        return said | ({"options": options} if "kinds" in self.fields else {})
+        return said | ({"options": options} if "feedback_types" in self.fields else {})
 
     def options_by_kind(self) -> list[tuple[str, str, list[forms.BoundField]]]:
         """(kind, what it is about, its options) for each kind that can be chosen."""
         return [
             (kind.name, kind.about, [self[f"{kind.name}-{name}"] for name in kind.options])
             for kind in KINDS.values()
-            if "kinds" in self.fields
+            if "feedback_types" in self.fields
         ]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from apps.annotation.answers import answers_to, by_question, part
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class GoldShare:
     items: int
 
 
-def expected_of(item: Item) -> Submission | None:
+def expected_of(item: Item) -> Annotation | None:
     """The newest adjudication of an item."""
-    rows = Submission.objects.filter(assignment__item=item, assignment__is_adjudication=True)
+    rows = Annotation.objects.filter(assignment__item=item, assignment__is_adjudication=True)
     return rows.select_related("assignment__annotator").order_by("-created_at", "-pk").first()
 
 
@@ -45,16 +45,16 @@ def gold_shares(
     return {name: GoldShare(sum(found), len(found), len(items[name])) for name, found in right.items()}
 
 
-def is_as_expected(said: Submission, right: Submission) -> bool:
+def is_as_expected(said: Annotation, right: Annotation) -> bool:
     """Whether every question that both answer is answered alike."""
-    known = by_question(answers_to(Submission.objects.filter(pk=right.pk)))
-    mine = by_question(answers_to(Submission.objects.filter(pk=said.pk)))
+    known = by_question(answers_to(Annotation.objects.filter(pk=right.pk)))
+    mine = by_question(answers_to(Annotation.objects.filter(pk=said.pk)))
     return not any(part([*mine[one].values(), *known[one].values()]) for one in mine.keys() & known.keys())
 
 
-def _newest(assignments: QuerySet[Assignment], of: str) -> QuerySet[Submission]:
-    """The newest submission of each assignment, or of each item."""
+def _newest(assignments: QuerySet[Assignment], of: str) -> QuerySet[Annotation]:
+    """The newest annotation of each assignment, or of each item."""
     field = "assignment__item" if of == "item" else "assignment"
-    rows = Submission.objects.filter(assignment__in=assignments, aside=False)
+    rows = Annotation.objects.filter(assignment__in=assignments, is_surplus=False)
     newest = rows.order_by(field, "-created_at", "-revision").distinct(field).values("pk")
-    return Submission.objects.filter(pk__in=newest)
+    return Annotation.objects.filter(pk__in=newest)

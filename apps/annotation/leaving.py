@@ -15,7 +15,7 @@ def release_items(user: User) -> dict[str, int]:
     released = 0
     for project in Project.objects.filter(annotators__user=user).order_by("pk"):
         held = Assignment.objects.filter(
-            annotator__user=user, annotator__project=project, state__in=[State.LEASED, State.GIVEN]
+            annotator__user=user, annotator__project=project, state__in=[State.LOCKED, State.ASSIGNED]
         )
         released += held.count()
         release_all(project=project, user=user)
@@ -26,7 +26,7 @@ def hide_names(user: User, erase_comments: bool) -> dict[str, int]:
     """Judgements stay, for agreement and reliability, by `annotator-N`, who is nobody's account."""
     erased = 0
     if erase_comments:
-        theirs = Comment.objects.filter(submission__assignment__annotator__user=user)
+        theirs = Comment.objects.filter(annotation__assignment__annotator__user=user)
         erased = theirs.update(text=ERASED, quote="")
     annotators = list(Annotator.objects.filter(user=user).select_related("project"))
     for annotator in annotators:

@@ -10,9 +10,9 @@ from django.db.models import Count, F, OuterRef, Subquery, Sum
 
 from apps.annotation.agreement import answers_of, of_kinds
 from apps.annotation.answers import Question, answers_to, by_question, part
-from apps.annotation.feedback.records import judged_submissions
+from apps.annotation.feedback.records import judged_annotations
+from apps.annotation.feedback_types import KINDS, Answer
 from apps.annotation.gold import gold_shares
-from apps.annotation.kinds import KINDS, Answer
 from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, ItemTrajectory, Preference
 from apps.annotation.selectors import decided_of
 
@@ -116,10 +116,12 @@ class Pilot:
 
 def pilot_of(campaign: Campaign) -> Pilot:
     work = campaign.items.filter(purpose=Item.Purpose.WORK)
-    sums = work.filter(in_pilot=True).aggregate(n=Count("pk"), wanted=Sum("wanted"), done=Sum("done"))
-    rest = work.filter(in_pilot=False).aggregate(left=Sum(F("wanted") - F("done")))
-    submissions = judged_submissions(campaign.project, campaign.name).filter(assignment__item__in_pilot=True)
-    timed = submissions.filter(active_seconds__gt=0).values_list("active_seconds", flat=True)
+    sums = work.filter(in_pilot=True).aggregate(
+        n=Count("pk"), wanted=Sum("overlap"), done=Sum("completed_count")
+    )
+    rest = work.filter(in_pilot=False).aggregate(left=Sum(F("overlap") - F("completed_count")))
+    annotations = judged_annotations(campaign.project, campaign.name).filter(assignment__item__in_pilot=True)
+    timed = annotations.filter(active_seconds__gt=0).values_list("active_seconds", flat=True)
     seconds, left = _mean([value for value in timed if value is not None]), rest["left"] or 0
     hours = None if seconds is None else _scaled(seconds, left / 3600)
     pay = campaign.hourly_pay
@@ -127,7 +129,7 @@ def pilot_of(campaign: Campaign) -> Pilot:
         items=sums["n"],
         wanted=sums["wanted"] or 0,
         done=sums["done"] or 0,
-        alphas=[(KINDS[name].label, found) for name, found in of_kinds(answers_to(submissions)).items()],
+        alphas=[(KINDS[name].label, found) for name, found in of_kinds(answers_to(annotations)).items()],
         seconds=seconds,
         left=left,
         hours=hours,
@@ -190,7 +192,7 @@ def disputed(questions: dict[Question, dict[str, Answer]]) -> list[int]:
 
 
 def _people(campaign: Campaign) -> dict[str, Person]:
-    counted = judged_submissions(campaign.project, campaign.name)
+    counted = judged_annotations(campaign.project, campaign.name)
     people: dict[str, Person] = {}
     for name, seconds in counted.values_list("assignment__annotator__name", "active_seconds").iterator():
         person = people.setdefault(name, Person(name))
@@ -202,14 +204,14 @@ def _people(campaign: Campaign) -> dict[str, Person]:
 
 def _lean(campaign: Campaign, people: dict[str, Person]) -> None:
     """How often the left run and the longer one was chosen, of decided comparisons overall."""
-    counted = judged_submissions(campaign.project, campaign.name)
-    tokens = ItemTrajectory.objects.filter(item=OuterRef("submission__assignment__item"))
+    counted = judged_annotations(campaign.project, campaign.name)
+    tokens = ItemTrajectory.objects.filter(item=OuterRef("annotation__assignment__item"))
     rows = Preference.objects.filter(
-        submission__in=counted, criterion=None, choice__in=["a", "b"]
+        annotation__in=counted, criterion=None, choice__in=["a", "b"]
     ).values_list(
-        "submission__assignment__annotator__name",
+        "annotation__assignment__annotator__name",
         "choice",
-        F("submission__assignment__swapped"),
+        F("annotation__assignment__swapped"),
         Subquery(tokens.filter(position=0).values("trajectory__token_count")[:1]),
         Subquery(tokens.filter(position=1).values("trajectory__token_count")[:1]),
     )

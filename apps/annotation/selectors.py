@@ -7,15 +7,15 @@ from random import Random
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
 
 from apps.accounts.models import Project
-from apps.annotation.kinds import KINDS, Shown
+from apps.annotation.feedback_types import KINDS, Shown
 from apps.annotation.models import (
+    Annotation,
     Annotator,
     Assignment,
     Campaign,
     Item,
     ItemTrajectory,
     Participation,
-    Submission,
 )
 from apps.core.errors import NotFound
 from apps.rubrics.models import Criterion, RubricCriterion
@@ -59,7 +59,10 @@ class MyCampaign:
 
     @property
     def has_enough(self) -> bool:
-        return self.campaign.most_each is not None and self.mine >= self.campaign.most_each
+        return (
+            self.campaign.max_items_per_annotator is not None
+            and self.mine >= self.campaign.max_items_per_annotator
+        )
 
     @property
     def left_is_more(self) -> bool:
@@ -79,8 +82,8 @@ def campaign_in(project: Project, pk: int) -> Campaign:
 
 def progress_of(campaign: Campaign) -> Progress:
     work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
-    sums = work.aggregate(n=Count("pk"), wanted=Sum("wanted"), done=Sum("done"))
-    leased = Assignment.objects.filter(item__campaign=campaign, state=State.LEASED).count()
+    sums = work.aggregate(n=Count("pk"), wanted=Sum("overlap"), done=Sum("completed_count"))
+    leased = Assignment.objects.filter(item__campaign=campaign, state=State.LOCKED).count()
     return Progress(sums["n"], sums["wanted"] or 0, sums["done"] or 0, leased)
 
 
@@ -92,7 +95,7 @@ def people_of(campaign: Campaign) -> QuerySet[Annotator]:
 
     mine = Q(assignments__item__campaign=campaign, assignments__is_adjudication=False)
     return (
-        Annotator.objects.filter(mine & ~Q(assignments__state=State.JUDGED))
+        Annotator.objects.filter(mine & ~Q(assignments__state=State.BY_JUDGE))
         .annotate(
             submitted=how_many(State.SUBMITTED),
             skipped=how_many(State.SKIPPED),
@@ -121,11 +124,11 @@ def my_campaigns(project: Project, annotator: Annotator) -> list[MyCampaign]:
 def my_campaign(campaign: Campaign, annotator: Annotator) -> MyCampaign:
     mine = judged_by(annotator, campaign)
     judged, left = mine.count(), _left(campaign, annotator)
-    if campaign.most_each is not None:
-        left = min(left, max(0, campaign.most_each - judged))
+    if campaign.max_items_per_annotator is not None:
+        left = min(left, max(0, campaign.max_items_per_annotator - judged))
     practice = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.PRACTICE)
     begun = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    over = begun.exclude(state__in=[State.LEASED, State.EXPIRED])
+    over = begun.exclude(state__in=[State.LOCKED, State.EXPIRED])
     paused = pause_of(campaign, annotator)
     return MyCampaign(
         campaign,
@@ -141,9 +144,11 @@ def my_campaign(campaign: Campaign, annotator: Annotator) -> MyCampaign:
 def _left(campaign: Campaign, annotator: Annotator) -> int:
     """What she could still judge: items never given to her, and those she began."""
     begun = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    over = begun.exclude(state__in=[State.LEASED, State.EXPIRED, State.GIVEN])
-    held = begun.filter(state__in=[State.LEASED, State.GIVEN])
-    rows = Item.objects.filter(~Exists(over), Q(taken__lt=F("wanted")) | Exists(held), campaign=campaign)
+    over = begun.exclude(state__in=[State.LOCKED, State.EXPIRED, State.ASSIGNED])
+    held = begun.filter(state__in=[State.LOCKED, State.ASSIGNED])
+    rows = Item.objects.filter(
+        ~Exists(over), Q(claimed_count__lt=F("overlap")) | Exists(held), campaign=campaign
+    )
     rows = rows.exclude(purpose=Item.Purpose.PRACTICE)
     if campaign.in_pilot:
         rows = rows.filter(Q(in_pilot=True) | Exists(held))
@@ -243,9 +248,9 @@ def runs_of_items(items: Sequence[int]) -> dict[int, list[int]]:
     return found
 
 
-def said_of(item: Item, shown: Shown) -> list[tuple[Submission, list[tuple[str, str]]]]:
-    """Each annotator's newest counted submission on an item, adjudications first, and what it says by `in_words`."""
-    rows = Submission.objects.filter(assignment__item=item, aside=False)
+def said_of(item: Item, shown: Shown) -> list[tuple[Annotation, list[tuple[str, str]]]]:
+    """Each annotator's newest counted annotation on an item, adjudications first, and what it says by `in_words`."""
+    rows = Annotation.objects.filter(assignment__item=item, is_surplus=False)
     rows = (
         rows.order_by("-assignment__is_adjudication", "assignment", "-revision")
         .distinct("assignment__is_adjudication", "assignment")
@@ -254,9 +259,9 @@ def said_of(item: Item, shown: Shown) -> list[tuple[Submission, list[tuple[str, 
     return [(one, in_words(one, shown)) for one in rows]
 
 
-def in_words(submission: Submission, shown: Shown) -> list[tuple[str, str]]:
-    """(kind, words) for what a submission says."""
-    found = ((kind.label, kind.summary(kind.rows_of(submission), shown)) for kind in KINDS.values())
+def in_words(annotation: Annotation, shown: Shown) -> list[tuple[str, str]]:
+    """(kind, words) for what an annotation says."""
+    found = ((kind.label, kind.summary(kind.rows_of(annotation), shown)) for kind in KINDS.values())
     return [(label, words) for label, words in found if words]
 
 
@@ -302,21 +307,21 @@ def judged_items(campaign: Campaign, *, by: str = "", purpose: str = "") -> Quer
     return rows.order_by("-pk")
 
 
-def last_submission(assignment: Assignment) -> Submission | None:
-    return assignment.submissions.order_by("-revision").first()
+def last_annotation(assignment: Assignment) -> Annotation | None:
+    return assignment.annotations.order_by("-revision").first()
 
 
 def fields_of(assignment: Assignment, shown: Shown) -> dict[str, str]:
     """What the form starts with: the draft, else what was said last."""
     if assignment.draft:
         return dict(assignment.draft)
-    last = last_submission(assignment)
+    last = last_annotation(assignment)
     return said_in(last, assignment.item.campaign, shown) if last else {}
 
 
-def said_in(submission: Submission, campaign: Campaign, shown: Shown) -> dict[str, str]:
-    """The fields of the form that say what a submission says."""
+def said_in(annotation: Annotation, campaign: Campaign, shown: Shown) -> dict[str, str]:
+    """The fields of the form that say what an annotation says."""
     out: dict[str, str] = {}
-    for name in campaign.kinds:
-        out |= KINDS[name].form_values(KINDS[name].rows_of(submission), shown)
+    for name in campaign.feedback_types:
+        out |= KINDS[name].form_values(KINDS[name].rows_of(annotation), shown)
     return out

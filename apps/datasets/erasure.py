@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, User
 from apps.accounts.services import record_audit
-from apps.annotation.models import Annotator, Assignment, Item, Participation, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Item, Participation
 from apps.annotation.services.items import recount
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import delete_file, delete_tree
@@ -34,7 +34,7 @@ _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """judgements: submissions, every revision. dataset_versions: names of those withdrawn."""
+    """judgements: annotations, every revision. dataset_versions: names of those withdrawn."""
 
     judgements: int
     items: int
@@ -63,11 +63,11 @@ def planned_of(target: Annotator | Trajectory) -> Erased:
     """What deleting somebody's judgements, or a run, would take along."""
     if isinstance(target, Annotator):
         items = Item.objects.filter(assignments__annotator=target)
-        said = Submission.objects.filter(assignment__annotator=target)
+        said = Annotation.objects.filter(assignment__annotator=target)
         dataset_versions = dataset_versions_with_annotator(target)
     else:
         items = Item.objects.filter(places__trajectory=target)
-        said = Submission.objects.filter(assignment__item__in=items)
+        said = Annotation.objects.filter(assignment__item__in=items)
         dataset_versions = dataset_versions_with_trajectory(target)
     return Erased(said.count(), items.distinct().count(), _names(dataset_versions))
 
@@ -77,7 +77,7 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
     """All that one person judged in a project, adjudications and drafts too. Gold she decided is work again."""
     hers = Assignment.objects.filter(annotator=annotator)
     items = _locked(Item.objects.filter(assignments__in=hers))
-    judgements = Submission.objects.filter(assignment__in=hers).count()
+    judgements = Annotation.objects.filter(assignment__in=hers).count()
     hers.delete()
     Participation.objects.filter(annotator=annotator).delete()
     _free_undecided(items)
@@ -100,7 +100,7 @@ def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
     )  # reads for a while, so before anything is locked
     with transaction.atomic():
         items = _locked(Item.objects.filter(places__trajectory=trajectory))
-        judgements = Submission.objects.filter(assignment__item__in=items).count()
+        judgements = Annotation.objects.filter(assignment__item__in=items).count()
         Item.objects.filter(pk__in=items).delete()
         digests = _digests(trajectory)
         project, task, number = trajectory.project, trajectory.task, trajectory.pk
@@ -145,8 +145,8 @@ def _free_undecided(items: Collection[int]) -> None:
     )
     rows = Item.objects.filter(pk__in=items).exclude(purpose=Item.Purpose.WORK)
     for item in rows.exclude(pk__in=decided.values("item")).select_related("campaign"):
-        item.purpose, item.explanation, item.wanted = Item.Purpose.WORK, "", item.campaign.overlap
-        item.save(update_fields=["purpose", "explanation", "wanted"])
+        item.purpose, item.explanation, item.overlap = Item.Purpose.WORK, "", item.campaign.overlap
+        item.save(update_fields=["purpose", "explanation", "overlap"])
 
 
 def _holds(dataset_version: DatasetVersion, trajectory: Trajectory) -> bool:

@@ -18,8 +18,8 @@ from apps.accounts.models import Project, User
 from apps.annotation.feedback.exports import ENDINGS
 from apps.annotation.feedback.exports import EXPORTS as OF_FEEDBACK
 from apps.annotation.feedback.exports import record_export as record_feedback_export
-from apps.annotation.feedback.records import check_filters, current_submissions
-from apps.annotation.models import Assignment, Item, Submission
+from apps.annotation.feedback.records import check_filters, current_annotations
+from apps.annotation.models import Annotation, Assignment, Item
 from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
@@ -116,7 +116,7 @@ def build_export(export: Export) -> None:
 def _write(export: Export, path: Path, pulse: Heart) -> int:
     """How many lines, without the head of a table."""
     if export.dataset_version is None:
-        refresh_statistics(Submission, Assignment, Item)
+        refresh_statistics(Annotation, Assignment, Item)
     total, lines = _expected(export), 0
     if beat(export, progress={"done": 0, "total": total, "note": "writing"}):
         raise Cancelled
@@ -172,7 +172,7 @@ def _expected(export: Export) -> int | None:
     if export.dataset_version is not None:
         splits = export.dataset_version.splits
         return int(splits.get(export.split, 0) if export.split else sum(splits.values())) or None
-    return current_submissions(export.project, export.filters).count() or None
+    return current_annotations(export.project, export.filters).count() or None
 
 
 def _text(raw: IO[bytes], export: Export) -> io.TextIOWrapper:

@@ -7,7 +7,7 @@ from django import forms
 from apps.accounts.models import Project
 from apps.annotation.feedback.exports import DESCRIPTIONS
 from apps.annotation.feedback.records import NAMES
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Annotator, Campaign
 from apps.datasets.derived import SOURCES
 from apps.trajectories.models import Trajectory

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import feedback_records
-from apps.annotation.models import Assignment, Item, Submission, is_by_judge
+from apps.annotation.models import Annotation, Assignment, Item, is_by_judge
 from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
@@ -68,7 +68,7 @@ def _build(dataset_version: DatasetVersion, pulse: _Pulse) -> None:
     filters = {
         name: value for name, value in dataset_version.filters.items() if name not in ("split", "derived")
     }
-    refresh_statistics(Submission, Assignment, Item)
+    refresh_statistics(Annotation, Assignment, Item)
     with tempfile.TemporaryDirectory(prefix="dataset-") as scratch:
         # Read once into one file, so that every split is of the same moment.
         everything = Path(scratch) / "everything.jsonl.zst"

@@ -118,7 +118,7 @@ def make_campaign(project: Project, by: User) -> Campaign:
         campaign = create_campaign(
             project=project,
             name=CAMPAIGN,
-            kinds=["pairwise", "comment"],
+            feedback_types=["pairwise", "comment"],
             by=by,
             guidelines="Which conversation would you rather have had as the customer, and as the owner of the shop? "
             "Look at what was done, whether the rules were kept, whether the answer is true, and how it is said.",

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from apps.annotation.feedback.records import current_submissions
-from apps.annotation.models import Campaign, Item, Preference, Score
+from apps.annotation.feedback.records import current_annotations
+from apps.annotation.models import Campaign, CriterionScore, Item, Preference
 from apps.judges.models import Judge, JudgeResult, JudgeRun
 
 RESAMPLES = 1000
@@ -144,18 +144,18 @@ def opinions_of(campaign: Campaign, mode: str) -> dict[Thing, Opinion]:
     """What people say of the campaign's work now; judges are no people."""
     each: dict[Thing, dict[str, float]] = defaultdict(dict)
     decided: dict[Thing, dict[str, float]] = defaultdict(dict)
-    said = current_submissions(campaign.project, {"campaigns": [campaign.name], "adjudication": "also"})
+    said = current_annotations(campaign.project, {"campaigns": [campaign.name], "adjudication": "also"})
     said = said.filter(assignment__item__purpose=Item.Purpose.WORK).order_by()
-    who = ("submission__assignment__annotator__name", "submission__assignment__is_adjudication")
+    who = ("annotation__assignment__annotator__name", "annotation__assignment__is_adjudication")
     if mode == Judge.Mode.SCORE:
-        scores = Score.objects.filter(submission__in=said)
-        of_score = ("submission__assignment__item", "trajectory", "criterion", "value", "low", "high")
+        scores = CriterionScore.objects.filter(annotation__in=said)
+        of_score = ("annotation__assignment__item", "trajectory", "criterion", "value", "low", "high")
         for row in scores.values_list(*who, *of_score).iterator():
             name, decides, item, run, criterion, value, low, high = row
             (decided if decides else each)[item, run, criterion][name] = (value - low) / (high - low)
     else:
-        chosen = Preference.objects.filter(submission__in=said)
-        fields = ("submission__assignment__item", "criterion", "choice")
+        chosen = Preference.objects.filter(annotation__in=said)
+        fields = ("annotation__assignment__item", "criterion", "choice")
         for name, decides, item, criterion, choice in chosen.values_list(*who, *fields).iterator():
             (decided if decides else each)[item, None, criterion][name] = _CHOICES[choice]
     found = {thing: Opinion(_mean(values.values()), values, False) for thing, values in each.items()}

@@ -63,7 +63,7 @@ def step_labels(project: Project) -> Iterator[StepLabelRecord]:
     if induction is None:
         raise DomainError("No comment was tied to a step yet; induce metrics from comments first.")
     rows = induction.aspects.filter(step__isnull=False).exclude(metric__state=Metric.State.REJECTED)
-    aspects = rows.select_related("comment__submission__assignment__annotator").order_by(
+    aspects = rows.select_related("comment__annotation__assignment__annotator").order_by(
         "trajectory__task", "trajectory", "number"
     )
     for aspect, trajectory in _with_runs(aspects.iterator(chunk_size=2000)):
@@ -71,7 +71,7 @@ def step_labels(project: Project) -> Iterator[StepLabelRecord]:
         if aspect.step not in trajectory.agent_steps:
             continue
         yield StepLabelRecord(
-            annotator=aspect.comment.submission.assignment.annotator.name,
+            annotator=aspect.comment.annotation.assignment.annotator.name,
             origin="judge",
             weight=round(weight, 4),
             trajectory=trajectory,

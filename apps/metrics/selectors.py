@@ -6,7 +6,7 @@ from typing import Any
 from django.db.models import Count, Q, QuerySet
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.records import current_submissions
+from apps.annotation.feedback.records import current_annotations
 from apps.annotation.models import Campaign, Comment, Item
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
@@ -69,10 +69,10 @@ def comments_of(project: Project, campaign: Campaign | None) -> QuerySet[Comment
     filters: dict[str, Any] = {"adjudication": "also"}
     if campaign is not None:
         filters["campaigns"] = [campaign.name]
-    said = current_submissions(project, filters).filter(
+    said = current_annotations(project, filters).filter(
         Q(assignment__is_adjudication=True) | Q(assignment__item__purpose=Item.Purpose.WORK)
     )
-    return Comment.objects.filter(submission__in=said.order_by().values("pk")).order_by("pk")
+    return Comment.objects.filter(annotation__in=said.order_by().values("pk")).order_by("pk")
 
 
 def others_of(induction: Induction, commented: Collection[int]) -> list[int]:

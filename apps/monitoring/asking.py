@@ -56,7 +56,7 @@ def ask_unsure(*, endpoint: Endpoint, campaign: Campaign | None, count: int, by:
 
 def campaigns_for(project: Project) -> list[Campaign]:
     """Those that a follow-up can go to: of comparisons alone, and open."""
-    rows = Campaign.objects.filter(project=project, kinds=["pairwise"], state=Campaign.State.OPEN)
+    rows = Campaign.objects.filter(project=project, feedback_types=["pairwise"], state=Campaign.State.OPEN)
     return list(rows.order_by("-created_at"))
 
 
@@ -108,13 +108,13 @@ def _campaign(endpoint: Endpoint, by: User | None) -> Campaign:
     own = Campaign.objects.filter(project=endpoint.project, name=name).first()
     if own is not None:
         return annotation.open_campaign(campaign=own)
-    like = Campaign.objects.filter(project=endpoint.project, kinds__contains=["pairwise"])
+    like = Campaign.objects.filter(project=endpoint.project, feedback_types__contains=["pairwise"])
     newest = like.order_by("-created_at").first()
     options = {"pairwise": newest.options.get("pairwise", {})} if newest else {}
     return annotation.create_campaign(
         project=endpoint.project,
         name=name,
-        kinds=["pairwise"],
+        feedback_types=["pairwise"],
         options=options,
         guidelines=newest.guidelines if newest else "",
         overlap=newest.overlap if newest else 1,

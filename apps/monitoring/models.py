@@ -131,7 +131,9 @@ class FollowUp(models.Model):
     @property
     def judged(self) -> int:
         """Items that have every judgement they want."""
-        return Item.objects.filter(pk__in=self.items).filter(Q(done__gte=models.F("wanted"))).count()
+        return (
+            Item.objects.filter(pk__in=self.items).filter(Q(completed_count__gte=models.F("overlap"))).count()
+        )
 
 
 class Turn(models.Model):

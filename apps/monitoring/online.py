@@ -12,8 +12,8 @@ from django.db import transaction
 from apps.accounts.models import User
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.services import import_numbered
-from apps.annotation.kinds.pairwise import PreferenceValue
-from apps.annotation.models import VERIFIER
+from apps.annotation.feedback_types.pairwise import PreferenceValue
+from apps.annotation.models import VERIFIER_PREFIX
 from apps.core.errors import Conflict
 from apps.monitoring.asking import LOOKED_AT, by_prompt
 from apps.monitoring.models import Monitor
@@ -70,7 +70,7 @@ def _comparisons(endpoint: Endpoint, samples: Iterable[ScoreSample]) -> Iterator
                 places=(good.trajectory, bad.trajectory),
                 value=PreferenceValue(choice="a", strength=2),
                 task=good.trajectory.task,
-                annotator=f"{VERIFIER}{endpoint.name}",
+                annotator=f"{VERIFIER_PREFIX}{endpoint.name}",
                 origin="judge",
             )
 

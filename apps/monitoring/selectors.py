@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.records import current_submissions
+from apps.annotation.feedback.records import current_annotations
 from apps.annotation.models import Preference
 from apps.annotation.selectors import runs_of_items
 from apps.core.errors import NotFound
@@ -125,9 +125,9 @@ def with_judgements(endpoint: Endpoint, rows: Sequence[Row]) -> list[Row]:
 
 def _preferred(project: Project, items: Sequence[int]) -> Iterable[tuple[int, str]]:
     """Of what counts: items of pairs, and which side was better overall."""
-    said = current_submissions(project, {}).filter(assignment__item__in=items).order_by()
-    strict = Preference.objects.filter(submission__in=said, criterion=None, choice__in=["a", "b"])
-    return strict.values_list("submission__assignment__item_id", "choice")
+    said = current_annotations(project, {}).filter(assignment__item__in=items).order_by()
+    strict = Preference.objects.filter(annotation__in=said, criterion=None, choice__in=["a", "b"])
+    return strict.values_list("annotation__assignment__item_id", "choice")
 
 
 def _either(trained: Reference, began: Reference, name: str) -> Any:

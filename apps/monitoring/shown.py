@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from apps.annotation.feedback.records import BY_JUDGES
-from apps.annotation.models import Submission
+from apps.annotation.models import Annotation
 from apps.monitoring.measures import MEASURES, Row, correlation, root_kl
 from apps.monitoring.models import Alert, Reading, Turn
 from apps.monitoring.rules import Rule, shown
@@ -104,7 +104,7 @@ def seconds_to_served(turn: Turn) -> float | None:
     """From the last judgement that it learnt from to when the model answered; None where it never did."""
     if turn.stage != Turn.Stage.DONE or turn.ended_at is None:
         return None
-    said = Submission.objects.filter(
+    said = Annotation.objects.filter(
         assignment__item__campaign__project=turn.endpoint.project, created_at__lt=turn.entered["freezing"]
     )
     last = said.exclude(BY_JUDGES).order_by("-created_at").values_list("created_at", flat=True).first()

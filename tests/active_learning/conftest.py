@@ -18,7 +18,7 @@ TASKS = 8
 @pytest.fixture
 def campaign(project: Project) -> Campaign:
     import_pairs(project, [pair(f"order {number}") for number in range(TASKS)])
-    found = services.create_campaign(project=project, name="More", kinds=["pairwise"])
+    found = services.create_campaign(project=project, name="More", feedback_types=["pairwise"])
     services.build_items(campaign=found, choice=services.Choice(differ="any"))
     return found
 

@@ -25,7 +25,7 @@ def test_from_the_rows_to_the_order_of_the_items(plan: SelectionPlan, campaign: 
     assert (first.state, first.error, first.basis) == (JobState.SUCCEEDED, "", "encoder")
     assert first.result["items"] == TASKS and first.result["comparisons"] == TASKS
     assert first.result["encoded"] == 2 * TASKS
-    scores = list(campaign.items.order_by("-score").values_list("score", flat=True))
+    scores = list(campaign.items.order_by("-acquisition_score").values_list("acquisition_score", flat=True))
     assert len(set(scores)) == TASKS and scores[0] == 1
     assert SelectionReason.objects.filter(selection=first).count() == TASKS
 
@@ -61,5 +61,5 @@ def test_whoever_lost_the_claim_writes_nothing(plan: SelectionPlan, campaign: Ca
     ItemSelection.objects.update(attempt=7)
     with pytest.raises(ClaimLost):
         execute(selection)
-    assert not campaign.items.filter(score__isnull=False).exists()
+    assert not campaign.items.filter(acquisition_score__isnull=False).exists()
     assert not SelectionReason.objects.exists()

@@ -62,7 +62,7 @@ def test_what_was_chosen_is_handed_out_first(plan: SelectionPlan, campaign: Camp
     ann = annotation.annotator_for(
         project=campaign.project, user=member(campaign.project, "a@example.org", "annotator")
     )
-    leased = annotation.lease_next(campaign=campaign, annotator=ann)
+    leased = annotation.assign_next_item(campaign=campaign, annotator=ann)
     assert leased is not None and leased.item_id == wanted[0]
     assert [one.item_id for one in chosen_of(plan, 3)] == wanted[1:4]  # it is taken
 
@@ -81,7 +81,7 @@ def test_a_later_choice_takes_the_place_of_the_one_before(plan: SelectionPlan, c
         result={},
         facts={},
     )
-    assert list(Item.objects.filter(score__isnull=False)) == [last]
+    assert list(Item.objects.filter(acquisition_score__isnull=False)) == [last]
     assert SelectionReason.objects.get(item=last).rank == 0
 
 
@@ -93,10 +93,10 @@ def test_it_is_due_when_enough_was_said(plan: SelectionPlan, campaign: Campaign)
     user = member(campaign.project, "a@example.org", "annotator")
     ann = annotation.annotator_for(project=campaign.project, user=user)
     for expected in (False, True):
-        assignment = annotation.lease_next(campaign=campaign, annotator=ann)
+        assignment = annotation.assign_next_item(campaign=campaign, annotator=ann)
         assert assignment is not None
         said = [Preference(choice="a")]
-        annotation.submit_judgement(assignment=assignment, idempotency_key=uuid4(), judgements=said, by=user)
+        annotation.submit_annotation(assignment=assignment, idempotency_key=uuid4(), judgements=said, by=user)
         assert is_due(plan) is expected
     assert select_where_due() == 1
     assert not is_due(plan)  # it waits already

@@ -99,7 +99,7 @@ def test_an_annotator_is_told_why_of_her_own_items(
     campaign.refresh_from_db()
     user = member(campaign.project, "ann@example.org", "annotator")
     ann = annotation.annotator_for(project=campaign.project, user=user)
-    mine = annotation.lease_next(campaign=campaign, annotator=ann)
+    mine = annotation.assign_next_item(campaign=campaign, annotator=ann)
     assert mine is not None
     other = campaign.items.exclude(pk=mine.item_id).first()
     assert other is not None

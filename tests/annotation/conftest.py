@@ -37,7 +37,9 @@ def task(project: Project) -> Task:
 
 @pytest.fixture
 def campaign(project: Project) -> Campaign:
-    return services.create_campaign(project=project, name="Which is better", kinds=["pairwise", "comment"])
+    return services.create_campaign(
+        project=project, name="Which is better", feedback_types=["pairwise", "comment"]
+    )
 
 
 __all__ = ["Membership"]

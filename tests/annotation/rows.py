@@ -6,7 +6,7 @@ from typing import Any
 
 from apps.accounts.models import Membership, Project, User
 from apps.annotation import services
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, Preference, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item, Preference
 from apps.trajectories.models import Step, Task, Trajectory
 
 
@@ -53,7 +53,7 @@ def annotator(campaign: Campaign, user: User) -> Annotator:
 
 
 def lease(campaign: Campaign, user: User) -> Assignment | None:
-    return services.lease_next(campaign=campaign, annotator=annotator(campaign, user))
+    return services.assign_next_item(campaign=campaign, annotator=annotator(campaign, user))
 
 
 def leased(campaign: Campaign, user: User) -> Assignment:
@@ -62,8 +62,8 @@ def leased(campaign: Campaign, user: User) -> Assignment:
     return assignment
 
 
-def submit(assignment: Assignment, user: User, choice: str = "a", **fields: Any) -> Submission:
-    return services.submit_judgement(
+def submit(assignment: Assignment, user: User, choice: str = "a", **fields: Any) -> Annotation:
+    return services.submit_annotation(
         assignment=assignment,
         idempotency_key=fields.pop("key", None) or uuid.uuid4(),
         judgements=[Preference(choice=choice, strength=fields.pop("strength", 1))],
@@ -77,14 +77,14 @@ def let_expire(assignment: Assignment) -> None:
 
     from django.utils import timezone
 
-    Assignment.objects.filter(pk=assignment.pk).update(leased_until=timezone.now() - timedelta(seconds=1))
+    Assignment.objects.filter(pk=assignment.pk).update(lock_expires_at=timezone.now() - timedelta(seconds=1))
 
 
 def assert_counts_are_right(campaign: Campaign) -> None:
-    """`taken` and `done` say what the assignments say."""
+    """`claimed_count` and `completed_count` say what the assignments say."""
     for item in Item.objects.filter(campaign=campaign):
         theirs = item.assignments.filter(is_adjudication=False)
-        held = theirs.filter(state__in=["leased", "given"]).count()
-        counted = theirs.filter(submissions__aside=False).distinct().count()
-        assert (item.taken, item.done) == (held + counted, counted), item
-        assert item.taken <= item.wanted
+        held = theirs.filter(state__in=["locked", "assigned"]).count()
+        counted = theirs.filter(annotations__is_surplus=False).distinct().count()
+        assert (item.claimed_count, item.completed_count) == (held + counted, counted), item
+        assert item.claimed_count <= item.overlap

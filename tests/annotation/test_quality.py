@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import User
 from apps.annotation import services
 from apps.annotation.agreement import answers_of, of_kinds
-from apps.annotation.models import Assignment, Campaign, Submission
+from apps.annotation.models import Annotation, Assignment, Campaign
 from apps.annotation.quality import Quality, Share, disputed_in, quality_of
 from tests.annotation import rows
 
@@ -83,7 +83,7 @@ def test_the_longer_run_is_told_by_its_tokens(judged: Campaign) -> None:
 
 def test_whoever_is_much_quicker_is_marked(judged: Campaign) -> None:
     for name, seconds in (("ann@example.org", 2.0), ("ben@example.org", 30.0), ("rose@example.org", 40.0)):
-        Submission.objects.filter(assignment__annotator__name=name).update(active_seconds=seconds)
+        Annotation.objects.filter(assignment__annotator__name=name).update(active_seconds=seconds)
     assert [(person.name[:3], person.is_quick) for person in figures(judged).people] == [
         ("ann", True),
         ("ben", False),

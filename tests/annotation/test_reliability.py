@@ -80,7 +80,7 @@ def test_one_person_alone_tells_nothing(campaign: Campaign, ann: User) -> None:
 
 
 def test_everybody_who_always_says_the_same_agrees(project: Project, ann: User, ben: User) -> None:
-    campaign = services.create_campaign(project=project, name="Both", kinds=["pairwise"], overlap=2)
+    campaign = services.create_campaign(project=project, name="Both", feedback_types=["pairwise"], overlap=2)
     rows.pair(campaign, "one")
     for user in (ann, ben):
         rows.submit(rows.leased(campaign, user), user, "tie")

@@ -16,7 +16,7 @@ from tests.annotation import rows
 from tests.trajectories.conftest import lines, record
 from tests.trajectories.test_views import PNG
 
-STATES = [state for state in Assignment.State if state != Assignment.State.JUDGED]
+STATES = [state for state in Assignment.State if state != Assignment.State.BY_JUDGE]
 
 
 def imported(project: Project, *records: Any) -> list[Trajectory]:
@@ -27,7 +27,7 @@ def imported(project: Project, *records: Any) -> list[Trajectory]:
 
 def item_with(campaign: Campaign, *trajectories: Trajectory, **more: Any) -> Item:
     item = Item.objects.create(
-        campaign=campaign, task=trajectories[0].task, key=f"k{trajectories[0].pk}", wanted=1, **more
+        campaign=campaign, task=trajectories[0].task, key=f"k{trajectories[0].pk}", overlap=1, **more
     )
     for position, row in enumerate(trajectories):
         ItemTrajectory.objects.create(item=item, trajectory=row, position=position)
@@ -63,7 +63,7 @@ def test_without_an_assignment_nothing_is_shown(project, campaign, ann, ben, ros
 def test_whatever_became_of_it_what_was_assigned_stays_readable(project, campaign, ann, state) -> None:
     """A page that is open goes on loading its steps after the time for it ran out."""
     (mine,) = imported(project, record(1))
-    times = {"leased_until": "2030-01-01T00:00Z"} if state == "leased" else {}
+    times = {"lock_expires_at": "2030-01-01T00:00Z"} if state == "locked" else {}
     annotator = services.annotator_for(project=project, user=ann)
     Assignment.objects.create(item=item_with(campaign, mine), annotator=annotator, state=state, **times)
     assert seen(ann, mine) == {200}
@@ -90,7 +90,9 @@ def test_an_assignment_in_one_project_opens_nothing_in_another(project, campaign
     (theirs,) = imported(other, record(1))
     rows.member(other, "x@example.org", "owner")
     Assignment.objects.create(
-        item=item_with(services.create_campaign(project=other, name="C", kinds=["pairwise"]), theirs),
+        item=item_with(
+            services.create_campaign(project=other, name="C", feedback_types=["pairwise"]), theirs
+        ),
         annotator=services.annotator_for(project=other, user=ann),
         state="submitted",
     )

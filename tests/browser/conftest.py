@@ -236,7 +236,7 @@ def campaign(project: Project) -> Campaign:
     made = services.create_campaign(
         project=project,
         name="Which run is better",
-        kinds=["pairwise", "comment"],
+        feedback_types=["pairwise", "comment"],
         guidelines="Prefer the run that does what was asked.\nPoliteness breaks ties.",
     )
     for number in range(6):

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Project, User
 from apps.annotation import services
-from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Preference
 from apps.trajectories.models import Task, Trajectory
 from tests.browser.desk import add_pair
 
@@ -38,7 +38,7 @@ def test_five_pairs_by_keyboard_alone(
     tools.shoot(page, "work")
     for number, (key, side, strength) in enumerate(CHOICES):
         expect(page.get_by_text(f"{number} done · {6 - number} left")).to_be_visible()
-        assignment = Assignment.objects.get(state="leased")
+        assignment = Assignment.objects.get(state="locked")
         page.keyboard.press(key)
         expect(page.locator("[name=choice]:checked")).to_have_count(1)
         if number == 0:
@@ -47,10 +47,10 @@ def test_five_pairs_by_keyboard_alone(
             page.keyboard.press("Escape")
         page.keyboard.press("Enter")
         expect(page.get_by_text(f"{number + 1} done")).to_be_visible()
-        said = Preference.objects.get(submission__assignment=assignment)
+        said = Preference.objects.get(annotation__assignment=assignment)
         assert (said.choice, said.strength) == (stored(assignment.swapped, side), strength)
     assert Comment.objects.get().text == "Says why it cannot be done."
-    assert Submission.objects.exclude(active_seconds=None).count() == 5
+    assert Annotation.objects.exclude(active_seconds=None).count() == 5
 
     page.keyboard.press("u")
     expect(page.get_by_text("You judged this item already.")).to_be_visible()
@@ -60,7 +60,7 @@ def test_five_pairs_by_keyboard_alone(
     page.keyboard.press("Enter")
     page.wait_for_url("**/work/")
     expect(page.get_by_text("5 done · 1 left")).to_be_visible()
-    assert Submission.objects.latest("pk").revision == 2
+    assert Annotation.objects.latest("pk").revision == 2
 
     page.goto(f"{live_server.url}/p/desk/")
     expect(page.get_by_text("5 done")).to_be_visible()
@@ -150,10 +150,10 @@ def test_five_pairs_and_a_comment_without_javascript(
             page.get_by_role("combobox", name="About").select_option("right")
         page.get_by_role("button", name="Submit").click()
         expect(page.get_by_text(f"{number + 1} done")).to_be_visible()
-    assert Submission.objects.count() == 5
+    assert Annotation.objects.count() == 5
     comment = Comment.objects.get()
-    item = comment.submission.assignment.item
-    shown_right = 0 if comment.submission.assignment.swapped else 1
+    item = comment.annotation.assignment.item
+    shown_right = 0 if comment.annotation.assignment.swapped else 1
     assert item.places.get(position=shown_right).trajectory_id == comment.trajectory_id
     tools.shoot(page, "work-no-script")
 
@@ -165,7 +165,7 @@ def test_what_agents_wrote_never_runs(
     campaign = services.create_campaign(
         project=project,
         name=HOSTILE[:180],
-        kinds=["pairwise", "comment"],
+        feedback_types=["pairwise", "comment"],
         guidelines=HOSTILE,
         blind_agents=False,
     )

@@ -13,15 +13,15 @@ from apps.accounts import services as accounts
 from apps.accounts.models import Project, Role, User, UserSession
 from apps.annotation import services
 from apps.annotation.models import (
+    Annotation,
     Assignment,
     Campaign,
     Comment,
-    Marking,
+    CriterionScore,
     Preference,
     Ranking,
     Rating,
-    Score,
-    Submission,
+    StepLabelSet,
 )
 from apps.rubrics.services import CriterionDraft, save_rubric
 from tests.browser.desk import add_item
@@ -57,7 +57,7 @@ def test_a_lost_network_at_the_moment_of_sending(work: Page) -> None:
     work.context.set_offline(False)
     work.keyboard.press("Enter")
     expect(work.get_by_text("1 done")).to_be_visible()
-    assert Submission.objects.count() == 1
+    assert Annotation.objects.count() == 1
     assert Comment.objects.get().text == "The second one says sorry."
 
 
@@ -68,7 +68,7 @@ def test_every_kind_outlives_a_lost_network_and_a_closed_page(
     made = services.create_campaign(
         project=project,
         name="Everything",
-        kinds=["pairwise", "ranking", "step", "rubric", "comment", "rating"],
+        feedback_types=["pairwise", "ranking", "step", "rubric", "comment", "rating"],
         rubric=save_rubric(project=project, name="Support", criteria=[CriterionDraft(name="polite")]),
         options={"rating": {"scale": "5"}},
     )
@@ -99,12 +99,12 @@ def test_every_kind_outlives_a_lost_network_and_a_closed_page(
     assert filled(again) == before
     again.get_by_role("button", name="Submit").click()
     expect(again.get_by_text("All done")).to_be_visible()
-    assert Submission.objects.count() == 1
+    assert Annotation.objects.count() == 1
     assert Comment.objects.get().text == "Said in a tunnel."
     assert (Preference.objects.get().strength, sorted(Ranking.objects.get().ranks)) == (3, [1, 2])
-    said = {label for one in Marking.objects.all() for label in one.labels.items()}
+    said = {label for one in StepLabelSet.objects.all() for label in one.labels.items()}
     assert said == {("2", "bad"), ("1", "good")}
-    assert list(Score.objects.values_list("value", flat=True)) == [4, 4]
+    assert list(CriterionScore.objects.values_list("value", flat=True)) == [4, 4]
     assert list(Rating.objects.values_list("rating", flat=True)) == [2, 2]
 
 
@@ -150,21 +150,21 @@ def test_a_lid_closed_until_the_item_was_given_to_somebody_else(
     say(work, "Thought over lunch.")
     expect(work.get_by_text(re.compile(r"saved \d+ s ago"))).to_be_visible()
     hers = Assignment.objects.get()
-    Assignment.objects.update(leased_until=timezone.now() - timedelta(minutes=1))
-    services.expire_leases()
+    Assignment.objects.update(lock_expires_at=timezone.now() - timedelta(minutes=1))
+    services.expire_locks()
     ben = accounts.create_user(email="ben@example.org", password=tools.password)[0]
     accounts.set_member(project=project, user=ben, role=Role.ANNOTATOR, by=None)
     his = services.annotator_for(project=project, user=ben)
     for _ in range(6):  # he judges everything there is
-        taken = services.lease_next(campaign=campaign, annotator=his)
+        taken = services.assign_next_item(campaign=campaign, annotator=his)
         assert taken is not None
-        services.submit_judgement(
+        services.submit_annotation(
             assignment=taken, idempotency_key=uuid.uuid4(), judgements=[Preference(choice="tie")], by=ben
         )
     work.keyboard.press("Enter")
     expect(work.get_by_text("Kept aside: the item had enough judgements by now.")).to_be_visible()
-    kept = Submission.objects.get(assignment=hers)
-    assert kept.aside and kept.comments.get().text == "Thought over lunch."
+    kept = Annotation.objects.get(assignment=hers)
+    assert kept.is_surplus and kept.comments.get().text == "Thought over lunch."
 
 
 def test_two_tabs_on_one_item(work: Page, live_server: Any, campaign: Campaign) -> None:
@@ -175,16 +175,16 @@ def test_two_tabs_on_one_item(work: Page, live_server: Any, campaign: Campaign) 
     other.keyboard.press("1")
     other.keyboard.press("Enter")
     expect(other.get_by_text("1 done")).to_be_visible()
-    first = Submission.objects.get().assignment
+    first = Annotation.objects.get().assignment
     say(work, "From the tab behind.")
     work.keyboard.press("Enter")
     expect(work.get_by_text("1 done")).to_be_visible()
-    said = list(Submission.objects.filter(assignment=first).order_by("revision"))
+    said = list(Annotation.objects.filter(assignment=first).order_by("revision"))
     assert [one.revision for one in said] == [1, 2]
     assert said[1].comments.get().text == "From the tab behind."
     first.item.refresh_from_db()
-    assert (first.item.taken, first.item.done) == (1, 1)
-    assert Assignment.objects.filter(state="leased").count() == 1
+    assert (first.item.claimed_count, first.item.completed_count) == (1, 1)
+    assert Assignment.objects.filter(state="locked").count() == 1
     other.close()
 
 
@@ -194,7 +194,7 @@ def test_a_double_enter_is_one_judgement(work: Page) -> None:
     work.keyboard.press("Enter")
     expect(work.get_by_text("1 done")).to_be_visible()
     work.wait_for_load_state("networkidle")
-    assert Submission.objects.count() == 1
+    assert Annotation.objects.count() == 1
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
@@ -219,7 +219,7 @@ def test_the_back_button_judges_nothing_twice(
         expect(page.get_by_role("link", name=re.compile("Start|Continue")).first).to_be_visible()
         page.go_forward()
     judge(2)
-    judged = Submission.objects.values_list("assignment__item", "revision")
+    judged = Annotation.objects.values_list("assignment__item", "revision")
     assert len(set(judged)) == 2 and {revision for _, revision in judged} == {1}
     form = page.locator("#decision")
     sent = {"idempotency_key": form.locator("[name=idempotency_key]").input_value(), "choice": "left-1"}
@@ -229,4 +229,4 @@ def test_the_back_button_judges_nothing_twice(
         for _ in range(2):  # a page from the browser's memory, sent again as it was
             answer = page.request.post(url, form=sent | {"csrfmiddlewaretoken": token})
             assert answer.ok
-        assert Submission.objects.count() == 3
+        assert Annotation.objects.count() == 3

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from apps.accounts.models import User
-from apps.annotation.models import Submission
+from apps.annotation.models import Annotation
 from benchmarks.keyboard import EMAIL, SESSIONS, judge, prepare
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -19,4 +19,4 @@ def test_every_kind_by_keys_alone(page: Page, live_server: Any, tools: Any) -> N
         url = f"{live_server.url}/p/desk/campaigns/{campaigns[session.name]}/work/"
         found = judge(page, url, session, 2)
         assert found["judgements"] == 2 and 0 < found["wait_median_ms"] < 60_000
-    assert Submission.objects.count() == 2 * len(SESSIONS)
+    assert Annotation.objects.count() == 2 * len(SESSIONS)

@@ -9,14 +9,14 @@ from playwright.sync_api import Page, expect
 from apps.accounts.models import Project, User
 from apps.annotation import services
 from apps.annotation.models import (
+    Annotation,
     Assignment,
     Campaign,
-    Marking,
+    CriterionScore,
     Preference,
     Ranking,
     Rating,
-    Score,
-    Submission,
+    StepLabelSet,
 )
 from apps.rubrics.services import CriterionDraft, save_rubric
 from tests.browser.desk import add_item
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def campaign(project: Project, name: str, *kinds: str, **fields: Any) -> Campaign:
-    return services.create_campaign(project=project, name=name, kinds=kinds, **fields)
+    return services.create_campaign(project=project, name=name, feedback_types=kinds, **fields)
 
 
 def rubric(project: Project) -> Any:
@@ -68,7 +68,7 @@ def test_scores_by_a_rubric(at_work: Any, tools: Any, project: Project) -> None:
     expect(page.get_by_text("“correct” has no score yet")).to_be_visible()
     press(page, "x", "ArrowUp", "2", "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
-    assert [(row.criterion.name, row.value) for row in Score.objects.all()] == [("polite", 2)]
+    assert [(row.criterion.name, row.value) for row in CriterionScore.objects.all()] == [("polite", 2)]
 
 
 def test_a_rating_is_one_key(at_work: Any, tools: Any, project: Project) -> None:
@@ -120,7 +120,7 @@ def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, projec
     expect(page.get_by_text(marked)).to_be_visible()
     press(page, "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
-    said = Marking.objects.get()
+    said = StepLabelSet.objects.get()
     assert (said.labels["0"], said.labels["1"], said.labels["2"]) == ("good", "neutral", "bad")
     assert said.corrections == {"2": "Ask for the number first."}
     assert f"{len(said.labels)} steps marked" == marked and len(said.labels) == 30
@@ -139,7 +139,7 @@ def test_the_first_error_of_two(at_work: Any, tools: Any, project: Project) -> N
     press(page, "0", "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
     assert "First error in" in asked
-    assert sorted(str(one) for one in Marking.objects.values_list("first_error", flat=True)) in (
+    assert sorted(str(one) for one in StepLabelSet.objects.values_list("first_error", flat=True)) in (
         ["1", "None"],
         ["2", "None"],
     )
@@ -168,7 +168,7 @@ def test_several_kinds_on_one_page_each_key_where_it_is_asked(
         "tie",
     ]
     assert sorted(Rating.objects.values_list("rating", flat=True)) == [2, 4]
-    assert sorted(Score.objects.values_list("value", flat=True)) == [0, 1, 3, 5]
+    assert sorted(CriterionScore.objects.values_list("value", flat=True)) == [0, 1, 3, 5]
 
 
 def test_everything_as_a_plain_form(
@@ -191,9 +191,9 @@ def test_everything_as_a_plain_form(
     page.get_by_role("group", name="correct").get_by_label("cannot be said").check()
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("All done")).to_be_visible()
-    assert Marking.objects.get().labels == {"1": "bad", "29": "good"}
-    assert Score.objects.get().value == 3 and Rating.objects.get().accept is True
-    assert Submission.objects.count() == 1
+    assert StepLabelSet.objects.get().labels == {"1": "bad", "29": "good"}
+    assert CriterionScore.objects.get().value == 3 and Rating.objects.get().accept is True
+    assert Annotation.objects.count() == 1
     page.get_by_role("link", name="look at them").click()
     expect(page.get_by_text("1 good, 1 bad")).to_be_visible()
 

@@ -31,7 +31,7 @@ def judged(campaign: Campaign, ann: User) -> Campaign:
             held = rows.leased(campaign, user)
             apart = number == 2 and held.item.task.external_id in ("refund-1", "refund-4")
             rows.submit(held, user, "b" if apart else "a", active_seconds=0)
-            held.submissions.update(active_seconds=20 + 5 * number)
+            held.annotations.update(active_seconds=20 + 5 * number)
     return campaign
 
 
@@ -119,7 +119,7 @@ def decide(campaign: Campaign, purpose: str, explanation: str) -> None:
     """Rose says what is right of the first item, and what it is for."""
     rose = User.objects.get(email="rose@example.org")
     item = campaign.items.get(task__external_id="refund-1")
-    services.submit_judgement(
+    services.submit_annotation(
         assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)),
         idempotency_key=uuid.uuid4(),
         judgements=[Preference(choice="a", strength=3)],

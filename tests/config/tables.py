@@ -256,8 +256,14 @@ CALLS: dict[tuple[str, str], str] = {
     ("GET", "api/v1/projects/<slug>/webhooks"): Scope.ADMIN,
     ("DELETE", "api/v1/projects/<slug>/webhooks/<int:pk>"): Scope.ADMIN,
 }
-VERIFIER = {"name": "truth", "type": "verifier", "url": "http://a.test/", "weight": 1, "timeout_seconds": 1}
-NOTHING: dict[str, Any] = {"components": [VERIFIER], "transforms": []}
+VERIFIER_PREFIX = {
+    "name": "truth",
+    "type": "verifier",
+    "url": "http://a.test/",
+    "weight": 1,
+    "timeout_seconds": 1,
+}
+NOTHING: dict[str, Any] = {"components": [VERIFIER_PREFIX], "transforms": []}
 # That get as far as the gate; a body that does not fit says nothing of the project.
 BODIES: dict[str, Any] = {
     "items": {"campaign": "All", "items": [{"trajectories": [{"trajectory_id": "HERE"}]}]},

@@ -21,7 +21,7 @@ from apps.accounts.account_links import Purpose, show_link
 from apps.accounts.invitations import invite
 from apps.accounts.models import ApiKey, Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item, ItemTrajectory
 from apps.config.api import api
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import Export
@@ -108,18 +108,18 @@ def make_world(slug: str) -> World:
         project=project, stream=io.BytesIO(lines(record(1), record(2))), format="openai", by=None
     )
     first, second = Trajectory.objects.filter(project=project).order_by("pk")
-    campaign = Campaign.objects.create(project=project, name="All", kinds=["pairwise"])
-    item = Item.objects.create(campaign=campaign, task=first.task, key="one", wanted=1, taken=1)
+    campaign = Campaign.objects.create(project=project, name="All", feedback_types=["pairwise"])
+    item = Item.objects.create(campaign=campaign, task=first.task, key="one", overlap=1, claimed_count=1)
     for position, row in enumerate((first, second)):
         ItemTrajectory.objects.create(item=item, trajectory=row, position=position)
     ann = Annotator.objects.create(project=project, user=people["annotator"], name="ann")
     held = Assignment.objects.create(item=item, annotator=ann, state="submitted", draft={})
     example = Item.objects.create(
-        campaign=campaign, task=first.task, key="two", wanted=0, purpose=Item.Purpose.EXAMPLE
+        campaign=campaign, task=first.task, key="two", overlap=0, purpose=Item.Purpose.EXAMPLE
     )
     ItemTrajectory.objects.create(item=example, trajectory=first, position=0)
     decided = Assignment.objects.create(item=example, annotator=ann, is_adjudication=True, state="submitted")
-    Submission.objects.create(assignment=decided)
+    Annotation.objects.create(assignment=decided)
     dataset_version = frozen_nothing(project)
     run = TrainingRun.objects.create(
         project=project,

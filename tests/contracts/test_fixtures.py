@@ -9,8 +9,8 @@ import pytest
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers import READERS
-from apps.annotation.kinds.comment import CommentValue
-from apps.annotation.kinds.pairwise import PreferenceValue
+from apps.annotation.feedback_types.comment import CommentValue
+from apps.annotation.feedback_types.pairwise import PreferenceValue
 from apps.trajectories.formats import FORMATS, detect
 from workers.schema import Step, Trajectory
 from workers.schema.storage import read_lines

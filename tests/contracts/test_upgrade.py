@@ -22,7 +22,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from apps.accounts.models import ApiKey, AuditEvent, Project
-from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Preference
 from apps.datasets.models import DatasetVersion
 from apps.monitoring.models import Monitor
 from apps.rewards.models import Endpoint, EndpointRevision
@@ -135,7 +135,7 @@ def test_annotations_are_there(rows_before: dict[str, int]) -> None:
     assert campaign.project.slug == "old"
     assert campaign.guidelines == "Look at what was done."
     assert campaign.kinds == ["pairwise", "comment"]
-    assert Submission.objects.count() == 27
+    assert Annotation.objects.count() == 27
     preference = Preference.objects.order_by("pk")[0]
     assert preference.choice in ("a", "b", "tie", "both_bad")
     assert preference.submission.assignment.item.trajectories.count() == 2

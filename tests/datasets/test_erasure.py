@@ -15,7 +15,7 @@ from django.utils import timezone
 from apps.accounts.models import AuditEvent, Project, User
 from apps.annotation import services
 from apps.annotation.feedback.exports import export_jsonl
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item
 from apps.core.errors import DomainError
 from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of, remove_withdrawn
 from apps.datasets.models import DatasetVersion
@@ -45,7 +45,7 @@ def test_somebodys_judgements_go_and_the_datasets_with_them_are_withdrawn(judged
     assert planned_of(ann) == erase_judgements(annotator=ann, by=None)
     assert {one["annotator"] for one in exported(judged)} == {"ben"}
     assert not Annotator.objects.filter(name="ann").exists()
-    assert set(Item.objects.values_list("taken", "done")) == {(1, 1)}
+    assert set(Item.objects.values_list("claimed_count", "completed_count")) == {(1, 1)}
     both.refresh_from_db()
     only_ben.refresh_from_db()
     assert (both.withdrawn_at is None, only_ben.withdrawn_at is None) == (False, True)
@@ -79,7 +79,7 @@ def test_a_dataset_that_is_being_frozen_is_withdrawn_too(judged: Project) -> Non
 
 
 def test_drafts_and_gold_she_decided_go(project: Project) -> None:
-    campaign = services.create_campaign(project=project, name="Gold", kinds=["pairwise"], overlap=2)
+    campaign = services.create_campaign(project=project, name="Gold", feedback_types=["pairwise"], overlap=2)
     rose, ann = (
         member(project, "rose@example.org", "reviewer"),
         member(project, "ann@example.org", "annotator"),
@@ -94,7 +94,7 @@ def test_drafts_and_gold_she_decided_go(project: Project) -> None:
     erase_judgements(annotator=hers, by=rose)
     assert not Assignment.objects.exists()
     item.refresh_from_db()
-    assert (item.purpose, item.explanation, item.wanted, item.taken) == ("work", "", 2, 0)
+    assert (item.purpose, item.explanation, item.overlap, item.claimed_count) == ("work", "", 2, 0)
     assert Annotator.objects.filter(pk=hers.pk).exists()  # she is a member, and may judge again
     rows.assert_counts_are_right(campaign)
     assert rows.lease(campaign, ann) is not None
@@ -108,7 +108,7 @@ def test_a_run_goes_with_what_was_said_of_it(judged: Project) -> None:
     assert erase_trajectory(trajectory=run, by=None) == planned
     assert (planned.judgements, planned.items, planned.dataset_versions) == (2, 1, ("first@1", "only@1"))
     assert {one["task"]["id"] for one in exported(judged)} == {"y", "z"}
-    assert Submission.objects.count() == 4 and dataset_version.pk != later.pk
+    assert Annotation.objects.count() == 4 and dataset_version.pk != later.pk
     other = Trajectory.objects.get(task__external_id="x")
     assert erase_trajectory(trajectory=other, by=None).dataset_versions == ()  # they are withdrawn already
     assert not Task.objects.filter(external_id="x").exists()
@@ -152,9 +152,9 @@ def test_the_page_says_first_what_goes(judged: Project, client: Client) -> None:
     assert client.post("/p/desk/datasets/erase/", both).status_code == 422
     assert client.post("/p/desk/datasets/erase/", {"run": "999999"}).status_code == 422
     shown = client.post("/p/desk/datasets/erase/", {"annotator": ann.pk}).content.decode()
-    assert "What ann judged" in shown and Submission.objects.count() == 6
+    assert "What ann judged" in shown and Annotation.objects.count() == 6
     client.post("/p/desk/datasets/erase/", {"annotator": ann.pk, "run": "", "sure": "1"})
-    assert Submission.objects.count() == 3
+    assert Annotation.objects.count() == 3
 
 
 def test_a_withdrawn_dataset_offers_nothing_any_more(judged: Project, client: Client) -> None:

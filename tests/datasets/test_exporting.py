@@ -20,7 +20,7 @@ from django.utils import timezone
 from apps.accounts.models import AuditEvent, Project, User
 from apps.accounts.pseudonyms import person_pseudonym
 from apps.annotation.feedback.exports import export_jsonl
-from apps.annotation.models import Annotator, Submission
+from apps.annotation.models import Annotation, Annotator
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
@@ -75,7 +75,7 @@ def test_the_file_can_be_imported_as_it_is(judged: Project, rose: User, tmp_path
     path.write_bytes(stored(made))
     other = Project.objects.create(slug="other")
     call_command("import_feedback", "other", str(path), "--format", "pairs", stdout=StringIO())
-    assert Submission.objects.filter(assignment__item__campaign__project=other).count() == 12
+    assert Annotation.objects.filter(assignment__item__campaign__project=other).count() == 12
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "plain"])
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_whole_imports_nothing(judged: Project, tmp_path: Pat
     other = Project.objects.create(slug="other")
     with pytest.raises(CommandError, match="is not a whole gzip file"):
         call_command("import_feedback", "other", str(path), "--format", "pairs", stdout=StringIO())
-    assert not Submission.objects.filter(assignment__item__campaign__project=other).exists()
+    assert not Annotation.objects.filter(assignment__item__campaign__project=other).exists()
     assert not other.trajectories.exists()
 
 

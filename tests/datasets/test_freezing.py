@@ -2,7 +2,7 @@ import pytest
 from django.db import connection
 
 from apps.accounts.models import AuditEvent, Project
-from apps.annotation.models import Submission
+from apps.annotation.models import Annotation
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import job_queue
 from apps.core.storage.artifacts import stage
@@ -124,8 +124,8 @@ def test_the_planner_knows_what_there_is_to_read(judged: Project) -> None:
     """Else a table that was vacuumed while it was empty is taken for empty, and the read is quadratic."""
     freeze(judged)
     with connection.cursor() as cursor:
-        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'annotation_submission'")
-        assert cursor.fetchone() == (Submission.objects.count(),)
+        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'annotation_annotation'")
+        assert cursor.fetchone() == (Annotation.objects.count(),)
 
 
 def test_a_cancelled_one_ends(judged: Project) -> None:

@@ -12,7 +12,7 @@ from django.test import Client
 from apps.accounts import audit_chain, leaving, services
 from apps.accounts.models import ApiKey, AuditEvent, Invitation, Project, Role, User
 from apps.annotation.leaving import ERASED
-from apps.annotation.models import Annotator, Assignment, Comment, Item, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Comment, Item
 from apps.core.errors import Conflict, DomainError
 from apps.datasets.models import DatasetVersion
 from tests.datasets.feedback import freeze
@@ -45,9 +45,9 @@ def leaver(judged: Project) -> User:
     services.set_member(project=judged, user=user, role=Role.RESEARCHER, by=None)
     annotator = Annotator.objects.filter(project=judged).order_by("pk").first()
     Annotator.objects.filter(pk=annotator.pk).update(user=user, name=EMAIL)
-    submission = Submission.objects.filter(assignment__annotator=annotator).first()
-    run = submission.assignment.item.trajectories.first()
-    Comment.objects.create(submission=submission, trajectory=run, text="It was rude.", quote="no")
+    annotation = Annotation.objects.filter(assignment__annotator=annotator).first()
+    run = annotation.assignment.item.trajectories.first()
+    Comment.objects.create(annotation=annotation, trajectory=run, text="It was rude.", quote="no")
     services.create_api_key(project=judged, scopes=["ingest"], by=user, name="mine")
     Invitation.objects.create(
         project=judged, role="annotator", email=EMAIL, prefix="tsi_1", hash="0" * 64, created_by=user,
@@ -61,11 +61,11 @@ def leaver(judged: Project) -> User:
 
 
 def test_deleted_nobody_finds_who_it_was(leaver: User, judged: Project) -> None:
-    before = Submission.objects.count()
+    before = Annotation.objects.count()
     assert everywhere(EMAIL, NAME)
     leaving.delete_user(user=leaver, by=None, reason=f"{NAME} ({EMAIL}) asked")
     assert everywhere(EMAIL, NAME, "Leonora") == []
-    assert Submission.objects.count() == before
+    assert Annotation.objects.count() == before
     assert Comment.objects.filter(text="It was rude.").exists()
     assert Annotator.objects.filter(project=judged, name__startswith="annotator-", user=None).count() == 1
     assert DatasetVersion.objects.get(project=judged).withdrawn_at is not None
@@ -100,13 +100,13 @@ def test_closing_ends_every_way_in_and_frees_what_is_held(leaver: User, judged: 
     client.force_login(leaver)
     assert client.get("/account/sessions").status_code == 200
     mine = Assignment.objects.filter(annotator__user=leaver).first()
-    Item.objects.filter(pk=mine.item_id).update(done=0)
-    Assignment.objects.filter(pk=mine.pk).update(state="leased", leased_until=judged.created_at)
+    Item.objects.filter(pk=mine.item_id).update(completed_count=0)
+    Assignment.objects.filter(pk=mine.pk).update(state="locked", lock_expires_at=judged.created_at)
     done = leaving.close_account(user=leaver, by=None, reason="left")
     assert done["sessions"] >= 1 and done["keys"] == 1 and done["items released"] == 1
     assert client.get("/account/sessions").status_code == 302
     assert not ApiKey.objects.filter(owner_user=leaver, revoked_at=None).exists()
-    assert not Assignment.objects.filter(annotator__user=leaver, state__in=["leased", "given"]).exists()
+    assert not Assignment.objects.filter(annotator__user=leaver, state__in=["locked", "assigned"]).exists()
     assert Client().login(username=EMAIL, password="a good long password") is False
     assert leaving.close_account(user=leaver, by=None) == {}
     leaving.reopen_account(user=leaver, by=None)

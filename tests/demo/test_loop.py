@@ -9,7 +9,7 @@ import pytest
 
 from apps.accounts.models import ApiKey, AuditEvent, Project, Role, User
 from apps.accounts.selectors import api_key_for
-from apps.annotation.models import Campaign, Comment, Item, Preference, Submission
+from apps.annotation.models import Annotation, Campaign, Comment, Item, Preference
 from apps.core.errors import DomainError
 from apps.datasets.models import DatasetVersion
 from apps.demo import loop
@@ -68,13 +68,13 @@ def test_the_key_is_kept_until_it_is_revoked(project: Project, owner: User, home
 
 def test_the_sample_is_loaded_once(project: Project, owner: User) -> None:
     first = loop.load_sample(project, owner)
-    rows = [model.objects.count() for model in (Trajectory, Item, Submission, Preference, Comment)]
+    rows = [model.objects.count() for model in (Trajectory, Item, Annotation, Preference, Comment)]
     second = loop.load_sample(project, owner)
     assert first.trajectories == second.trajectories == Trajectory.objects.count() == 300
     assert (first.judgements, second.new) == (second.judgements, 0)
-    assert [model.objects.count() for model in (Trajectory, Item, Submission, Preference, Comment)] == rows
+    assert [model.objects.count() for model in (Trajectory, Item, Annotation, Preference, Comment)] == rows
     assert Preference.objects.count() == len((SAMPLE / "pairs.jsonl").read_text().splitlines())
-    assert set(Submission.objects.values_list("origin", flat=True)) == {"simulated"}
+    assert set(Annotation.objects.values_list("origin", flat=True)) == {"simulated"}
     assert AuditEvent.objects.filter(project=project, verb="trajectories.imported").count() == 1
 
 

@@ -38,11 +38,11 @@ def check(stack: Stack, ledger: Ledger, reference: Path) -> None:
 
 
 def _judgements(stack: Stack, ledger: Ledger) -> None:
-    """Each acknowledged submission is there once, and says what was said."""
+    """Each acknowledged annotation is there once, and says what was said."""
     rows = stack.query(
-        "SELECT s.idempotency_key, s.assignment_id, a.swapped, p.choice, p.strength, s.aside "
-        "FROM annotation_submission s JOIN annotation_assignment a ON a.id = s.assignment_id "
-        "LEFT JOIN annotation_preference p ON p.submission_id = s.id WHERE s.origin = 'person'"
+        "SELECT s.idempotency_key, s.assignment_id, a.swapped, p.choice, p.strength, s.is_surplus "
+        "FROM annotation_annotation s JOIN annotation_assignment a ON a.id = s.assignment_id "
+        "LEFT JOIN annotation_preference p ON p.annotation_id = s.id WHERE s.origin = 'person'"
     )
     found: dict[uuid.UUID, list[tuple[int, str]]] = {}
     for key, assignment, swapped, choice, strength, _ in rows:
@@ -55,20 +55,21 @@ def _judgements(stack: Stack, ledger: Ledger) -> None:
             ledger.violate(f"the acknowledged judgement {key} {said} is stored as {found.get(key)}")
     torn = [key for key, said in found.items() if len(said) != 1 or said[0][1] is None]
     if torn:
-        ledger.violate(f"submissions without exactly one preference: {torn[:5]}")
+        ledger.violate(f"annotations without exactly one preference: {torn[:5]}")
 
 
 def _queue(stack: Stack, ledger: Ledger) -> None:
     wrong = stack.query(
-        "SELECT i.id, i.taken, i.done, i.wanted, c.leased, c.counted FROM annotation_item i JOIN LATERAL ("
-        "  SELECT count(*) FILTER (WHERE a.state = 'leased') AS leased, count(*) FILTER (WHERE EXISTS ("
-        "    SELECT 1 FROM annotation_submission s WHERE s.assignment_id = a.id AND NOT s.aside)) AS counted "
+        "SELECT i.id, i.claimed_count, i.completed_count, i.overlap, c.locked, c.counted "
+        "FROM annotation_item i JOIN LATERAL ("
+        "  SELECT count(*) FILTER (WHERE a.state = 'locked') AS locked, count(*) FILTER (WHERE EXISTS ("
+        "    SELECT 1 FROM annotation_annotation s WHERE s.assignment_id = a.id AND NOT s.is_surplus)) AS counted "
         "  FROM annotation_assignment a WHERE a.item_id = i.id) c ON true "
-        "WHERE i.taken <> c.leased + c.counted OR i.done <> c.counted OR c.counted > i.wanted"
+        "WHERE i.claimed_count <> c.locked + c.counted OR i.completed_count <> c.counted OR c.counted > i.overlap"
     )
     if wrong:
         ledger.violate(
-            f"items whose counts are wrong (id, taken, done, wanted, leased, counted): {wrong[:5]}"
+            f"items whose counts are wrong (id, taken, done, wanted, locked, counted): {wrong[:5]}"
         )
     for assignment, state in ledger.left.items():
         if stack.query("SELECT state FROM annotation_assignment WHERE id = %s", assignment) != [(state,)]:
@@ -140,10 +141,10 @@ def _nothing_held(stack: Stack, ledger: Ledger) -> None:
     if held != [(0,)]:
         ledger.violate(f"advisory locks are still held: {held}")
     stack.query(
-        "UPDATE annotation_assignment SET leased_until = now() - interval '1 s' WHERE state = 'leased' RETURNING 1"
+        "UPDATE annotation_assignment SET lock_expires_at = now() - interval '1 s' WHERE state = 'locked' RETURNING 1"
     )
     until(
-        lambda: stack.query("SELECT count(*) FROM annotation_assignment WHERE state = 'leased'") == [(0,)],
+        lambda: stack.query("SELECT count(*) FROM annotation_assignment WHERE state = 'locked'") == [(0,)],
         60,
         "leases that ran out are not taken back",
     )

@@ -86,7 +86,7 @@ def main(models: Path) -> dict[str, Any]:
         freeze_dataset(project=project, name=DATASET, by=None, claimed=True)
     )
     campaign = create_campaign(
-        project=project, name="Faults", kinds=["pairwise", "comment"], by=rose, overlap=2
+        project=project, name="Faults", feedback_types=["pairwise", "comment"], by=rose, overlap=2
     )
     build_items(campaign=campaign, choice=Choice(per_task=28, differ="any"))
     registered = {

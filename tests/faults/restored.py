@@ -14,7 +14,7 @@ from tests.faults.scenario import Installation, await_endpoint
 from tests.faults.stack import Stack
 
 JUDGEMENTS = (
-    "submission",
+    "annotation",
     "preference",
     "comment",
     "assignment",

@@ -68,7 +68,7 @@ def test_the_web_process_is_killed_between_request_and_commit(installed: Install
         with pytest.raises(httpx.TransportError):
             client.post(action, data=form)
         killer.join(30)
-    count = "SELECT count(*) FROM annotation_submission WHERE idempotency_key = %s"
+    count = "SELECT count(*) FROM annotation_annotation WHERE idempotency_key = %s"
     assert stack.query(count, uuid.UUID(form["idempotency_key"])) == [(0,)]
     until(lambda: client.get("/healthz").status_code == 200, 60, "web does not come back")
     for _ in range(2):  # the browser tries again, and once more
@@ -133,7 +133,7 @@ def test_a_worker_is_killed_after_it_claimed(installed: Installation) -> None:
     """Its claim grows stale, and a second attempt does the work."""
     stack = installed.stack
     with psycopg.connect(stack.database_url) as held:
-        held.execute("LOCK TABLE annotation_submission IN ACCESS EXCLUSIVE MODE")  # what it reads first
+        held.execute("LOCK TABLE annotation_annotation IN ACCESS EXCLUSIVE MODE")  # what it reads first
         _freeze(installed, "after")
         until(lambda: _dataset_version(installed, "after") == ("running", 1), 30, "nobody claims it")
         assert stack.signal("default", signal.SIGKILL)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from apps.annotation.models import Annotator, Item, Preference
-from apps.annotation.services import adjudicate, annotator_for, submit_judgement
+from apps.annotation.services import adjudicate, annotator_for, submit_annotation
 from apps.judges import agreement, services
 from apps.judges.agreement import (
     against,
@@ -54,7 +54,7 @@ def compared(model: LLMConnection, first: Any, second: Any) -> JudgeRun:
 
 def people(row: JudgeResult) -> float:
     assert row.item is not None
-    score = row.item.assignments.filter(annotator__name="ann").get().submissions.get().scores.get()
+    score = row.item.assignments.filter(annotator__name="ann").get().annotations.get().criterionscores.get()
     return score.value
 
 
@@ -111,7 +111,7 @@ def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
     item = Item.objects.get(pk=before[0].judged.item_id)
     assert before[0].people == 0.0 and not before[0].is_adjudicated
     rose = annotator_for(project=rules.project, user=member(rules.project, "rose@example.org", "reviewer"))
-    submit_judgement(
+    submit_annotation(
         assignment=adjudicate(item=item, annotator=rose),
         idempotency_key=uuid.uuid4(),
         judgements=[Preference(choice="a", strength=1)],

@@ -12,7 +12,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from apps.annotation.models import Assignment, Item, Submission
+from apps.annotation.models import Annotation, Assignment, Item
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.datasets.erasure import erase_trajectory
@@ -297,17 +297,17 @@ def test_a_rubric_a_judge_uses_stays_as_it_was(rules: LLMConnection) -> None:
 
 
 def test_handed_in_they_are_judgements_of_the_judge(rules: LLMConnection) -> None:
-    people = Submission.objects.count()
+    people = Annotation.objects.count()
     judge_run = done(start(rules, saves_annotations=True))
     assert judge_run.state == "succeeded" and judge_run.annotations_saved_at
-    mine = Submission.objects.filter(assignment__annotator__name="judge:rules-score")
-    assert mine.count() == 2 * parcels.TASKS and Submission.objects.count() == people + mine.count()
-    assert set(mine.values_list("origin", "assignment__state")) == {("judge", Assignment.State.JUDGED)}
+    mine = Annotation.objects.filter(assignment__annotator__name="judge:rules-score")
+    assert mine.count() == 2 * parcels.TASKS and Annotation.objects.count() == people + mine.count()
+    assert set(mine.values_list("origin", "assignment__state")) == {("judge", Assignment.State.BY_JUDGE)}
     for item in Item.objects.filter(campaign=judge_run.campaign):
-        assert item.done == 2, "it takes nobody's place"
-    with_reason = mine.filter(scores__value__lt=5).first()
+        assert item.completed_count == 2, "it takes nobody's place"
+    with_reason = mine.filter(criterionscores__value__lt=5).first()
     assert with_reason is not None
-    assert "failed." in with_reason.scores.get().note and with_reason.comments.get().first_step == 1
+    assert "failed." in with_reason.criterionscores.get().note and with_reason.comments.get().first_step == 1
     services.save_as_annotations(judge_run=judge_run, by=None)
     done(judge_run)
     assert mine.count() == 2 * parcels.TASKS, "the same said again is said once"
@@ -315,7 +315,7 @@ def test_handed_in_they_are_judgements_of_the_judge(rules: LLMConnection) -> Non
 
 def test_comparisons_are_handed_in_with_their_strength(rules: LLMConnection) -> None:
     judge_run = done(start(rules, COMPARED, saves_annotations=True))
-    rows = Submission.objects.filter(assignment__annotator__name="judge:rules-compare")
+    rows = Annotation.objects.filter(assignment__annotator__name="judge:rules-compare")
     assert rows.count() == parcels.TASKS
     for row in rows.select_related("assignment__item__task"):
         one, two = parcels.failures(int(row.assignment.item.task.external_id.removeprefix("task-")))

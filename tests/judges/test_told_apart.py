@@ -16,7 +16,7 @@ from apps.accounts.models import Project, User
 from apps.accounts.services import create_api_key
 from apps.annotation import selectors as annotation
 from apps.annotation.feedback.exports import EXPORTS
-from apps.annotation.models import Annotator, Assignment, Item, Submission
+from apps.annotation.models import Annotation, Annotator, Assignment, Item
 from apps.core.errors import DomainError
 from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
 from apps.judges import services
@@ -60,7 +60,7 @@ def _opposite(judge: Judge, row: JudgeResult) -> dict[str, Any]:
 
 
 def _by_judges() -> Any:
-    return Submission.objects.filter(origin="judge")
+    return Annotation.objects.filter(origin="judge")
 
 
 def _lines(project: Project, format: str, **filters: Any) -> str:
@@ -122,8 +122,8 @@ def test_read_back_they_are_a_judge_s_again(judged: Project) -> None:
     for kind, some in records.items():
         parcels.tell(other, kind, some)
     rows = Assignment.objects.filter(item__campaign__project=other)
-    assert rows.exists() and not rows.exclude(state=Assignment.State.JUDGED).exists()
-    assert not Item.objects.filter(campaign__project=other).exclude(done=0).exists()
+    assert rows.exists() and not rows.exclude(state=Assignment.State.BY_JUDGE).exists()
+    assert not Item.objects.filter(campaign__project=other).exclude(completed_count=0).exists()
     assert _lines(other, "jsonl") == ""
 
 
@@ -205,7 +205,7 @@ def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[
         progress = annotation.progress_of(campaign(judged, name))
         assert (
             progress.done
-            == Submission.objects.filter(
+            == Annotation.objects.filter(
                 assignment__item__campaign=campaign(judged, name), assignment__state="submitted"
             ).count()
         )

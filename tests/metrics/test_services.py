@@ -58,7 +58,7 @@ def test_only_the_comments_of_a_campaign(commented: Project, fake_child: None) -
     induction = work(services.induce(project=commented, campaign=others))
     assert induction.aspects.count() == 8
     assert set(
-        induction.aspects.values_list("comment__submission__assignment__item__campaign", flat=True)
+        induction.aspects.values_list("comment__annotation__assignment__item__campaign", flat=True)
     ) == {others.pk}
 
 

@@ -8,7 +8,7 @@ from django.urls import reverse
 from apps.accounts.models import Project, Role, User
 from apps.accounts.services import create_project, create_user, set_member
 from apps.annotation.models import Campaign, Item
-from apps.annotation.services import add_items, annotator_for, create_campaign, lease_next
+from apps.annotation.services import add_items, annotator_for, assign_next_item, create_campaign
 from apps.annotation.services.items import ItemSpec
 from apps.core.errors import Conflict, DomainError
 from apps.monitoring.asking import ask_about, ask_unsure, campaigns_for
@@ -84,7 +84,7 @@ def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, rose)
     kept(endpoint, "Something else?", "No.", -9.0)
     asked = ask_about(alert=alert_about(endpoint, long), campaign=None, count=10, by=rose)
     campaign = asked.campaign
-    assert (campaign.name, campaign.kinds, campaign.ordering) == (
+    assert (campaign.name, campaign.feedback_types, campaign.ordering) == (
         "Follow-up of reward",
         ["pairwise"],
         "priority",
@@ -98,7 +98,7 @@ def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, rose)
 
 def test_they_come_first_and_are_counted(endpoint, desk, rose) -> None:
     campaign = create_campaign(
-        project=desk, name="All", kinds=["pairwise"], ordering=Campaign.Ordering.PRIORITY, by=rose
+        project=desk, name="All", feedback_types=["pairwise"], ordering=Campaign.Ordering.PRIORITY, by=rose
     )
     for number in range(3):
         runs = [
@@ -113,7 +113,7 @@ def test_they_come_first_and_are_counted(endpoint, desk, rose) -> None:
     asked = ask_about(alert=alert_about(endpoint, suspect), campaign=campaign, count=5, by=rose)
     ann, _ = create_user(email="ann@example.org", password="long enough for all")
     set_member(project=desk, user=ann, role=Role.ANNOTATOR, by=None)
-    held = lease_next(campaign=campaign, annotator=annotator_for(project=desk, user=ann))
+    held = assign_next_item(campaign=campaign, annotator=annotator_for(project=desk, user=ann))
     assert held is not None and held.item_id == asked.items[0]
     assert asked.judged == 0
     submit(held, ann, "b")
@@ -131,7 +131,7 @@ def test_what_people_said_stands_beside_the_reward(endpoint, desk, rose) -> None
     ann, _ = create_user(email="ann@example.org", password="long enough for all")
     set_member(project=desk, user=ann, role=Role.ANNOTATOR, by=None)
     people, said = annotator_for(project=desk, user=ann), []
-    while held := lease_next(campaign=asked.campaign, annotator=people):
+    while held := assign_next_item(campaign=asked.campaign, annotator=people):
         said.append("b" if said else "a")  # what is long has more reward, and stands first
         submit(held, ann, said[-1])
     samples = list(endpoint.samples.order_by("pk"))
@@ -204,7 +204,7 @@ def test_from_an_alerts_page(endpoint, rose, client) -> None:
 
 
 def test_a_campaign_of_another_project_is_no_choice(endpoint, rose, client) -> None:
-    other = create_campaign(project=create_project(slug="other"), name="Theirs", kinds=["pairwise"])
+    other = create_campaign(project=create_project(slug="other"), name="Theirs", feedback_types=["pairwise"])
     alert = alert_about(endpoint, kept(endpoint, "q", "long", 2.0))
     client.force_login(rose)
     path = reverse("monitoring:alert-ask", args=["desk", alert.pk])

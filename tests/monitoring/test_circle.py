@@ -16,7 +16,7 @@ from touchstone_client import RewardClient
 from apps.accounts.models import Project, Role, Scope
 from apps.accounts.services import create_api_key
 from apps.annotation.models import Campaign
-from apps.annotation.services import annotator_for, lease_next
+from apps.annotation.services import annotator_for, assign_next_item
 from apps.monitoring.asking import ask_about
 from apps.monitoring.models import Alert, Turn
 from apps.monitoring.services import look
@@ -138,7 +138,7 @@ class Policy:
 def people(project: Project, campaign: Campaign) -> None:
     ann = member(project, "ann-circle@example.org", Role.ANNOTATOR)
     annotator = annotator_for(project=project, user=ann)
-    while held := lease_next(campaign=campaign, annotator=annotator):
+    while held := assign_next_item(campaign=campaign, annotator=annotator):
         keys = [place.trajectory_id for place in held.item.places.order_by("position")]
         found = load_trajectories(keys)
         first, second = (truth_of(found[key].steps[-1].text) for key in keys)

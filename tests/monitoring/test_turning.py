@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from apps.accounts.models import AuditEvent, Project, Role, User
 from apps.annotation.models import Campaign
-from apps.annotation.services import annotator_for, lease_next
+from apps.annotation.services import annotator_for, assign_next_item
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
@@ -94,7 +94,7 @@ def sampled(endpoint: Endpoint) -> None:
 
 def judged(project: Project, campaign: Campaign, user: User) -> None:
     """The kinder answer of every item."""
-    while held := lease_next(campaign=campaign, annotator=annotator_for(project=project, user=user)):
+    while held := assign_next_item(campaign=campaign, annotator=annotator_for(project=project, user=user)):
         keys = [place.trajectory_id for place in held.item.places.order_by("position")]
         said = load_trajectories(keys)[keys[0]].steps[-1].text
         submit(held, user, "a" if "look after" in said else "b")

@@ -26,7 +26,7 @@ def test_an_unused_version_is_changed_in_its_place(project: Project) -> None:
 
 def test_a_used_version_stays_and_only_what_changed_gets_a_new_one(project: Project) -> None:
     first = save_rubric(project=project, name="Good", criteria=[POLITE, CORRECT])
-    create_campaign(project=project, name="Scores", kinds=["rubric"], rubric=first)
+    create_campaign(project=project, name="Scores", feedback_types=["rubric"], rubric=first)
     before = documents.write(first)
     changed = CriterionDraft(name="correct", definition="Is true.", scale_low=0, scale_high=3, rank=2)
     second = save_rubric(project=project, name="Good", criteria=[POLITE, changed])
@@ -37,7 +37,7 @@ def test_a_used_version_stays_and_only_what_changed_gets_a_new_one(project: Proj
 
 def test_weights_and_ranks_are_of_the_rubric_not_of_the_criterion(project: Project) -> None:
     first = save_rubric(project=project, name="Good", criteria=[POLITE])
-    create_campaign(project=project, name="Scores", kinds=["rubric"], rubric=first)
+    create_campaign(project=project, name="Scores", feedback_types=["rubric"], rubric=first)
     heavier = CriterionDraft(name="polite", definition="Stays courteous.", good_example="I see.", weight=9)
     second = save_rubric(project=project, name="Good", criteria=[heavier])
     assert second.version == 2 and versions(second) == {"polite": 1}

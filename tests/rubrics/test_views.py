@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said_on_the_page(client: Client, project: Project) -> 
 def test_a_criterion_is_taken_out_and_a_used_version_stays(
     client: Client, project: Project, rubric: Rubric
 ) -> None:
-    create_campaign(project=project, name="Scores", kinds=["rubric"], rubric=rubric)
+    create_campaign(project=project, name="Scores", feedback_types=["rubric"], rubric=rubric)
     url = reverse("rubrics:rubric-update", args=[project.slug, rubric.pk])
     assert 'value="polite"' in client.get(url).content.decode()
     data = form("polite", "correct", known=1) | {"criteria-0-DELETE": "on"}

@@ -340,22 +340,22 @@ def test_a_run_that_fails_or_is_cancelled_is_told_too(project, hook) -> None:
 
 def make_item(campaign: Campaign, key: str, **more: Any) -> Item:
     task, _ = Task.objects.get_or_create(project=campaign.project, external_id="t")
-    return Item.objects.create(campaign=campaign, task=task, key=key, wanted=1, **more)
+    return Item.objects.create(campaign=campaign, task=task, key=key, overlap=1, **more)
 
 
 def test_a_campaign_is_done_when_nothing_is_wanted_and_nothing_is_held(project, hook) -> None:
-    campaign = Campaign.objects.create(project=project, name="All", kinds=["pairwise"])
-    empty = Campaign.objects.create(project=project, name="Empty", kinds=["pairwise"])
+    campaign = Campaign.objects.create(project=project, name="All", feedback_types=["pairwise"])
+    empty = Campaign.objects.create(project=project, name="Empty", feedback_types=["pairwise"])
     assert note_done() == 0
-    make_item(campaign, "done", taken=1, done=1)
+    make_item(campaign, "done", claimed_count=1, completed_count=1)
     last = make_item(campaign, "last")
     assert note_done() == 0
     ann = Annotator.objects.create(project=project, name="ann")
-    held = Assignment.objects.create(item=last, annotator=ann, leased_until=timezone.now())
-    Item.objects.filter(pk=last.pk).update(taken=1)
+    held = Assignment.objects.create(item=last, annotator=ann, lock_expires_at=timezone.now())
+    Item.objects.filter(pk=last.pk).update(claimed_count=1)
     assert note_done() == 0
     Assignment.objects.filter(pk=held.pk).update(state="submitted")
-    Item.objects.filter(pk=last.pk).update(done=1)
+    Item.objects.filter(pk=last.pk).update(completed_count=1)
     assert note_done() == 1
     assert note_done() == 0
     (said,) = told("campaign.done")
@@ -364,11 +364,11 @@ def test_a_campaign_is_done_when_nothing_is_wanted_and_nothing_is_held(project, 
     more = make_item(campaign, "more")
     assert note_done() == 0
     campaign.refresh_from_db()
-    assert campaign.done_at is None
-    Item.objects.filter(pk=more.pk).update(taken=1, done=1)
+    assert campaign.completed_at is None
+    Item.objects.filter(pk=more.pk).update(claimed_count=1, completed_count=1)
     assert note_done() == 1
     empty.refresh_from_db()
-    assert empty.done_at is None
+    assert empty.completed_at is None
 
 
 # The API and the page

@@ -18,7 +18,7 @@ from apps.annotation.feedback.readers import judgements, outcomes
 from apps.annotation.feedback.readers.lines import Parse, read_json_lines
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback.services import import_numbered
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.core.errors import DomainError
 from workers.errors import InvalidRecord
 from workers.schema import BODY_LIMITS, parse_json

@@ -9,8 +9,8 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import Project
-from apps.annotation.kinds import KINDS, AnyFeedbackType
-from apps.annotation.models import VERIFIER, Assignment, Item, Origin, Submission
+from apps.annotation.feedback_types import KINDS, AnyFeedbackType
+from apps.annotation.models import VERIFIER_PREFIX, Annotation, Assignment, Item, Origin
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_bare, load_trajectories
@@ -21,7 +21,7 @@ FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication
 # What becomes of adjudicated items: only the adjudication, all that was said, or only what others said.
 ADJUDICATION = ("instead", "also", "not")
 # As `is_by_judge`.
-BY_JUDGES = Q(origin=Origin.JUDGE) & ~Q(assignment__annotator__name__startswith=VERIFIER)
+BY_JUDGES = Q(origin=Origin.JUDGE) & ~Q(assignment__annotator__name__startswith=VERIFIER_PREFIX)
 CHUNK = 500
 Load = Callable[[Iterable[int]], dict[int, schema.Trajectory]]
 _KEPT = 2000  # trajectories held while streaming; comparisons of one task come together
@@ -50,17 +50,17 @@ def check_filters(filters: dict[str, Any]) -> None:
 
 def newest_revision(assignment: str) -> Subquery:
     """The number of the newest revision that counts, where rows name their assignment so."""
-    same = Submission.objects.filter(assignment=OuterRef(assignment), aside=False)
+    same = Annotation.objects.filter(assignment=OuterRef(assignment), is_surplus=False)
     return Subquery(same.values("assignment").annotate(newest=Max("revision")).values("newest"))
 
 
-def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[Submission]:
+def current_annotations(project: Project, filters: dict[str, Any]) -> QuerySet[Annotation]:
     """The newest revision of every assignment that matches, in a stable order.
 
     What judges said is only among it where the filters name origins or annotators; what verifiers said always is.
     """
-    rows = Submission.objects.filter(
-        assignment__item__campaign__project=project, aside=False, revision=newest_revision("assignment")
+    rows = Annotation.objects.filter(
+        assignment__item__campaign__project=project, is_surplus=False, revision=newest_revision("assignment")
     )
     if filters.get("campaigns"):
         rows = rows.filter(assignment__item__campaign__name__in=filters["campaigns"])
@@ -84,10 +84,10 @@ def current_submissions(project: Project, filters: dict[str, Any]) -> QuerySet[S
     )
 
 
-def judged_submissions(project: Project, campaign: str | None = None) -> QuerySet[Submission]:
+def judged_annotations(project: Project, campaign: str | None = None) -> QuerySet[Annotation]:
     """What annotators said of the work, for figures about them: no adjudication, no gold, no practice."""
     filters = {"campaigns": [campaign]} if campaign else {}
-    rows = current_submissions(project, filters | {"adjudication": "not"})
+    rows = current_annotations(project, filters | {"adjudication": "not"})
     return rows.filter(assignment__item__purpose=Item.Purpose.WORK).order_by()
 
 
@@ -109,7 +109,7 @@ def feedback_records(
     cache = _Trajectories(load_bare if bare else load_trajectories)
     if any(kind in KINDS for kind in kinds):
         for one in submitted(project=project, filters=filters, cache=cache):
-            assignment = one.submission.assignment
+            assignment = one.annotation.assignment
             if assignment.is_adjudication or assignment.item.purpose == Item.Purpose.WORK:
                 yield from one.records
     if "outcome" in kinds and not (
@@ -119,20 +119,20 @@ def feedback_records(
 
 
 class Submitted:
-    """One submission and its records."""
+    """One annotation and its records."""
 
-    def __init__(self, submission: Submission, records: list[schema.records.JudgedRecord]) -> None:
-        self.submission = submission
+    def __init__(self, annotation: Annotation, records: list[schema.records.JudgedRecord]) -> None:
+        self.annotation = annotation
         self.records = records
 
 
 def submitted(
     *, project: Project, filters: dict[str, Any], cache: "_Trajectories | None" = None
 ) -> Iterator[Submitted]:
-    """What counts, a submission at a time, with its records of the kinds that the filters name."""
+    """What counts, an annotation at a time, with its records of the kinds that the filters name."""
     cache = cache or _Trajectories()
     kinds = [kind for kind in KINDS.values() if kind.name in (filters.get("kinds") or KINDS)]
-    rows = current_submissions(project, filters).prefetch_related(
+    rows = current_annotations(project, filters).prefetch_related(
         *(kind.prefetch for kind in kinds), "assignment__item__places"
     )
     found = rows.iterator(chunk_size=CHUNK)
@@ -141,25 +141,25 @@ def submitted(
 
 
 def _with_records(
-    chunk: list[Submission], kinds: Sequence[AnyFeedbackType], cache: "_Trajectories"
+    chunk: list[Annotation], kinds: Sequence[AnyFeedbackType], cache: "_Trajectories"
 ) -> Iterator[Submitted]:
     cache.load(
-        {place.trajectory_id for submission in chunk for place in submission.assignment.item.places.all()}
+        {place.trajectory_id for annotation in chunk for place in annotation.assignment.item.places.all()}
     )
-    for submission in chunk:
-        assignment = submission.assignment
+    for annotation in chunk:
+        assignment = annotation.assignment
         common: dict[str, Any] = {
             "annotator": assignment.annotator.name,
-            "origin": submission.origin,
+            "origin": annotation.origin,
             "item": f"{assignment.item.campaign.name}:{assignment.item.key}",
         }
         of = {place.trajectory_id: cache[place.trajectory_id] for place in assignment.item.places.all()}
         records = [
             kind.to_record(row, list(of.values()), of, common)
             for kind in kinds
-            for row in getattr(submission, kind.related_name).all()
+            for row in getattr(annotation, kind.related_name).all()
         ]
-        yield Submitted(submission, records)
+        yield Submitted(annotation, records)
 
 
 def _outcomes(

@@ -11,7 +11,7 @@ from apps.accounts.services import record_audit
 from apps.annotation.feedback.incoming import FeedbackResult, Incoming
 from apps.annotation.feedback.readers import READERS
 from apps.annotation.feedback.writer import FeedbackWriter
-from apps.annotation.models import Assignment, Item, Submission
+from apps.annotation.models import Annotation, Assignment, Item
 from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import DomainError
 from apps.core.storage.unpacking import InputBounds
@@ -71,7 +71,7 @@ def import_numbered(
             record_audit(project=project, actor=by, verb="feedback.imported", target=campaign, data=data)
     if result.created >= CHUNK:
         # Whoever reads it next would wait for minutes on plans for the tables as they were.
-        refresh_statistics(Submission, Assignment, Item)
+        refresh_statistics(Annotation, Assignment, Item)
     return result
 
 

@@ -8,16 +8,16 @@ from django.db.models import Q
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.incoming import FeedbackResult, Incoming, OutcomeValue, same_trajectory
-from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.base import Stored
+from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types.base import Stored
 from apps.annotation.models import (
+    Annotation,
     Annotator,
     Assignment,
     Campaign,
+    FeedbackRecord,
     Item,
     ItemTrajectory,
-    Judgement,
-    Submission,
     is_by_judge,
 )
 from apps.annotation.services.items import item_key, recount
@@ -34,11 +34,11 @@ POINTERS = {1: "/trajectory", 2: "/a"}
 
 @dataclass
 class Revision:
-    """A submission about to be written: all that its annotator has said of the item, by the question it answers."""
+    """An annotation about to be written: all that its annotator has said of the item, by the question it answers."""
 
     number: int
     origin: str
-    rows: dict[Hashable, Judgement] = field(default_factory=dict)
+    rows: dict[Hashable, FeedbackRecord] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,7 +50,7 @@ class Said:
     new: list[Revision] = field(default_factory=list)
     _said_now: set[Hashable] = field(default_factory=set)
 
-    def add(self, row: Judgement, origin: str) -> bool:
+    def add(self, row: FeedbackRecord, origin: str) -> bool:
         """Whether it was new. One that replaces what this same import said becomes a revision of its own."""
         value = (type(row), row.answer)
         if value in self.ever:
@@ -161,7 +161,7 @@ class FeedbackWriter:
                 key=key,
                 purpose=incoming.purpose,
                 explanation=incoming.explanation,
-                wanted=int(incoming.purpose == Item.Purpose.WORK),
+                overlap=int(incoming.purpose == Item.Purpose.WORK),
             )
             for (campaign, key), (incoming, places) in wanted.items()
             if (campaign, key) not in found
@@ -221,7 +221,7 @@ class FeedbackWriter:
         _write_revisions({pk: one.new for pk, one in said.items() if one.new})
         for state in set(states.values()):
             its = Assignment.objects.filter(pk__in=[pk for pk, one in states.items() if one == state])
-            its.exclude(state=state).update(state=state, leased_until=None)
+            its.exclude(state=state).update(state=state, lock_expires_at=None)
         recount({assignment.item_id for assignment in assignments.values()})
 
     def _key(self, item: Item, incoming: Incoming) -> _Key:
@@ -246,14 +246,14 @@ class FeedbackWriter:
     def _campaign(self, name: str, kind: str) -> Campaign:
         """Made closed if new: what is imported is not put before annotators again."""
         if name not in self.campaigns:
-            defaults = {"kinds": [kind], "state": Campaign.State.CLOSED, "swap_sides": False}
+            defaults = {"feedback_types": [kind], "state": Campaign.State.CLOSED, "swap_sides": False}
             self.campaigns[name], _ = Campaign.objects.get_or_create(
                 project=self.project, name=name, defaults=defaults
             )
         campaign = self.campaigns[name]
-        if kind not in campaign.kinds:
-            campaign.kinds = [*campaign.kinds, kind]
-            campaign.save(update_fields=["kinds"])
+        if kind not in campaign.feedback_types:
+            campaign.feedback_types = [*campaign.feedback_types, kind]
+            campaign.save(update_fields=["feedback_types"])
         return campaign
 
     def _annotator(self, name: str) -> Annotator:
@@ -266,7 +266,7 @@ class FeedbackWriter:
 
 def _state(incoming: Incoming) -> str:
     is_judges = is_by_judge(incoming.origin, incoming.annotator)
-    return Assignment.State.JUDGED if is_judges else Assignment.State.SUBMITTED
+    return Assignment.State.BY_JUDGE if is_judges else Assignment.State.SUBMITTED
 
 
 def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
@@ -295,15 +295,15 @@ def _positions(items: Iterable[Item]) -> dict[int, dict[int, int]]:
 
 def _what_was_said(assignments: Iterable[Assignment]) -> dict[int, Said]:
     said: dict[int, Said] = {assignment.pk: Said() for assignment in assignments}
-    submissions = (
-        Submission.objects.filter(assignment_id__in=list(said))
+    annotations = (
+        Annotation.objects.filter(assignment_id__in=list(said))
         .order_by("revision")
         .prefetch_related(*(kind.related_name for kind in KINDS.values()))
     )
-    for submission in submissions:
-        one = said[submission.assignment_id]
-        rows = [row for kind in KINDS.values() for row in getattr(submission, kind.related_name).all()]
-        one.last = Revision(submission.revision, submission.origin, {row.slot: row for row in rows})
+    for annotation in annotations:
+        one = said[annotation.assignment_id]
+        rows = [row for kind in KINDS.values() for row in getattr(annotation, kind.related_name).all()]
+        one.last = Revision(annotation.revision, annotation.origin, {row.slot: row for row in rows})
         one.ever.update((type(row), row.answer) for row in rows)
     return said
 
@@ -312,7 +312,7 @@ def _write_revisions(new: dict[int, list[Revision]]) -> None:
     versions = dict(Assignment.objects.filter(pk__in=list(new)).values_list("pk", "item__campaign__version"))
     pairs = [
         (
-            Submission(
+            Annotation(
                 assignment_id=pk, revision=one.number, origin=one.origin, campaign_version=versions[pk]
             ),
             one,
@@ -320,12 +320,12 @@ def _write_revisions(new: dict[int, list[Revision]]) -> None:
         for pk, revisions in new.items()
         for one in revisions
     ]
-    Submission.objects.bulk_create([submission for submission, _ in pairs])
-    written: dict[type[Judgement], list[Judgement]] = defaultdict(list)
-    for submission, one in pairs:
+    Annotation.objects.bulk_create([annotation for annotation, _ in pairs])
+    written: dict[type[FeedbackRecord], list[FeedbackRecord]] = defaultdict(list)
+    for annotation, one in pairs:
         for row in one.rows.values():
             fresh = row.unsaved_copy()
-            fresh.submission = submission
+            fresh.annotation = annotation
             written[type(row)].append(fresh)
     for model, rows in written.items():
         model.objects.bulk_create(rows)  # type: ignore[attr-defined]

@@ -1,7 +1,8 @@
 """Tables of annotation: campaigns and their work, and what annotators answered."""
 
 from apps.annotation.models.campaigns import (
-    VERIFIER,
+    VERIFIER_PREFIX,
+    Annotation,
     Annotator,
     Assignment,
     Campaign,
@@ -9,7 +10,6 @@ from apps.annotation.models.campaigns import (
     ItemTrajectory,
     Origin,
     Participation,
-    Submission,
     is_by_judge,
     random_key,
 )
@@ -17,33 +17,33 @@ from apps.annotation.models.feedback import (
     LABELS,
     PREFERENCE_CHOICES,
     Comment,
-    Judgement,
-    Marking,
+    CriterionScore,
+    FeedbackRecord,
     Preference,
     Ranking,
     Rating,
-    Score,
+    StepLabelSet,
 )
 
 __all__ = [
     "LABELS",
     "PREFERENCE_CHOICES",
-    "VERIFIER",
+    "VERIFIER_PREFIX",
+    "Annotation",
     "Annotator",
     "Assignment",
     "Campaign",
     "Comment",
+    "CriterionScore",
+    "FeedbackRecord",
     "Item",
     "ItemTrajectory",
-    "Judgement",
-    "Marking",
     "Origin",
     "Participation",
     "Preference",
     "Ranking",
     "Rating",
-    "Score",
-    "Submission",
+    "StepLabelSet",
     "is_by_judge",
     "random_key",  # of migrations
 ]

@@ -1,4 +1,4 @@
-"""Campaigns put items before annotators; submissions are what they said. Nothing said is ever overwritten."""
+"""Campaigns put items before annotators; annotations are what they said. Nothing said is ever overwritten."""
 
 import secrets
 import uuid
@@ -20,12 +20,12 @@ class Origin(models.TextChoices):
     IMPORTED = "imported"
 
 
-VERIFIER = "verifier:"  # how the names of verifiers begin
+VERIFIER_PREFIX = "verifier:"  # how the names of verifiers begin
 
 
 def is_by_judge(origin: str, annotator: str) -> bool:
     """Whether a machine says what it thinks. A verifier's word is a rule's, and somebody turned learning from it on."""
-    return origin == Origin.JUDGE and not annotator.startswith(VERIFIER)
+    return origin == Origin.JUDGE and not annotator.startswith(VERIFIER_PREFIX)
 
 
 def random_key() -> int:
@@ -65,8 +65,8 @@ class Campaign(models.Model):
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="campaigns")
     name = models.CharField(max_length=200)
-    # Of workers.schema.Kind; modules in annotation/kinds/.
-    kinds = ArrayField(models.CharField(max_length=10))
+    # Of workers.schema.Kind; modules in annotation/feedback_types/.
+    feedback_types = ArrayField(models.CharField(max_length=10))
     options = models.JSONField(default=dict, blank=True)  # {kind: {option: value}}, of the kinds' own forms
     rubric = models.ForeignKey(Rubric, models.PROTECT, null=True, blank=True, related_name="campaigns")
     guidelines = models.TextField(blank=True)
@@ -75,15 +75,15 @@ class Campaign(models.Model):
     swap_sides = models.BooleanField(default=True)
     blind_agents = models.BooleanField(default=True)
     show_outcome = models.BooleanField(default=False)
-    lease_minutes = models.PositiveSmallIntegerField(default=30)
-    most_each = models.PositiveIntegerField(null=True, blank=True)  # items one person is given
+    lock_minutes = models.PositiveSmallIntegerField(default=30)
+    max_items_per_annotator = models.PositiveIntegerField(null=True, blank=True)  # items one person is given
     deadline = models.DateTimeField(null=True, blank=True)  # nothing is handed out after it
     gold_percent = models.PositiveSmallIntegerField(default=10)  # of what is handed out, while there is gold
     gold_threshold = models.PositiveSmallIntegerField(default=70)  # percent; whoever is below it is paused
     in_pilot = models.BooleanField(default=False)  # only items of the pilot are handed out
     hourly_pay = models.DecimalField(max_digits=8, decimal_places=2, null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
-    done_at = models.DateTimeField(null=True, blank=True)  # since when every judgement it wants is there
+    completed_at = models.DateTimeField(null=True, blank=True)  # since when every judgement it wants is there
     version = models.PositiveIntegerField(default=1)  # grows when what annotators see changes
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
@@ -106,7 +106,10 @@ class Campaign(models.Model):
 
 
 class Item(models.Model):
-    """What is judged together: one to N trajectories. `taken` counts live leases and submissions, kept by services.
+    """One to N trajectories that are judged together.
+
+    overlap: how many annotators it needs. claimed_count: its locked and assigned assignments and its counted
+    annotations; completed_count: of these, the annotations. Both are kept up to date by the services.
 
     Gold and practice are judged by everybody and against an adjudication: they want nothing and count nothing.
     Examples are judged by nobody: they are shown with the guidelines, answer and all.
@@ -125,41 +128,45 @@ class Item(models.Model):
     explanation = models.TextField(blank=True)  # of the right answer, said after practice and with an example
     in_pilot = models.BooleanField(default=False)
     priority = models.FloatField(default=0)
-    score = models.FloatField(null=True)  # how informative a judgement would be, by whoever can tell
+    acquisition_score = models.FloatField(
+        null=True
+    )  # how informative a judgement would be, by whoever can tell
     random_key = models.BigIntegerField(default=random_key)
-    wanted = models.PositiveSmallIntegerField()  # the campaign's overlap when the item was made
-    taken = models.PositiveSmallIntegerField(default=0)
-    done = models.PositiveSmallIntegerField(default=0)  # assignments submitted
+    overlap = models.PositiveSmallIntegerField()  # 0 for gold, practice and example items
+    claimed_count = models.PositiveSmallIntegerField(default=0)
+    completed_count = models.PositiveSmallIntegerField(default=0)
     trajectories = models.ManyToManyField(Trajectory, through="ItemTrajectory", related_name="items")
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["campaign", "key"], name="item_key_once"),
-            models.CheckConstraint(condition=Q(done__lte=F("taken")), name="item_done_within_taken"),
+            models.CheckConstraint(
+                condition=Q(completed_count__lte=F("claimed_count")), name="item_completed_within_claimed"
+            ),
         ]
         indexes = [
             models.Index(
-                fields=["campaign", "taken", "random_key"],
-                condition=Q(taken__lt=F("wanted")),
+                fields=["campaign", "claimed_count", "random_key"],
+                condition=Q(claimed_count__lt=F("overlap")),
                 name="item_random",
             ),
             models.Index(
-                fields=["campaign", "-priority", "taken", "random_key"],
-                condition=Q(taken__lt=F("wanted")),
+                fields=["campaign", "-priority", "claimed_count", "random_key"],
+                condition=Q(claimed_count__lt=F("overlap")),
                 name="item_priority",
             ),
             models.Index(
                 F("campaign"),
-                F("score").desc(nulls_last=True),
-                F("taken"),
+                F("acquisition_score").desc(nulls_last=True),
+                F("claimed_count"),
                 F("random_key"),
-                condition=Q(taken__lt=F("wanted")),
+                condition=Q(claimed_count__lt=F("overlap")),
                 name="item_active",
             ),
             models.Index(
-                fields=["campaign", "taken", "random_key"],
-                condition=Q(in_pilot=True, taken__lt=F("wanted")),
+                fields=["campaign", "claimed_count", "random_key"],
+                condition=Q(in_pilot=True, claimed_count__lt=F("overlap")),
                 name="item_pilot",
             ),
             models.Index(
@@ -196,21 +203,21 @@ class Assignment(models.Model):
     """
 
     class State(models.TextChoices):
-        GIVEN = "given"  # by a researcher, and not begun
-        LEASED = "leased"
+        ASSIGNED = "assigned"  # by a researcher, and not started
+        LOCKED = "locked"
         SUBMITTED = "submitted"
         SKIPPED = "skipped"
         FLAGGED = "flagged"
         EXPIRED = "expired"
-        OPEN = "open"
-        JUDGED = "judged", "by a judge"  # holds nobody's place and counts as nobody's answer
+        ADJUDICATING = "adjudicating"
+        BY_JUDGE = "by_judge", "by a judge"  # takes no place of the overlap, and is no annotator's answer
 
     item = models.ForeignKey(Item, models.CASCADE, related_name="assignments")
     annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="assignments")
-    state = models.CharField(max_length=10, choices=State, default=State.LEASED)
+    state = models.CharField(max_length=20, choices=State, default=State.LOCKED)
     is_adjudication = models.BooleanField(default=False)
-    is_given = models.BooleanField(default=False)  # it stays hers when her lease runs out
-    leased_until = models.DateTimeField(null=True)
+    is_reserved = models.BooleanField(default=False)  # it returns to ASSIGNED when its lock expires
+    lock_expires_at = models.DateTimeField(null=True)
     swapped = models.BooleanField(default=False)  # the stored coin: whether `b` was shown on the left
     draft = models.JSONField(default=dict)
     draft_saved_at = models.DateTimeField(null=True)
@@ -223,15 +230,16 @@ class Assignment(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["item", "annotator", "is_adjudication"], name="assignment_once"),
             models.UniqueConstraint(
-                fields=["annotator"], condition=Q(state="leased"), name="assignment_one_lease"
+                fields=["annotator"], condition=Q(state="locked"), name="assignment_one_lock"
             ),
             models.CheckConstraint(
-                condition=~Q(state="leased") | Q(leased_until__isnull=False), name="assignment_lease_has_end"
+                condition=~Q(state="locked") | Q(lock_expires_at__isnull=False),
+                name="assignment_lock_expires",
             ),
         ]
         indexes = [
-            models.Index(fields=["leased_until"], condition=Q(state="leased"), name="assignment_leases"),
-            models.Index(fields=["annotator"], condition=Q(state="given"), name="assignment_given"),
+            models.Index(fields=["lock_expires_at"], condition=Q(state="locked"), name="assignment_locks"),
+            models.Index(fields=["annotator"], condition=Q(state="assigned"), name="assignment_assigned"),
         ]
 
     def __str__(self) -> str:
@@ -250,7 +258,7 @@ class Participation(models.Model):
     annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="participations")
     paused_at = models.DateTimeField(null=True)
     reason = models.TextField(blank=True)
-    gold_from = models.DateTimeField(null=True)  # gold before this is forgiven
+    gold_counted_from = models.DateTimeField(null=True)  # gold before this is forgiven
 
     class Meta:
         constraints = [
@@ -261,22 +269,22 @@ class Participation(models.Model):
         return f"{self.annotator} in {self.campaign}"
 
 
-class Submission(models.Model):
+class Annotation(models.Model):
     """Append-only: an edit is a new revision that holds everything said; the highest revision is what counts."""
 
-    assignment = models.ForeignKey(Assignment, models.CASCADE, related_name="submissions")
+    assignment = models.ForeignKey(Assignment, models.CASCADE, related_name="annotations")
     revision = models.PositiveIntegerField(default=1)
     idempotency_key = models.UUIDField(default=uuid.uuid4, unique=True)
     digest = models.CharField(max_length=64, null=True)  # of what it says, to know it when it comes again
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.PERSON)
     campaign_version = models.PositiveIntegerField(default=1)
     active_seconds = models.FloatField(null=True)
-    aside = models.BooleanField(default=False)  # came after the lease ended and the item wanted no more
+    is_surplus = models.BooleanField(default=False)  # came after the lock expired and the item needed no more
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["assignment", "revision"], name="submission_revision_once")
+            models.UniqueConstraint(fields=["assignment", "revision"], name="annotation_revision_once")
         ]
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
-from apps.annotation.models.campaigns import Submission
+from apps.annotation.models.campaigns import Annotation
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 from workers.schema import StepLabel
@@ -17,10 +17,12 @@ PREFERENCE_CHOICES = ("a", "tie", "b", "both_bad")
 LABELS: tuple[StepLabel, ...] = ("bad", "neutral", "good")
 
 
-class Judgement(models.Model):
-    """A part of a submission. All fields but the submission are the answer."""
+class FeedbackRecord(models.Model):
+    """A part of an annotation. All fields but the annotation are the answer."""
 
-    submission = models.ForeignKey(Submission, models.CASCADE, related_name="%(class)ss")
+    digest_name: ClassVar[str]  # part of stored digests of annotations, so it never changes
+
+    annotation = models.ForeignKey(Annotation, models.CASCADE, related_name="%(class)ss")
 
     class Meta:
         abstract = True
@@ -41,9 +43,9 @@ class Judgement(models.Model):
 
     @classmethod
     def answer_fields(cls) -> list[str]:
-        return [each.attname for each in cls._meta.concrete_fields if each.name not in ("id", "submission")]
+        return [each.attname for each in cls._meta.concrete_fields if each.name not in ("id", "annotation")]
 
-    def unsaved_copy(self) -> "Judgement":
+    def unsaved_copy(self) -> "FeedbackRecord":
         return type(self)(**{name: getattr(self, name) for name in self.answer_fields()})
 
 
@@ -51,9 +53,10 @@ def _frozen(value: Any) -> Hashable:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
 
 
-class Preference(Judgement):
+class Preference(FeedbackRecord):
     """choice is by stored position (a = position 0), whatever side it was shown on. criterion None: overall."""
 
+    digest_name = "preference"
     question_fields = ("criterion_id",)
 
     choice = models.CharField(max_length=8, choices=[(c, c) for c in PREFERENCE_CHOICES])
@@ -63,7 +66,7 @@ class Preference(Judgement):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["submission", "criterion"], nulls_distinct=False, name="preference_once"
+                fields=["annotation", "criterion"], nulls_distinct=False, name="preference_once"
             ),
             models.CheckConstraint(
                 condition=Q(choice__in=["a", "b", "tie", "both_bad"]), name="preference_choice"
@@ -75,22 +78,25 @@ class Preference(Judgement):
         return self.choice
 
 
-class Ranking(Judgement):
+class Ranking(FeedbackRecord):
     """ranks: by stored position, 1 is best, equal ranks are ties."""
 
+    digest_name = "ranking"
     question_fields = ()
 
     ranks = ArrayField(models.PositiveSmallIntegerField())
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["submission"], name="ranking_once")]
+        constraints = [models.UniqueConstraint(fields=["annotation"], name="ranking_once")]
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.ranks))
 
 
-class Rating(Judgement):
+class Rating(FeedbackRecord):
     """accept, or a rating on a scale from low to high; exactly one of them."""
+
+    digest_name = "rating"
 
     trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="ratings")
     accept = models.BooleanField(null=True)
@@ -101,10 +107,10 @@ class Rating(Judgement):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["submission", "trajectory"], condition=Q(rating=None), name="rating_accept_once"
+                fields=["annotation", "trajectory"], condition=Q(rating=None), name="rating_accept_once"
             ),
             models.UniqueConstraint(
-                fields=["submission", "trajectory"], condition=Q(accept=None), name="rating_number_once"
+                fields=["annotation", "trajectory"], condition=Q(accept=None), name="rating_number_once"
             ),
             models.CheckConstraint(
                 condition=Q(accept__isnull=False, rating=None, low=None, high=None)
@@ -121,12 +127,13 @@ class Rating(Judgement):
         return type(self), self.trajectory_id, self.accept is None
 
 
-class Score(Judgement):
+class CriterionScore(FeedbackRecord):
     """value: on the scale from low to high that the criterion had when it was given."""
 
+    digest_name = "score"
     question_fields = ("trajectory_id", "criterion_id")
 
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="scores")
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="criterion_scores")
     criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="scores")
     value = models.FloatField()
     low = models.FloatField()
@@ -135,10 +142,12 @@ class Score(Judgement):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["submission", "trajectory", "criterion"], name="score_once"),
+            models.UniqueConstraint(
+                fields=["annotation", "trajectory", "criterion"], name="criterion_score_once"
+            ),
             models.CheckConstraint(
                 condition=Q(value__gte=F("low"), value__lte=F("high"), low__lt=F("high")),
-                name="score_on_scale",
+                name="criterion_score_on_scale",
             ),
         ]
 
@@ -146,15 +155,16 @@ class Score(Judgement):
         return f"{self.value:g}"
 
 
-class Marking(Judgement):
+class StepLabelSet(FeedbackRecord):
     """The marks of one person in one trajectory; keys of labels and corrections are agent_steps.
 
     first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
     """
 
+    digest_name = "marking"
     question_fields = ("trajectory_id",)
 
-    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="markings")
+    trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="step_label_sets")
     labels = models.JSONField(default=dict)
     corrections = models.JSONField(default=dict)
     has_first_error = models.BooleanField(default=False)
@@ -162,10 +172,10 @@ class Marking(Judgement):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["submission", "trajectory"], name="marking_once"),
+            models.UniqueConstraint(fields=["annotation", "trajectory"], name="step_label_set_once"),
             models.CheckConstraint(
                 condition=Q(has_first_error=True) | (~Q(labels={}) & Q(first_error=None)),
-                name="marking_says_something",
+                name="step_label_set_not_empty",
             ),
         ]
 
@@ -178,8 +188,10 @@ class Marking(Judgement):
         return ", ".join(f"{n} {label}" for label, n in counts if n)
 
 
-class Comment(Judgement):
+class Comment(FeedbackRecord):
     """Free text on a trajectory or on a part of it. first_step, last_step: `step` indices, inclusive."""
+
+    digest_name = "comment"
 
     trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="comments")
     text = models.TextField()

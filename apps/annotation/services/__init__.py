@@ -1,5 +1,11 @@
 """Every state change of annotation: keyword-only, atomic, one name for each."""
 
+from apps.annotation.services.annotations import (
+    flag_assignment,
+    save_draft,
+    skip_assignment,
+    submit_annotation,
+)
 from apps.annotation.services.annotators import annotator_for
 from apps.annotation.services.builder import (
     Choice,
@@ -28,16 +34,10 @@ from apps.annotation.services.items import (
     give_items,
     item_key,
     release_all,
-    score_items,
+    set_acquisition_scores,
     take_back,
 )
-from apps.annotation.services.queue import expire_leases, lease_next, open_items
-from apps.annotation.services.submissions import (
-    flag_assignment,
-    save_draft,
-    skip_assignment,
-    submit_judgement,
-)
+from apps.annotation.services.queue import assign_next_item, expire_locks, open_items
 
 __all__ = [
     "Added",
@@ -50,16 +50,16 @@ __all__ = [
     "adjudicate",
     "annotator_for",
     "archive_campaign",
+    "assign_next_item",
     "build_items",
     "close_campaign",
     "count_items",
     "create_campaign",
     "end_pilot",
-    "expire_leases",
+    "expire_locks",
     "flag_assignment",
     "give_items",
     "item_key",
-    "lease_next",
     "let_go_on",
     "note_done",
     "open_campaign",
@@ -67,11 +67,11 @@ __all__ = [
     "pause_campaign",
     "release_all",
     "save_draft",
-    "score_items",
+    "set_acquisition_scores",
     "set_purpose",
     "skip_assignment",
     "start_pilot",
-    "submit_judgement",
+    "submit_annotation",
     "take_back",
     "update_campaign",
 ]

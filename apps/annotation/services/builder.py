@@ -10,7 +10,7 @@ from typing import Literal
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
-from apps.annotation.kinds import SIDES
+from apps.annotation.feedback_types import SIDES
 from apps.annotation.models import Campaign
 from apps.annotation.services.items import Added, ItemSpec, add_items
 from apps.core.errors import DomainError

@@ -11,16 +11,16 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
 from apps.rubrics.models import Rubric
 from apps.webhooks.models import Event
 from apps.webhooks.services import announce
 
-SEEN = ("kinds", "options", "rubric", "guidelines", "swap_sides", "blind_agents", "show_outcome")
+SEEN = ("feedback_types", "options", "rubric", "guidelines", "swap_sides", "blind_agents", "show_outcome")
 CHANGEABLE = (
-    *("name", *SEEN, "overlap", "ordering", "lease_minutes", "most_each", "deadline"),
+    *("name", *SEEN, "overlap", "ordering", "lock_minutes", "max_items_per_annotator", "deadline"),
     *("gold_percent", "gold_threshold", "hourly_pay"),
 )
 MOST_OF_A_PILOT = 1000
@@ -31,7 +31,7 @@ def create_campaign(
     *,
     project: Project,
     name: str,
-    kinds: Sequence[str],
+    feedback_types: Sequence[str],
     options: Mapping[str, Mapping[str, str]] | None = None,
     rubric: Rubric | None = None,
     by: User | None = None,
@@ -41,8 +41,8 @@ def create_campaign(
     swap_sides: bool = True,
     blind_agents: bool = True,
     show_outcome: bool = False,
-    lease_minutes: int = 30,
-    most_each: int | None = None,
+    lock_minutes: int = 30,
+    max_items_per_annotator: int | None = None,
     deadline: datetime | None = None,
     gold_percent: int = 10,
     gold_threshold: int = 70,
@@ -51,7 +51,7 @@ def create_campaign(
     campaign = Campaign(
         project=project,
         name=name.strip(),
-        kinds=list(kinds),
+        feedback_types=list(feedback_types),
         options={kind: dict(said) for kind, said in (options or {}).items()},
         rubric=rubric,
         guidelines=guidelines,
@@ -60,8 +60,8 @@ def create_campaign(
         swap_sides=swap_sides,
         blind_agents=blind_agents,
         show_outcome=show_outcome,
-        lease_minutes=lease_minutes,
-        most_each=most_each,
+        lock_minutes=lock_minutes,
+        max_items_per_annotator=max_items_per_annotator,
         deadline=deadline,
         gold_percent=gold_percent,
         gold_threshold=gold_threshold,
@@ -80,7 +80,7 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
         raise DomainError(f"A campaign's {unknown!r} cannot be changed; {', '.join(CHANGEABLE)} can.")
     campaign = _locked(campaign)
     changed = {name for name, value in changes.items() if getattr(campaign, name) != value}
-    if changed & {"kinds", "options"} and campaign.items.exists():
+    if changed & {"feedback_types", "options"} and campaign.items.exists():
         raise Conflict(
             "The kinds of feedback cannot change once a campaign has items; make another campaign."
         )
@@ -90,7 +90,7 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
         campaign.version += 1
     _save(campaign)
     if "overlap" in changed:
-        Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK).update(wanted=campaign.overlap)
+        Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK).update(overlap=campaign.overlap)
     return campaign
 
 
@@ -146,26 +146,32 @@ def note_done() -> int:
     held = Assignment.objects.filter(is_adjudication=False)  # by two indexes that hold nothing else
     busy = {
         pk
-        for state in (Assignment.State.LEASED, Assignment.State.GIVEN)
+        for state in (Assignment.State.LOCKED, Assignment.State.ASSIGNED)
         for pk in held.filter(state=state).values_list("item__campaign", flat=True).distinct()
     }
     told = 0
     for campaign in Campaign.objects.filter(state=Campaign.State.OPEN).select_related("project"):
         items = Item.objects.filter(campaign=campaign)
         # In the queue's order, so that the queue's index answers, which holds only what wants something.
-        wanting = items.filter(taken__lt=F("wanted")).order_by("taken", "random_key").values("pk")[:1]
+        wanting = (
+            items.filter(claimed_count__lt=F("overlap"))
+            .order_by("claimed_count", "random_key")
+            .values("pk")[:1]
+        )
         if campaign.pk in busy or wanting:
-            Campaign.objects.filter(pk=campaign.pk, done_at__isnull=False).update(done_at=None)
-        elif campaign.done_at is None and items.filter(wanted__gt=0).exists():
+            Campaign.objects.filter(pk=campaign.pk, completed_at__isnull=False).update(completed_at=None)
+        elif campaign.completed_at is None and items.filter(overlap__gt=0).exists():
             told += _tell_done(campaign)
     return told
 
 
 @transaction.atomic
 def _tell_done(campaign: Campaign) -> bool:
-    if not Campaign.objects.filter(pk=campaign.pk, done_at=None).update(done_at=timezone.now()):
+    if not Campaign.objects.filter(pk=campaign.pk, completed_at=None).update(completed_at=timezone.now()):
         return False  # another beat was quicker
-    sums = Item.objects.filter(campaign=campaign, wanted__gt=0).aggregate(n=Count("pk"), done=Sum("done"))
+    sums = Item.objects.filter(campaign=campaign, overlap__gt=0).aggregate(
+        n=Count("pk"), done=Sum("completed_count")
+    )
     said = {
         "campaign": campaign.pk,
         "name": campaign.name,
@@ -195,29 +201,31 @@ def _locked(campaign: Campaign) -> Campaign:
 def _save(campaign: Campaign) -> None:
     if not campaign.name:
         raise DomainError("A campaign needs a name.", pointer="/name")
-    unknown = next((kind for kind in campaign.kinds if kind not in KINDS), None)
-    if unknown is not None or not campaign.kinds:
+    unknown = next((kind for kind in campaign.feedback_types if kind not in KINDS), None)
+    if unknown is not None or not campaign.feedback_types:
         raise DomainError(
             f"A campaign asks for at least one kind of feedback; known are {', '.join(KINDS)}.",
-            pointer="/kinds",
+            pointer="/feedback_types",
         )
-    campaign.kinds = [name for name in KINDS if name in campaign.kinds]  # one order everywhere, none twice
+    # In the order of the table, each once.
+    campaign.feedback_types = [name for name in KINDS if name in campaign.feedback_types]
     _check_options(campaign)
     if not 1 <= campaign.overlap <= 100:
         raise DomainError(
             "The overlap is the number of annotators per item, from 1 to 100.", pointer="/overlap"
         )
-    if campaign.most_each is not None and campaign.most_each < 1:
+    if campaign.max_items_per_annotator is not None and campaign.max_items_per_annotator < 1:
         raise DomainError(
-            "One person is given at least one item, or as many as there are.", pointer="/most_each"
+            "One person is given at least one item, or as many as there are.",
+            pointer="/max_items_per_annotator",
         )
     for name in ("gold_percent", "gold_threshold"):
         if not 0 <= getattr(campaign, name) <= 100:
             raise DomainError("This is a percentage, from 0 to 100.", pointer=f"/{name}")
     if campaign.hourly_pay is not None and campaign.hourly_pay < 0:
         raise DomainError("Nobody pays for working.", pointer="/hourly_pay")
-    if not 1 <= campaign.lease_minutes <= 1440:
-        raise DomainError("A lease lasts from 1 to 1440 minutes.", pointer="/lease_minutes")
+    if not 1 <= campaign.lock_minutes <= 1440:
+        raise DomainError("A lease lasts from 1 to 1440 minutes.", pointer="/lock_minutes")
     try:
         with transaction.atomic():
             campaign.save()
@@ -233,7 +241,7 @@ def _save(campaign: Campaign) -> None:
 def _check_options(campaign: Campaign) -> None:
     """Keep the options of the kinds that are asked for, each one of its choices."""
     kept: dict[str, dict[str, str]] = {}
-    for name in campaign.kinds:
+    for name in campaign.feedback_types:
         said = campaign.options.get(name, {})
         known = KINDS[name].options
         for option, value in said.items():
@@ -245,7 +253,9 @@ def _check_options(campaign: Campaign) -> None:
                 )
         kept[name] = dict(said)
     campaign.options = {name: said for name, said in kept.items() if said}
-    needing = [KINDS[name].label for name in campaign.kinds if KINDS[name].needs_criteria(kept[name])]
+    needing = [
+        KINDS[name].label for name in campaign.feedback_types if KINDS[name].needs_criteria(kept[name])
+    ]
     if needing and campaign.rubric is None:
         raise DomainError(f"{needing[0]} asks by the criteria of a rubric; choose one.", pointer="/rubric")
     if campaign.rubric is not None and campaign.rubric.project_id != campaign.project_id:

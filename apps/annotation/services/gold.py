@@ -23,7 +23,10 @@ LEAST, FEWEST = 5, 3
 def adjudicate(*, item: Item, annotator: Annotator) -> Assignment:
     """The reviewer's own place to say what is right; the judgements that are there stay. Begun, or found again."""
     assignment, _ = Assignment.objects.get_or_create(
-        item=item, annotator=annotator, is_adjudication=True, defaults={"state": Assignment.State.OPEN}
+        item=item,
+        annotator=annotator,
+        is_adjudication=True,
+        defaults={"state": Assignment.State.ADJUDICATING},
     )
     return assignment
 
@@ -41,9 +44,9 @@ def set_purpose(*, item: Item, purpose: str, explanation: str = "", by: User | N
         )
     item.purpose = Item.Purpose(purpose)
     item.explanation = explanation.strip()
-    item.wanted = item.campaign.overlap if purpose == Item.Purpose.WORK else 0
-    item.taken = item.done = 0
-    item.save(update_fields=["purpose", "explanation", "wanted", "taken", "done"])
+    item.overlap = item.campaign.overlap if purpose == Item.Purpose.WORK else 0
+    item.claimed_count = item.completed_count = 0
+    item.save(update_fields=["purpose", "explanation", "overlap", "claimed_count", "completed_count"])
     recount([item.pk])
     record_audit(
         project=item.campaign.project, actor=by, verb="item.purpose_set", target=f"item {item.pk}",
@@ -57,7 +60,7 @@ def check_gold(campaign: Campaign, annotator: Annotator) -> None:
     """Pause an annotator whose answers to gold are too often wrong. Needs a transaction."""
     there = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.GOLD).count()
     standing = Participation.objects.filter(campaign=campaign, annotator=annotator).first()
-    since = None if standing is None else standing.gold_from
+    since = None if standing is None else standing.gold_counted_from
     mine = gold_shares(campaign, annotator=annotator, since=since).get(annotator.name)
     if (
         mine is None
@@ -94,7 +97,7 @@ def check_gold(campaign: Campaign, annotator: Annotator) -> None:
 def let_go_on(*, campaign: Campaign, annotator: Annotator, by: User) -> None:
     """Let a paused annotator work again; what she said of gold until now is forgiven."""
     rows = Participation.objects.filter(campaign=campaign, annotator=annotator, paused_at__isnull=False)
-    if not rows.update(paused_at=None, reason="", gold_from=timezone.now()):
+    if not rows.update(paused_at=None, reason="", gold_counted_from=timezone.now()):
         raise Conflict(f"{annotator} is not paused in this campaign.")
     record_audit(
         project=campaign.project, actor=by, verb="annotator.resumed", target=annotator.name,

@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import Count, F, Q
 
 from apps.accounts.models import Project, User
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
 from apps.core.errors import Conflict, DomainError
 from apps.trajectories.models import Trajectory
@@ -19,7 +19,7 @@ from apps.trajectories.models import Trajectory
 CHUNK = 1000
 LONGEST_NAME = 190
 SUBMITTED = Assignment.State.SUBMITTED
-HELD = (Assignment.State.LEASED, Assignment.State.GIVEN)
+LOCKED_STATES = (Assignment.State.LOCKED, Assignment.State.ASSIGNED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +66,18 @@ def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> Added:
 
 
 def recount(items: Collection[int]) -> None:
-    """Set `taken` and `done` of the items from their assignments. Needs a transaction."""
+    """Set `claimed_count` and `completed_count` of the items from their assignments. Needs a transaction."""
     locked = Item.objects.select_for_update(no_key=True).filter(pk__in=items).order_by("pk")
     rows = list(locked.values_list("pk", flat=True))
-    changed = list(Item.objects.filter(pk__in=rows).annotate(n_done=_of(SUBMITTED), n_held=_of(*HELD)))
+    changed = list(
+        Item.objects.filter(pk__in=rows).annotate(n_done=_of(SUBMITTED), n_held=_of(*LOCKED_STATES))
+    )
     for item in changed:
         is_work = item.purpose == Item.Purpose.WORK
-        item.done, item.taken = (item.n_done, item.n_done + item.n_held) if is_work else (0, 0)
-    Item.objects.bulk_update(changed, ["done", "taken"])
+        item.completed_count, item.claimed_count = (
+            (item.n_done, item.n_done + item.n_held) if is_work else (0, 0)
+        )
+    Item.objects.bulk_update(changed, ["completed_count", "claimed_count"])
 
 
 def _of(*states: str) -> Count:
@@ -82,7 +86,7 @@ def _of(*states: str) -> Count:
 
 
 @transaction.atomic
-def score_items(*, campaign: Campaign, scores: Mapping[int, float]) -> int:
+def set_acquisition_scores(*, campaign: Campaign, scores: Mapping[int, float]) -> int:
     """How informative a judgement of each item would be, for the order `active`; how many items there were.
 
     scores: by item, finite; the higher is handed out the sooner. Items without one come last.
@@ -97,8 +101,8 @@ def score_items(*, campaign: Campaign, scores: Mapping[int, float]) -> int:
             Item.objects.select_for_update(no_key=True).filter(campaign=campaign, pk__in=chunk).order_by("pk")
         )
         for item in items:
-            item.score = chunk[item.pk]
-        Item.objects.bulk_update(items, ["score"])
+            item.acquisition_score = chunk[item.pk]
+        Item.objects.bulk_update(items, ["acquisition_score"])
         stored += len(items)
     return stored
 
@@ -112,20 +116,20 @@ def give_items(*, annotator: Annotator, items: Collection[Item]) -> int:
     given = 0
     for pk in sorted(item.pk for item in items):
         item = Item.objects.select_for_update(no_key=True).get(pk=pk)
-        if item.purpose != Item.Purpose.WORK or item.taken >= item.wanted:
+        if item.purpose != Item.Purpose.WORK or item.claimed_count >= item.overlap:
             continue
         _, is_new = Assignment.objects.get_or_create(
             item=item,
             annotator=annotator,
             is_adjudication=False,
             defaults={
-                "state": Assignment.State.GIVEN,
-                "is_given": True,
+                "state": Assignment.State.ASSIGNED,
+                "is_reserved": True,
                 "swapped": item.campaign.swap_sides and bool(secrets.randbits(1)),
             },
         )
         if is_new:
-            Item.objects.filter(pk=pk).update(taken=F("taken") + 1)
+            Item.objects.filter(pk=pk).update(claimed_count=F("claimed_count") + 1)
             given += 1
     return given
 
@@ -135,19 +139,25 @@ def take_back(*, assignment: Assignment) -> None:
     """Free the place somebody holds; her draft stays with her, and counts if she submits while it is wanted."""
     item = Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
     assignment = Assignment.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.pk)
-    if assignment.state not in HELD:
+    if assignment.state not in LOCKED_STATES:
         raise Conflict(
             f"This item is not held by her any more: it is {assignment.get_state_display().lower()}."
         )
-    assignment.state, assignment.is_given, assignment.leased_until = Assignment.State.EXPIRED, False, None
-    assignment.save(update_fields=["state", "is_given", "leased_until"])
+    assignment.state, assignment.is_reserved, assignment.lock_expires_at = (
+        Assignment.State.EXPIRED,
+        False,
+        None,
+    )
+    assignment.save(update_fields=["state", "is_reserved", "lock_expires_at"])
     if item.purpose == Item.Purpose.WORK:
-        Item.objects.filter(pk=item.pk).update(taken=F("taken") - 1)
+        Item.objects.filter(pk=item.pk).update(claimed_count=F("claimed_count") - 1)
 
 
 def release_all(*, project: Project, user: User) -> None:
     """Free everything she holds, for she is no member any more. What she judged stays."""
-    held = Assignment.objects.filter(annotator__project=project, annotator__user=user, state__in=HELD)
+    held = Assignment.objects.filter(
+        annotator__project=project, annotator__user=user, state__in=LOCKED_STATES
+    )
     for assignment in held.order_by("item_id"):
         take_back(assignment=assignment)
 
@@ -165,7 +175,7 @@ def _add_chunk(campaign: Campaign, chunk: list[ItemSpec]) -> list[int]:
             task_id=spec.trajectories[0].task_id,
             key=key,
             priority=spec.priority,
-            wanted=campaign.overlap,
+            overlap=campaign.overlap,
         )
         for key, spec in fresh
     )
@@ -179,7 +189,7 @@ def _add_chunk(campaign: Campaign, chunk: list[ItemSpec]) -> list[int]:
 
 def _check(campaign: Campaign, spec: ItemSpec) -> None:
     places = spec.trajectories
-    for name in campaign.kinds:
+    for name in campaign.feedback_types:
         kind = KINDS[name]
         if not kind.fewest <= len(places) <= kind.most:
             wanted = str(kind.fewest) if kind.fewest == kind.most else f"{kind.fewest} to {kind.most}"

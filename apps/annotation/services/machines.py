@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from apps.accounts.models import Project
-from apps.annotation.kinds import KINDS
-from apps.annotation.models import Annotator, Assignment, Item, Judgement, Origin, Submission
+from apps.annotation.feedback_types import KINDS
+from apps.annotation.models import Annotation, Annotator, Assignment, FeedbackRecord, Item, Origin
 
 
-def write_as_judge(*, project: Project, name: str, item: int, rows: Sequence[Judgement]) -> Submission | None:
+def write_as_judge(
+    *, project: Project, name: str, item: int, rows: Sequence[FeedbackRecord]
+) -> Annotation | None:
     """A revision with all the judge says of an item; None where that is what it said last. Needs a transaction."""
     annotator, _ = Annotator.objects.get_or_create(project=project, user=None, name=name)
     Item.objects.select_for_update(no_key=True).get(pk=item)
@@ -17,21 +19,21 @@ def write_as_judge(*, project: Project, name: str, item: int, rows: Sequence[Jud
         item_id=item,
         annotator=annotator,
         is_adjudication=False,
-        defaults={"state": Assignment.State.JUDGED, "finished_at": timezone.now()},
+        defaults={"state": Assignment.State.BY_JUDGE, "finished_at": timezone.now()},
     )
-    last = assignment.submissions.order_by("-revision").first()
+    last = assignment.annotations.order_by("-revision").first()
     if last is not None and _said(last) == {(type(row), row.answer) for row in rows}:
         return None
-    submission = Submission.objects.create(
+    annotation = Annotation.objects.create(
         assignment=assignment,
         revision=1 if last is None else last.revision + 1,
         origin=Origin.JUDGE,
         campaign_version=assignment.item.campaign.version,
     )
     for kind in KINDS.values():
-        kind.save(submission, rows)
-    return submission
+        kind.save(annotation, rows)
+    return annotation
 
 
-def _said(submission: Submission) -> set[object]:
-    return {(type(row), row.answer) for kind in KINDS.values() for row in kind.rows_of(submission)}
+def _said(annotation: Annotation) -> set[object]:
+    return {(type(row), row.answer) for kind in KINDS.values() for row in kind.rows_of(annotation)}

@@ -1,6 +1,6 @@
 """Handing out items. Locks are taken in one order everywhere: annotator, item, assignment.
 
-A count on the item (`taken`: live leases and counted submissions) is only changed while its row is locked.
+A count on the item (`claimed_count`: live leases and counted annotations) is only changed while its row is locked.
 """
 
 import secrets
@@ -19,7 +19,7 @@ Purpose = Item.Purpose
 AT_ONCE = 500
 
 
-def lease_next(*, campaign: Campaign, annotator: Annotator) -> Assignment | None:
+def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment | None:
     """What this annotator judges next. None: nothing is left.
 
     What she holds; practice; what was given to her; what she began and lost; now and then gold; a new item.
@@ -31,11 +31,11 @@ def lease_next(*, campaign: Campaign, annotator: Annotator) -> Assignment | None
         raise Conflict(f"The deadline of {campaign.name!r} is over; nothing is handed out.")
     if (paused := pause_of(campaign, annotator)) is not None:
         raise Conflict(paused.reason)
-    expire_leases(campaign=campaign)
+    expire_locks(campaign=campaign)
     with transaction.atomic():
         # Two tabs of one person must not lease two items.
         Annotator.objects.select_for_update(no_key=True).get(pk=annotator.pk)
-        held = Assignment.objects.filter(annotator=annotator, state=State.LEASED)
+        held = Assignment.objects.filter(annotator=annotator, state=State.LOCKED)
         if (own := held.filter(item__campaign=campaign).first()) is not None:
             return _renewed(own, campaign)
         _give_back(held)
@@ -49,10 +49,10 @@ def lease_next(*, campaign: Campaign, annotator: Annotator) -> Assignment | None
         )
 
 
-def expire_leases(*, campaign: Campaign | None = None) -> int:
+def expire_locks(*, campaign: Campaign | None = None) -> int:
     """Take back leases that ran out; how many. What is locked now is busy, and is looked at next time."""
     now = timezone.now()
-    due = Assignment.objects.filter(state=State.LEASED, leased_until__lt=now).order_by("leased_until")
+    due = Assignment.objects.filter(state=State.LOCKED, lock_expires_at__lt=now).order_by("lock_expires_at")
     if campaign is not None:
         due = due.filter(item__campaign=campaign)
     with transaction.atomic():
@@ -65,15 +65,15 @@ def expire_leases(*, campaign: Campaign | None = None) -> int:
         return _release(list(expired))
 
 
-def lease_end(campaign: Campaign) -> datetime:
-    return timezone.now() + timedelta(minutes=campaign.lease_minutes)
+def new_lock_expiry(campaign: Campaign) -> datetime:
+    return timezone.now() + timedelta(minutes=campaign.lock_minutes)
 
 
 def _release(assignments: list[Assignment]) -> int:
     """Give up leases whose items are locked by this transaction."""
     for assignment in assignments:
-        state = State.GIVEN if assignment.is_given else State.EXPIRED
-        Assignment.objects.filter(pk=assignment.pk).update(state=state, leased_until=None)
+        state = State.ASSIGNED if assignment.is_reserved else State.EXPIRED
+        Assignment.objects.filter(pk=assignment.pk).update(state=state, lock_expires_at=None)
         if state == State.EXPIRED:
             hold(assignment.item_id, -1)
     return len(assignments)
@@ -81,14 +81,14 @@ def _release(assignments: list[Assignment]) -> int:
 
 def hold(item: int, by: int) -> None:
     """Count one hold more or less on an item locked by this transaction. Everybody may have gold and practice."""
-    Item.objects.filter(pk=item, purpose=Purpose.WORK).update(taken=F("taken") + by)
+    Item.objects.filter(pk=item, purpose=Purpose.WORK).update(claimed_count=F("claimed_count") + by)
 
 
 def _has_enough(campaign: Campaign, annotator: Annotator) -> bool:
     """Whether she judged as many items as one person may; what she skipped does not count."""
-    if campaign.most_each is None:
+    if campaign.max_items_per_annotator is None:
         return False
-    return judged_by(annotator, campaign).count() >= campaign.most_each
+    return judged_by(annotator, campaign).count() >= campaign.max_items_per_annotator
 
 
 def _give_back(held: QuerySet[Assignment]) -> None:
@@ -99,9 +99,9 @@ def _give_back(held: QuerySet[Assignment]) -> None:
 
 
 def _renewed(assignment: Assignment, campaign: Campaign) -> Assignment:
-    assignment.leased_until = lease_end(campaign)
-    Assignment.objects.filter(pk=assignment.pk, state=State.LEASED).update(
-        leased_until=assignment.leased_until
+    assignment.lock_expires_at = new_lock_expiry(campaign)
+    Assignment.objects.filter(pk=assignment.pk, state=State.LOCKED).update(
+        lock_expires_at=assignment.lock_expires_at
     )
     return assignment
 
@@ -109,9 +109,9 @@ def _renewed(assignment: Assignment, campaign: Campaign) -> Assignment:
 def _revive(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     """Her own expired lease on an item that still wants somebody: the same assignment, coin and draft."""
     mine = Assignment.objects.filter(
-        annotator=annotator, state=State.EXPIRED, item__campaign=campaign, submissions=None
+        annotator=annotator, state=State.EXPIRED, item__campaign=campaign, annotations=None
     )
-    wanting = mine.filter(Q(item__taken__lt=F("item__wanted")) | ~Q(item__purpose=Purpose.WORK))
+    wanting = mine.filter(Q(item__claimed_count__lt=F("item__overlap")) | ~Q(item__purpose=Purpose.WORK))
     for assignment in wanting.order_by("-draft_saved_at", "pk"):
         if revive(assignment, campaign):
             return assignment
@@ -121,10 +121,10 @@ def _revive(campaign: Campaign, annotator: Annotator) -> Assignment | None:
 def revive(assignment: Assignment, campaign: Campaign) -> bool:
     """Lease an expired assignment again if its item still wants one. Needs a transaction."""
     item = Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
-    if item.purpose == Purpose.WORK and item.taken >= item.wanted:
+    if item.purpose == Purpose.WORK and item.claimed_count >= item.overlap:
         return False
     rows = Assignment.objects.filter(pk=assignment.pk, state=State.EXPIRED)
-    if not rows.update(state=State.LEASED, leased_until=lease_end(campaign)):
+    if not rows.update(state=State.LOCKED, lock_expires_at=new_lock_expiry(campaign)):
         return False
     hold(item.pk, 1)
     assignment.refresh_from_db()
@@ -139,12 +139,14 @@ def _lease_practice(campaign: Campaign, annotator: Annotator) -> Assignment | No
 
 def _begin_given(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     """What a researcher gave to her; its place on the item is hers already."""
-    given = Assignment.objects.filter(annotator=annotator, item__campaign=campaign, state=State.GIVEN)
+    given = Assignment.objects.filter(annotator=annotator, item__campaign=campaign, state=State.ASSIGNED)
     assignment = given.order_by("-item__priority", "pk").first()
     if assignment is None:
         return None
     Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
-    if not given.filter(pk=assignment.pk).update(state=State.LEASED, leased_until=lease_end(campaign)):
+    if not given.filter(pk=assignment.pk).update(
+        state=State.LOCKED, lock_expires_at=new_lock_expiry(campaign)
+    ):
         return _begin_given(campaign, annotator)  # it was taken back just now
     assignment.refresh_from_db()
     return assignment
@@ -181,7 +183,7 @@ def _leased(item: Item | None, campaign: Campaign, annotator: Annotator) -> Assi
     return Assignment.objects.create(
         item=item,
         annotator=annotator,
-        leased_until=lease_end(campaign),
+        lock_expires_at=new_lock_expiry(campaign),
         # What is said of practice speaks of A and B as they are stored.
         swapped=campaign.swap_sides and item.purpose != Purpose.PRACTICE and bool(secrets.randbits(1)),
     )
@@ -206,11 +208,13 @@ def _wait_for_item(campaign: Campaign, annotator: Annotator) -> Item | None:
 def open_items(campaign: Campaign, annotator: Annotator) -> QuerySet[Item]:
     """Items that want a judgement this annotator has not been asked for, the least judged first."""
     asked = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
-    rows = Item.objects.filter(~Exists(asked), campaign=campaign, taken__lt=F("wanted"))
+    rows = Item.objects.filter(~Exists(asked), campaign=campaign, claimed_count__lt=F("overlap"))
     if campaign.in_pilot:
-        return rows.filter(in_pilot=True).order_by("taken", "random_key", "pk")
+        return rows.filter(in_pilot=True).order_by("claimed_count", "random_key", "pk")
     if campaign.ordering == Campaign.Ordering.PRIORITY:
-        return rows.order_by("-priority", "taken", "random_key", "pk")
+        return rows.order_by("-priority", "claimed_count", "random_key", "pk")
     if campaign.ordering == Campaign.Ordering.ACTIVE:
-        return rows.order_by(F("score").desc(nulls_last=True), "taken", "random_key", "pk")
-    return rows.order_by("taken", "random_key", "pk")
+        return rows.order_by(
+            F("acquisition_score").desc(nulls_last=True), "claimed_count", "random_key", "pk"
+        )
+    return rows.order_by("claimed_count", "random_key", "pk")

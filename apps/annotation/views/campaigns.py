@@ -16,8 +16,8 @@ from apps.accounts.models import Project, Role
 from apps.accounts.services import record_audit
 from apps.annotation import selectors, services
 from apps.annotation.feedback.exports import spreadsheet_cell
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.forms import CampaignForm, ItemsForm
-from apps.annotation.kinds import KINDS
 from apps.annotation.models import Assignment, Campaign
 from apps.annotation.quality import pilot_of
 from apps.annotation.views import page
@@ -64,7 +64,7 @@ def campaign_list(request: ProjectRequest, project: Project) -> HttpResponse:
 
 def kinds_of(campaign: Campaign) -> str:
     """What it asks for, in words."""
-    return ", ".join(KINDS[name].label.lower() for name in campaign.kinds)
+    return ", ".join(KINDS[name].label.lower() for name in campaign.feedback_types)
 
 
 @require_safe
@@ -116,7 +116,7 @@ def campaign_preview(request: ProjectRequest, project: Project, pk: int) -> Http
         raise NotFound("The campaign has no items yet; add some, then look at them.")
     item.campaign = campaign
     nobody = services.annotator_for(project=project, user=request.user)
-    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LEASED)
+    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LOCKED)
     context = page.frame(campaign, nobody) | page.item(request, shown, fields={}, everything=True)
     return render(request, "annotation/work.html", context | {"is_preview": True, "previous": None})
 
@@ -142,7 +142,7 @@ def campaign_people(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @project_view(Role.RESEARCHER)
 def campaign_create(request: ProjectRequest, project: Project) -> HttpResponse:
     form = CampaignForm(
-        request.POST or None, instance=Campaign(project=project, kinds=["pairwise", "comment"])
+        request.POST or None, instance=Campaign(project=project, feedback_types=["pairwise", "comment"])
     )
     items_form = ItemsForm(request.POST or None, project=project)
     context: dict[str, Any] = {"project": project, "form": form, "items_form": items_form}

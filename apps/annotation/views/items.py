@@ -145,7 +145,7 @@ def example_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRe
     if item.purpose != Item.Purpose.EXAMPLE or right is None:
         raise NotFound(f"Item {pk} is no example.")
     nobody = services.annotator_for(project=project, user=request.user)
-    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LEASED)
+    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LOCKED)
     stored = selectors.stored(item)
     fields = selectors.said_in(right, item.campaign, stored)
     context = page.frame(item.campaign, nobody) | page.item(request, shown, fields=fields, everything=True)
@@ -170,7 +170,7 @@ def item_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
         "item": item,
         "trajectories": list(zip("ABCDEFGH", shown.trajectories, strict=False)),
         "judgements": selectors.said_of(item, shown),
-        "others": item.assignments.exclude(state__in=["submitted", "judged"]).select_related("annotator"),
+        "others": item.assignments.exclude(state__in=["submitted", "by_judge"]).select_related("annotator"),
         "is_decided": expected_of(item) is not None,
         "members": project.memberships.select_related("user").order_by("user__email"),
         "is_researcher": Role(request.membership.role).includes(Role.RESEARCHER),

@@ -7,7 +7,7 @@ from django.views.decorators.http import require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project
 from apps.annotation import selectors, services
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Assignment
 
 PAGE = 100
@@ -40,10 +40,10 @@ def history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 
 def _row(assignment: Assignment) -> dict[str, object]:
     """The newest revision, in the words of the sides as shown."""
-    last = selectors.last_submission(assignment)
+    last = selectors.last_annotation(assignment)
     if last is None:
         return {"assignment": assignment}
     shown = selectors.shown_of(assignment)
-    kinds = [KINDS[name] for name in assignment.item.campaign.kinds]
+    kinds = [KINDS[name] for name in assignment.item.campaign.feedback_types]
     said = [(kind, words) for kind in kinds if (words := kind.summary(kind.rows_of(last), shown))]
     return {"assignment": assignment, "said": said, "last": last}

@@ -8,9 +8,9 @@ from typing import Any
 from django.http import HttpRequest, QueryDict
 
 from apps.annotation import selectors
-from apps.annotation.kinds import KINDS, SIDES, AnyFeedbackType, Shown
-from apps.annotation.kinds.base import LETTERS, Fields
-from apps.annotation.kinds.step import BOTH, NONE, STEP, asks_first_error
+from apps.annotation.feedback_types import KINDS, SIDES, AnyFeedbackType, Shown
+from apps.annotation.feedback_types.base import LETTERS, Fields
+from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.core.errors import DomainError
 from apps.trajectories.alignment import Alignment
@@ -50,7 +50,7 @@ def item(
     fields = selectors.fields_of(assignment, shown) if fields is None else fields
     fields = _shared_marks(fields, shown, alignment)
     everything = everything or "all" in request.GET
-    kinds = [KINDS[name] for name in assignment.item.campaign.kinds]
+    kinds = [KINDS[name] for name in assignment.item.campaign.feedback_types]
     prefix = _prefix(shown, alignment, fields) if everything else None
     rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields)
     return {
@@ -87,7 +87,7 @@ def more(assignment: Assignment, start: str) -> dict[str, Any]:
     alignment = _alignment_of(shown)
     fields = _shared_marks(selectors.fields_of(assignment, shown), shown, alignment)
     campaign = assignment.item.campaign
-    kinds = [KINDS[name] for name in campaign.kinds]
+    kinds = [KINDS[name] for name in campaign.feedback_types]
     context: dict[str, Any] = {"campaign": campaign, "marking": _marking(kinds, shown)}
     if start == "prefix":
         return context | {"prefix": _prefix(shown, alignment, fields), "trajectory": shown.on_side(0)}
@@ -115,7 +115,7 @@ def leaving(how: str) -> dict[str, Any]:
 
 def posted(data: QueryDict, campaign: Campaign) -> dict[str, str]:
     """The fields of a judgement in a posted form, newlines as the database keeps them."""
-    names = [KINDS[name].names for name in campaign.kinds]
+    names = [KINDS[name].names for name in campaign.feedback_types]
     said = {
         name: str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
         for name, value in data.items()

@@ -10,7 +10,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation import selectors
 from apps.annotation.agreement import answers_of, of_kinds
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import PREFERENCE_CHOICES
 from apps.annotation.quality import drawn_alphas, drawn_people, quality_of
 from apps.annotation.reliability import reliability_of

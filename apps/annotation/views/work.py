@@ -14,9 +14,9 @@ from django_htmx.http import trigger_client_event
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation import selectors, services
+from apps.annotation.feedback_types import KINDS, Shown
 from apps.annotation.gold import expected_of, is_as_expected
-from apps.annotation.kinds import KINDS, Shown
-from apps.annotation.models import Annotator, Assignment, Campaign, Item, Judgement
+from apps.annotation.models import Annotator, Assignment, Campaign, FeedbackRecord, Item
 from apps.annotation.views import page
 from apps.core.errors import Conflict, DomainError, NotFound
 
@@ -35,7 +35,7 @@ def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 
 def _next(request: ProjectRequest, campaign: Campaign, annotator: Annotator) -> HttpResponse:
     try:
-        assignment = services.lease_next(campaign=campaign, annotator=annotator)
+        assignment = services.assign_next_item(campaign=campaign, annotator=annotator)
     except Conflict:  # it is closed or over, or she is paused; the page says which
         assignment = None
     context = page.frame(campaign, annotator)
@@ -60,7 +60,7 @@ def assignment_detail(request: ProjectRequest, project: Project, pk: int) -> Htt
 def answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """After practice: what was said, what is right, and why."""
     assignment = _mine(request, project, pk)
-    last = selectors.last_submission(assignment)
+    last = selectors.last_annotation(assignment)
     right = expected_of(assignment.item)
     if assignment.item.purpose != Item.Purpose.PRACTICE or last is None or right is None:
         # It is practice no more, or not done.
@@ -93,7 +93,7 @@ def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
         _save_draft(request, assignment, fields)
         return redirect(f"{reverse('annotation:assignment-detail', args=[project.slug, pk])}?{MORE[more]}")
     try:
-        submission = services.submit_judgement(
+        annotation = services.submit_annotation(
             assignment=assignment,
             idempotency_key=_key(request),
             judgements=_judgements(assignment, fields, shown),
@@ -105,13 +105,15 @@ def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
             raise
         context = page.around(assignment) | page.item(request, assignment, fields=fields) | {"error": error}
         return render(request, "annotation/work.html", context, status=error.status)
-    if submission.aside:
+    if annotation.is_surplus:
         return _after(request, assignment, "Kept aside: the item had enough judgements by now.", is_news=True)
     return _after(request, assignment, "Saved.")
 
 
-def _judgements(assignment: Assignment, fields: dict[str, str], shown: Shown) -> list[Judgement]:
-    return [row for name in assignment.item.campaign.kinds for row in KINDS[name].parse(fields, shown)]
+def _judgements(assignment: Assignment, fields: dict[str, str], shown: Shown) -> list[FeedbackRecord]:
+    return [
+        row for name in assignment.item.campaign.feedback_types for row in KINDS[name].parse(fields, shown)
+    ]
 
 
 def _after(
@@ -123,7 +125,7 @@ def _after(
     """
     campaign = assignment.item.campaign
     if assignment.is_adjudication or (
-        assignment.item.purpose == Item.Purpose.PRACTICE and assignment.submissions.exists()
+        assignment.item.purpose == Item.Purpose.PRACTICE and assignment.annotations.exists()
     ):
         name = "adjudicate-next" if assignment.is_adjudication else "assignment-answer"
         after = campaign.pk if assignment.is_adjudication else assignment.pk

@@ -9,7 +9,15 @@ from django.db.models import Exists, OuterRef
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
-from apps.annotation.models import Assignment, Campaign, Comment, Item, Judgement, Preference, Score
+from apps.annotation.models import (
+    Assignment,
+    Campaign,
+    Comment,
+    CriterionScore,
+    FeedbackRecord,
+    Item,
+    Preference,
+)
 from apps.annotation.services.machines import write_as_judge
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
@@ -231,7 +239,7 @@ def _by_item(rows: Iterable[JudgeResult]) -> Iterator[tuple[int, list[JudgeResul
         yield item, found
 
 
-def _judgements(mode: str, asks: Sequence[Criterion | None], judged: JudgeResult) -> Iterator[Judgement]:
+def _judgements(mode: str, asks: Sequence[Criterion | None], judged: JudgeResult) -> Iterator[FeedbackRecord]:
     """What an answer is as judgements: scores with their reasons, or preferences; and each reason at its step."""
     for criterion, said in zip(asks, judged.answer or (), strict=True):
         if mode == Judge.Mode.SCORE:
@@ -240,7 +248,7 @@ def _judgements(mode: str, asks: Sequence[Criterion | None], judged: JudgeResult
                 continue
             low, high = criterion.scale_low, criterion.scale_high
             value = min(max(round(said["value"], 2), low), high)
-            yield Score(
+            yield CriterionScore(
                 trajectory_id=judged.trajectory_id, criterion=criterion, value=value, low=low, high=high,
                 note=said["reason"],
             )  # fmt: skip

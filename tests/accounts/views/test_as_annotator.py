@@ -8,7 +8,7 @@ from tests.datasets.feedback import member
 
 
 def test_there_and_back(project: Project, client: Client) -> None:
-    Campaign.objects.create(project=project, name="Compare", kinds=["pairwise"])
+    Campaign.objects.create(project=project, name="Compare", feedback_types=["pairwise"])
     elsewhere = Project.objects.create(slug="elsewhere")
     rose = member(project, "rose@example.org", "researcher")
     Membership.objects.create(project=elsewhere, user=rose, role="researcher")

@@ -8,7 +8,7 @@ from django.test import Client
 
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
-from apps.annotation.models import Submission
+from apps.annotation.models import Annotation
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import pair
 
@@ -66,7 +66,7 @@ def test_a_trainer_that_retries(client: Client, headers: dict[str, str]) -> None
     once = headers | {"Idempotency-Key": "k"}
     data = json.dumps(pair("task-1")).encode()
     assert [post(client, once, data).json()["created"] for _ in range(2)] == [1, 1]
-    assert Submission.objects.count() == 1
+    assert Annotation.objects.count() == 1
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_bad_one_changes_nothing(
     assert said in answer.json()["detail"]
     if pointer:
         assert answer.json()["pointer"].startswith(pointer)
-    assert not Submission.objects.exists()
+    assert not Annotation.objects.exists()
     assert not Trajectory.objects.exists()
     kept = post(client, headers, data, "?keep_good=true").json()
     assert (kept["created"], kept["rejected"][0]["line"]) == (1, 2)
@@ -113,4 +113,4 @@ def test_scopes_and_projects(project: Project, client: Client) -> None:
     theirs = bearer(elsewhere, Scope.FEEDBACK_READ, Scope.FEEDBACK_WRITE)
     assert post(client, theirs, data).status_code == 404
     assert client.get(URL, headers=theirs).status_code == 404
-    assert not Submission.objects.exists()
+    assert not Annotation.objects.exists()

@@ -11,7 +11,7 @@ from apps.annotation.feedback.exports import export_csv, export_jsonl
 from apps.annotation.feedback.incoming import FeedbackResult
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
-from apps.annotation.models import Annotator, Campaign, Comment, Item, Preference, Submission
+from apps.annotation.models import Annotation, Annotator, Campaign, Comment, Item, Preference
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from tests.annotation.feedback.test_readers import BYE, COMMENT, HI, OUTCOME, PAIR
@@ -40,8 +40,12 @@ def test_a_pair_brings_its_trajectories_its_annotator_and_a_closed_campaign(proj
     assert Trajectory.objects.count() == 2
     assert Annotator.objects.get().name == "ann"
     campaign = Campaign.objects.get()
-    assert (campaign.name, campaign.state, campaign.kinds) == ("Imported: pairs", "closed", ["pairwise"])
-    assert Submission.objects.get().origin == "imported"
+    assert (campaign.name, campaign.state, campaign.feedback_types) == (
+        "Imported: pairs",
+        "closed",
+        ["pairwise"],
+    )
+    assert Annotation.objects.get().origin == "imported"
     assert said(project) == [("ann", "a", 3)]
     assert AuditEvent.objects.filter(project=project, verb="feedback.imported").exists()
 
@@ -55,14 +59,14 @@ def test_the_same_judgement_twice_is_a_duplicate_in_one_file_or_two(project):
 def test_another_choice_by_the_same_annotator_is_a_new_revision(project):
     load(project, PAIR, PAIR | {"choice": "b"})
     load(project, PAIR | {"choice": "tie", "strength": 1})
-    assert list(Submission.objects.order_by("revision").values_list("revision", flat=True)) == [1, 2, 3]
+    assert list(Annotation.objects.order_by("revision").values_list("revision", flat=True)) == [1, 2, 3]
     assert said(project) == [("ann", "tie", 1)]
 
 
 def test_another_annotator_or_criterion_judges_the_same_item(project):
     load(project, PAIR, PAIR | {"annotator": "bob", "choice": "b"}, PAIR | {"criterion": "polite"})
     item = Item.objects.get()
-    assert (item.done, item.taken) == (2, 2)
+    assert (item.completed_count, item.claimed_count) == (2, 2)
     overall = [("ann", "a", 3), ("ann", "a", 3), ("bob", "b", 3)]
     assert sorted(said(project)) == overall
     criteria = {
@@ -207,7 +211,7 @@ def test_pandalm_gives_the_published_agreement(project, shared_data: Path):
     assert Item.objects.count() == 999
     assert Trajectory.objects.values("task").distinct().count() == 170
     with connection.cursor() as cursor:  # who reads it next is not planned for an empty table
-        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'annotation_submission'")
+        cursor.execute("SELECT reltuples FROM pg_class WHERE relname = 'annotation_annotation'")
         assert cursor.fetchone()[0] >= 2997
 
 
@@ -281,7 +285,7 @@ def test_agentrx_marks_messages_counted_from_one(project, shared_data: Path):
         if label == "bad"
     ]
     assert set(marked) == of_agent and len(marked) == len(of_agent)
-    comments = Comment.objects.filter(submission__assignment__item__campaign__project=project)
+    comments = Comment.objects.filter(annotation__assignment__item__campaign__project=project)
     assert comments.count() == len(failures) + len(truth)
     assert result.created == len({run for run, _ in of_agent}) + comments.count()
 

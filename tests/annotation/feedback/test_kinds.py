@@ -12,7 +12,7 @@ from apps.annotation.feedback.exports import COLUMNS, EXPORTS
 from apps.annotation.feedback.incoming import FeedbackResult
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
-from apps.annotation.models import Marking, Ranking, Rating, Score
+from apps.annotation.models import CriterionScore, Ranking, Rating, StepLabelSet
 from workers import schema
 
 TASK = {"id": "greet", "instruction": "Greet."}
@@ -76,8 +76,8 @@ def test_positions_of_a_ranking_are_those_of_its_item(project: Project) -> None:
     load(project, "rankings", RANKING)
     again = RANKING | {"items": [HMM, HI, BYE], "ranks": [1, 1, 2], "annotator": "ben"}
     load(project, "rankings", again)
-    assert Ranking.objects.get(submission__assignment__annotator__name="ben").ranks == [1, 2, 1]
-    assert len({row.submission.assignment.item_id for row in Ranking.objects.all()}) == 1
+    assert Ranking.objects.get(annotation__assignment__annotator__name="ben").ranks == [1, 2, 1]
+    assert len({row.annotation.assignment.item_id for row in Ranking.objects.all()}) == 1
 
 
 def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Project) -> None:
@@ -85,14 +85,16 @@ def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Proj
     load(project, "rubric", SCORE | {"value": 5})
     current = {one.criterion: one.value for one in feedback_records(project=project)}  # type: ignore[union-attr]
     assert current == {"polite": 5, "true": 1}
-    assert Score.objects.filter(criterion__name="polite").count() == 2
+    assert CriterionScore.objects.filter(criterion__name="polite").count() == 2
 
 
 def test_a_criterion_that_is_defined_otherwise_is_another_version(project: Project) -> None:
     load(
         project, "rubric", SCORE, SCORE | {"scale": [0, 10], "annotator": "ben"}, SCORE | {"annotator": "eve"}
     )
-    versions = Score.objects.values_list("submission__assignment__annotator__name", "criterion__version")
+    versions = CriterionScore.objects.values_list(
+        "annotation__assignment__annotator__name", "criterion__version"
+    )
     assert dict(versions) == {"ann": 1, "ben": 2, "eve": 1}
 
 
@@ -131,7 +133,7 @@ def test_what_is_wrong_is_said_with_its_place(
     assert result.created == 0
     (one,) = result.rejected
     assert one["pointer"] == pointer and message in one["message"], one
-    assert not Marking.objects.exists() and not Rating.objects.exists()
+    assert not StepLabelSet.objects.exists() and not Rating.objects.exists()
 
 
 def test_a_table_has_a_column_for_everything(project: Project) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from apps.annotation.feedback.incoming import Incoming, OutcomeValue
 from apps.annotation.feedback.readers import READERS
-from apps.annotation.kinds.comment import CommentValue
-from apps.annotation.kinds.pairwise import PreferenceValue
+from apps.annotation.feedback_types.comment import CommentValue
+from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, TrajectoryId
 

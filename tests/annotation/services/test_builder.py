@@ -87,7 +87,9 @@ def test_wrong_options_are_refused(campaign: Campaign) -> None:
 
 
 def single(campaign: Campaign) -> Campaign:
-    return services.create_campaign(project=campaign.project, name="Alone", kinds=["rating", "comment"])
+    return services.create_campaign(
+        project=campaign.project, name="Alone", feedback_types=["rating", "comment"]
+    )
 
 
 def test_runs_alone(campaign: Campaign, runs: list[Trajectory]) -> None:
@@ -103,7 +105,7 @@ def test_runs_alone(campaign: Campaign, runs: list[Trajectory]) -> None:
 
 
 def test_groups_share_no_run_and_mix_what_differs(campaign: Campaign, runs: list[Trajectory]) -> None:
-    ranking = services.create_campaign(project=campaign.project, name="Order", kinds=["ranking"])
+    ranking = services.create_campaign(project=campaign.project, name="Order", feedback_types=["ranking"])
     services.build_items(campaign=ranking, choice=Choice(size=4, per_task=5))
     (group,) = pairs()
     assert sorted(run.success for run in group) == [False, False, True, True]

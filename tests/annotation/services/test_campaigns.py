@@ -19,31 +19,33 @@ def test_overlap_goes_to_the_items_there(campaign: Campaign) -> None:
     item = rows.pair(campaign, "one")
     services.update_campaign(campaign=campaign, overlap=4)
     item.refresh_from_db()
-    assert item.wanted == 4
+    assert item.overlap == 4
 
 
 def test_kinds_stay_once_there_are_items(campaign: Campaign) -> None:
-    assert services.update_campaign(campaign=campaign, kinds=["pairwise"]).kinds == ["pairwise"]
+    assert services.update_campaign(campaign=campaign, feedback_types=["pairwise"]).feedback_types == [
+        "pairwise"
+    ]
     rows.pair(campaign, "one")
     with pytest.raises(Conflict, match="kinds"):
-        services.update_campaign(campaign=campaign, kinds=["comment"])
+        services.update_campaign(campaign=campaign, feedback_types=["comment"])
 
 
 @pytest.mark.parametrize(
     ("fields", "pointer"),
     [
         ({"name": " "}, "/name"),
-        ({"kinds": []}, "/kinds"),
-        ({"kinds": ["telepathy"]}, "/kinds"),
+        ({"feedback_types": []}, "/feedback_types"),
+        ({"feedback_types": ["telepathy"]}, "/feedback_types"),
         ({"overlap": 0}, "/overlap"),
-        ({"lease_minutes": 0}, "/lease_minutes"),
+        ({"lock_minutes": 0}, "/lock_minutes"),
         ({"name": "Which is better"}, "/name"),
     ],
 )
 def test_wrong_fields_are_named(campaign: Campaign, fields: dict[str, object], pointer: str) -> None:
     with pytest.raises(DomainError) as caught:
         services.create_campaign(
-            project=campaign.project, **({"name": "New", "kinds": ["pairwise"]} | fields)
+            project=campaign.project, **({"name": "New", "feedback_types": ["pairwise"]} | fields)
         )
     assert caught.value.pointer == pointer
 

@@ -31,12 +31,12 @@ def test_what_is_given_stays_hers_when_her_lease_runs_out(campaign: Campaign, an
     give(item, ann)
     hers = rows.leased(campaign, ann)
     rows.let_expire(hers)
-    assert services.expire_leases(campaign=campaign) == 1
+    assert services.expire_locks(campaign=campaign) == 1
     assert rows.lease(campaign, ben) is None
     assert rows.leased(campaign, ann) == hers
     rows.submit(hers, ann)
     item.refresh_from_db()
-    assert (item.taken, item.done) == (1, 1)
+    assert (item.claimed_count, item.completed_count) == (1, 1)
 
 
 @pytest.mark.parametrize("begun", [False, True])
@@ -50,7 +50,7 @@ def test_what_is_taken_back_goes_to_others(campaign: Campaign, ann: User, ben: U
     with pytest.raises(Conflict, match="not held"):
         services.take_back(assignment=hers)
     assert rows.leased(campaign, ben).item == item
-    assert rows.submit(hers, ann).aside  # too late, and kept
+    assert rows.submit(hers, ann).is_surplus  # too late, and kept
     rows.assert_counts_are_right(campaign)
 
 
@@ -58,7 +58,7 @@ def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
     project: Project, ann: User, ben: User
 ) -> None:
     campaign = services.create_campaign(
-        project=project, name="Dear", kinds=["pairwise"], overlap=2, hourly_pay=36
+        project=project, name="Dear", feedback_types=["pairwise"], overlap=2, hourly_pay=36
     )
     with pytest.raises(Conflict, match="no items"):
         services.start_pilot(campaign=campaign, items=2)
@@ -84,9 +84,12 @@ def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
 
 
 def test_the_most_informative_goes_first(project: Project, ann: User) -> None:
-    campaign = services.create_campaign(project=project, name="Active", kinds=["pairwise"], ordering="active")
+    campaign = services.create_campaign(
+        project=project, name="Active", feedback_types=["pairwise"], ordering="active"
+    )
     items = {name: rows.pair(campaign, name) for name in ("unscored", "low", "high")}
-    assert services.score_items(campaign=campaign, scores={items["low"].pk: -1.5, items["high"].pk: 2.0}) == 2
+    scores = {items["low"].pk: -1.5, items["high"].pk: 2.0}
+    assert services.set_acquisition_scores(campaign=campaign, scores=scores) == 2
     order = []
     for _ in items:
         assignment = rows.leased(campaign, ann)
@@ -94,7 +97,7 @@ def test_the_most_informative_goes_first(project: Project, ann: User) -> None:
         rows.submit(assignment, ann)
     assert order == [items[name].key for name in ("high", "low", "unscored")]
     with pytest.raises(DomainError, match="finite"):
-        services.score_items(campaign=campaign, scores={items["low"].pk: float("nan")})
+        services.set_acquisition_scores(campaign=campaign, scores={items["low"].pk: float("nan")})
 
 
 def test_what_is_archived_is_out_of_the_lists(campaign: Campaign, ann: User) -> None:
@@ -117,6 +120,6 @@ def test_who_leaves_the_project_holds_nothing(campaign: Campaign, ann: User, ben
     give(next(item for item in items if not item.assignments.exists()), ann)
     remove_member(membership=campaign.project.memberships.get(user=ann), by=None)
     rows.assert_counts_are_right(campaign)
-    assert sum(campaign.items.values_list("taken", flat=True)) == 1
+    assert sum(campaign.items.values_list("claimed_count", flat=True)) == 1
     for _ in range(2):
         rows.submit(rows.leased(campaign, ben), ben)

@@ -14,7 +14,7 @@ from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.gold import gold_shares
-from apps.annotation.models import Assignment, Campaign, Item, Participation, Submission
+from apps.annotation.models import Annotation, Assignment, Campaign, Item, Participation
 from apps.annotation.quality import undecided_in
 from apps.core.errors import Conflict, Forbidden
 from tests.annotation import rows
@@ -22,10 +22,12 @@ from tests.annotation import rows
 
 @pytest.fixture
 def campaign(project: Project) -> Campaign:
-    return services.create_campaign(project=project, name="Which is better", kinds=["pairwise"], overlap=2)
+    return services.create_campaign(
+        project=project, name="Which is better", feedback_types=["pairwise"], overlap=2
+    )
 
 
-def decide(item: Item, user: User, choice: str = "a") -> Submission:
+def decide(item: Item, user: User, choice: str = "a") -> Annotation:
     assignment = services.adjudicate(item=item, annotator=rows.annotator(item.campaign, user))
     return rows.submit(assignment, user, choice)
 
@@ -101,7 +103,7 @@ def test_gold_is_for_everybody_once_and_counts_nothing(campaign: Campaign, ann: 
     second = rows.leased(campaign, ann)
     assert second.item != gold
     gold.refresh_from_db()
-    assert (gold.taken, gold.done, gold.wanted) == (0, 0, 0)
+    assert (gold.claimed_count, gold.completed_count, gold.overlap) == (0, 0, 0)
     assert selectors.progress_of(campaign).items == 1
     assert selectors.my_campaign(campaign, first.annotator).mine == 1  # she does not know which it was
     rows.submit(second, ann, "b")
@@ -125,7 +127,7 @@ def test_an_item_made_gold_and_work_again_counts_as_before(
     services.set_purpose(item=item, purpose="gold", by=rose)
     rows.submit(held, ben)
     item = services.set_purpose(item=item, purpose="work", by=rose)
-    assert (item.taken, item.done, item.wanted) == (2, 2, 2)
+    assert (item.claimed_count, item.completed_count, item.overlap) == (2, 2, 2)
 
 
 def test_a_lease_of_gold_that_runs_out_is_found_again(campaign: Campaign, ann: User, rose: User) -> None:
@@ -134,7 +136,7 @@ def test_a_lease_of_gold_that_runs_out_is_found_again(campaign: Campaign, ann: U
     always_gold(campaign)
     first = rows.leased(campaign, ann)
     rows.let_expire(first)
-    assert services.expire_leases(campaign=campaign) == 1
+    assert services.expire_locks(campaign=campaign) == 1
     again = rows.leased(campaign, ann)
     assert (again, again.item) == (first, gold)
 
@@ -159,7 +161,7 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
     hers = rows.annotator(campaign, ann)
     services.let_go_on(campaign=campaign, annotator=hers, by=rose)
     assert rows.lease(campaign, ann) is not None
-    assert Participation.objects.get().gold_from is not None
+    assert Participation.objects.get().gold_counted_from is not None
     with pytest.raises(Conflict, match="not paused"):
         services.let_go_on(campaign=campaign, annotator=hers, by=rose)
 
@@ -204,7 +206,10 @@ def test_an_export_brings_adjudications_and_purposes_back(campaign: Campaign, an
         )
     assert (result.created, result.duplicates, result.rejected) == (0, 3, [])
     copied = Item.objects.filter(campaign__project=other)
-    assert sorted(copied.values_list("purpose", "wanted", "done")) == [("gold", 0, 0), ("work", 1, 1)]
+    assert sorted(copied.values_list("purpose", "overlap", "completed_count")) == [
+        ("gold", 0, 0),
+        ("work", 1, 1),
+    ]
     assert copied.get(purpose="gold").explanation == "It does what was asked."
     found = feedback_records(project=other, filters={"kinds": ["pairwise"]})
     assert sorted((one.annotator, one.choice) for one in found) == [  # type: ignore[union-attr]

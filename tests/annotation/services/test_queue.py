@@ -36,14 +36,18 @@ def test_overlap_one_gives_each_item_to_one_person(campaign: Campaign, ann: User
 
 
 def test_nobody_gets_an_item_twice(project: Project, ann: User) -> None:
-    campaign = services.create_campaign(project=project, name="Three each", kinds=["pairwise"], overlap=3)
+    campaign = services.create_campaign(
+        project=project, name="Three each", feedback_types=["pairwise"], overlap=3
+    )
     rows.pair(campaign, "one")
     rows.submit(rows.leased(campaign, ann), ann)
     assert rows.lease(campaign, ann) is None
 
 
 def test_overlap_is_filled_evenly(project: Project, ann: User, ben: User) -> None:
-    campaign = services.create_campaign(project=project, name="Two each", kinds=["pairwise"], overlap=2)
+    campaign = services.create_campaign(
+        project=project, name="Two each", feedback_types=["pairwise"], overlap=2
+    )
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
     seen = set()
@@ -51,15 +55,15 @@ def test_overlap_is_filled_evenly(project: Project, ann: User, ben: User) -> Non
         assignment = rows.leased(campaign, ann)
         seen.add(assignment.item_id)
         rows.submit(assignment, ann)
-        assert max(campaign.items.values_list("taken", flat=True)) == 1
+        assert max(campaign.items.values_list("claimed_count", flat=True)) == 1
     assert len(seen) == 3
     rows.submit(rows.leased(campaign, ben), ben)
-    assert sorted(campaign.items.values_list("done", flat=True)) == [1, 1, 2]
+    assert sorted(campaign.items.values_list("completed_count", flat=True)) == [1, 1, 2]
 
 
 def test_priority_goes_first(project: Project, ann: User) -> None:
     campaign = services.create_campaign(
-        project=project, name="Urgent", kinds=["pairwise"], ordering="priority"
+        project=project, name="Urgent", feedback_types=["pairwise"], ordering="priority"
     )
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
@@ -84,7 +88,7 @@ def test_her_own_expired_lease_comes_back_with_coin_and_draft(campaign: Campaign
     hers = rows.leased(campaign, ann)
     Assignment.objects.filter(pk=hers.pk).update(draft={"choice": "left-2"})
     rows.let_expire(hers)
-    assert services.expire_leases() == 1
+    assert services.expire_locks() == 1
     again = rows.leased(campaign, ann)
     assert (again.pk, again.draft, again.swapped) == (hers.pk, {"choice": "left-2"}, hers.swapped)
     rows.assert_counts_are_right(campaign)
@@ -93,7 +97,7 @@ def test_her_own_expired_lease_comes_back_with_coin_and_draft(campaign: Campaign
 def test_turning_to_another_campaign_gives_the_item_back(
     campaign: Campaign, project: Project, ann: User
 ) -> None:
-    other = services.create_campaign(project=project, name="Other", kinds=["pairwise"])
+    other = services.create_campaign(project=project, name="Other", feedback_types=["pairwise"])
     rows.pair(campaign, "one")
     rows.pair(other, "two")
     first = rows.leased(campaign, ann)
@@ -115,7 +119,7 @@ def test_a_paused_campaign_hands_nothing_out(campaign: Campaign, ann: User) -> N
 def test_the_coin_falls_on_both_sides_and_only_if_asked(project: Project, ann: User) -> None:
     def coins(swap: bool) -> set[bool]:
         campaign = services.create_campaign(
-            project=project, name=f"Swap {swap}", kinds=["pairwise"], swap_sides=swap
+            project=project, name=f"Swap {swap}", feedback_types=["pairwise"], swap_sides=swap
         )
         seen = set()
         for number in range(40):
@@ -131,7 +135,7 @@ def test_the_coin_falls_on_both_sides_and_only_if_asked(project: Project, ann: U
 
 @pytest.mark.django_db(transaction=True)
 def test_many_at_once_never_hold_the_same_item(project: Project) -> None:
-    campaign = services.create_campaign(project=project, name="Race", kinds=["pairwise"])
+    campaign = services.create_campaign(project=project, name="Race", feedback_types=["pairwise"])
     for number in range(12):
         rows.pair(campaign, str(number))
     people = [rows.member(project, f"p{n}@example.org", "annotator") for n in range(6)]
@@ -212,7 +216,7 @@ def _wait_until_somebody_waits_for_our_lock() -> None:
 def test_one_person_is_given_no_more_than_her_share(campaign: Campaign, ann: User, ben: User) -> None:
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
-    services.update_campaign(campaign=campaign, most_each=2)
+    services.update_campaign(campaign=campaign, max_items_per_annotator=2)
     campaign.refresh_from_db()
     held = rows.leased(campaign, ann)
     services.skip_assignment(assignment=held, reason="too long", by=ann)  # does not count
@@ -223,7 +227,7 @@ def test_one_person_is_given_no_more_than_her_share(campaign: Campaign, ann: Use
     assert (mine.left, mine.has_enough, mine.is_workable) == (0, True, False)
     assert rows.lease(campaign, ben) is not None
     with pytest.raises(DomainError, match="at least one"):
-        services.update_campaign(campaign=campaign, most_each=0)
+        services.update_campaign(campaign=campaign, max_items_per_annotator=0)
 
 
 def test_nothing_is_handed_out_after_the_deadline_but_what_is_held_counts(
@@ -235,4 +239,4 @@ def test_nothing_is_handed_out_after_the_deadline_but_what_is_held_counts(
     campaign.refresh_from_db()
     with pytest.raises(Conflict, match="deadline"):
         rows.lease(campaign, ann)
-    assert not rows.submit(held, ann).aside
+    assert not rows.submit(held, ann).is_surplus

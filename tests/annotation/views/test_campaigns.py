@@ -12,10 +12,10 @@ from tests.annotation import rows
 
 FIELDS = {
     "name": "New one",
-    "kinds": ["pairwise", "comment"],
+    "feedback_types": ["pairwise", "comment"],
     "overlap": "2",
     "ordering": "random",
-    "lease_minutes": "30",
+    "lock_minutes": "30",
     "gold_percent": "10",
     "gold_threshold": "70",
 }
@@ -74,7 +74,9 @@ def test_mistakes_are_shown_where_they_are(
 
 
 def test_scores_by_a_rubric(hers: Client, project: Project, runs: None) -> None:
-    wanted = FIELDS | PAIRS | {"kinds": ["rubric", "rating", "step"], "size": "1", "rating-scale": "5"}
+    wanted = (
+        FIELDS | PAIRS | {"feedback_types": ["rubric", "rating", "step"], "size": "1", "rating-scale": "5"}
+    )
     refused = hers.post(url("campaign-create"), wanted)
     assert refused.status_code == 422 and b"choose one" in refused.content
     rubric = save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")])

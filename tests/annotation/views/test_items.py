@@ -32,7 +32,9 @@ def theirs(rose: User) -> Client:
 
 @pytest.fixture
 def disputed(project: Project, ann: User, ben: User) -> Item:
-    campaign = services.create_campaign(project=project, name="Parted", kinds=["pairwise"], overlap=2)
+    campaign = services.create_campaign(
+        project=project, name="Parted", feedback_types=["pairwise"], overlap=2
+    )
     item = rows.pair(campaign, "one")
     for user, choice in ((ann, "a"), (ben, "b")):
         rows.submit(rows.leased(campaign, user), user, choice)
@@ -141,7 +143,7 @@ def test_items_are_given_and_taken_back(theirs: Client, campaign: Campaign, ann:
     assert theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "0"}).status_code == 400
     assert theirs.post(url("item-give", items[0].pk), {"member": "99999"}).status_code == 400
     held = Assignment.objects.get(item=items[1])
-    assert "given" in theirs.get(url("item-detail", items[1].pk)).content.decode()
+    assert "assigned" in theirs.get(url("item-detail", items[1].pk)).content.decode()
     assert "does not hold it" in said(theirs.post(url("assignment-take-back", held.pk)))
     assert theirs.post(url("assignment-take-back", held.pk)).status_code == 409
     assert rows.leased(campaign, ben).item == items[1]

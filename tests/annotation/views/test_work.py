@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import User
-from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Preference
 from tests.annotation import rows
 
 HTMX = {"HX-Request": "true"}
@@ -76,17 +76,17 @@ def test_a_plain_form_is_redirected_and_an_htmx_one_gets_the_next_item(
     response = hers.post(url("assignment-submit", assignment.pk), form(choice="tie"))
     assert response.headers["Location"] == url("work", campaign.pk)
     hers.get(url("work", campaign.pk))
-    second = Assignment.objects.get(state="leased")
+    second = Assignment.objects.get(state="locked")
     response = hers.post(url("assignment-submit", second.pk), form(choice="both_bad"), headers=HTMX)
     assert b"All done" in response.content and response.headers["HX-Trigger-After-Settle"] == "work:next"
-    assert Submission.objects.count() == 2
+    assert Annotation.objects.count() == 2
 
 
 def test_the_back_button_sends_nothing_twice(hers: Client, assignment: Assignment) -> None:
     again = form(choice="tie")
     for _ in range(2):
         assert hers.post(url("assignment-submit", assignment.pk), again).status_code == 302
-    assert Submission.objects.count() == 1
+    assert Annotation.objects.count() == 1
 
 
 def test_too_little_said_keeps_what_was_written(hers: Client, assignment: Assignment) -> None:
@@ -96,7 +96,7 @@ def test_too_little_said_keeps_what_was_written(hers: Client, assignment: Assign
     assert b"Choose first" in response.content and b"kept words" in response.content
     response = hers.post(url("assignment-submit", assignment.pk), posted, headers=HTMX)
     assert response.status_code == 400 and b"data-error" in response.content
-    assert not Submission.objects.exists()
+    assert not Annotation.objects.exists()
 
 
 def test_another_comment_without_a_script(hers: Client, assignment: Assignment) -> None:
@@ -122,7 +122,7 @@ def test_an_edit_starts_with_what_was_said_and_is_a_revision(hers: Client, assig
     assert re.search(r'value="right-3"[^>]*checked', page) and "Well." in page
     response = hers.post(url("assignment-submit", assignment.pk), form(choice="tie", again="1"), headers=HTMX)
     assert response.headers["HX-Redirect"]
-    assert list(Submission.objects.order_by("revision").values_list("revision", flat=True)) == [1, 2]
+    assert list(Annotation.objects.order_by("revision").values_list("revision", flat=True)) == [1, 2]
 
 
 def test_skip_and_flag_need_no_script(hers: Client, assignment: Assignment) -> None:
@@ -175,7 +175,7 @@ def test_nobody_else_writes_it(
     assert hers.get(url(name, assignment.pk)).status_code == 405
     client.force_login(ben)
     assert client.post(url(name, assignment.pk), form(choice="tie")).status_code == 404
-    assert not Submission.objects.exists()
+    assert not Annotation.objects.exists()
 
 
 def test_strangers_see_nothing(
@@ -191,7 +191,7 @@ def test_strangers_see_nothing(
 @pytest.mark.parametrize("key", ["", "no key"])
 def test_a_form_without_a_key_is_refused(hers: Client, assignment: Assignment, key: str) -> None:
     response = hers.post(url("assignment-submit", assignment.pk), {"idempotency_key": key, "choice": "tie"})
-    assert response.status_code == 400 and not Submission.objects.exists()
+    assert response.status_code == 400 and not Annotation.objects.exists()
 
 
 def test_a_paused_campaign_says_so(hers: Client, campaign: Campaign) -> None:

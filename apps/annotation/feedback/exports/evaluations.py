@@ -14,8 +14,8 @@ from typing import Any
 from apps.accounts.models import Project
 from apps.annotation.feedback.exports.lines import said_records
 from apps.annotation.feedback.records import Submitted
-from apps.annotation.kinds import KINDS
-from apps.annotation.kinds.base import Evaluation
+from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types.base import Evaluation
 from workers.schema.patterns import TextPattern
 from workers.schema.records import KIND_OF, JudgedRecord
 
@@ -34,15 +34,15 @@ def export_otel(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
 
 
 def _event(one: Submitted, record: JudgedRecord, said: Evaluation) -> dict[str, Any]:
-    submission, run = one.submission, said.trajectory
+    annotation, run = one.annotation, said.trajectory
     about = {
         "kind": KIND_OF[type(record)],
         "trajectory": run.id,
         "task": run.task.id,
         "annotator": record.annotator,
         "origin": record.origin,
-        "campaign": submission.assignment.item.campaign.name,
-        "revision": submission.revision,
+        "campaign": annotation.assignment.item.campaign.name,
+        "revision": annotation.revision,
         **said.about,
     }
     told = {
@@ -53,7 +53,7 @@ def _event(one: Submitted, record: JudgedRecord, said: Evaluation) -> dict[str, 
         "gen_ai.conversation.id": run.metadata.get("conversation"),
         **{f"touchstone.{name}": value for name, value in about.items()},
     }
-    at = str(_nanoseconds(submission.created_at))
+    at = str(_nanoseconds(annotation.created_at))
     return {
         "timeUnixNano": at,
         "observedTimeUnixNano": at,

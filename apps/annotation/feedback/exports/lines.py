@@ -8,8 +8,8 @@ from typing import Any
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import Submitted, check_filters, submitted
-from apps.annotation.kinds import KINDS
-from apps.annotation.models import Submission
+from apps.annotation.feedback_types import KINDS
+from apps.annotation.models import Annotation
 from workers import schema
 from workers.schema.records import KIND_OF, JudgedRecord, trajectories_of
 
@@ -35,8 +35,8 @@ def export_jsonl(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """One import record a line, which `import_feedback` reads back; how it was made is under "made"."""
     for one, record in said_records(project, filters):
         line = line_of(record) | {
-            "campaign": one.submission.assignment.item.campaign.name,
-            "made": made(one.submission),
+            "campaign": one.annotation.assignment.item.campaign.name,
+            "made": made(one.annotation),
         }
         kept = {key: value for key, value in line.items() if value is not None or key == "first_error"}
         yield json.dumps(kept, ensure_ascii=False) + "\n"
@@ -46,8 +46,8 @@ def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """A table for a spreadsheet: trajectories by id, a judgement a row."""
     yield _row(COLUMNS)
     for one, record in said_records(project, filters):
-        values = line_of(record, lambda trajectory: trajectory.id) | made(one.submission)
-        values["campaign"] = one.submission.assignment.item.campaign.name
+        values = line_of(record, lambda trajectory: trajectory.id) | made(one.annotation)
+        values["campaign"] = one.annotation.assignment.item.campaign.name
         values["kind"], values["task"] = KIND_OF[type(record)], values["task"]["id"]
         if "first_error" in values and values["first_error"] is None:
             values["first_error"] = "none"
@@ -87,16 +87,16 @@ def _task(trajectory: schema.Trajectory) -> dict[str, Any]:
     return {key: value for key, value in task.items() if value}
 
 
-def made(submission: Submission) -> dict[str, Any]:
-    explanation = submission.assignment.item.explanation
+def made(annotation: Annotation) -> dict[str, Any]:
+    explanation = annotation.assignment.item.explanation
     return ({"explanation": explanation} if explanation else {}) | {
-        "campaign_version": submission.campaign_version,
-        "revision": submission.revision,
-        "swapped": submission.assignment.swapped,
-        "active_seconds": submission.active_seconds,
-        "created": submission.created_at.isoformat(),
-        "adjudication": submission.assignment.is_adjudication,
-        "purpose": submission.assignment.item.purpose,
+        "campaign_version": annotation.campaign_version,
+        "revision": annotation.revision,
+        "swapped": annotation.assignment.swapped,
+        "active_seconds": annotation.active_seconds,
+        "created": annotation.created_at.isoformat(),
+        "adjudication": annotation.assignment.is_adjudication,
+        "purpose": annotation.assignment.item.purpose,
     }
 
 

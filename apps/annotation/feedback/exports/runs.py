@@ -20,7 +20,7 @@ from workers.schema.records import KIND_OF, trajectories_of
 def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
     """A document a line, task by task."""
     found = said_records(project, filters)
-    for _, of_task in groupby(found, key=lambda each: each[0].submission.assignment.item.task_id):
+    for _, of_task in groupby(found, key=lambda each: each[0].annotation.assignment.item.task_id):
         runs: dict[str, schema.Trajectory] = {}
         said: dict[str, list[dict[str, Any]]] = {}
         for one, record in of_task:
@@ -30,8 +30,8 @@ def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
             del line["task"]
             line |= {
                 "kind": KIND_OF[type(record)],
-                "campaign": one.submission.assignment.item.campaign.name,
-                "made": made(one.submission),
+                "campaign": one.annotation.assignment.item.campaign.name,
+                "made": made(one.annotation),
             }
             kept = {key: value for key, value in line.items() if value is not None or key == "first_error"}
             for place, run in enumerate(judged):

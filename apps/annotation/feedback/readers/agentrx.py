@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.runs import read_runs, step_of
-from apps.annotation.kinds.comment import CommentValue
-from apps.annotation.kinds.step import StepValue
+from apps.annotation.feedback_types.comment import CommentValue
+from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.formats import agentrx
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Trajectory

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.runs import read_runs, step_of
-from apps.annotation.kinds.comment import CommentValue
+from apps.annotation.feedback_types.comment import CommentValue
 from apps.trajectories.formats import autolibra
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Trajectory

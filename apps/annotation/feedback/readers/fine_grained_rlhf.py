@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.lines import read_json_array
-from apps.annotation.kinds.comment import CommentValue
-from apps.annotation.kinds.pairwise import PreferenceValue
+from apps.annotation.feedback_types.comment import CommentValue
+from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Anchor, Choice, Task, Trajectory, from_prompt_response
 from workers.schema.decode import convert

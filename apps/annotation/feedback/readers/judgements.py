@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
-from apps.annotation.kinds import KINDS, AnyFeedbackType
+from apps.annotation.feedback_types import KINDS, AnyFeedbackType
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, require_object
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.lines import read_json_array
-from apps.annotation.kinds.pairwise import PreferenceValue
+from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Choice, Task, Trajectory, from_prompt_response
 from workers.schema.messages import build_trajectory

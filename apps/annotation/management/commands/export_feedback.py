@@ -9,7 +9,7 @@ from django.core.management.base import CommandParser
 from apps.accounts.services import project_for
 from apps.annotation.feedback.exports import EXPORTS, record_export
 from apps.annotation.feedback.records import check_filters
-from apps.annotation.kinds import KINDS
+from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Origin
 from apps.core.commands import TouchstoneCommand
 

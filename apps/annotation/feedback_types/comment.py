@@ -11,7 +11,7 @@ from typing import Any, Literal
 from django.db import models
 from django.db.models import QuerySet
 
-from apps.annotation.kinds.base import (
+from apps.annotation.feedback_types.base import (
     SIDES,
     Answer,
     Evaluation,
@@ -116,7 +116,7 @@ class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
     fewest = 1
     most = len(SIDES)
     names = TextPattern(r"comment-\d{1,4}-(text|on|from|to|sign|quote)")
-    template = "annotation/kinds/_comment.html"
+    template = "annotation/feedback_types/_comment.html"
     format = "comments"
     keys = ("trajectory", "text", "anchor", "sign")
     tells = ("text",)
@@ -233,7 +233,7 @@ class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """Text cannot be compared, but its sign can: whether a person praises or blames a run, nominal."""
         said = rows.filter(sign__isnull=False).values_list(
-            "submission__assignment__annotator__name", "submission__assignment__item_id", "trajectory_id"
+            "annotation__assignment__annotator__name", "annotation__assignment__item_id", "trajectory_id"
         )
         totals = said.annotate(total=models.Sum("sign")).order_by()
         for annotator, item, trajectory, total in totals:

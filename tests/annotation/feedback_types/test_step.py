@@ -2,8 +2,8 @@
 
 import pytest
 
-from apps.annotation.kinds import Shown
-from apps.annotation.kinds.step import STEP
+from apps.annotation.feedback_types import Shown
+from apps.annotation.feedback_types.step import STEP
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 

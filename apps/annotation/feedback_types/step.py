@@ -12,7 +12,7 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
-from apps.annotation.kinds.base import (
+from apps.annotation.feedback_types.base import (
     LETTERS,
     SIDES,
     Answer,
@@ -28,7 +28,7 @@ from apps.annotation.kinds.base import (
     WriteItem,
     mine,
 )
-from apps.annotation.models import LABELS, Marking
+from apps.annotation.models import LABELS, StepLabelSet
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from workers import schema
@@ -60,7 +60,7 @@ def _places(side: str, shown: Shown) -> Sequence[int]:
     return range(len(shown.trajectories)) if side == BOTH else [SIDES.index(side)]
 
 
-def _parse_labels(fields: Fields, shown: Shown, rows: list[Marking]) -> None:
+def _parse_labels(fields: Fields, shown: Shown, rows: list[StepLabelSet]) -> None:
     for name, value in fields.items():
         if (match := _MARK.fullmatch(name)) is None or not value:
             continue
@@ -84,7 +84,7 @@ def _parse_labels(fields: Fields, shown: Shown, rows: list[Marking]) -> None:
             )
 
 
-def _parse_first_error(fields: Fields, shown: Shown, rows: list[Marking]) -> None:
+def _parse_first_error(fields: Fields, shown: Shown, rows: list[StepLabelSet]) -> None:
     """The earliest that was marked; an error in the shared beginning is the first one of both."""
     for side in (*shown.sides, BOTH):
         said = fields.get(f"first-{side}", "")
@@ -111,17 +111,17 @@ def _short(text: str, name: str) -> str:
     return text
 
 
-class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
+class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord]):
     name = "step"
     label = "Step labels"
     question = "Which steps are good, which are bad?"
     about = "Every agent step good, neutral or bad, with a correction; or only the first error."
-    model = Marking
+    model = StepLabelSet
     fewest = 1
     most = 2
     names = TextPattern(rf"{_MARK.pattern}|first-{_SIDE}")
-    template = "annotation/kinds/_step.html"
-    card_template = "annotation/kinds/_step_card.html"
+    template = "annotation/feedback_types/_step.html"
+    card_template = "annotation/feedback_types/_step_card.html"
     options = {
         "mark": forms.ChoiceField(
             label="Mark", choices=[("labels", "each step"), (FIRST_ERROR, "only the first error")]
@@ -131,8 +131,8 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
     keys = ("trajectory", "labels", "first_error", "corrections")
     tells = ("labels", "first_error")
 
-    def parse(self, fields: Fields, shown: Shown) -> list[Marking]:
-        rows = [Marking(trajectory=shown.on_side(place)) for place in range(len(shown.trajectories))]
+    def parse(self, fields: Fields, shown: Shown) -> list[StepLabelSet]:
+        rows = [StepLabelSet(trajectory=shown.on_side(place)) for place in range(len(shown.trajectories))]
         if asks_first_error(shown):
             _parse_first_error(fields, shown, rows)
         else:
@@ -141,7 +141,7 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
 
     def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
         out: dict[str, str] = {}
-        for row in mine(rows, Marking):
+        for row in mine(rows, StepLabelSet):
             side = SIDES[shown.side_of(row.trajectory_id)]
             if row.has_first_error:
                 out[f"first-{side}"] = NONE if row.first_error is None else str(row.first_error)
@@ -150,7 +150,7 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
         return out
 
     def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-        said = {row.trajectory_id for row in mine(rows, Marking)}
+        said = {row.trajectory_id for row in mine(rows, StepLabelSet)}
         if asks_first_error(shown):
             for place, side in enumerate(shown.sides):
                 if shown.on_side(place).pk not in said:
@@ -179,7 +179,7 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
         many = len(shown.trajectories) > 1
         return "; ".join(
             (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "") + str(row)
-            for row in mine(rows, Marking)
+            for row in mine(rows, StepLabelSet)
         )
 
     def read_record(self, record: dict[str, Any], place: Place) -> Read:
@@ -217,8 +217,8 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
                     pointer=f"/{key}",
                 )
 
-    def make_row(self, value: StepValue, stored: Stored) -> Marking:
-        return Marking(
+    def make_row(self, value: StepValue, stored: Stored) -> StepLabelSet:
+        return StepLabelSet(
             trajectory=stored.trajectories[0],
             labels={str(step): label for step, label in sorted(value.labels.items())},
             corrections={str(step): text for step, text in sorted(value.corrections.items())},
@@ -228,7 +228,7 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
 
     def to_record(
         self,
-        row: Marking,
+        row: StepLabelSet,
         places: Sequence[schema.Trajectory],
         of: Mapping[int, schema.Trajectory],
         common: dict[str, Any],
@@ -267,8 +267,8 @@ class StepLabelType(FeedbackType[Marking, StepValue, schema.StepLabelRecord]):
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """Labels of each step, ordinal: bad, neutral, good. Where the first error is, nominal."""
         said = rows.values_list(
-            "submission__assignment__annotator__name",
-            "submission__assignment__item_id",
+            "annotation__assignment__annotator__name",
+            "annotation__assignment__item_id",
             "trajectory_id",
             "labels",
             "has_first_error",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from django import forms
 from django.db import models
 
-from apps.annotation.models import Judgement, Submission
+from apps.annotation.models import Annotation, FeedbackRecord
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
@@ -122,7 +122,7 @@ WriteItem = Callable[[schema.Trajectory], dict[str, Any]]  # a trajectory, as an
 Read = tuple[tuple[schema.Trajectory | TrajectoryId, ...], Any]
 
 
-Row = TypeVar("Row", bound=Judgement)
+Row = TypeVar("Row", bound=FeedbackRecord)
 Value = TypeVar("Value")  # of a record that is imported
 Record = TypeVar("Record", bound=schema.FeedbackRecord)
 
@@ -130,15 +130,15 @@ Record = TypeVar("Record", bound=schema.FeedbackRecord)
 class FeedbackType(ABC, Generic[Row, Value, Record]):
     """One type of feedback: its rows, its form, its records, and how agreement on it is measured.
 
-    A new type is a subclass in a module here, a line in `apps.annotation.kinds.KINDS`, and a table for its rows in
-    `apps.annotation.models.feedback`.
+    A new type is a subclass in a module here, a line in `apps.annotation.feedback_types.KINDS`, and a table
+    for its rows in `apps.annotation.models.feedback`.
     """
 
     name: ClassVar[Kind]
     label: ClassVar[str]
     question: ClassVar[str]
     about: ClassVar[str]
-    model: ClassVar[type[Judgement]]
+    model: ClassVar[type[FeedbackRecord]]
     related: ClassVar[tuple[str, ...]] = ()  # relations of a row that are read with it
     # Trajectories of an item.
     fewest: ClassVar[int]
@@ -146,7 +146,7 @@ class FeedbackType(ABC, Generic[Row, Value, Record]):
     # The form: names of its fields, choices of a campaign, its part of the decision bar and of every agent step.
     names: ClassVar[TextPattern]
     options: ClassVar[Mapping[str, forms.ChoiceField]] = {}
-    template: ClassVar[str] = "annotation/kinds/_questions.html"
+    template: ClassVar[str] = "annotation/feedback_types/_questions.html"
     card_template: ClassVar[str] = ""
     # Records: the import format, its own keys, and those of them that no other type's record has.
     format: ClassVar[str]
@@ -210,23 +210,23 @@ class FeedbackType(ABC, Generic[Row, Value, Record]):
     def agreement_values(self, rows: models.QuerySet[Any]) -> Iterator[Answer]:
         """What agreement is measured on."""
 
-    def rows_of(self, submission: Submission) -> list[Row]:
-        return list(self._with_related().filter(submission=submission))
+    def rows_of(self, annotation: Annotation) -> list[Row]:
+        return list(self._with_related().filter(annotation=annotation))
 
-    def save(self, submission: Submission, judgements: Sequence[Judgement]) -> None:
+    def save(self, annotation: Annotation, judgements: Sequence[FeedbackRecord]) -> None:
         rows = mine(judgements, self.model)
         for row in rows:
-            row.submission = submission
+            row.annotation = annotation
         self.all_rows().bulk_create(rows)
 
     @property
     def prefetch(self) -> "models.Prefetch[Any]":
-        """The rows of many submissions, with all that `to_record` needs."""
+        """The rows of many annotations, with all that `to_record` needs."""
         return models.Prefetch(self.related_name, self._with_related())
 
     @property
     def related_name(self) -> str:
-        """Of a submission's rows of this type."""
+        """Of an annotation's rows of this type."""
         return f"{self.model._meta.model_name}s"
 
     def all_rows(self) -> models.QuerySet[Any]:

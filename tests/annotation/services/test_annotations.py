@@ -9,16 +9,16 @@ from django.db import connections
 
 from apps.accounts.models import User
 from apps.annotation import services
-from apps.annotation.models import Assignment, Campaign, Comment, Preference, Submission
+from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Preference
 from apps.core.errors import Conflict, DomainError, Forbidden
 from tests.annotation import rows
 
 
-def test_a_submission_holds_what_was_said(campaign: Campaign, ann: User) -> None:
+def test_an_annotation_holds_what_was_said(campaign: Campaign, ann: User) -> None:
     item = rows.pair(campaign, "one")
     run = item.trajectories.first()
     assignment = rows.leased(campaign, ann)
-    submission = services.submit_judgement(
+    annotation = services.submit_annotation(
         assignment=assignment,
         idempotency_key=uuid.uuid4(),
         judgements=[
@@ -29,16 +29,16 @@ def test_a_submission_holds_what_was_said(campaign: Campaign, ann: User) -> None
         by=ann,
         active_seconds=0.0,
     )
-    said = submission.preferences.get()
+    said = annotation.preferences.get()
     assert (said.choice, said.strength) == ("b", 2)
-    assert [c.text for c in submission.comments.order_by("pk")] == ["Rude.", "Fast."]
+    assert [c.text for c in annotation.comments.order_by("pk")] == ["Rude.", "Fast."]
     assignment.refresh_from_db()
-    assert (assignment.state, assignment.leased_until) == (Assignment.State.SUBMITTED, None)
-    assert (submission.revision, submission.aside, submission.campaign_version) == (1, False, 1)
+    assert (assignment.state, assignment.lock_expires_at) == (Assignment.State.SUBMITTED, None)
+    assert (annotation.revision, annotation.is_surplus, annotation.campaign_version) == (1, False, 1)
     rows.assert_counts_are_right(campaign)
 
 
-def test_the_same_key_again_is_the_same_submission(campaign: Campaign, ann: User) -> None:
+def test_the_same_key_again_is_the_same_annotation(campaign: Campaign, ann: User) -> None:
     rows.pair(campaign, "one")
     assignment, key = rows.leased(campaign, ann), uuid.uuid4()
     first = rows.submit(assignment, ann, "a", key=key)
@@ -55,7 +55,7 @@ def test_the_same_key_with_other_answers_is_an_edit(campaign: Campaign, ann: Use
     assert (second.revision, second.preferences.get().choice) == (2, "b")
     assert rows.submit(assignment, ann, "b", key=key) == second  # and that twice
     third = rows.submit(assignment, ann, "tie", key=key)
-    assert (third.revision, third.aside) == (3, False)
+    assert (third.revision, third.is_surplus) == (3, False)
     rows.assert_counts_are_right(campaign)
 
 
@@ -82,10 +82,10 @@ def test_late_but_still_wanted_counts(campaign: Campaign, ann: User) -> None:
     rows.pair(campaign, "one")
     assignment = rows.leased(campaign, ann)
     rows.let_expire(assignment)
-    services.expire_leases()
-    assert not rows.submit(assignment, ann).aside
+    services.expire_locks()
+    assert not rows.submit(assignment, ann).is_surplus
     rows.assert_counts_are_right(campaign)
-    assert campaign.items.get().done == 1
+    assert campaign.items.get().completed_count == 1
 
 
 def test_late_and_no_more_wanted_is_kept_aside_and_so_are_its_edits(
@@ -96,11 +96,11 @@ def test_late_and_no_more_wanted_is_kept_aside_and_so_are_its_edits(
     rows.let_expire(hers)
     rows.submit(rows.leased(campaign, ben), ben)
     late = rows.submit(hers, ann, "b")
-    assert late.aside and late.preferences.get().choice == "b"
-    assert rows.submit(hers, ann, "a").aside
+    assert late.is_surplus and late.preferences.get().choice == "b"
+    assert rows.submit(hers, ann, "a").is_surplus
     hers.refresh_from_db()
     assert hers.state == Assignment.State.EXPIRED
-    assert (campaign.items.get().taken, campaign.items.get().done) == (1, 1)
+    assert (campaign.items.get().claimed_count, campaign.items.get().completed_count) == (1, 1)
     rows.assert_counts_are_right(campaign)
 
 
@@ -111,11 +111,11 @@ def test_what_was_kept_aside_counts_when_it_is_edited_and_wanted_again(
     hers = rows.leased(campaign, ann)
     rows.let_expire(hers)
     his = rows.leased(campaign, ben)
-    assert rows.submit(hers, ann, "b").aside
+    assert rows.submit(hers, ann, "b").is_surplus
     rows.let_expire(his)
-    services.expire_leases()
+    services.expire_locks()
     assert rows.lease(campaign, ann) is None  # she has said what she thinks of it
-    assert not rows.submit(hers, ann, "a").aside
+    assert not rows.submit(hers, ann, "a").is_surplus
     rows.assert_counts_are_right(campaign)
 
 
@@ -127,7 +127,7 @@ def test_a_skipped_item_goes_to_others_and_can_still_be_judged(
     assert (hers.state, hers.reason) == (Assignment.State.SKIPPED, "Too long.")
     rows.assert_counts_are_right(campaign)
     assert rows.lease(campaign, ann) is None
-    assert not rows.submit(hers, ann).aside
+    assert not rows.submit(hers, ann).is_surplus
     rows.assert_counts_are_right(campaign)
     assert rows.lease(campaign, ben) is None
 
@@ -162,18 +162,18 @@ def test_too_little_or_too_much_is_refused(
 ) -> None:
     rows.pair(campaign, "one")
     with pytest.raises(DomainError, match=message):
-        services.submit_judgement(
+        services.submit_annotation(
             assignment=rows.leased(campaign, ann), idempotency_key=uuid.uuid4(), judgements=judgements, by=ann
         )
-    assert not Submission.objects.exists()
+    assert not Annotation.objects.exists()
 
 
 def test_a_kind_the_campaign_does_not_ask_for_is_refused(campaign: Campaign, ann: User) -> None:
-    only = services.create_campaign(project=campaign.project, name="Only pairs", kinds=["pairwise"])
+    only = services.create_campaign(project=campaign.project, name="Only pairs", feedback_types=["pairwise"])
     item = rows.pair(only, "one")
     comment = Comment(trajectory=item.trajectories.first(), text="Hello")
     with pytest.raises(DomainError, match="does not ask for a comment"):
-        services.submit_judgement(
+        services.submit_annotation(
             assignment=rows.leased(only, ann),
             idempotency_key=uuid.uuid4(),
             judgements=[Preference(choice="a"), comment],
@@ -200,7 +200,7 @@ def test_a_draft_is_kept_and_renews_the_lease(campaign: Campaign, ann: User) -> 
         assignment=hers, fields={"choice": "left-1"}, idempotency_key=uuid.uuid4(), by=ann, active_seconds=1e6
     )
     assert saved.draft == {"choice": "left-1"}
-    assert services.expire_leases() == 0
+    assert services.expire_locks() == 0
     assert saved.active_seconds < 60
 
 
@@ -210,9 +210,9 @@ def test_a_draft_after_the_lease_takes_the_item_back_if_it_is_free(
     rows.pair(campaign, "one")
     hers = rows.leased(campaign, ann)
     rows.let_expire(hers)
-    services.expire_leases()
+    services.expire_locks()
     saved = services.save_draft(assignment=hers, fields={"a": "1"}, idempotency_key=uuid.uuid4(), by=ann)
-    assert saved.state == Assignment.State.LEASED
+    assert saved.state == Assignment.State.LOCKED
     rows.assert_counts_are_right(campaign)
     rows.let_expire(hers)
     rows.leased(campaign, ben)
@@ -221,7 +221,7 @@ def test_a_draft_after_the_lease_takes_the_item_back_if_it_is_free(
     rows.assert_counts_are_right(campaign)
 
 
-def test_a_draft_that_arrives_after_its_submission_is_old_news(campaign: Campaign, ann: User) -> None:
+def test_a_draft_that_arrives_after_its_annotation_is_old_news(campaign: Campaign, ann: User) -> None:
     rows.pair(campaign, "one")
     hers, key = rows.leased(campaign, ann), uuid.uuid4()
     rows.submit(hers, ann, key=key)
@@ -231,7 +231,7 @@ def test_a_draft_that_arrives_after_its_submission_is_old_news(campaign: Campaig
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_double_click_makes_one_submission(campaign: Campaign, ann: User) -> None:
+def test_a_double_click_makes_one_annotation(campaign: Campaign, ann: User) -> None:
     rows.pair(campaign, "one")
     assignment, key = rows.leased(campaign, ann), uuid.uuid4()
     start = Barrier(4, timeout=30)
@@ -245,12 +245,12 @@ def test_a_double_click_makes_one_submission(campaign: Campaign, ann: User) -> N
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(click, range(4)))) == 1
-    assert Submission.objects.count() == 1
+    assert Annotation.objects.count() == 1
     rows.assert_counts_are_right(campaign)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_expiry_and_submission_at_once_keep_the_counts(campaign: Campaign, ann: User) -> None:
+def test_expiry_and_annotation_at_once_keep_the_counts(campaign: Campaign, ann: User) -> None:
     for number in range(10):
         rows.pair(campaign, str(number))
         assignment = rows.leased(campaign, ann)
@@ -260,7 +260,7 @@ def test_expiry_and_submission_at_once_keep_the_counts(campaign: Campaign, ann: 
         def take_back(start: Barrier = start) -> None:
             start.wait()
             try:
-                services.expire_leases()
+                services.expire_locks()
             finally:
                 connections.close_all()
 
@@ -270,4 +270,4 @@ def test_expiry_and_submission_at_once_keep_the_counts(campaign: Campaign, ann: 
             rows.submit(assignment, ann)
             other.result(timeout=30)
     rows.assert_counts_are_right(campaign)
-    assert sum(campaign.items.values_list("done", flat=True)) == 10
+    assert sum(campaign.items.values_list("completed_count", flat=True)) == 10

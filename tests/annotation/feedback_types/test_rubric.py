@@ -2,8 +2,8 @@
 
 import pytest
 
-from apps.annotation.kinds import Shown
-from apps.annotation.kinds.rubric import RUBRIC
+from apps.annotation.feedback_types import Shown
+from apps.annotation.feedback_types.rubric import RUBRIC
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory

@@ -2,8 +2,8 @@
 
 import pytest
 
-from apps.annotation.kinds import Shown
-from apps.annotation.kinds.ranking import RANKING, dense
+from apps.annotation.feedback_types import Shown
+from apps.annotation.feedback_types.ranking import RANKING, dense
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from django import forms
 from django.db.models import QuerySet
 
-from apps.annotation.kinds.base import (
+from apps.annotation.feedback_types.base import (
     Answer,
     Evaluation,
     FeedbackType,
@@ -202,8 +202,8 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """What was chosen, nominal: a tie is not between A and B, and both bad is neither."""
         said = rows.values_list(
-            "submission__assignment__annotator__name",
-            "submission__assignment__item_id",
+            "annotation__assignment__annotator__name",
+            "annotation__assignment__item_id",
             "choice",
             "criterion__name",
         )

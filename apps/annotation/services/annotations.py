@@ -1,4 +1,4 @@
-"""What annotators said. Append-only: a submission is never changed, an edit is a new revision with everything in it."""
+"""Writing annotations. They are append-only: an edit is a new revision that holds the whole answer."""
 
 import hashlib
 import uuid
@@ -9,8 +9,8 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.annotation.kinds import KINDS
-from apps.annotation.models import Assignment, Campaign, Item, Judgement, Submission
+from apps.annotation.feedback_types import KINDS
+from apps.annotation.models import Annotation, Assignment, Campaign, FeedbackRecord, Item
 from apps.annotation.selectors import shown_of
 from apps.annotation.services import gold, queue
 from apps.core.errors import Conflict, DomainError, Forbidden
@@ -19,15 +19,15 @@ State = Assignment.State
 
 
 @transaction.atomic
-def submit_judgement(
+def submit_annotation(
     *,
     assignment: Assignment,
     idempotency_key: uuid.UUID,
-    judgements: Sequence[Judgement],
+    judgements: Sequence[FeedbackRecord],
     by: User,
     active_seconds: float | None = None,
-) -> Submission:
-    """Keep what was said. The same form again gives back the submission that is there.
+) -> Annotation:
+    """Keep what was said. The same form again gives back the annotation that is there.
 
     The same key with other answers is an edit: she heard nothing of the first sending, or the browser kept the page.
     After the lease ended it counts if the item still wants one, and is kept aside if not. An edit is the next revision.
@@ -35,7 +35,7 @@ def submit_judgement(
     assignment = _locked(assignment, by)
     digest = _digest(judgements)
     for key in (idempotency_key, uuid.uuid5(idempotency_key, digest)):
-        known = Submission.objects.filter(idempotency_key=key).first()
+        known = Annotation.objects.filter(idempotency_key=key).first()
         if known is None:
             idempotency_key = key
             break
@@ -45,8 +45,8 @@ def submit_judgement(
             return known
     campaign = assignment.item.campaign
     _check(assignment, judgements)
-    last = assignment.submissions.order_by("-revision").first()
-    submission = Submission.objects.create(
+    last = assignment.annotations.order_by("-revision").first()
+    annotation = Annotation.objects.create(
         assignment=assignment,
         revision=last.revision + 1 if last else 1,
         idempotency_key=idempotency_key,
@@ -54,20 +54,20 @@ def submit_judgement(
         campaign_version=campaign.version,
         active_seconds=_capped(assignment, active_seconds),
         # What counted once stands; what was kept aside counts when the item wants one again.
-        aside=not ((last is not None and not last.aside) or _count(assignment)),
+        is_surplus=not ((last is not None and not last.is_surplus) or _count(assignment)),
     )
     for kind in KINDS.values():
-        kind.save(submission, judgements)
-    if not submission.aside:
-        assignment.state, assignment.leased_until, assignment.reason = State.SUBMITTED, None, ""
+        kind.save(annotation, judgements)
+    if not annotation.is_surplus:
+        assignment.state, assignment.lock_expires_at, assignment.reason = State.SUBMITTED, None, ""
     assignment.draft, assignment.draft_saved_at = {}, None
     assignment.finished_at = timezone.now()
-    if submission.active_seconds is not None:
-        assignment.active_seconds = max(assignment.active_seconds, submission.active_seconds)
+    if annotation.active_seconds is not None:
+        assignment.active_seconds = max(assignment.active_seconds, annotation.active_seconds)
     assignment.save()
     if assignment.item.purpose == Item.Purpose.GOLD and not assignment.is_adjudication:
         gold.check_gold(campaign, assignment.annotator)
-    return submission
+    return annotation
 
 
 @transaction.atomic
@@ -81,14 +81,14 @@ def save_draft(
 ) -> Assignment:
     """Keep a form that is not submitted yet, and renew the lease: whoever writes is at work.
 
-    idempotency_key: of the form; a draft that arrives after its own submission is old news.
+    idempotency_key: of the form; a draft that arrives after its own annotation is old news.
     """
     assignment = _locked(assignment, by)
-    if Submission.objects.filter(idempotency_key=idempotency_key).exists():
+    if Annotation.objects.filter(idempotency_key=idempotency_key).exists():
         return assignment
     campaign = assignment.item.campaign
-    if assignment.state == State.LEASED:
-        assignment.leased_until = queue.lease_end(campaign)
+    if assignment.state == State.LOCKED:
+        assignment.lock_expires_at = queue.new_lock_expiry(campaign)
     elif (
         assignment.state == State.EXPIRED
         and campaign.state == Campaign.State.OPEN
@@ -97,7 +97,7 @@ def save_draft(
         queue.revive(assignment, campaign)
     assignment.draft, assignment.draft_saved_at = dict(fields), timezone.now()
     assignment.active_seconds = max(assignment.active_seconds, _capped(assignment, active_seconds) or 0)
-    assignment.save(update_fields=["draft", "draft_saved_at", "active_seconds", "leased_until"])
+    assignment.save(update_fields=["draft", "draft_saved_at", "active_seconds", "lock_expires_at"])
     return assignment
 
 
@@ -124,17 +124,17 @@ def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: Use
         raise Conflict("This item is already judged; edit the judgement instead.")
     if assignment.is_adjudication:
         raise Conflict("An adjudication is not left to others; leave the page, and it stays in the queue.")
-    if assignment.state in (State.LEASED, State.GIVEN):
+    if assignment.state in (State.LOCKED, State.ASSIGNED):
         queue.hold(assignment.item_id, -1)
-    assignment.state, assignment.leased_until, assignment.reason = state, None, reason.strip()[:2000]
+    assignment.state, assignment.lock_expires_at, assignment.reason = state, None, reason.strip()[:2000]
     assignment.finished_at = timezone.now()
-    assignment.save(update_fields=["state", "leased_until", "reason", "finished_at"])
+    assignment.save(update_fields=["state", "lock_expires_at", "reason", "finished_at"])
     return assignment
 
 
-def _digest(judgements: Sequence[Judgement]) -> str:
+def _digest(judgements: Sequence[FeedbackRecord]) -> str:
     """SHA-256 of what is said, whatever its order."""
-    said = sorted(repr((row._meta.model_name, row.answer)) for row in judgements)
+    said = sorted(repr((row.digest_name, row.answer)) for row in judgements)
     return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
@@ -151,25 +151,27 @@ def _locked(assignment: Assignment, by: User) -> Assignment:
 
 
 def _count(assignment: Assignment) -> bool:
-    """Count a submission on the item; False where the lease is gone and the item wants no more."""
+    """Count an annotation on the item; False where the lease is gone and the item wants no more."""
     item = assignment.item
     if assignment.is_adjudication or item.purpose != Item.Purpose.WORK:
         return True
-    lease_is_gone = assignment.state not in (State.LEASED, State.GIVEN)
-    if lease_is_gone and item.taken >= item.wanted:
+    lock_is_gone = assignment.state not in (State.LOCKED, State.ASSIGNED)
+    if lock_is_gone and item.claimed_count >= item.overlap:
         return False
-    Item.objects.filter(pk=item.pk).update(taken=F("taken") + int(lease_is_gone), done=F("done") + 1)
+    Item.objects.filter(pk=item.pk).update(
+        claimed_count=F("claimed_count") + int(lock_is_gone), completed_count=F("completed_count") + 1
+    )
     return True
 
 
-def _check(assignment: Assignment, judgements: Sequence[Judgement]) -> None:
+def _check(assignment: Assignment, judgements: Sequence[FeedbackRecord]) -> None:
     campaign, shown = assignment.item.campaign, shown_of(assignment)
-    for name in campaign.kinds:
-        KINDS[name].validate(judgements, shown, len(campaign.kinds) == 1)
+    for name in campaign.feedback_types:
+        KINDS[name].validate(judgements, shown, len(campaign.feedback_types) == 1)
     slots = [row.slot for row in judgements if row.question_fields is not None]
     if len(set(slots)) < len(slots):
         raise DomainError("One question is answered twice; say one thing.")
-    allowed = tuple(KINDS[name].model for name in campaign.kinds)
+    allowed = tuple(KINDS[name].model for name in campaign.feedback_types)
     stranger = next((row for row in judgements if not isinstance(row, allowed)), None)
     if stranger is not None:
         raise DomainError(
@@ -186,4 +188,4 @@ def _capped(assignment: Assignment, seconds: float | None) -> float | None:
 
 
 def _holds_another(assignment: Assignment) -> bool:
-    return Assignment.objects.filter(annotator=assignment.annotator_id, state=State.LEASED).exists()
+    return Assignment.objects.filter(annotator=assignment.annotator_id, state=State.LOCKED).exists()

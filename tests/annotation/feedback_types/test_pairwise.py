@@ -2,8 +2,8 @@
 
 import pytest
 
-from apps.annotation.kinds import Shown
-from apps.annotation.kinds.pairwise import PAIRWISE
+from apps.annotation.feedback_types import Shown
+from apps.annotation.feedback_types.pairwise import PAIRWISE
 from apps.annotation.models import Preference
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion

@@ -11,7 +11,7 @@ from typing import Any
 from django import forms
 from django.db.models import QuerySet
 
-from apps.annotation.kinds.base import (
+from apps.annotation.feedback_types.base import (
     LETTERS,
     SIDES,
     Answer,
@@ -180,8 +180,8 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """Accept or reject, nominal; a rating as its place on its scale, interval."""
         said = rows.values_list(
-            "submission__assignment__annotator__name",
-            "submission__assignment__item_id",
+            "annotation__assignment__annotator__name",
+            "annotation__assignment__item_id",
             "trajectory_id",
             "accept",
             "rating",

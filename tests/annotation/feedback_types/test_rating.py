@@ -2,8 +2,8 @@
 
 import pytest
 
-from apps.annotation.kinds import Shown
-from apps.annotation.kinds.rating import RATING
+from apps.annotation.feedback_types import Shown
+from apps.annotation.feedback_types.rating import RATING
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from apps.annotation.kinds.base import (
+from apps.annotation.feedback_types.base import (
     LETTERS,
     SIDES,
     Answer,
@@ -27,8 +27,8 @@ from apps.annotation.kinds.base import (
     chosen,
     mine,
 )
-from apps.annotation.kinds.rating import check_scale
-from apps.annotation.models import Score
+from apps.annotation.feedback_types.rating import check_scale
+from apps.annotation.models import CriterionScore
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from workers import schema
@@ -57,12 +57,12 @@ def _asked(shown: Shown) -> Iterator[tuple[str, Criterion, int]]:
             yield f"score-{side}-{criterion.pk}", criterion, place
 
 
-class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
+class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecord]):
     name = "rubric"
     label = "Rubric scores"
     question = "How good is it by each criterion?"
     about = "Every criterion of a rubric on its scale, with a note."
-    model = Score
+    model = CriterionScore
     fewest = 1
     most = len(SIDES)
     names = TextPattern(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?")
@@ -71,7 +71,7 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
     tells = ("value",)
     related = ("criterion",)
 
-    def parse(self, fields: Fields, shown: Shown) -> list[Score]:
+    def parse(self, fields: Fields, shown: Shown) -> list[CriterionScore]:
         rows = []
         for name, criterion, place in _asked(shown):
             said = chosen(fields, name, [*criterion.points, NONE], "score")
@@ -82,7 +82,7 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
                 )
             if said and said != NONE:
                 rows.append(
-                    Score(
+                    CriterionScore(
                         trajectory=shown.on_side(place), criterion=criterion, value=float(said), note=note,
                         low=criterion.scale_low, high=criterion.scale_high,
                     )
@@ -96,7 +96,7 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
         return rows
 
     def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-        said = {(row.trajectory_id, row.criterion_id): row for row in mine(rows, Score)}
+        said = {(row.trajectory_id, row.criterion_id): row for row in mine(rows, CriterionScore)}
         out: dict[str, str] = {}
         for name, criterion, place in _asked(shown):
             row = said.get((shown.on_side(place).pk, criterion.pk))
@@ -106,7 +106,7 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
         return out
 
     def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-        if alone and not mine(rows, Score):
+        if alone and not mine(rows, CriterionScore):
             raise DomainError("Score at least one criterion; skip the item if none can be.")
 
     def questions(self, fields: Fields, shown: Shown) -> list[Question]:
@@ -139,7 +139,7 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
         many = len(shown.trajectories) > 1
         return "; ".join(
             f"{row.criterion.name}{f' {LETTERS[shown.side_of(row.trajectory_id)]}' if many else ''}: {row}"
-            for row in mine(rows, Score)
+            for row in mine(rows, CriterionScore)
         )
 
     def read_record(self, record: dict[str, Any], place: Place) -> Read:
@@ -151,17 +151,17 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
         check_scale(value.value, value.scale, "/value")
         return (place(record.get("trajectory"), "/trajectory"),), value
 
-    def make_row(self, value: ScoreValue, stored: Stored) -> Score:
+    def make_row(self, value: ScoreValue, stored: Stored) -> CriterionScore:
         low, high = value.scale
         criterion = stored.criterion(value.criterion, value.definition, value.scale)
-        return Score(
+        return CriterionScore(
             trajectory=stored.trajectories[0], criterion=criterion, value=value.value, low=low, high=high,
             note=value.note or "",
         )  # fmt: skip
 
     def to_record(
         self,
-        row: Score,
+        row: CriterionScore,
         places: Sequence[schema.Trajectory],
         of: Mapping[int, schema.Trajectory],
         common: dict[str, Any],
@@ -189,8 +189,8 @@ class RubricScoreType(FeedbackType[Score, ScoreValue, schema.ScoreRecord]):
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """The place of each score on its scale, interval, by criterion."""
         said = rows.values_list(
-            "submission__assignment__annotator__name",
-            "submission__assignment__item_id",
+            "annotation__assignment__annotator__name",
+            "annotation__assignment__item_id",
             "trajectory_id",
             "criterion__name",
             "value",

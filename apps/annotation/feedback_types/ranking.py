@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from apps.annotation.kinds.base import (
+from apps.annotation.feedback_types.base import (
     LETTERS,
     SIDES,
     Answer,
@@ -58,7 +58,7 @@ class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
     fewest = 2
     most = len(SIDES)
     names = TextPattern(rf"rank-({'|'.join(SIDES)})")
-    template = "annotation/kinds/_ranking.html"
+    template = "annotation/feedback_types/_ranking.html"
     format = "rankings"
     keys = ("items", "ranks")
     tells = ("ranks",)
@@ -162,7 +162,7 @@ class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
     def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
         """The rank of each run, ordinal."""
         said = rows.values_list(
-            "submission__assignment__annotator__name", "submission__assignment__item_id", "ranks"
+            "annotation__assignment__annotator__name", "annotation__assignment__item_id", "ranks"
         )
         for annotator, item, ranks in said.iterator():
             for position, rank in enumerate(ranks):
