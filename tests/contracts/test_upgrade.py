@@ -134,11 +134,11 @@ def test_annotations_are_there(rows_before: dict[str, int]) -> None:
     campaign = Campaign.objects.get(name="Which answer is better?")
     assert campaign.project.slug == "old"
     assert campaign.guidelines == "Look at what was done."
-    assert campaign.kinds == ["pairwise", "comment"]
+    assert campaign.feedback_types == ["pairwise", "comment"]
     assert Annotation.objects.count() == 27
     preference = Preference.objects.order_by("pk")[0]
     assert preference.choice in ("a", "b", "tie", "both_bad")
-    assert preference.submission.assignment.item.trajectories.count() == 2
+    assert preference.annotation.assignment.item.trajectories.count() == 2
     assert Comment.objects.exclude(text="").count() == 6
 
 
