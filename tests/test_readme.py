@@ -14,12 +14,19 @@ def test_the_settings_table_names_every_variable_and_no_other():
 
 
 def test_the_tree_names_what_is_there():
-    tree = (ROOT / "README.md").read_text().split("## The tree")[1].split("```")[1]
+    tree = (ROOT / "README.md").read_text().split("## Repository layout")[1].split("```")[1]
     top = {path.name for path in ROOT.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     named = set(re.findall(r"(\w+)/", tree))
     assert top <= named
-    assert {path.parent.name for path in (ROOT / "apps").glob("*/__init__.py")} <= named
-    assert {path.parent.name for path in (ROOT / "workers").glob("*/__init__.py")} <= named
+
+
+@pytest.mark.parametrize("folder", ["apps", "workers"])
+def test_the_architecture_page_has_a_line_for_each_package(folder):
+    page = (
+        (ROOT / "docs/architecture.md").read_text().split(f"## Packages of `{folder}`")[1].split("\n## ")[0]
+    )
+    packages = {path.parent.name for path in (ROOT / folder).glob("*/__init__.py")}
+    assert set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == packages
 
 
 PAGES = [ROOT / "README.md", ROOT / "client/README.md", *sorted((ROOT / "docs").glob("*.md"))]
