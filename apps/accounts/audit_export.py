@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from apps.accounts import audit_chain
-from apps.accounts.audit_hash import FIELDS, Head, Verdict, verify_documents
+from apps.accounts.audit_hash import FIELDS, ChainCheck, Head, verify_documents
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.pseudonyms import meanings_in
 from apps.accounts.services import record_audit
@@ -67,7 +67,7 @@ def _line(value: Mapping[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def verify_file(path: Path, *, head: str = "") -> Verdict:
+def verify_file(path: Path, *, head: str = "") -> ChainCheck:
     """An export against itself. head: `SEQUENCE:HASH` that was written down elsewhere. Raises DomainError."""
     try:
         with path.open(encoding="utf-8") as file:
@@ -76,7 +76,7 @@ def verify_file(path: Path, *, head: str = "") -> Verdict:
         raise DomainError(f"{path} cannot be read: {error}.") from error
 
 
-def _verified(file: IO[str], path: Path, head: str) -> Verdict:
+def _verified(file: IO[str], path: Path, head: str) -> ChainCheck:
     first = _parsed(file.readline(), path, 1)
     if first.get("touchstone_audit") != FORMAT:
         raise DomainError(

@@ -71,7 +71,7 @@ class Head:
 
 
 @dataclass
-class Verdict:
+class ChainCheck:
     """What a look at a chain found. head: of the last event that was read."""
 
     events: int = 0
@@ -91,12 +91,12 @@ def verify_documents(
     *,
     of_project: bool = False,
     anchors: Mapping[int, str] | None = None,
-) -> Verdict:
+) -> ChainCheck:
     """Go along a chain from its first event. of_project: along that of a project.
 
     anchors: hashes by number that were written down elsewhere; what they name must be there, and the same.
     """
-    verdict, left = Verdict(), dict(anchors or {})
+    verdict, left = ChainCheck(), dict(anchors or {})
     number, before = (
         ("project_sequence", "project_previous_hash") if of_project else ("sequence", "previous_hash")
     )

@@ -17,7 +17,7 @@ from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Item
 from apps.annotation.selectors import runs_of_items
 from apps.core.errors import DomainError, NotFound
-from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, finish, heart
+from apps.core.jobs.job_queue import Cancelled, ClaimLost, JobHeartbeat, JobState, finish, keep_heartbeat
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import delete_tree, stage, store_tree
 from apps.core.storage.storage_names import storage_name
@@ -34,13 +34,16 @@ MOST_TRAFFIC = 500
 
 def execute(selection: ItemSelection) -> None:
     """Choose, to the end. Raises ClaimLost, Interrupted."""
-    with heart(selection) as pulse, tempfile.TemporaryDirectory(prefix="active-learning-") as scratch:
+    with (
+        keep_heartbeat(selection) as heartbeat,
+        tempfile.TemporaryDirectory(prefix="active-learning-") as scratch,
+    ):
         folder = Path(scratch)
         try:
             basis = basis_of(selection.plan)
-            _prepare(folder, selection.plan, basis, pulse)
+            _prepare(folder, selection.plan, basis, heartbeat)
             core_subprocess.run_to_end(
-                CHILD, [str(folder)], folder=folder, what="The choosing", check=pulse.check
+                CHILD, [str(folder)], folder=folder, what="The choosing", check=heartbeat.check
             )
             _keep(selection, basis, folder)
         except DomainError as error:
@@ -49,7 +52,7 @@ def execute(selection: ItemSelection) -> None:
             finish(selection, JobState.CANCELLED)
 
 
-def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, pulse: Heart) -> None:
+def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, heartbeat: JobHeartbeat) -> None:
     known = _link_known(folder / "known", plan, basis)
     if basis.model is not None:
         (folder / "model").symlink_to(stage(basis.model.artifact))
@@ -57,7 +60,7 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, pulse: Heart) -> N
     asked = list(
         Item.objects.filter(campaign=plan.campaign, completed_count__gt=0).values_list("pk", flat=True)
     )
-    pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(items)} items"}
+    heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {len(items)} items"}
     sides = runs_of_items([*items, *asked])
     for name, wanted in (("items", items), ("asked", asked)):
         _write(
@@ -73,10 +76,10 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, pulse: Heart) -> N
     traffic = dict(sampled_trajectories(plan.endpoint, MOST_TRAFFIC)) if plan.endpoint else {}
     (folder / "traffic.json").write_text(json.dumps(list(traffic)))
     new = [run for run in sorted(rows) if str(run) not in known]
-    pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(new)} new runs"}
+    heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {len(new)} new runs"}
     unknown = (replace(one, id=name) for name, one in traffic.items() if name not in known)
     schema.write_trajectories(
-        folder / "new.jsonl.zst", chain(stream_trajectories(new, check=pulse.check), unknown)
+        folder / "new.jsonl.zst", chain(stream_trajectories(new, check=heartbeat.check), unknown)
     )
     config = {
         "strategy": plan.strategy,

@@ -10,4 +10,4 @@ from apps.core.jobs import job_queue
 @shared_task
 def advance_selections() -> None:
     """Choose for every campaign that waits."""
-    job_queue.work_off(ItemSelection, execute)
+    job_queue.drain_queue(ItemSelection, execute)

@@ -10,6 +10,6 @@ class CoreConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.core.jobs import periodic
-        from apps.core.processes.heartbeats import forget_gone
+        from apps.core.processes.heartbeats import delete_stale
 
-        periodic.register("forget processes that are gone", FORGET_EVERY_SECONDS, forget_gone)
+        periodic.register("forget processes that are gone", FORGET_EVERY_SECONDS, delete_stale)

@@ -153,22 +153,22 @@ class TouchstoneCommand(BaseCommand):
                 progress.update(done, total=total, note=job.progress.get("note") or job.state)
 
     @contextmanager
-    def progress(self, total: int | None, label: str) -> Iterator["Progress"]:
+    def progress(self, total: int | None, label: str) -> Iterator["CommandProgress"]:
         """Progress on standard error: a bar on a terminal, a line every few seconds in a pipe."""
         if not self.stderr.isatty():
-            progress = Progress(self, total, label)
+            progress = CommandProgress(self, total, label)
             yield progress
             progress.line()
             return
         with Bar(console=Console(stderr=True), transient=True) as bar:
-            yield Progress(self, total, label, bar, bar.add_task(label, total=total))
+            yield CommandProgress(self, total, label, bar, bar.add_task(label, total=total))
 
     def _print(self, result: dict[str, Any]) -> None:
         if self.as_json:
             self.stdout.write(json.dumps(result, ensure_ascii=False, default=str))
 
 
-class Progress:
+class CommandProgress:
     def __init__(
         self,
         command: TouchstoneCommand,

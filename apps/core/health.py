@@ -38,7 +38,7 @@ _ENOUGH_MEMORY = 2**30
 _MOST_SKEW = 5.0  # seconds
 _LOOKED_AT = 20_000  # files of the home
 _LATE = timedelta(minutes=10)
-_ANSWER = outgoing.Limits(seconds=5.0, body=2**20)
+_ANSWER = outgoing.CallLimits(seconds=5.0, body=2**20)
 # In a process of its own: this one must not load torch.
 _GPU = "import torch; print(*[torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())], sep=', ')"
 
@@ -171,7 +171,7 @@ def clock() -> str:
 
 def processes() -> str:
     """Each kind has one that spoke of itself lately, wherever it runs."""
-    found = heartbeats.seen()
+    found = heartbeats.process_statuses()
     alive = [one.service.name for one in found if not one.is_silent]
     missing = [name for name in heartbeats.NAMES if name not in alive]
     says = [f"no process runs that is {', '.join(missing)}"] if missing else []
@@ -191,10 +191,10 @@ def processes() -> str:
 def waiting() -> str:
     """Jobs that no worker takes up."""
     says, late = [], timezone.now() - _LATE
-    for kind in job_queue.KINDS:
-        rows = kind.model._default_manager.filter(state=job_queue.JobState.QUEUED)
+    for job_type in job_queue.JOB_TYPES:
+        rows = job_type.model._default_manager.filter(state=job_queue.JobState.QUEUED)
         if stuck := rows.filter(created_at__lt=late).count():
-            says.append(f"{stuck} {kind.model._meta.verbose_name}{'s' if stuck > 1 else ''}")
+            says.append(f"{stuck} {job_type.model._meta.verbose_name}{'s' if stuck > 1 else ''}")
     if says:
         raise DomainError(f"Waiting for over {_LATE.total_seconds() / 60:.0f} minutes: {', '.join(says)}.")
     return "no job waits for long"

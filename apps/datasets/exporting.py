@@ -23,7 +23,15 @@ from apps.annotation.models import Annotation, Assignment, Item
 from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
-from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.core.jobs.job_queue import (
+    Cancelled,
+    ClaimLost,
+    JobHeartbeat,
+    JobState,
+    finish,
+    keep_heartbeat,
+    renew_heartbeat,
+)
 from apps.core.storage.artifacts import delete_tree, store_file
 from apps.core.storage.storage_names import storage_name
 from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
@@ -89,9 +97,9 @@ def cancel_export(*, export: Export) -> None:
 def build_export(export: Export) -> None:
     """Do the work of a claimed export. Whatever is wrong with it, its row says."""
     try:
-        with heart(export) as pulse, tempfile.TemporaryDirectory(prefix="export-") as scratch:
+        with keep_heartbeat(export) as heartbeat, tempfile.TemporaryDirectory(prefix="export-") as scratch:
             path = Path(scratch) / file_name(export)
-            lines = _write(export, path, pulse)
+            lines = _write(export, path, heartbeat)
             name = storage_name("exports", export.project_id, f"{export.pk}-{export.attempt}", path.name)
             with path.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
@@ -113,19 +121,19 @@ def build_export(export: Export) -> None:
         delete_tree(name)
 
 
-def _write(export: Export, path: Path, pulse: Heart) -> int:
+def _write(export: Export, path: Path, heartbeat: JobHeartbeat) -> int:
     """How many lines, without the head of a table."""
     if export.dataset_version is None:
         refresh_statistics(Annotation, Assignment, Item)
     total, lines = _expected(export), 0
-    if beat(export, progress={"done": 0, "total": total, "note": "writing"}):
+    if renew_heartbeat(export, progress={"done": 0, "total": total, "note": "writing"}):
         raise Cancelled
     with path.open("wb") as raw, _text(raw, export) as out:
         for line in _lines(export):
             out.write(line)
             lines += 1
-            pulse.progress = {"done": lines, "total": total and max(total, lines), "note": "writing"}
-            pulse.check()
+            heartbeat.progress = {"done": lines, "total": total and max(total, lines), "note": "writing"}
+            heartbeat.check()
     return lines - (export.format == "csv")
 
 

@@ -14,7 +14,15 @@ from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Annotation, Assignment, Item, is_by_judge
 from apps.core.database.process_database import refresh_statistics
 from apps.core.errors import DomainError
-from apps.core.jobs.job_queue import Cancelled, ClaimLost, Heart, JobState, beat, finish, heart
+from apps.core.jobs.job_queue import (
+    Cancelled,
+    ClaimLost,
+    JobHeartbeat,
+    JobState,
+    finish,
+    keep_heartbeat,
+    renew_heartbeat,
+)
 from apps.core.storage.artifacts import delete_tree, store_tree
 from apps.core.storage.storage_names import storage_name
 from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
@@ -34,8 +42,8 @@ def build_dataset_version(dataset_version: DatasetVersion, *, report: Report | N
     report: told how many records were read so far.
     """
     try:
-        with heart(dataset_version) as pulse:
-            _build(dataset_version, _Pulse(dataset_version, pulse, report))
+        with keep_heartbeat(dataset_version) as heartbeat:
+            _build(dataset_version, _Pulse(dataset_version, heartbeat, report))
     except Cancelled:
         finish(dataset_version, JobState.CANCELLED)
     except DomainError as error:
@@ -47,24 +55,26 @@ def build_dataset_version(dataset_version: DatasetVersion, *, report: Report | N
 class _Pulse:
     """Tells the dataset version's heart how far it is while records pass."""
 
-    def __init__(self, dataset_version: DatasetVersion, heart: Heart, report: Report | None) -> None:
-        self._dataset_version, self._heart, self._report = dataset_version, heart, report
+    def __init__(
+        self, dataset_version: DatasetVersion, heartbeat: JobHeartbeat, report: Report | None
+    ) -> None:
+        self._dataset_version, self._heartbeat, self._report = dataset_version, heartbeat, report
 
     def over(self, records: Iterable[T], note: str) -> Iterator[T]:
         for number, record in enumerate(records, start=1):
-            self._heart.progress = {"done": number, "total": None, "note": note}
-            self._heart.check()
+            self._heartbeat.progress = {"done": number, "total": None, "note": note}
+            self._heartbeat.check()
             if self._report is not None:
                 self._report(number)
             yield record
 
     def now(self, done: int, note: str) -> None:
         """A part begins: beat at once, so that a short freeze hears of a cancel too."""
-        if beat(self._dataset_version, progress={"done": done, "total": None, "note": note}):
+        if renew_heartbeat(self._dataset_version, progress={"done": done, "total": None, "note": note}):
             raise Cancelled
 
 
-def _build(dataset_version: DatasetVersion, pulse: _Pulse) -> None:
+def _build(dataset_version: DatasetVersion, heartbeat: _Pulse) -> None:
     filters = {
         name: value for name, value in dataset_version.filters.items() if name not in ("split", "derived")
     }
@@ -75,20 +85,20 @@ def _build(dataset_version: DatasetVersion, pulse: _Pulse) -> None:
         made = [SOURCES[name] for name in check_derived(dataset_version.filters.get("derived") or ())]
         found = _Findings()
         counts = _that_count(dataset_version.project, filters, made)
-        write_records(everything, found.over(pulse.over(counts, "reading feedback")))
+        write_records(everything, found.over(heartbeat.over(counts, "reading feedback")))
         if not found.digests:
             raise DomainError(
                 "There is no feedback that matches; label something or loosen the filters, then freeze again. What "
                 "judges said counts only where origins name them."
             )
-        pulse.now(len(found.digests), "splitting by task")
+        heartbeat.now(len(found.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(dataset_version, everything, tree, found, pulse) | {
-            "leaks": _leaks(tree, pulse)
+        facts = _write_splits(dataset_version, everything, tree, found, heartbeat) | {
+            "leaks": _leaks(tree, heartbeat)
         }
         name = storage_name("snapshots", f"{dataset_version.pk}-{dataset_version.attempt}")
-        pulse.now(len(found.digests), "storing")
+        heartbeat.now(len(found.digests), "storing")
         store_tree(tree, name)
     try:
         finish(dataset_version, JobState.SUCCEEDED, artifact=name, progress={}, **facts)
@@ -108,12 +118,12 @@ def _that_count(
             yield derived, source.in_test
 
 
-def _leaks(tree: Path, pulse: _Pulse) -> dict[str, Any]:
+def _leaks(tree: Path, heartbeat: _Pulse) -> dict[str, Any]:
     """What of the training split is in the others too."""
 
     def of(*splits: str) -> Iterator[FeedbackRecord]:
         found = chain.from_iterable(read_records(tree / f"{split}.jsonl.zst") for split in splits)
-        return pulse.over(found, "looking for near-copies")
+        return heartbeat.over(found, "looking for near-copies")
 
     return find_leaks(of("train"), of("validation", "test"))
 
@@ -134,7 +144,7 @@ class _Findings:
 
 
 def _write_splits(
-    dataset_version: DatasetVersion, everything: Path, tree: Path, found: _Findings, pulse: _Pulse
+    dataset_version: DatasetVersion, everything: Path, tree: Path, found: _Findings, heartbeat: _Pulse
 ) -> dict[str, Any]:
     wanted = dataset_version.filters["split"]
     reliability = found.reliability.shares()
@@ -148,7 +158,7 @@ def _write_splits(
 
     def of_split(split: str) -> Iterator[FeedbackRecord]:
         nonlocal usable
-        records = pulse.over(read_records(everything), f"writing {split}")
+        records = heartbeat.over(read_records(everything), f"writing {split}")
         for record, (task, _, in_test) in zip(records, found.digests, strict=True):
             if split_of[task] != split or (split == "test" and not in_test):
                 continue

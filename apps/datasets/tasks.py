@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 @shared_task
 def advance_exports() -> None:
     """Write every export that waits."""
-    job_queue.work_off(Export, build_export)
+    job_queue.drain_queue(Export, build_export)
 
 
 @shared_task
 def advance_dataset_versions() -> None:
     """Build every dataset version that waits."""
-    job_queue.work_off(DatasetVersion, build)
+    job_queue.drain_queue(DatasetVersion, build)
 
 
 def build(dataset_version: DatasetVersion) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from apps.core.errors import DomainError
-from apps.core.jobs.job_queue import Cancelled, Heart, JobState, finish, heart
+from apps.core.jobs.job_queue import Cancelled, JobHeartbeat, JobState, finish, keep_heartbeat
 from apps.core.processes import core_subprocess
 from apps.judges.models import JudgeResult, JudgeRun
 from apps.judges.services.judge_runs import store_results, update_trajectory_facts, write_annotations
@@ -28,14 +28,14 @@ OVERALL = "Overall"
 
 def execute(judge_run: JudgeRun) -> None:
     """Ask for what waits, keep what comes, and hand it in where that is wanted. Raises ClaimLost, Interrupted."""
-    with heart(judge_run) as pulse:
+    with keep_heartbeat(judge_run) as heartbeat:
         try:
             waiting = judge_run.results.filter(state=JudgeResult.State.WAITING).order_by("pk")
             while units := list(islice(waiting.iterator(chunk_size=AT_ONCE), AT_ONCE)):
-                _ask(judge_run, units, pulse)
+                _ask(judge_run, units, heartbeat)
             if judge_run.saves_annotations:
-                pulse.progress = {"done": 0, "total": None, "note": "Handing it in"}
-                write_annotations(judge_run, pulse.check)
+                heartbeat.progress = {"done": 0, "total": None, "note": "Handing it in"}
+                write_annotations(judge_run, heartbeat.check)
                 judge_run.annotations_saved_at = timezone.now()
             update_trajectory_facts(judge_run)
             finish(
@@ -51,7 +51,7 @@ def execute(judge_run: JudgeRun) -> None:
             finish(judge_run, JobState.CANCELLED, result=judge_run.result)
 
 
-def _ask(judge_run: JudgeRun, units: list[JudgeResult], pulse: Heart) -> None:
+def _ask(judge_run: JudgeRun, units: list[JudgeResult], heartbeat: JobHeartbeat) -> None:
     """Have a child ask about these; none of them waits afterwards."""
     judge = judge_run.judge
     if judge.llm_connection is None:
@@ -60,7 +60,7 @@ def _ask(judge_run: JudgeRun, units: list[JudgeResult], pulse: Heart) -> None:
         folder = Path(scratch)
         runs = list(dict.fromkeys(run for unit in units for run in _runs(unit)))
         schema.write_trajectories(
-            folder / "trajectories.jsonl.zst", stream_trajectories(runs, check=pulse.check)
+            folder / "trajectories.jsonl.zst", stream_trajectories(runs, check=heartbeat.check)
         )
         _write(
             folder / "units.jsonl", ({"unit": unit.pk, "runs": list(map(str, _runs(unit)))} for unit in units)
@@ -77,7 +77,7 @@ def _ask(judge_run: JudgeRun, units: list[JudgeResult], pulse: Heart) -> None:
                 store_results(judge_run, map(json.loads, whole.splitlines()))
                 read += len(whole) + 1
             counts = Counter(judge_run.results.values_list("state", flat=True))
-            pulse.progress = {
+            heartbeat.progress = {
                 "done": counts.total() - counts[JudgeResult.State.WAITING],
                 "total": counts.total(),
                 "note": f"{judge.llm_connection} is asked",
@@ -86,7 +86,7 @@ def _ask(judge_run: JudgeRun, units: list[JudgeResult], pulse: Heart) -> None:
         with asking(judge.llm_connection, folder, SpendingPurpose.JUDGE_RUNS) as one:
 
             def check() -> None:
-                pulse.check()
+                heartbeat.check()
                 one.keep()
                 keep()
 

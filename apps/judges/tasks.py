@@ -10,4 +10,4 @@ from apps.judges.models import JudgeRun
 @shared_task
 def advance_judge_runs() -> None:
     """Judge wherever that waits."""
-    job_queue.work_off(JudgeRun, execute)
+    job_queue.drain_queue(JudgeRun, execute)

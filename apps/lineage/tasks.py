@@ -10,4 +10,4 @@ from apps.lineage.tracing import execute
 @shared_task
 def advance_tracings() -> None:
     """Find the judgements that moved the rewards somebody asked about."""
-    job_queue.work_off(Tracing, execute)
+    job_queue.drain_queue(Tracing, execute)

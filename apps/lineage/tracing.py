@@ -9,7 +9,7 @@ from django.db import transaction
 
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
-from apps.core.jobs.job_queue import Cancelled, JobState, finish, heart
+from apps.core.jobs.job_queue import Cancelled, JobState, finish, keep_heartbeat
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import stage
 from apps.datasets.models import DatasetVersion
@@ -51,12 +51,12 @@ def require_traceable(model: RewardModel) -> tuple[TrainingRun, DatasetVersion]:
 
 def execute(tracing: Tracing) -> None:
     """To the end. Raises ClaimLost, Interrupted."""
-    with heart(tracing) as pulse, tempfile.TemporaryDirectory(prefix="influence-") as scratch:
+    with keep_heartbeat(tracing) as heartbeat, tempfile.TemporaryDirectory(prefix="influence-") as scratch:
         folder = Path(scratch)
         try:
             _prepare(folder, tracing)
             what = f"The tracing of sample {tracing.sample_id}"
-            core_subprocess.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=pulse.check)
+            core_subprocess.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=heartbeat.check)
         except DomainError as error:
             finish(tracing, JobState.FAILED, error=error.message)
             return

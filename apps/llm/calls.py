@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from apps.core.errors import DomainError
 from apps.core.http import outgoing
-from apps.core.http.outgoing import Limits, NoReply, Reply
+from apps.core.http.outgoing import CallLimits, NoReply, Reply
 from apps.core.storage.encryption import decrypted
 from apps.llm.models import LLMConnection, Spending
 from workers.schema import bounded
@@ -129,7 +129,7 @@ def _spent_this_month(llm_connection: LLMConnection) -> Decimal:
 
 
 def _send(url: str, asked: dict[str, Any], headers: dict[str, str], seconds: float) -> Reply:
-    limits = Limits(seconds=seconds, body=_longest(asked))
+    limits = CallLimits(seconds=seconds, body=_longest(asked))
     return outgoing.request("POST", url, body=json.dumps(asked).encode(), headers=headers, limits=limits)
 
 

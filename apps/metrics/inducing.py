@@ -11,7 +11,7 @@ from django.conf import settings
 
 from apps.annotation.models import Comment
 from apps.core.errors import DomainError
-from apps.core.jobs.job_queue import Cancelled, Heart, JobState, finish, heart
+from apps.core.jobs.job_queue import Cancelled, JobHeartbeat, JobState, finish, keep_heartbeat
 from apps.core.processes import core_subprocess
 from apps.llm.child_access import asking
 from apps.llm.models import SpendingPurpose
@@ -27,18 +27,18 @@ CHILD = "workers.induce"
 def execute(induction: Induction) -> None:
     """Induce, or judge again where metrics are there already. Raises ClaimLost, Interrupted."""
     metrics = list(standing(induction))
-    with heart(induction) as pulse, tempfile.TemporaryDirectory(prefix="induction-") as scratch:
+    with keep_heartbeat(induction) as heartbeat, tempfile.TemporaryDirectory(prefix="induction-") as scratch:
         folder = Path(scratch)
         try:
-            _prepare(folder, induction, metrics, pulse)
-            pulse.progress = {"done": 0, "total": None, "note": "Inducing" if not metrics else "Judging"}
+            _prepare(folder, induction, metrics, heartbeat)
+            heartbeat.progress = {"done": 0, "total": None, "note": "Inducing" if not metrics else "Judging"}
             run = partial(
                 core_subprocess.run_to_end, CHILD, [str(folder)], folder=folder, what="The induction"
             )
             if induction.engine == Induction.Engine.LLM:
-                _ask(induction, folder, pulse, run)
+                _ask(induction, folder, heartbeat, run)
             else:
-                run(check=pulse.check)
+                run(check=heartbeat.check)
             result: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
             aspects, traits = (list(_lines(folder / f"{name}.jsonl")) for name in ("aspects", "traits"))
             if metrics:
@@ -51,16 +51,16 @@ def execute(induction: Induction) -> None:
             finish(induction, JobState.CANCELLED)
 
 
-def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: Heart) -> None:
+def _prepare(folder: Path, induction: Induction, metrics: list[Metric], heartbeat: JobHeartbeat) -> None:
     comments = comments_of(induction.project, induction.campaign)
     _write(folder / "comments.jsonl", (_comment(one) for one in comments.iterator(chunk_size=500)))
     commented = sorted(set(comments.values_list("trajectory_id", flat=True)))
     others = others_of(induction, commented)
-    pulse.progress = {"done": 0, "total": None, "note": f"Reading {len(commented) + len(others)} runs"}
+    heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {len(commented) + len(others)} runs"}
     schema.write_trajectories(
-        folder / "trajectories.jsonl.zst", stream_trajectories(commented, check=pulse.check)
+        folder / "trajectories.jsonl.zst", stream_trajectories(commented, check=heartbeat.check)
     )
-    schema.write_trajectories(folder / "others.jsonl.zst", stream_trajectories(others, check=pulse.check))
+    schema.write_trajectories(folder / "others.jsonl.zst", stream_trajectories(others, check=heartbeat.check))
     config = {"seed": induction.seed, "device": settings.TRAINING_DEVICE}
     (folder / "config.json").write_text(json.dumps(config))
     if metrics:
@@ -77,18 +77,18 @@ def _prepare(folder: Path, induction: Induction, metrics: list[Metric], pulse: H
         (folder / "previous.json").write_text(json.dumps(previous))
 
 
-def _ask(induction: Induction, folder: Path, pulse: Heart, run: Callable[..., None]) -> None:
+def _ask(induction: Induction, folder: Path, heartbeat: JobHeartbeat, run: Callable[..., None]) -> None:
     """Run it with a language model; what it answers is kept as it comes, whatever happens."""
     model = induction.llm_connection
     if model is None:
         raise DomainError("The language model that was to be asked was removed. Induce anew, with another.")
-    told = pulse.progress["note"]
+    told = heartbeat.progress["note"]
     with asking(model, folder, SpendingPurpose.METRICS) as one:
 
         def check() -> None:
-            pulse.check()
+            heartbeat.check()
             if one.keep():
-                pulse.progress = {"done": 0, "total": None, "note": f"{told}: {model.name} is asked"}
+                heartbeat.progress = {"done": 0, "total": None, "note": f"{told}: {model.name} is asked"}
 
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"server": one.server}))

@@ -10,4 +10,4 @@ from apps.metrics.models import Induction
 @shared_task
 def advance_inductions() -> None:
     """Induce, or judge again, wherever that waits."""
-    job_queue.work_off(Induction, execute)
+    job_queue.drain_queue(Induction, execute)

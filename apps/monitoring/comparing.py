@@ -1,7 +1,7 @@
 """Executes a comparison of two models."""
 
 from apps.core.errors import DomainError
-from apps.core.jobs.job_queue import JobState, finish, heart
+from apps.core.jobs.job_queue import JobState, finish, keep_heartbeat
 from apps.monitoring.models import Comparing
 from apps.training.evaluation import compare_models, dataset_version_data
 
@@ -10,7 +10,7 @@ def execute(comparing: Comparing) -> None:
     """To the end, all splits in one process: what is in both is scored once. Raises ClaimLost, Interrupted."""
     turn = comparing.turn
     assert turn.run is not None
-    with heart(comparing):
+    with keep_heartbeat(comparing):
         try:
             found = compare_models(
                 model=turn.run.model,

@@ -10,4 +10,4 @@ from apps.monitoring.models import Comparing
 @shared_task
 def advance_comparings() -> None:
     """Compare what turns wait for."""
-    job_queue.work_off(Comparing, execute)
+    job_queue.drain_queue(Comparing, execute)

@@ -26,10 +26,10 @@ from apps.core.jobs.job_queue import (
     ClaimLost,
     Interrupted,
     JobState,
-    beat,
     finish,
-    heart,
     heartbeat_seconds,
+    keep_heartbeat,
+    renew_heartbeat,
 )
 from apps.core.processes import core_subprocess
 from apps.core.storage.artifacts import delete_tree, stage, store_tree
@@ -56,8 +56,8 @@ def execute(run: TrainingRun) -> None:
     """Run to its end. Raises ClaimLost when another worker took it, Interrupted in a worker that stops."""
     folder = run_folder(run)
     try:
-        with heart(run) as pulse:
-            core_subprocess.end_other_writer(folder, check=pulse.check)
+        with keep_heartbeat(run) as heartbeat:
+            core_subprocess.end_other_writer(folder, check=heartbeat.check)
             prepare(run, folder)
         status = core_subprocess.OK if _is_complete(folder) else _watch(run, folder)
         _forget_data(folder)
@@ -169,7 +169,7 @@ class _Watch:
             services.record_events(run=self._run, events=self._unrecorded)
         if last or self._unrecorded or time.monotonic() - self._beaten >= heartbeat_seconds():
             changes: dict[str, Any] = {"progress": self._tail.progress} if self._tail.progress else {}
-            if beat(self._run, log_tail=log_tail(self._folder), **changes):
+            if renew_heartbeat(self._run, log_tail=log_tail(self._folder), **changes):
                 self._ask_to_stop()
             self._beaten = time.monotonic()
         self._unrecorded = []
@@ -226,7 +226,7 @@ def _register(run: TrainingRun, folder: Path) -> None:
     manifest = json.loads((folder / "model" / "touchstone.json").read_text(encoding="utf-8"))
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     artifact = _artifact_name(run, run.attempt)
-    with heart(run):
+    with keep_heartbeat(run):
         store_tree(folder / "model", artifact)
     try:
         services.register_model(run=run, artifact=artifact, manifest=manifest, report=report)

@@ -18,7 +18,7 @@ from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import require_frozen
 from apps.training import recipes
 from apps.training.models import Evaluation, Recipe, RewardModel, TrainingRun, TrainingRunEvent
-from apps.webhooks.models import Event
+from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 from workers.errors import RewardError
 from workers.schema.parents import require_parent, require_trunk
@@ -122,7 +122,7 @@ def announce_end(run: TrainingRun) -> None:
         "error": run.error or None,
     }
     path = reverse("training:run-detail", args=[run.project.slug, run.pk])
-    announce(run.project, Event.RUN_FINISHED, said, path=path)
+    announce(run.project, WebhookEvent.RUN_FINISHED, said, path=path)
 
 
 def record_events(*, run: TrainingRun, events: list[tuple[int, dict[str, Any]]]) -> None:

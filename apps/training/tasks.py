@@ -10,4 +10,4 @@ from apps.training.models import TrainingRun
 @shared_task
 def advance_runs() -> None:
     """Execute every run that waits; a worker does one at a time."""
-    job_queue.work_off(TrainingRun, runner.execute)
+    job_queue.drain_queue(TrainingRun, runner.execute)

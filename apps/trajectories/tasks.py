@@ -10,4 +10,4 @@ from apps.trajectories.models import Import
 @shared_task(name=uploads.TASK)
 def advance_imports() -> None:
     """Run every import that waits."""
-    job_queue.work_off(Import, uploads.run_import)
+    job_queue.drain_queue(Import, uploads.run_import)

@@ -132,11 +132,11 @@ def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> 
 
 def run_import(job: Import) -> None:
     """A claimed import to its end, in one transaction. Raises ClaimLost when another attempt has it."""
-    with job_queue.heart(job) as pulse:  # from a thread: the import's transaction would hide it
+    with job_queue.keep_heartbeat(job) as heartbeat:  # from a thread: the import's transaction would hide it
 
         def report(done: int) -> None:
-            pulse.progress = {"done": done, "total": None, "note": "Reading records"}
-            pulse.check()
+            heartbeat.progress = {"done": done, "total": None, "note": "Reading records"}
+            heartbeat.check()
 
         try:
             with transaction.atomic():

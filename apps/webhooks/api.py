@@ -10,14 +10,14 @@ from apps.accounts.models import Scope
 from apps.core.errors import NotFound
 from apps.core.http.api import DEFAULT_LIMIT, paginate
 from apps.webhooks import services
-from apps.webhooks.models import Event, Webhook
+from apps.webhooks.models import Webhook, WebhookEvent
 
 router = Router()
 
 
 class WebhookIn(Schema):
     url: str
-    events: list[str] = list(Event.values)
+    events: list[str] = list(WebhookEvent.values)
 
 
 @router.post("/projects/{slug}/webhooks", response={201: dict[str, Any]}, summary="Create a webhook")

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from apps.webhooks.models import LONGEST_URL, Event
+from apps.webhooks.models import LONGEST_URL, WebhookEvent
 
 
 class WebhookForm(forms.Form):
@@ -16,8 +16,8 @@ class WebhookForm(forms.Form):
     )
     events = forms.MultipleChoiceField(
         label="Events",
-        choices=Event.choices,
-        initial=Event.values,
+        choices=WebhookEvent.choices,
+        initial=WebhookEvent.values,
         widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
     )
 

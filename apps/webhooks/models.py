@@ -12,7 +12,7 @@ from apps.accounts.models import Project, User
 from apps.core.storage.encryption import LOST
 
 
-class Event(models.TextChoices):
+class WebhookEvent(models.TextChoices):
     RUN_FINISHED = "run.finished", "A training run ended"
     CAMPAIGN_DONE = "campaign.done", "A campaign is complete"
     ALERT_RAISED = "alert.raised", "Something needs a person"

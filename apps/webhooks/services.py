@@ -28,7 +28,7 @@ from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
 from apps.core.jobs import job_queue, shutdown
 from apps.core.storage.encryption import decrypted, encrypted, is_readable
-from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Event, Webhook
+from apps.webhooks.models import LONGEST_URL, TEST, Delivery, Webhook, WebhookEvent
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ MOST_WEBHOOKS = 20  # of a project
 # Minutes before the second attempt, the third, ...; the last comes after about a day and a half.
 WAITS = (1, 5, 30, 120, 360, 720, 1080)
 KEPT = timedelta(days=30)
-_LIMITS = outgoing.Limits(seconds=15.0, body=0)  # of an answer only its status is read
+_LIMITS = outgoing.CallLimits(seconds=15.0, body=0)  # of an answer only its status is read
 _ROUND_SECONDS = 20.0  # that the addresses of one project may take of a round before others' are told first
 # Longer than an attempt takes; a worker that dies in one is followed by another try.
 _CLAIM = timedelta(minutes=2)
@@ -55,11 +55,12 @@ def add_webhook(*, project: Project, url: str, events: Iterable[str], by: By) ->
         raise DomainError(error.message, pointer="/url") from error
     chosen = sorted(set(events))
     if not chosen:
-        raise DomainError(f"Name the events: {', '.join(Event.values)}.", pointer="/events")
-    unknown = [each for each in chosen if each not in Event.values]
+        raise DomainError(f"Name the events: {', '.join(WebhookEvent.values)}.", pointer="/events")
+    unknown = [each for each in chosen if each not in WebhookEvent.values]
     if unknown:
         raise DomainError(
-            f"There is no event {unknown[0]!r}; there are {', '.join(Event.values)}.", pointer="/events"
+            f"There is no event {unknown[0]!r}; there are {', '.join(WebhookEvent.values)}.",
+            pointer="/events",
         )
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     if Webhook.objects.filter(project=project, url=url).exists():
@@ -112,7 +113,7 @@ def _fresh_secret() -> str:
 
 
 @transaction.atomic
-def announce(project: Project, event: Event, data: dict[str, Any], *, path: str) -> None:
+def announce(project: Project, event: WebhookEvent, data: dict[str, Any], *, path: str) -> None:
     """Tell every address of the project that asked for `event`, once the transaction is committed.
 
     path: the page that shows it.
@@ -128,7 +129,7 @@ def announce(project: Project, event: Event, data: dict[str, Any], *, path: str)
 
 def alert(project: Project, *, name: str, detail: str, path: str, **more: Any) -> None:
     """Something needs a person. name: `noun.verb`. detail: a sentence. path: the page that shows it."""
-    announce(project, Event.ALERT_RAISED, {"alert": name, "detail": detail, **more}, path=path)
+    announce(project, WebhookEvent.ALERT_RAISED, {"alert": name, "detail": detail, **more}, path=path)
 
 
 @transaction.atomic

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HOSTILE = "<img src=x onerror=alert(1)> {{ order }} </script><script>alert(2)</script>"
 
 
-def work_off() -> None:
+def drain_queue() -> None:
     claimed = job_queue.claim_next(Induction)
     assert claimed is not None
     inducing.execute(claimed)
@@ -39,7 +39,7 @@ def test_from_comments_to_a_rubric(
     tools.shoot(page, "metrics-none")
     page.get_by_role("button", name="Induce").click()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
-    work_off()
+    drain_queue()
     expect(page.get_by_role("heading", name="What people wrote, drawn")).to_be_visible()
     expect(page.locator(".chart svg").first).to_be_visible()
     tools.shoot(page, "induction")
@@ -67,7 +67,7 @@ def test_from_comments_to_a_rubric(
     page.get_by_label("Name of the new one").fill("hostile")
     page.get_by_role("button", name="Split").click()
     expect(page.get_by_text("All runs are being judged")).to_be_visible()
-    work_off()
+    drain_queue()
     page.get_by_role("link", name="How far it is").click()
     expect(page.get_by_role("link", name="hostile")).to_be_visible()
     expect(page.get_by_text("have been changed since they were induced")).to_be_visible()
@@ -91,7 +91,7 @@ def test_what_metrics_are_good_for(
             agent_name="desk-bot", agent_version=version, created_at=day
         )
     induce(project=campaign.project)
-    work_off()
+    drain_queue()
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/metrics/")
     page.get_by_role("link", name="Scoreboard").click()
@@ -138,7 +138,7 @@ def test_a_language_model_is_added_and_used(
         page.get_by_label("Engine optional").select_option("House model")
         page.get_by_role("button", name="Induce").click()
         expect(page.get_by_role("button", name="Cancel")).to_be_visible()
-        work_off()
+        drain_queue()
     expect(page.get_by_text("Language model House model")).to_be_visible()
     expect(page.get_by_role("link", name=TONE)).to_be_visible()
     tools.shoot(page, "induction-by-a-language-model")

@@ -17,7 +17,7 @@ import zstandard
 from apps.accounts.models import Project
 from apps.core.storage import backup, backup_archive
 from apps.llm.services import LLMConnectionSpec, create_llm_connection
-from apps.webhooks.models import Event
+from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import add_webhook
 from tests.core.homes import open_home
 from tests.faults.stack import ROOT, Stack
@@ -73,7 +73,7 @@ def secrets(transactional_db: None, settings: Any, tmp_path: Path) -> tuple[Path
     project = Project.objects.create(slug="alpha", name="Alpha")
     spec = LLMConnectionSpec(name="judge", base_url="http://127.0.0.1:9/v1", model="tiny")
     create_llm_connection(project=project, spec=spec, key="sk-somebody", by=None)
-    _, secret = add_webhook(project=project, url="http://127.0.0.1:9/", events=Event.values, by=None)
+    _, secret = add_webhook(project=project, url="http://127.0.0.1:9/", events=WebhookEvent.values, by=None)
     (tmp_path / "passphrase").write_text(f"{PASSPHRASE}\n")
     made = backup.backup(tmp_path / "sealed", passphrase=PASSPHRASE)
     assert made["encrypted"] and made["secrets"] == {"carried": 2, "left_out": []}

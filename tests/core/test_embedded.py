@@ -31,13 +31,13 @@ def home() -> Iterator[Path]:
 
 
 @pytest.fixture
-def server(home: Path) -> Iterator[embedded_postgres.Server]:
+def server(home: Path) -> Iterator[embedded_postgres.PostgresServer]:
     server = embedded_postgres.start(home, durable=False)
     yield server
     server.stop()
 
 
-def _owners(server: embedded_postgres.Server) -> str:
+def _owners(server: embedded_postgres.PostgresServer) -> str:
     return server.connection.url(role=roles.OWNER)
 
 
@@ -48,7 +48,7 @@ def test_secrets_are_their_owners_alone(home: Path) -> None:
     assert stat.S_IMODE((home / "postgres").stat().st_mode) == 0o700
 
 
-def test_it_answers_with_the_password_only(server: embedded_postgres.Server) -> None:
+def test_it_answers_with_the_password_only(server: embedded_postgres.PostgresServer) -> None:
     with psycopg.connect(server.url) as db:
         assert db.execute("SELECT current_database(), current_setting('max_connections')").fetchone() == (
             "touchstone",
@@ -60,14 +60,16 @@ def test_it_answers_with_the_password_only(server: embedded_postgres.Server) -> 
         psycopg.connect(server.url.replace(server.connection.app_password, "guess"))
 
 
-def test_it_listens_on_loopback_alone_and_has_no_socket_file(server: embedded_postgres.Server) -> None:
+def test_it_listens_on_loopback_alone_and_has_no_socket_file(
+    server: embedded_postgres.PostgresServer,
+) -> None:
     with psycopg.connect(server.connection.superuser_url) as db:
         settings = ("listen_addresses", "unix_socket_directories", "password_encryption")
         values = [db.execute("SELECT current_setting(%s)", (name,)).fetchone() for name in settings]
     assert values == [("127.0.0.1",), ("",), ("scram-sha-256",)]
 
 
-def test_a_second_start_attaches_and_its_stop_stops_nothing(server: embedded_postgres.Server) -> None:
+def test_a_second_start_attaches_and_its_stop_stops_nothing(server: embedded_postgres.PostgresServer) -> None:
     second = embedded_postgres.start(server.home)
     assert second.process is None
     assert second.url == server.url

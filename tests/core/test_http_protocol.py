@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from apps.core.http.connection_limits import Connections, Limits, _key, most_connections
+from apps.core.http.connection_limits import ConnectionLimits, Connections, _key, most_connections
 from apps.core.http.server import Server, make_server
 from benchmarks.half_open import half_open
 from tests.ports import free_port
@@ -50,7 +50,7 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
 
 
 @contextmanager
-def running(limits: Limits) -> Iterator[Server]:
+def running(limits: ConnectionLimits) -> Iterator[Server]:
     server = make_server(echo, host="127.0.0.1", port=free_port(), limits=limits)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -66,7 +66,7 @@ def running(limits: Limits) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with running(Limits(linger_seconds=0.2)) as it:
+    with running(ConnectionLimits(linger_seconds=0.2)) as it:
         yield it
 
 
@@ -185,7 +185,7 @@ def test_an_endless_header_costs_no_memory(server: Server) -> None:
 
 
 def test_half_open_connections_leave_it_answering() -> None:
-    with running(Limits(connections=200)) as server:
+    with running(ConnectionLimits(connections=200)) as server:
         found = half_open(server.config.port, 500, path="/x")
         assert found["failures"] == 0
         assert found["slowest_seconds"] < 1
@@ -195,7 +195,7 @@ def test_half_open_connections_leave_it_answering() -> None:
 
 def test_a_request_is_answered_whoever_was_first(server: Server) -> None:
     """One that is being answered is never dropped for those that come after; where all are, the next is told so."""
-    with running(Limits(connections=5, linger_seconds=0.2)) as server:
+    with running(ConnectionLimits(connections=5, linger_seconds=0.2)) as server:
         sending = [socket.create_connection(("127.0.0.1", server.config.port), timeout=5) for _ in range(5)]
         for each in sending:
             each.sendall(HEAD + b"Content-Length: 2\r\n\r\na")
@@ -211,7 +211,7 @@ def test_a_request_is_answered_whoever_was_first(server: Server) -> None:
 
 def test_no_file_left_does_not_end_the_accepting() -> None:
     """EMFILE: the connections that come then are closed, and the next ones are taken."""
-    with running(Limits()) as server:
+    with running(ConnectionLimits()) as server:
         files = []
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         spare = [socket.socket() for _ in range(3)]
@@ -343,7 +343,7 @@ class Waiting:
 
 
 def test_the_oldest_that_waits_goes_first_and_of_its_own_address() -> None:
-    registry = Connections(Limits(connections=4, per_address=2))
+    registry = Connections(ConnectionLimits(connections=4, per_address=2))
     ours = [Waiting("192.0.2.1") for _ in range(3)]
     others = [Waiting(f"198.51.100.{number}") for number in range(3)]
     assert all(registry.admit(each) for each in ours)
@@ -357,7 +357,7 @@ def test_the_oldest_that_waits_goes_first_and_of_its_own_address() -> None:
 
 
 def test_one_address_does_not_keep_out_another() -> None:
-    registry = Connections(Limits(connections=100, per_address=3))
+    registry = Connections(ConnectionLimits(connections=100, per_address=3))
     busy = [Waiting("192.0.2.1") for _ in range(3)]
     for each in busy:
         registry.admit(each)
@@ -382,7 +382,7 @@ def test_the_limit_of_open_files_bounds_it(caplog: Any) -> None:
 
 
 def test_refusals_are_told_in_one_line(caplog: Any) -> None:
-    registry = Connections(Limits())
+    registry = Connections(ConnectionLimits())
     for _ in range(1000):
         registry.note("refused: 431")
     registry.sweep(100.0)

@@ -87,7 +87,7 @@ def test_an_orphan_is_claimed_again_and_its_first_attempt_writes_nothing(job: Da
     assert second.attempt == 2
     assert second.started_at == first.started_at
     with pytest.raises(job_queue.ClaimLost):
-        job_queue.beat(first, progress={"done": 9})
+        job_queue.renew_heartbeat(first, progress={"done": 9})
     with pytest.raises(job_queue.ClaimLost), job_queue.fenced(first):
         pytest.fail("the lost attempt was let in")
     with pytest.raises(job_queue.ClaimLost):
@@ -103,7 +103,7 @@ def test_a_beating_job_is_nobodys_orphan(job: DatasetVersion) -> None:
     claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     _orphan(job)
-    assert job_queue.beat(claimed, progress={"done": 1}) is False
+    assert job_queue.renew_heartbeat(claimed, progress={"done": 1}) is False
     assert job_queue.claim_next(DatasetVersion) is None
     job.refresh_from_db()
     assert job.progress == {"done": 1}
@@ -139,7 +139,7 @@ def test_cancelling_a_running_job_tells_it_at_its_next_heartbeat(job: DatasetVer
     assert claimed is not None
     job_queue.request_cancel(job)
     assert (job.state, job.cancel_requested) == (JobState.RUNNING, True)
-    assert job_queue.beat(claimed) is True
+    assert job_queue.renew_heartbeat(claimed) is True
     job_queue.finish(claimed, JobState.CANCELLED)
     job_queue.requeue(job)
     assert (job.state, job.cancel_requested, job.finished_at) == (JobState.QUEUED, False, None)
@@ -181,13 +181,13 @@ def test_a_heart_beats_and_hears_of_the_cancel(job: DatasetVersion, quick_hearts
     claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
     _orphan(job)
-    with job_queue.heart(claimed) as heart:
-        heart.check()
-        heart.progress = {"done": 3}
+    with job_queue.keep_heartbeat(claimed) as heartbeat:
+        heartbeat.check()
+        heartbeat.progress = {"done": 3}
         job_queue.request_cancel(job)
-        assert heart.cancelled.wait(10)
+        assert heartbeat.cancelled.wait(10)
         with pytest.raises(job_queue.Cancelled):
-            heart.check()
+            heartbeat.check()
     job.refresh_from_db()
     assert job.progress == {"done": 3}
     assert job_queue.claim_next(DatasetVersion) is None
@@ -197,11 +197,11 @@ def test_a_heart_beats_and_hears_of_the_cancel(job: DatasetVersion, quick_hearts
 def test_a_heart_hears_that_the_claim_is_lost(job: DatasetVersion, quick_hearts: None) -> None:
     claimed = job_queue.claim_next(DatasetVersion)
     assert claimed is not None
-    with job_queue.heart(claimed) as heart:
+    with job_queue.keep_heartbeat(claimed) as heartbeat:
         DatasetVersion.objects.filter(pk=job.pk).update(attempt=2)
-        assert heart.lost.wait(10)
+        assert heartbeat.lost.wait(10)
         with pytest.raises(job_queue.ClaimLost):
-            heart.check()
+            heartbeat.check()
 
 
 @pytest.mark.django_db(transaction=True)
@@ -222,7 +222,7 @@ class TestWorkingOff:
             done.append(f"{job.name} {current('job')}")
             job_queue.finish(job, JobState.SUCCEEDED)
 
-        job_queue.work_off(DatasetVersion, execute)
+        job_queue.drain_queue(DatasetVersion, execute)
         rows = DatasetVersion.objects.order_by("pk")
         assert done == [f"{row.name} datasetversion-{row.pk}.1" for row in rows]
         assert current("job") == ""
@@ -231,15 +231,15 @@ class TestWorkingOff:
         self, job: DatasetVersion, stopping: threading.Event
     ) -> None:
         def execute(job: DatasetVersion) -> None:
-            with job_queue.heart(job) as heart:
-                heart.check()
+            with job_queue.keep_heartbeat(job) as heartbeat:
+                heartbeat.check()
                 stopping.set()
-                heart.check()
+                heartbeat.check()
 
-        job_queue.work_off(DatasetVersion, execute)
+        job_queue.drain_queue(DatasetVersion, execute)
         job.refresh_from_db()
         assert (job.state, job.attempt, job.lost, job.error) == (JobState.QUEUED, 1, 0, "")
-        job_queue.work_off(DatasetVersion, execute)  # a stopping worker claims nothing
+        job_queue.drain_queue(DatasetVersion, execute)  # a stopping worker claims nothing
         job.refresh_from_db()
         assert job.attempt == 1
         stopping.clear()
@@ -251,7 +251,7 @@ class TestWorkingOff:
             DatasetVersion.objects.filter(pk=job.pk).update(attempt=2)
             job_queue.finish(claimed, JobState.SUCCEEDED)
 
-        job_queue.work_off(DatasetVersion, execute)
+        job_queue.drain_queue(DatasetVersion, execute)
         job.refresh_from_db()
         assert (job.state, job.attempt) == (JobState.RUNNING, 2)
 
@@ -259,7 +259,7 @@ class TestWorkingOff:
         def execute(job: DatasetVersion) -> None:
             raise OperationalError("gone")
 
-        job_queue.work_off(DatasetVersion, execute)  # the worker goes on: beat nudges again
+        job_queue.drain_queue(DatasetVersion, execute)  # the worker goes on: beat nudges again
         assert "jobs wait: gone" in caplog.text
         job.refresh_from_db()
         assert (job.state, job.error) == (JobState.RUNNING, "")

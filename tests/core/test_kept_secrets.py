@@ -17,7 +17,7 @@ from apps.llm import services as llm
 from apps.llm.calls import call
 from apps.llm.models import LLMConnection, SpendingPurpose
 from apps.webhooks import services as webhooks
-from apps.webhooks.models import Delivery, Event, Webhook
+from apps.webhooks.models import Delivery, Webhook, WebhookEvent
 
 pytestmark = pytest.mark.django_db
 KEY = "sk-of-somebody-0123456789"
@@ -32,7 +32,9 @@ def model(project: Project, settings: Any) -> LLMConnection:
 
 @pytest.fixture
 def hook(project: Project, model: LLMConnection) -> tuple[Webhook, str]:
-    return webhooks.add_webhook(project=project, url="http://127.0.0.1:9/", events=Event.values, by=None)
+    return webhooks.add_webhook(
+        project=project, url="http://127.0.0.1:9/", events=WebhookEvent.values, by=None
+    )
 
 
 def test_they_are_kept_again_under_another_key(
@@ -102,7 +104,7 @@ def test_texts_within_json_are_carried(
     """As django-allauth keeps second factors."""
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     webhook, _ = webhooks.add_webhook(
-        project=project, url="http://127.0.0.1:9/", events=Event.values, by=None
+        project=project, url="http://127.0.0.1:9/", events=WebhookEvent.values, by=None
     )
     data = {"secret": encrypted("totp"), "codes": [encrypted("one"), encrypted("two")], "used": 1, "seed": ""}
     delivery = Delivery.objects.create(webhook=webhook, type="test", data=data)

@@ -52,14 +52,14 @@ def test_a_read_only_database(rose: User, project: Project, caplog: Any) -> None
         assert signed_in.get(reverse("rubrics:rubric-list", args=[project.slug])).status_code == 200
         assert not database_is_ready()
 
-        job_queue.work_off(DatasetVersion, execute)  # a worker that is nudged
+        job_queue.drain_queue(DatasetVersion, execute)  # a worker that is nudged
         beat._run_one(Periodic("write", 5.0, lambda: Project.objects.create(slug="x", name="x")))
         assert executed == []
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
     # By itself: nothing here closes a connection.
     assert database_is_ready()
-    job_queue.work_off(DatasetVersion, execute)
+    job_queue.drain_queue(DatasetVersion, execute)
     assert executed == [job.pk]
     for name, ask in asked.items():
         assert (name, ask().status_code // 100) in ((name, 2), (name, 3))
@@ -108,7 +108,7 @@ def test_the_heart_of_a_job_outlives_it(project: Project, monkeypatch: pytest.Mo
     assert job is not None
     tried, again = threading.Event(), threading.Event()
     monkeypatch.setattr(job_queue, "heartbeat_seconds", lambda: 0.01)
-    real = job_queue.beat
+    real = job_queue.renew_heartbeat
 
     def watched(job: Any, **changes: Any) -> bool:
         try:
@@ -120,12 +120,12 @@ def test_the_heart_of_a_job_outlives_it(project: Project, monkeypatch: pytest.Mo
         return asked
 
     monkeypatch.setattr(job_queue, "beat", watched)
-    with job_queue.heart(job) as heart:
+    with job_queue.keep_heartbeat(job) as heartbeat:
         with read_only_database():
             assert tried.wait(10)
         again.clear()
         assert again.wait(10)
-        assert not heart.lost.is_set()
+        assert not heartbeat.lost.is_set()
 
 
 def _raised(kind: type[psycopg.Error], django: type[DatabaseError]) -> BaseException:

@@ -13,13 +13,13 @@ import pytest
 
 from apps.core.errors import DomainError
 from apps.core.http import outgoing
-from apps.core.http.outgoing import Limits, NoReply, NotCallable, Reply
+from apps.core.http.outgoing import CallLimits, NoReply, NotCallable, Reply
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS, SLOW, Answer, whole
 from tests.core.servers import Handler, serving
 
 ROOT = Path(__file__).parents[2]
-LIMITS = Limits(seconds=10.0, body=100_000)
+LIMITS = CallLimits(seconds=10.0, body=100_000)
 WITHIN = [
     "http://127.0.0.1/", "http://localhost:8000/", "http://[::1]/", "http://0.0.0.0/", "http://10.1.2.3/",
     "http://192.168.0.1/", "http://172.16.5.5/", "http://169.254.169.254/latest/meta-data/", "http://100.64.0.1/",
@@ -135,7 +135,7 @@ def test_open_and_closed_ports_are_told_in_the_same_words() -> None:
             hostile_server.serving(answer or hostile_server.closes) as url,
             pytest.raises(NoReply) as refused,
         ):
-            outgoing.request("GET", url if answer else closed, limits=Limits(seconds=1.0, body=1000))
+            outgoing.request("GET", url if answer else closed, limits=CallLimits(seconds=1.0, body=1000))
         words.add(refused.value.message)
         assert refused.value.reached is (answer is not None)
     assert len(words) == 1
@@ -146,7 +146,7 @@ def test_a_lookup_that_hangs_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **kwargs: [done.wait(30)][:0])
     began = time.monotonic()
     with pytest.raises(NotCallable):
-        outgoing.request("GET", "http://slow.example/", limits=Limits(seconds=0.3, body=10))
+        outgoing.request("GET", "http://slow.example/", limits=CallLimits(seconds=0.3, body=10))
     assert time.monotonic() - began < 10
     done.set()
 
@@ -165,7 +165,7 @@ def test_redirects_are_not_followed() -> None:
         outgoing.check_url("http://10.0.0.1/")
 
 
-def _asked(answer: Answer, limits: Limits = LIMITS) -> Reply:
+def _asked(answer: Answer, limits: CallLimits = LIMITS) -> Reply:
     with hostile_server.serving(answer) as url:
         return outgoing.request("POST", url, body=b"{}", limits=limits)
 
@@ -191,7 +191,7 @@ def test_a_hostile_answer_is_refused_and_not_held_in_memory(what: str) -> None:
 def test_a_call_has_an_end_however_slowly_its_answer_comes(what: str) -> None:
     began = time.monotonic()
     with pytest.raises(NoReply, match=r"took over 0\.6 s"):
-        _asked(SLOW[what], Limits(seconds=0.6, body=100_000))
+        _asked(SLOW[what], CallLimits(seconds=0.6, body=100_000))
     assert 0.5 < time.monotonic() - began < 20
 
 
@@ -203,7 +203,7 @@ def test_a_server_that_does_not_read_holds_nobody() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with pytest.raises(NoReply):
-            outgoing.request("POST", url, body=b" " * 2**26, limits=Limits(seconds=0.6, body=1000))
+            outgoing.request("POST", url, body=b" " * 2**26, limits=CallLimits(seconds=0.6, body=1000))
 
 
 @pytest.mark.usefixtures("loopback")
@@ -265,7 +265,7 @@ def test_kept_connections_give_each_call_its_own_limits() -> None:
     with serving(Answers) as url:
         assert all(len(client.request("GET", url, limits=LIMITS).body) == 90_000 for _ in range(5))
         with pytest.raises(NoReply):
-            client.request("GET", url, limits=Limits(seconds=5, body=1000))
+            client.request("GET", url, limits=CallLimits(seconds=5, body=1000))
         assert client.request("GET", url, limits=LIMITS).status == 200
         client.close()
 

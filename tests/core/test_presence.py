@@ -23,9 +23,9 @@ def service(name: str, *, pid: int, silent: float = 0.0, host: str = "elsewhere"
 
 
 def test_a_process_is_there_while_it_is(settings: Any) -> None:
-    with heartbeats.present("web"):
+    with heartbeats.record_heartbeats("web"):
         deadline = time.monotonic() + 10
-        while not (found := heartbeats.seen()) and time.monotonic() < deadline:
+        while not (found := heartbeats.process_statuses()) and time.monotonic() < deadline:
             time.sleep(0.02)
         (one,) = found
         assert (one.service.name, one.service.pid, one.service.home) == (
@@ -34,16 +34,16 @@ def test_a_process_is_there_while_it_is(settings: Any) -> None:
             str(settings.HOME),
         )
         assert not one.is_silent
-    assert heartbeats.seen() == []
+    assert heartbeats.process_statuses() == []
 
 
 def test_one_that_says_nothing_is_silent_and_after_an_hour_forgotten() -> None:
     service("web", pid=1)
     hangs = service("gpu", pid=2, silent=45)
     service("beat", pid=3, silent=4000)
-    assert [one.service.name for one in heartbeats.seen() if one.is_silent] == ["beat", "gpu"]
-    assert heartbeats.forget_gone() == 1
-    assert [one.service for one in heartbeats.seen() if one.is_silent] == [hangs]
+    assert [one.service.name for one in heartbeats.process_statuses() if one.is_silent] == ["beat", "gpu"]
+    assert heartbeats.delete_stale() == 1
+    assert [one.service for one in heartbeats.process_statuses() if one.is_silent] == [hangs]
 
 
 def test_a_killed_one_of_this_home_is_not_missed_once_another_started(settings: Any) -> None:
@@ -53,5 +53,5 @@ def test_a_killed_one_of_this_home_is_not_missed_once_another_started(settings: 
     service("gpu", pid=ended.pid, **mine)
     alive = service("beat", pid=os.getpid(), **mine)
     other = service("gpu", pid=ended.pid, host="there", home=str(settings.HOME))
-    heartbeats._forget_predecessors("here")
+    heartbeats._delete_predecessors("here")
     assert set(Service.objects.all()) == {alive, other}

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[embedded_postgres.Server]:
+def server() -> Iterator[embedded_postgres.PostgresServer]:
     """A home whose tables were made by `migrate`, as `up` has it run."""
     with open_home() as home:
         server = embedded_postgres.start(home, durable=False)
@@ -45,7 +45,7 @@ def _manage(home: Path, *command: str) -> str:
 
 
 @pytest.fixture
-def app(server: embedded_postgres.Server) -> Iterator[psycopg.Connection]:
+def app(server: embedded_postgres.PostgresServer) -> Iterator[psycopg.Connection]:
     with psycopg.connect(server.url) as db:
         yield db
 
@@ -128,7 +128,7 @@ def test_it_copies_in_and_out(app: psycopg.Connection) -> None:
 
 @pytest.mark.parametrize("role", [roles.APP, roles.OWNER])
 def test_neither_role_is_more_than_a_user_of_its_databases(
-    server: embedded_postgres.Server, role: str
+    server: embedded_postgres.PostgresServer, role: str
 ) -> None:
     with psycopg.connect(server.connection.url(role=role)) as db:
         told = db.execute(
@@ -142,7 +142,7 @@ def test_neither_role_is_more_than_a_user_of_its_databases(
         psycopg.connect(server.connection.url("postgres", role=role))
 
 
-def test_a_password_is_asked_for_by_scram(server: embedded_postgres.Server) -> None:
+def test_a_password_is_asked_for_by_scram(server: embedded_postgres.PostgresServer) -> None:
     with psycopg.connect(server.connection.superuser_url) as db:
         methods = {each for (each,) in db.execute("SELECT auth_method FROM pg_hba_file_rules")}
         hashes = [each for (each,) in db.execute("SELECT rolpassword FROM pg_authid WHERE rolcanlogin")]
@@ -155,7 +155,9 @@ def test_a_hanging_transaction_of_the_application_ends(app: psycopg.Connection) 
         assert app.execute("SELECT current_setting(%s)", [name]).fetchone() == (value,)
 
 
-def test_the_brokers_tables_are_there_and_the_applications_to_use(server: embedded_postgres.Server) -> None:
+def test_the_brokers_tables_are_there_and_the_applications_to_use(
+    server: embedded_postgres.PostgresServer,
+) -> None:
     url = server.connection.url(embedded_postgres.BROKER_DATABASE)
     with psycopg.connect(url) as db:
         assert db.execute("SELECT count(*) FROM kombu_queue").fetchone() == (2,)
@@ -165,7 +167,9 @@ def test_the_brokers_tables_are_there_and_the_applications_to_use(server: embedd
             db.execute("CREATE TABLE mine (n int)")
 
 
-def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedded_postgres.Server) -> None:
+def test_a_table_of_a_later_migration_is_the_applications_to_use(
+    server: embedded_postgres.PostgresServer,
+) -> None:
     with psycopg.connect(server.connection.url(role=roles.OWNER)) as db:
         db.execute("CREATE TABLE later (id bigint GENERATED ALWAYS AS IDENTITY, n int)")
     try:
@@ -179,7 +183,7 @@ def test_a_table_of_a_later_migration_is_the_applications_to_use(server: embedde
 
 
 @pytest.mark.slow
-def test_backup_and_restore_are_the_owners(server: embedded_postgres.Server, tmp_path: Path) -> None:
+def test_backup_and_restore_are_the_owners(server: embedded_postgres.PostgresServer, tmp_path: Path) -> None:
     _manage(server.home, "create_project", "kept")
     file = tmp_path / "all.backup"
     _manage(server.home, "backup", str(file))
@@ -231,14 +235,14 @@ def test_a_home_from_before_there_were_roles_is_brought_up_in_place(monkeypatch:
             server.stop()
 
 
-def _prepare_as_before(connection: embedded_postgres.Connection) -> None:
+def _prepare_as_before(connection: embedded_postgres.PostgresConnection) -> None:
     with psycopg.connect(connection.superuser_url, autocommit=True) as db:
         db.execute("CREATE DATABASE touchstone")
         db.execute("CREATE DATABASE touchstone_broker")
 
 
 @pytest.fixture
-def own_database(server: embedded_postgres.Server) -> Iterator[tuple[str, str]]:
+def own_database(server: embedded_postgres.PostgresServer) -> Iterator[tuple[str, str]]:
     """A PostgreSQL of one's own with two roles, neither of them a superuser: the owner's URL, the application's."""
     connection = server.connection
     with psycopg.connect(connection.superuser_url, autocommit=True) as db:
@@ -286,7 +290,7 @@ def test_two_roles_on_a_database_of_ones_own(own_database: tuple[str, str], tmp_
     ("role", "says"), [(roles.SUPERUSER, "is a superuser"), (roles.OWNER, "owns the tables")]
 )
 def test_doctor_warns_of_a_superuser_and_of_an_owner(
-    server: embedded_postgres.Server, role: str, says: str
+    server: embedded_postgres.PostgresServer, role: str, says: str
 ) -> None:
     with psycopg.connect(server.connection.url(role=role)) as db:
         rights = db.execute(roles.RIGHTS, [list(roles.APPEND_ONLY)]).fetchone()
@@ -320,7 +324,9 @@ def test_children_of_the_supervisor_do_not_know_the_owner(
         ]
 
 
-def test_no_log_line_shows_a_password_of_the_home(server: embedded_postgres.Server, settings: Any) -> None:
+def test_no_log_line_shows_a_password_of_the_home(
+    server: embedded_postgres.PostgresServer, settings: Any
+) -> None:
     from apps.core.logs import Redactor
 
     settings.HOME = server.home

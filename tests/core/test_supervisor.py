@@ -184,16 +184,16 @@ def test_a_process_that_cannot_start_is_tried_again_after_growing_pauses(tmp_pat
         is_ready, status, was_quick, how_it_ended = False, 1, True, "web ended with exit status 1"
         log = None
 
-    tended, pauses = supervisor.Tended("web", ("web",), Dead()), []  # type: ignore[arg-type]
+    tended, pauses = supervisor.SupervisedProcess("web", ("web",), Dead()), []  # type: ignore[arg-type]
     tended.process.log = (tmp_path / "web.log").open("w")
     for _ in range(8):
-        assert "web ended with exit status 1; it is started again" in (tended.notice() or "")
-        assert tended.notice() is None  # said once
-        pauses.append(round((tended.due or 0) - time.monotonic()))
-        tended.due = None
+        assert "web ended with exit status 1; it is started again" in (tended.check_exit() or "")
+        assert tended.check_exit() is None  # said once
+        pauses.append(round((tended.restart_at or 0) - time.monotonic()))
+        tended.restart_at = None
     assert pauses == [0, 1, 3, 7, 15, 30, 30, 30]
     tended.process.is_ready = True  # type: ignore[misc]
-    tended.notice()
+    tended.check_exit()
     assert tended.failures == 1
     tended.process.log.close()
 
@@ -302,7 +302,7 @@ class _Dead:
     how_it_ended = "gpu ended with exit status 1"
     log = Path("gpu.log")
 
-    def obituary(self) -> str:
+    def exit_report(self) -> str:
         return self.how_it_ended
 
     def end(self, deadline: float) -> None: ...
@@ -313,11 +313,11 @@ def test_what_ends_while_the_database_is_away_is_not_given_up(tmp_path, monkeypa
     is_there = False
     monkeypatch.setattr(supervisor.Stack, "_database_answers", lambda self: is_there)
     monkeypatch.setattr(supervisor.Stack, "_spawn", lambda self, name, command: _Dead())
-    stack.processes = [supervisor.Tended("gpu", ("worker", "gpu"), _Dead(), own_failures=5)]  # type: ignore[arg-type]
+    stack.processes = [supervisor.SupervisedProcess("gpu", ("worker", "gpu"), _Dead(), own_failures=5)]  # type: ignore[arg-type]
     stack.check()
     is_there = True
     stack._away_at -= supervisor.LONGEST_PAUSE
-    stack.processes[0].due = None
+    stack.processes[0].restart_at = None
     with pytest.raises(supervisor.DomainError, match="exit status 1"):
         stack.check()
 
@@ -328,11 +328,11 @@ def test_what_is_killed_from_outside_is_not_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(supervisor.Stack, "_database_answers", lambda self: True)
     monkeypatch.setattr(supervisor.Stack, "_spawn", lambda self, name, command: web)
     web = _Dead()
-    stack.processes = [supervisor.Tended("web", ("web",), web)]  # type: ignore[arg-type]
+    stack.processes = [supervisor.SupervisedProcess("web", ("web",), web)]  # type: ignore[arg-type]
     for status in (-signal.SIGKILL, -signal.SIGTERM, -signal.SIGKILL, 1, 1):
-        web.status, stack.processes[0].due = status, None
+        web.status, stack.processes[0].restart_at = status, None
         stack.check()
     assert stack.processes[0].failures == 5
-    stack.processes[0].due = None
+    stack.processes[0].restart_at = None
     with pytest.raises(supervisor.DomainError, match="exit status 1"):
         stack.check()

@@ -163,7 +163,7 @@ def test_a_cancelled_one_leaves_nothing(
 
     def cancelled_meanwhile(**more: Any) -> Iterator[str]:
         job_queue.request_cancel(Export.objects.get(pk=running.pk))
-        while not job_queue.beat(Export.objects.get(pk=running.pk)):
+        while not job_queue.renew_heartbeat(Export.objects.get(pk=running.pk)):
             pass
         raise job_queue.Cancelled
         yield ""

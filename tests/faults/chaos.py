@@ -117,8 +117,8 @@ def nudge(stack: Stack, times: int) -> None:
     """The same message again and again."""
     script = (
         "import django; django.setup()\n"
-        "from apps.core.jobs.job_queue import KINDS, nudge\n"
-        f"for kind in KINDS * {times}: nudge(kind.task)"
+        "from apps.core.jobs.job_queue import JOB_TYPES, nudge\n"
+        f"for job_type in JOB_TYPES * {times}: nudge(job_type.task)"
     )
     environment = stack.environment | {"DJANGO_SETTINGS_MODULE": "apps.config.settings"}
     subprocess.run([sys.executable, "-c", script], env=environment, stderr=subprocess.DEVNULL, check=False)

@@ -48,21 +48,21 @@ def test_a_lost_file_fails_it_in_words(job: Import) -> None:
 
 def test_a_cancelled_import_leaves_nothing(job: Import, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_queue, "heartbeat_seconds", lambda: 0.001)
-    check = job_queue.Heart.check
+    check = job_queue.JobHeartbeat.check
 
     def ask() -> None:
         job_queue.request_cancel(job)
         connection.close()
 
-    def told(heart: job_queue.Heart) -> None:
+    def told(heartbeat: job_queue.JobHeartbeat) -> None:
         """The cancel comes while the chunk is written; the next heartbeat tells the import."""
         thread = threading.Thread(target=ask)
         thread.start()
         thread.join()
-        assert heart.cancelled.wait(10)
-        check(heart)
+        assert heartbeat.cancelled.wait(10)
+        check(heartbeat)
 
-    monkeypatch.setattr(job_queue.Heart, "check", told)
+    monkeypatch.setattr(job_queue.JobHeartbeat, "check", told)
     tasks.advance_imports()
     job.refresh_from_db()
     assert job.state == "cancelled"

@@ -27,7 +27,7 @@ from apps.training.models import RewardModel, TrainingRun
 from apps.training.services import register_model
 from apps.trajectories.models import Task
 from apps.webhooks import services
-from apps.webhooks.models import Delivery, Event, Webhook
+from apps.webhooks.models import Delivery, Webhook, WebhookEvent
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS
 from tests.core.servers import Handler, serving
@@ -64,7 +64,7 @@ def receiver(settings: Any) -> Iterator[Receiver]:
 
 @pytest.fixture
 def hook(project: Project, receiver: Receiver) -> tuple[Webhook, str]:
-    return services.add_webhook(project=project, url=receiver.url, events=Event.values, by=None)
+    return services.add_webhook(project=project, url=receiver.url, events=WebhookEvent.values, by=None)
 
 
 def tell(project: Project, **said: Any) -> None:
@@ -113,10 +113,12 @@ def test_what_is_rolled_back_is_told_to_nobody(project, receiver, hook) -> None:
 
 
 def test_only_those_who_asked_are_told(project, receiver) -> None:
-    for number, events in enumerate(([Event.RUN_FINISHED], [Event.ALERT_RAISED], Event.values)):
+    for number, events in enumerate(
+        ([WebhookEvent.RUN_FINISHED], [WebhookEvent.ALERT_RAISED], WebhookEvent.values)
+    ):
         services.add_webhook(project=project, url=f"{receiver.url}/{number}", events=events, by=None)
     elsewhere = Project.objects.create(slug="elsewhere")
-    services.add_webhook(project=elsewhere, url=receiver.url, events=Event.values, by=None)
+    services.add_webhook(project=elsewhere, url=receiver.url, events=WebhookEvent.values, by=None)
     tell(project)
     assert services.deliver_due() == 2
     ids = {headers["webhook-id"] for headers, _ in receiver.heard}
@@ -179,7 +181,9 @@ def test_one_that_ends_its_worker_every_time_is_given_up(project, receiver, hook
 
 
 def test_an_address_that_fails_holds_nobody_else_up(project, receiver, hook) -> None:
-    services.add_webhook(project=project, url="http://127.0.0.1:9/closed", events=Event.values, by=None)
+    services.add_webhook(
+        project=project, url="http://127.0.0.1:9/closed", events=WebhookEvent.values, by=None
+    )
     for _ in range(3):
         tell(project)
     assert services.deliver_due() == 3
@@ -193,11 +197,11 @@ def test_addresses_that_take_long_do_not_hold_up_another_project(
 ) -> None:
     """Each of the twenty that a project may have took 30 s before, and those of all others waited."""
     monkeypatch.setattr(services, "_ROUND_SECONDS", 0.3)
-    monkeypatch.setattr(services, "_LIMITS", outgoing.Limits(seconds=0.4, body=0))
+    monkeypatch.setattr(services, "_LIMITS", outgoing.CallLimits(seconds=0.4, body=0))
     slow = Project.objects.create(slug="slow", name="Slow")
     with hostile_server.serving(hostile_server.silent) as url:
         for number in range(5):
-            services.add_webhook(project=slow, url=f"{url}/{number}", events=Event.values, by=None)
+            services.add_webhook(project=slow, url=f"{url}/{number}", events=WebhookEvent.values, by=None)
         tell(slow)
         tell(project)
         assert services.deliver_due() == 1
@@ -209,7 +213,7 @@ def test_addresses_that_take_long_do_not_hold_up_another_project(
 def test_of_a_hostile_answer_nothing_but_the_status_is_read(project, settings, what: str) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     with hostile_server.serving(ANSWERS[what]) as url:
-        services.add_webhook(project=project, url=url, events=Event.values, by=None)
+        services.add_webhook(project=project, url=url, events=WebhookEvent.values, by=None)
         tell(project)
         services.deliver_due()
     answer = Delivery.objects.get().answer
@@ -230,7 +234,7 @@ def test_redirects_are_not_followed_and_a_moved_name_is_not_called(project, rece
 
 def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
     """Each read is in time, and all of them together are not."""
-    monkeypatch.setattr(services, "_LIMITS", outgoing.Limits(seconds=0.5, body=0))
+    monkeypatch.setattr(services, "_LIMITS", outgoing.CallLimits(seconds=0.5, body=0))
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     stop = threading.Event()
 
@@ -249,7 +253,7 @@ def test_an_answer_byte_by_byte_is_none(project, settings, monkeypatch) -> None:
                 stop.set()
 
     with serving(Dripping) as url:
-        services.add_webhook(project=project, url=url, events=Event.values, by=None)
+        services.add_webhook(project=project, url=url, events=WebhookEvent.values, by=None)
         tell(project)
         assert services.deliver_due() == 0
         stop.set()
@@ -282,7 +286,7 @@ def test_what_is_wrong_with_a_webhook_is_said(project, receiver, hook) -> None:
     with pytest.raises(DomainError, match=r"no event 'runs'; there are run\.finished"):
         services.add_webhook(project=project, url=receiver.url + "/2", events=["runs"], by=None)
     with pytest.raises(Conflict, match="already receives events"):
-        services.add_webhook(project=project, url=receiver.url, events=Event.values, by=None)
+        services.add_webhook(project=project, url=receiver.url, events=WebhookEvent.values, by=None)
 
 
 def test_the_secret_is_kept_nowhere(project, hook) -> None:

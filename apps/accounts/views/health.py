@@ -20,7 +20,12 @@ _ABOUT_ALL_PROJECTS = {"jobs", "rewards"}
 def health_detail(request: ProjectRequest, project: Project) -> HttpResponse:
     findings = [_without_counts(one) for one in health.examine(quick=True)]
     bad = [one for one in findings if not one.ok]
-    context = {"project": project, "findings": findings, "bad": bad, "processes": heartbeats.seen()}
+    context = {
+        "project": project,
+        "findings": findings,
+        "bad": bad,
+        "processes": heartbeats.process_statuses(),
+    }
     return render(request, "accounts/health_detail.html", context)
 
 

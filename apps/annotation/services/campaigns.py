@@ -15,7 +15,7 @@ from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
 from apps.rubrics.models import Rubric
-from apps.webhooks.models import Event
+from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 
 SEEN = ("feedback_types", "options", "rubric", "guidelines", "swap_sides", "blind_agents", "show_outcome")
@@ -178,7 +178,7 @@ def _tell_done(campaign: Campaign) -> bool:
         "items": sums["n"],
         "judgements": sums["done"],
     }
-    announce(campaign.project, Event.CAMPAIGN_DONE, said, path=page_of(campaign))
+    announce(campaign.project, WebhookEvent.CAMPAIGN_DONE, said, path=page_of(campaign))
     return True
 
 

@@ -38,7 +38,7 @@ _NOTHING = "postgresql://touchstone@%2Fno-database-yet--run-manage.py-up--or-set
 
 
 @dataclass(frozen=True)
-class Connection:
+class PostgresConnection:
     """What the 0600 file of the home says."""
 
     port: int
@@ -66,9 +66,9 @@ class Connection:
 
 
 @dataclass
-class Server:
+class PostgresServer:
     home: Path
-    connection: Connection
+    connection: PostgresConnection
     process: subprocess.Popen[bytes] | None  # None: attached to one that another process started
 
     @property
@@ -137,15 +137,15 @@ def require(home: Path) -> None:
         raise DomainError(f"The database of {home} is not running. Start it with `python manage.py up`.")
 
 
-def attach(home: Path) -> Server:
+def attach(home: Path) -> PostgresServer:
     """The running server of `home`. Raises DomainError when there is none."""
     require(home)
     connection = _read_connection(home)
     assert connection is not None
-    return Server(home, connection, None)
+    return PostgresServer(home, connection, None)
 
 
-def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> Server:
+def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> PostgresServer:
     """Start the server of `home`, made if new; attach when another process has it running.
 
     It is stopped when this thread ends, even by SIGKILL. durable=False: for tests, a crash may lose everything.
@@ -161,7 +161,7 @@ def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> Se
                 return _start_locked(home, lock, durable, deadline)
         connection = _read_connection(home)
         if connection and _answers(connection.url()):
-            return Server(home, connection, None)
+            return PostgresServer(home, connection, None)
         if time.monotonic() > deadline:
             raise DomainError(
                 f"Another process holds {home}/postgres.lock, but its database does not answer; see "
@@ -172,12 +172,12 @@ def start(home: Path, *, durable: bool = True, patience: float = PATIENCE) -> Se
         time.sleep(0.1)  # it is starting, recovering or stopping
 
 
-def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Server:
+def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> PostgresServer:
     """With the home's lock, so that no server of it is left."""
     runner = find_runner()
     connection = _read_connection(home)
     if connection is None:
-        connection = Connection(
+        connection = PostgresConnection(
             _free_port(), secrets.token_urlsafe(24), str(data_folder(home, runner) / "data")
         )
     if not all(connection.passwords.values()):  # new, or from before there were roles
@@ -207,7 +207,7 @@ def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Serv
                 preexec_fn=dies_with_parent(signal.SIGINT),
                 **runner.as_user,
             )
-        server = Server(home, connection, process)
+        server = PostgresServer(home, connection, process)
         if _wait(server, deadline):
             try:
                 _prepare(connection)
@@ -221,7 +221,7 @@ def _start_locked(home: Path, lock: int, durable: bool, deadline: float) -> Serv
             raise DomainError(f"PostgreSQL did not start ({log}):\n{said.strip()[-2000:]}")
 
 
-def _command(runner: Runner, connection: Connection, durable: bool) -> list[str]:
+def _command(runner: Runner, connection: PostgresConnection, durable: bool) -> list[str]:
     settings: dict[str, object] = {
         "listen_addresses": "127.0.0.1",
         "port": connection.port,
@@ -236,7 +236,7 @@ def _command(runner: Runner, connection: Connection, durable: bool) -> list[str]
     return [str(runner.bin / "postgres"), "-D", connection.data, *options]
 
 
-def _wait(server: Server, deadline: float) -> bool:
+def _wait(server: PostgresServer, deadline: float) -> bool:
     assert server.process is not None
     while time.monotonic() < deadline and server.process.poll() is None:
         if server.answers():
@@ -277,7 +277,7 @@ def _initialise(data: Path, password: str, runner: Runner) -> None:
     fresh.rename(data)
 
 
-def _prepare(connection: Connection) -> None:
+def _prepare(connection: PostgresConnection) -> None:
     """Roles and databases as they should be; a home made by an earlier version is brought there in place."""
     with psycopg.connect(connection.superuser_url, autocommit=True) as db:
         roles.make_roles(db, connection.passwords)
@@ -345,14 +345,14 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _read_connection(home: Path) -> Connection | None:
+def _read_connection(home: Path) -> PostgresConnection | None:
     try:
-        return Connection(**json.loads((home / "postgres.json").read_text()))
+        return PostgresConnection(**json.loads((home / "postgres.json").read_text()))
     except (FileNotFoundError, NotADirectoryError):  # the latter is said in words by who makes files there
         return None
 
 
-def _write_connection(home: Path, connection: Connection) -> None:
+def _write_connection(home: Path, connection: PostgresConnection) -> None:
     fresh = home / f".postgres.json-{secrets.token_hex(8)}"
     _write_private(fresh, json.dumps(asdict(connection)))
     fresh.replace(home / "postgres.json")

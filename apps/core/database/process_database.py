@@ -16,7 +16,7 @@ from apps.core.jobs import broker
 OWNER_VARIABLE = "TOUCHSTONE_MIGRATION_DATABASE_URL"
 
 
-def adopt(server: embedded_postgres.Server) -> None:
+def adopt(server: embedded_postgres.PostgresServer) -> None:
     """Let Django and Celery in this process use a server just started."""
     connections["default"].close()
     connections["default"].settings_dict.update(database_url.parse(server.url))

@@ -10,7 +10,7 @@ import requests
 from requests.adapters import BaseAdapter
 
 from apps.core.http import outgoing
-from apps.core.http.outgoing import Limits, NoReply
+from apps.core.http.outgoing import CallLimits, NoReply
 
 MOST_BYTES = 2**20  # of an answer
 
@@ -22,14 +22,14 @@ class BoundedSession(requests.Session):
         super().__init__()
         self.trust_env = False  # proxies, and passwords of .netrc
         self.max_redirects = 0  # one is an error, not an answer
-        adapter = _Adapter(Limits(seconds=seconds, body=MOST_BYTES))
+        adapter = _Adapter(CallLimits(seconds=seconds, body=MOST_BYTES))
         self.adapters.clear()
         for scheme in ("https://", "http://"):
             self.mount(scheme, adapter)
 
 
 class _Adapter(BaseAdapter):
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallLimits) -> None:
         super().__init__()
         self._limits = limits
 

@@ -22,7 +22,7 @@ Key = str
 
 
 @dataclass(frozen=True)
-class Limits:
+class ConnectionLimits:
     """What one connection may cost. Times in seconds."""
 
     connections: int = 5000
@@ -39,7 +39,7 @@ class Limits:
     chunk_overhead: int = 16 * 2**10  # of chunk extensions or trailers in a row
 
 
-class Connection(Protocol):
+class ClientConnection(Protocol):
     @property
     def peer(self) -> str: ...
 
@@ -51,16 +51,16 @@ class Connection(Protocol):
 @dataclass
 class _Address:
     count: int = 0
-    waiting: dict[Connection, None] = field(default_factory=dict)
+    waiting: dict[ClientConnection, None] = field(default_factory=dict)
 
 
 class Connections:
     """admit, wait, busy and leave are called by each connection, on the event loop."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self.waiting: dict[Connection, None] = {}  # the oldest first
-        self._open: dict[Connection, Key] = {}
+        self.waiting: dict[ClientConnection, None] = {}  # the oldest first
+        self._open: dict[ClientConnection, Key] = {}
         self._addresses: dict[Key, _Address] = {}
         self._refusals: Counter[str] = Counter()
         self._reported = 0.0
@@ -68,7 +68,7 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def admit(self, connection: Connection) -> bool:
+    def admit(self, connection: ClientConnection) -> bool:
         """Take it in, dropping the oldest that waits where it is full; False where none waits."""
         key = _key(connection.peer)
         address = self._addresses.get(key)
@@ -86,20 +86,20 @@ class Connections:
         self.wait(connection)
         return True
 
-    def wait(self, connection: Connection) -> None:
+    def wait(self, connection: ClientConnection) -> None:
         """It waits for the head of a request from now on."""
         if (key := self._open.get(connection)) is not None:
             self.busy(connection)
             self.waiting[connection] = None
             self._addresses[key].waiting[connection] = None
 
-    def busy(self, connection: Connection) -> None:
+    def busy(self, connection: ClientConnection) -> None:
         """It has a request that is received or answered."""
         if (key := self._open.get(connection)) is not None:
             self.waiting.pop(connection, None)
             self._addresses[key].waiting.pop(connection, None)
 
-    def leave(self, connection: Connection) -> None:
+    def leave(self, connection: ClientConnection) -> None:
         if connection not in self._open:
             return
         self.busy(connection)
@@ -123,7 +123,7 @@ class Connections:
         """For the log, which has one line for all of some seconds: strangers must not fill it."""
         self._refusals[why] += 1
 
-    def _drop_oldest(self, waiting: dict[Connection, None], why: str) -> bool:
+    def _drop_oldest(self, waiting: dict[ClientConnection, None], why: str) -> bool:
         oldest = next(iter(waiting), None)
         if oldest is None:
             self.note(f"refused: {why}")

@@ -1,6 +1,6 @@
 """The one client for calls that leave this process: what answers may be anybody's machine, and say anything.
 
-    reply = outgoing.request("POST", url, body=body, headers=headers, limits=Limits(seconds=10, body=2**20))
+    reply = outgoing.request("POST", url, body=body, headers=headers, limits=CallLimits(seconds=10, body=2**20))
 
 Addresses that people typed in are called outside only: a name is looked up once, every address it has is checked
 (`addresses`), and the connection goes to one that was, so what the name says a moment later (DNS rebinding) does not
@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CallLimits:
     """seconds: of the whole call. body: bytes of the reply's; 0: it is not read."""
 
     seconds: float
@@ -89,7 +89,7 @@ class Client:
         *,
         body: bytes = b"",
         headers: Mapping[str, str] | None = None,
-        limits: Limits,
+        limits: CallLimits,
     ) -> Reply:
         """The reply, whatever its status. Raises NotCallable and NoReply."""
         sent = {"User-Agent": "touchstone", "Accept": "*/*", **(headers or {}), "Accept-Encoding": "identity"}
@@ -126,7 +126,7 @@ def request(
     *,
     body: bytes = b"",
     headers: Mapping[str, str] | None = None,
-    limits: Limits,
+    limits: CallLimits,
     guarded: bool = True,
 ) -> Reply:
     """One call on a connection of its own. Raises NotCallable and NoReply."""
@@ -172,7 +172,7 @@ def checked_address(host: str, port: int) -> str:
 class _Call:
     """What is left of a call's limits. On the connection, `take` is told of every byte that came."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: CallLimits) -> None:
         self.limits = limits
         self.until = time.monotonic() + limits.seconds
         self._bytes = MOST_HEAD_BYTES

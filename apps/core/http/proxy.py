@@ -55,7 +55,7 @@ _TIMEOUT = httpx.Timeout(600.0, connect=5.0, pool=60.0)  # trainers wait up to 1
 log = logging.getLogger(__name__)
 
 
-class State(TypedDict):
+class ProxyState(TypedDict):
     client: httpx.AsyncClient
     replicas: "Replicas"
 
@@ -77,7 +77,7 @@ class Replicas:
 
 
 @asynccontextmanager
-async def lifespan(app: Starlette) -> AsyncIterator[State]:
+async def lifespan(app: Starlette) -> AsyncIterator[ProxyState]:
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
     async with httpx.AsyncClient(timeout=_TIMEOUT, limits=limits, trust_env=False) as client:
         yield {"client": client, "replicas": Replicas()}

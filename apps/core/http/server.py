@@ -11,7 +11,7 @@ from typing import Any, cast
 import uvicorn
 from django.conf import settings
 
-from apps.core.http.connection_limits import Connections, Limits, most_connections, raise_open_files
+from apps.core.http.connection_limits import ConnectionLimits, Connections, most_connections, raise_open_files
 from apps.core.http.guarded_protocol import GuardedProtocol
 from apps.core.processes import readiness
 
@@ -41,7 +41,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def make_server(application: Any, *, host: str, port: int, limits: Limits) -> Server:
+def make_server(application: Any, *, host: str, port: int, limits: ConnectionLimits) -> Server:
     """application: ASGI, or "module:name"."""
     connections = Connections(limits)
     config = uvicorn.Config(
@@ -65,7 +65,7 @@ def serve(application: str, *, host: str, port: int) -> None:
     sys.setswitchinterval(_SWITCH_SECONDS)
     open_files = raise_open_files()
     limits = replace(
-        Limits(),
+        ConnectionLimits(),
         connections=most_connections(settings.MAX_CONNECTIONS, open_files),
         per_address=settings.MAX_CONNECTIONS_PER_ADDRESS,
     )

@@ -36,10 +36,10 @@ def run(stop: threading.Event) -> None:
 def nudge_eligible() -> int:
     """Nudge every kind of job that has eligible rows, once per row up to a few. Returns how many nudges."""
     sent = 0
-    for kind in job_queue.KINDS:
-        waiting = kind.model._default_manager.filter(job_queue.eligible())[:_AT_ONCE].count()
+    for job_type in job_queue.JOB_TYPES:
+        waiting = job_type.model._default_manager.filter(job_queue.eligible())[:_AT_ONCE].count()
         for _ in range(waiting):
-            job_queue.nudge(kind.task)
+            job_queue.nudge(job_type.task)
         sent += waiting
     return sent
 

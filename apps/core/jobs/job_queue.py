@@ -70,13 +70,13 @@ class ClaimLost(Exception):
 
 
 @dataclass(frozen=True)
-class JobKind:
+class JobType:
     model: type[Job]
     task: str
     ended: Callable[[Any], object] | None
 
 
-KINDS: list[JobKind] = []
+JOB_TYPES: list[JobType] = []
 
 
 def orphaned_after() -> timedelta:
@@ -93,7 +93,7 @@ def register(model: type[JobT], task: str, ended: Callable[[JobT], object] | Non
 
     ended: called once for each row that comes to its end, in the transaction that ends it.
     """
-    KINDS.append(JobKind(model, task, ended))
+    JOB_TYPES.append(JobType(model, task, ended))
 
 
 def nudge_on_commit(task: str) -> None:
@@ -136,11 +136,11 @@ def claim_next(model: type[JobT]) -> JobT | None:
             return job
         job.finished_at = timezone.now()
         job.save(update_fields=["state", "error", "lost", "finished_at"])
-        _tell_end(job)
+        _notify_finished(job)
     return None
 
 
-def beat(job: Job, **changes: object) -> bool:
+def renew_heartbeat(job: Job, **changes: object) -> bool:
     """Renew the heartbeat and write `changes`. Returns whether a cancel was asked for. Raises ClaimLost."""
     rows = type(job)._default_manager.filter(pk=job.pk, attempt=job.attempt, state=JobState.RUNNING)
     if not rows.update(heartbeat_at=Now(), **changes):
@@ -157,7 +157,7 @@ class Interrupted(Exception):
 
 
 @dataclass
-class Heart:
+class JobHeartbeat:
     """The heartbeat of a job that works in this process. progress: written with the next beat."""
 
     progress: dict[str, Any] = field(default_factory=dict)
@@ -175,9 +175,9 @@ class Heart:
 
 
 @contextmanager
-def heart(job: Job) -> Iterator[Heart]:
+def keep_heartbeat(job: Job) -> Iterator[JobHeartbeat]:
     """Beat the job's heart from a thread, on a connection of its own, for as long as the block runs."""
-    result, stop = Heart(), threading.Event()
+    result, stop = JobHeartbeat(), threading.Event()
     thread = threading.Thread(
         target=_keep_beating, args=(job, result, stop), name=f"heart of {job}", daemon=True
     )
@@ -189,11 +189,11 @@ def heart(job: Job) -> Iterator[Heart]:
         thread.join()
 
 
-def _keep_beating(job: Job, result: Heart, stop: threading.Event) -> None:
+def _keep_beating(job: Job, result: JobHeartbeat, stop: threading.Event) -> None:
     try:
         while not stop.wait(heartbeat_seconds()):
             try:
-                if beat(job, **({"progress": result.progress} if result.progress else {})):
+                if renew_heartbeat(job, **({"progress": result.progress} if result.progress else {})):
                     result.cancelled.set()
             except ClaimLost:
                 result.lost.set()
@@ -234,13 +234,13 @@ def _leave(job: Job, **changes: object) -> None:
         raise ClaimLost(f"{job} is no longer attempt {job.attempt}'s")
     job.refresh_from_db()
     if job.is_finished:
-        _tell_end(job)
+        _notify_finished(job)
 
 
-def _tell_end(job: Job) -> None:
-    for kind in KINDS:
-        if kind.model is type(job) and kind.ended is not None:
-            kind.ended(job)
+def _notify_finished(job: Job) -> None:
+    for job_type in JOB_TYPES:
+        if job_type.model is type(job) and job_type.ended is not None:
+            job_type.ended(job)
 
 
 @transaction.atomic
@@ -251,7 +251,7 @@ def request_cancel(job: Job) -> None:
     rows.filter(state=JobState.RUNNING).update(cancel_requested=True)
     job.refresh_from_db()
     if ended:
-        _tell_end(job)
+        _notify_finished(job)
 
 
 def requeue(job: Job, *, even_done: bool = False) -> None:
@@ -265,7 +265,7 @@ def requeue(job: Job, *, even_done: bool = False) -> None:
     job.refresh_from_db()
 
 
-def work_off(model: type[JobT], execute: Callable[[JobT], object]) -> None:
+def drain_queue(model: type[JobT], execute: Callable[[JobT], object]) -> None:
     """What a worker does when nudged: claim and execute the rows of `model` until none waits or it is to stop."""
     try:
         while not shutdown.is_asked() and (job := claim_next(model)) is not None:

@@ -81,9 +81,9 @@ class Process:
     def wait_done(self) -> None:
         """Until it ends; raises DomainError unless it did well."""
         if self.popen.wait() != 0:
-            raise DomainError(self.obituary())
+            raise DomainError(self.exit_report())
 
-    def obituary(self) -> str:
+    def exit_report(self) -> str:
         """How it ended, and the last it said."""
         self._reader.join(2.0)
         return "\n".join([f"{self.how_it_ended}. Its last lines ({self.log.name}):", *self._last])

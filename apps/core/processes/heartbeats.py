@@ -28,10 +28,10 @@ NAMES = ("web", "rewards", "default", "gpu", "beat")
 
 
 @contextmanager
-def present(name: str) -> Iterator[None]:
+def record_heartbeats(name: str) -> Iterator[None]:
     """Be seen as `name` for as long as the block runs; gone from the list when it ends."""
     stop = threading.Event()
-    thread = threading.Thread(target=_keep_saying, args=(name, stop), name="presence", daemon=True)
+    thread = threading.Thread(target=_record_until, args=(name, stop), name="presence", daemon=True)
     thread.start()
     try:
         yield
@@ -41,7 +41,7 @@ def present(name: str) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProcessStatus:
     """A process that is or was there. silence: since it last spoke."""
 
     service: Service
@@ -52,25 +52,25 @@ class Seen:
         return self.silence > SILENT_AFTER
 
 
-def seen() -> list[Seen]:
+def process_statuses() -> list[ProcessStatus]:
     silence = ExpressionWrapper(Now() - F("seen_at"), output_field=fields.DurationField())
     rows = Service.objects.annotate(silence=silence).order_by("name", "host", "pid")
-    return [Seen(row, row.silence) for row in rows]
+    return [ProcessStatus(row, row.silence) for row in rows]
 
 
-def forget_gone() -> int:
+def delete_stale() -> int:
     """Delete who has said nothing for long, killed or unplugged. Returns how many; beat calls it."""
     return Service.objects.filter(seen_at__lt=Now() - FORGOTTEN_AFTER).delete()[0]
 
 
-def _keep_saying(name: str, stop: threading.Event) -> None:
+def _record_until(name: str, stop: threading.Event) -> None:
     host, pid, first = socket.gethostname(), os.getpid(), True
     facts: dict[str, Any] = {"name": name, "home": str(settings.HOME), "version": installed_version()}
     facts["started_at"] = timezone.now()
     while True:
         try:
             if first:
-                _forget_predecessors(host)
+                _delete_predecessors(host)
             Service.objects.update_or_create(host=host, pid=pid, defaults=facts | {"seen_at": Now()})
             first = False
         except Error as error:
@@ -89,12 +89,12 @@ def _keep_saying(name: str, stop: threading.Event) -> None:
         connection.close()
 
 
-def _forget_predecessors(host: str) -> None:
+def _delete_predecessors(host: str) -> None:
     """Those of this machine and home that were killed: started again, they are no longer missed."""
-    for one in Service.objects.filter(host=host, home=str(settings.HOME)):
+    for service in Service.objects.filter(host=host, home=str(settings.HOME)):
         try:
-            os.kill(one.pid, 0)
+            os.kill(service.pid, 0)
         except ProcessLookupError:
-            one.delete()
+            service.delete()
         except PermissionError:
             continue

@@ -36,16 +36,16 @@ GRACE_SECONDS = 20.0  # a training process writes its checkpoint meanwhile
 LOOK_SECONDS = 1.0
 LONGEST_PAUSE = 30.0  # seconds before one that dies again and again is started anew
 PREPARE_TRIES = 3
-GIVEN_UP_AFTER = 3  # failed starts in a row, for whoever cannot wait: the demo
+MOST_FAILED_STARTS = 3  # failed starts in a row, for whoever cannot wait: the demo
 _FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)  # ends that say nothing of whether a process can start
 
 
 class MigrateFailed(DomainError):
-    """What `migrate` said last."""
+    """What `migrate` news last."""
 
 
 @dataclass
-class Tended:
+class SupervisedProcess:
     """A process that is started again when it dies, after a pause that grows while it does not get ready."""
 
     name: str
@@ -53,18 +53,18 @@ class Tended:
     process: Process
     failures: int = 0  # starts in a row that did not get as far as being ready
     own_failures: int = 0  # of these, how many ended by themselves
-    due: float | None = None  # when it is started again; None while it runs
+    restart_at: float | None = None  # when it is started again; None while it runs
 
-    def notice(self) -> str | None:
+    def check_exit(self) -> str | None:
         """What there is to say of it, if it died since the last look."""
         if self.process.is_ready:
             self.failures = self.own_failures = 0
-        if self.due is not None or self.process.status is None:
+        if self.restart_at is not None or self.process.status is None:
             return None
         self.failures += 1
         self.own_failures += self.process.status not in _FROM_OUTSIDE
         pause = min(2.0 ** (self.failures - 1) - 1, LONGEST_PAUSE) if self.process.was_quick else 0.0
-        self.due = time.monotonic() + pause
+        self.restart_at = time.monotonic() + pause
         again = f"in {pause:.0f} s" if pause else "now"
         return f"{self.process.how_it_ended}; it is started again {again}. Its log: {self.process.log.name}"
 
@@ -78,9 +78,9 @@ class Stack:
     port: int
     rewards_port: int
     out: IO[str] | None
-    processes: list[Tended] = field(default_factory=list)
-    postgres: embedded_postgres.Server | None = None
-    _something: threading.Event = field(default_factory=threading.Event)
+    processes: list[SupervisedProcess] = field(default_factory=list)
+    postgres: embedded_postgres.PostgresServer | None = None
+    _changed: threading.Event = field(default_factory=threading.Event)
     _away_at: float = -LONGEST_PAUSE  # when the database was last seen not to answer
 
     @property
@@ -96,21 +96,23 @@ class Stack:
         for port, option in ((self.port, "--port"), (self.rewards_port, "--rewards-port")):
             _await_free(self.host if option == "--port" else "127.0.0.1", port, option)
         if closed := private_files.close_home(self.home, wholly=True):
-            self._say(f"closed {closed} files and folders of {self.home} to other users of this machine")
+            self._print_line(
+                f"closed {closed} files and folders of {self.home} to other users of this machine"
+            )
         if settings.DATABASE_IS_EMBEDDED:
-            self._say("starting PostgreSQL")
+            self._print_line("starting PostgreSQL")
             self.postgres = embedded_postgres.start(self.home)
         self._adopt()
         self._prepare_database()
         for name, command in self._commands().items():
-            self.processes.append(Tended(name, command, self._spawn(name, command)))
+            self.processes.append(SupervisedProcess(name, command, self._spawn(name, command)))
         self._await_ready(time.monotonic() + READY_SECONDS)
 
     def _await_ready(self, deadline: float) -> None:
         """Until all are. Raises DomainError when one cannot be started, or takes too long."""
         while waiting := [each for each in self.processes if not each.process.is_ready]:
-            self._something.wait(0.1)
-            self._something.clear()
+            self._changed.wait(0.1)
+            self._changed.clear()
             self.check()
             if time.monotonic() > deadline:
                 late = waiting[0].process
@@ -119,33 +121,33 @@ class Stack:
     def wait(self) -> None:
         """For ever; what dies is started again."""
         while True:
-            self._something.wait(LOOK_SECONDS)
-            self._something.clear()
-            self.tend()
+            self._changed.wait(LOOK_SECONDS)
+            self._changed.clear()
+            self.restart_dead()
 
-    def tend(self) -> None:
+    def restart_dead(self) -> None:
         """Start again what died, the database before all others. From the main thread: children end with theirs."""
-        self._tend_postgres()
+        self._restart_postgres()
         for each in self.processes:
-            if (said := each.notice()) is not None:
-                self._say(said)
+            if (news := each.check_exit()) is not None:
+                self._print_line(news)
                 if not self._database_answers():
                     self._away_at = time.monotonic()
-            if each.due is not None and time.monotonic() >= each.due:
+            if each.restart_at is not None and time.monotonic() >= each.restart_at:
                 each.process.end(time.monotonic())  # what is left of its group
-                each.process, each.due = self._spawn(each.name, each.command), None
+                each.process, each.restart_at = self._spawn(each.name, each.command), None
 
     def check(self) -> None:
         """`tend`, for whoever cannot wait for ever: raises DomainError when something does not start any more.
 
         What ends while the database is away, or has just come back, will start when it is there.
         """
-        self.tend()
+        self.restart_dead()
         if time.monotonic() - self._away_at < LONGEST_PAUSE:
             return
-        hopeless = next((each for each in self.processes if each.own_failures >= GIVEN_UP_AFTER), None)
+        hopeless = next((each for each in self.processes if each.own_failures >= MOST_FAILED_STARTS), None)
         if hopeless is not None and hopeless.process.status is not None:
-            raise DomainError(hopeless.process.obituary())
+            raise DomainError(hopeless.process.exit_report())
 
     def stop(self) -> None:
         """Stop everything, postgres last. Safe to call at any point of the start."""
@@ -175,7 +177,7 @@ class Stack:
             home=self.home,
             environment=self._environment(name),
             out=self.out,
-            ended=self._something.set,
+            ended=self._changed.set,
         )
 
     def _prepare_database(self) -> None:
@@ -189,10 +191,10 @@ class Stack:
                 is_away = any(is_outage(each) for each in (error, error.__cause__) if each is not None)
                 if attempt == PREPARE_TRIES or not (is_away or isinstance(error, MigrateFailed)):
                     raise
-                self._say(f"the database was not prepared, it is tried again: {error}")
+                self._print_line(f"the database was not prepared, it is tried again: {error}")
                 connections.close_all()
                 time.sleep(attempt)
-                self._tend_postgres()
+                self._restart_postgres()
             else:
                 return
 
@@ -204,7 +206,7 @@ class Stack:
             raise MigrateFailed(error.message) from error
         finally:
             migrate.end(time.monotonic())
-        self._something.clear()
+        self._changed.clear()
 
     def _environment(self, name: str) -> dict[str, str]:
         rewards = filter(None, [self.rewards_url, env_str("TOUCHSTONE_REWARDS_ADDRESS", "")])
@@ -227,7 +229,7 @@ class Stack:
         if self.postgres is not None:
             adopt(self.postgres)
 
-    def _tend_postgres(self) -> None:
+    def _restart_postgres(self) -> None:
         """A server that died is started again on its port, or, where that is taken by now, everything on another."""
         if self.postgres is None:
             return
@@ -237,11 +239,11 @@ class Stack:
             return
         self._away_at = time.monotonic()
         how = f" with exit status {process.returncode}" if process is not None else ""
-        self._say(f"postgres ended{how}; it is started again. Its log: {self.home}/logs/postgres.log")
+        self._print_line(f"postgres ended{how}; it is started again. Its log: {self.home}/logs/postgres.log")
         try:
             self.postgres = embedded_postgres.start(self.home)
         except DomainError as error:
-            self._say(f"{error.message}\nIt is tried again in {LONGEST_PAUSE:.0f} s.")
+            self._print_line(f"{error.message}\nIt is tried again in {LONGEST_PAUSE:.0f} s.")
             time.sleep(LONGEST_PAUSE)
             return
         self._adopt()
@@ -259,7 +261,7 @@ class Stack:
             return False
         return True
 
-    def _say(self, text: str) -> None:
+    def _print_line(self, text: str) -> None:
         if self.out is not None:
             self.out.write(f"{text}\n")
             self.out.flush()

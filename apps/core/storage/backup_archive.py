@@ -24,7 +24,7 @@ _CHUNK = 2**20
 _COMPRESSOR = zstandard.ZstdCompressor(6, write_checksum=True)
 
 
-class Writer:
+class ArchiveWriter:
     def __init__(self, tar: tarfile.TarFile) -> None:
         self._tar = tar
         self._hashes: dict[str, str] = {}
@@ -66,7 +66,7 @@ class _Hashed:
 
 
 @contextmanager
-def writing(path: Path, passphrase: str = "") -> Iterator[Writer]:
+def writing(path: Path, passphrase: str = "") -> Iterator[ArchiveWriter]:
     """A new archive, its owner's alone, and at `path` only when it is whole. Raises DomainError if that exists."""
     if path.exists():
         raise DomainError(f"{path} is there already; name a new file.")
@@ -80,7 +80,7 @@ def writing(path: Path, passphrase: str = "") -> Iterator[Writer]:
             _COMPRESSOR.stream_writer(inner, closefd=False) as out,
             tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=_CHUNK) as tar,
         ):
-            yield Writer(tar)
+            yield ArchiveWriter(tar)
         part.replace(path)
     except OSError as error:
         raise DomainError(f"{path} could not be written: {error.strerror or error}.") from error
@@ -98,7 +98,7 @@ def _sealing(raw: BinaryIO, passphrase: str) -> Iterator[BinaryIO]:
     writer.close()  # not where it was broken off: what is there then is no whole one
 
 
-class Reader:
+class ArchiveReader:
     """Members in order, each to be read before the next one."""
 
     def __init__(self, tar: tarfile.TarFile, path: Path) -> None:
@@ -154,7 +154,7 @@ class Reader:
 
 
 @contextmanager
-def reading(path: Path, passphrase: str = "") -> Iterator[Reader]:
+def reading(path: Path, passphrase: str = "") -> Iterator[ArchiveReader]:
     """Raises DomainError where `path` is missing, no backup, damaged, or encrypted under another passphrase.
 
     One that is encrypted is looked at to its end before any of it is given.
@@ -168,7 +168,7 @@ def reading(path: Path, passphrase: str = "") -> Iterator[Reader]:
             zstandard.ZstdDecompressor().stream_reader(inner) as source,
             tarfile.open(fileobj=source, mode="r|", bufsize=_CHUNK) as tar,
         ):
-            yield Reader(tar, path)
+            yield ArchiveReader(tar, path)
     except (zstandard.ZstdError, tarfile.TarError, EOFError) as error:
         raise DomainError(
             f"{path} cannot be restored: it is damaged, or no backup of Touchstone ({error}). No row of it was kept; "

@@ -42,7 +42,7 @@ class EncryptedField:
 
 
 @dataclass(eq=False, slots=True)
-class Kept:
+class StoredSecret:
     """One secret as it is kept. place: within the row; of no meaning but that it finds it again."""
 
     of: EncryptedField
@@ -75,13 +75,13 @@ def register(field: EncryptedField) -> None:
         _FIELDS.append(field)
 
 
-def kept_secrets() -> Iterator[Kept]:
+def kept_secrets() -> Iterator[StoredSecret]:
     """All there are, of every field that is registered."""
     for field in _FIELDS:
         rows = apps.get_model(field.model)._default_manager.exclude(**{field.field: ""}).order_by("pk")
         for row in rows.iterator():
             for place, token in _tokens(field, getattr(row, field.field)):
-                yield Kept(field, row, place, token)
+                yield StoredSecret(field, row, place, token)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import transaction
 
-from apps.core.storage.encryption import LOST, Kept, decrypted, encrypted, is_readable, kept_secrets
+from apps.core.storage.encryption import LOST, StoredSecret, decrypted, encrypted, is_readable, kept_secrets
 
 
 def read() -> tuple[list[dict[str, Any]], list[str]]:
@@ -40,7 +40,7 @@ def write(secrets: Iterable[Mapping[str, Any]]) -> tuple[int, list[str]]:
     return carried, sorted(again)
 
 
-def _where(kept: Kept) -> dict[str, Any]:
+def _where(kept: StoredSecret) -> dict[str, Any]:
     return {
         "model": kept.of.model, "field": kept.of.field, "row": str(kept.row.pk), "place": list(kept.place),
     }  # fmt: skip

@@ -11,7 +11,7 @@ import msgspec
 
 from apps.core.errors import DomainError
 from apps.core.http import outgoing
-from apps.core.http.outgoing import Limits, NoReply
+from apps.core.http.outgoing import CallLimits, NoReply
 from apps.rewards.serving.lanes import Lanes
 from apps.rewards.serving.problems import Problem
 from workers.engine import Overloaded, Verify
@@ -82,7 +82,7 @@ def ask(verifier: Verifier, items: Sequence[Item]) -> list[float]:
 
 
 def _post(verifier: Verifier, body: bytes) -> bytes:
-    limits = Limits(seconds=verifier.timeout_seconds, body=MOST_BYTES)
+    limits = CallLimits(seconds=verifier.timeout_seconds, body=MOST_BYTES)
     headers = {"Content-Type": "application/json"}
     reply = outgoing.request("POST", verifier.url, body=body, headers=headers, limits=limits)
     if not HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:

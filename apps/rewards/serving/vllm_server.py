@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from workers.engine import Scorer
 
 T = TypeVar("T")
-_LIMITS = outgoing.Limits(seconds=60.0, body=32 * 2**20)  # numbers for every token of a batch
+_LIMITS = outgoing.CallLimits(seconds=60.0, body=32 * 2**20)  # numbers for every token of a batch
 
 
 class _One(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.core.processes.heartbeats import NAMES, seen
+from apps.core.processes.heartbeats import NAMES, process_statuses
 
 
 class Command(TouchstoneCommand):
@@ -15,7 +15,11 @@ class Command(TouchstoneCommand):
         parser.add_argument("name", nargs="?", choices=NAMES, help="of the process; any, if left out")
 
     def run(self, *, name: str | None) -> dict[str, Any]:
-        here = [each for each in seen() if each.service.host == socket.gethostname() and not each.is_silent]
+        here = [
+            each
+            for each in process_statuses()
+            if each.service.host == socket.gethostname() and not each.is_silent
+        ]
         found = sorted({each.service.name for each in here} & ({name} if name else set(NAMES)))
         if not found:
             raise DomainError(

@@ -5,7 +5,7 @@ from typing import Any
 from apps.core.commands import TouchstoneCommand
 from apps.core.jobs import beat, broker
 from apps.core.processes import readiness
-from apps.core.processes.heartbeats import present
+from apps.core.processes.heartbeats import record_heartbeats
 
 
 class Command(TouchstoneCommand):
@@ -18,6 +18,6 @@ class Command(TouchstoneCommand):
         broker.prepare()
         readiness.announce()
         self.say("beat is running")
-        with present("beat"):
+        with record_heartbeats("beat"):
             beat.run(stop)
         return {}

@@ -4,7 +4,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.core.http.server import serve
-from apps.core.processes.heartbeats import present
+from apps.core.processes.heartbeats import record_heartbeats
 
 
 class Command(TouchstoneCommand):
@@ -15,6 +15,6 @@ class Command(TouchstoneCommand):
         parser.add_argument("--port", type=int, default=8001)
 
     def run(self, *, host: str, port: int) -> dict[str, Any]:
-        with present("rewards"):
+        with record_heartbeats("rewards"):
             serve("apps.rewards.service:application", host=host, port=port)
         return {}

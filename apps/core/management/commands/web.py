@@ -5,7 +5,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
 from apps.core.http.server import serve
-from apps.core.processes.heartbeats import present
+from apps.core.processes.heartbeats import record_heartbeats
 
 
 class Command(TouchstoneCommand):
@@ -22,6 +22,6 @@ class Command(TouchstoneCommand):
             "max_size": settings.DB_POOL,
             "timeout": 10,
         }
-        with present("web"):
+        with record_heartbeats("web"):
             serve("apps.config.asgi:application", host=host, port=port)
         return {}

@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.jobs import broker
-from apps.core.processes.heartbeats import present
+from apps.core.processes.heartbeats import record_heartbeats
 
 _CONCURRENCY = {"default": 2, "gpu": 1}
 
@@ -43,7 +43,7 @@ class Command(TouchstoneCommand):
             without_heartbeat=True,
             quiet=True,
         )
-        with present(queue):
+        with record_heartbeats(queue):
             worker.start()
         if worker.exitcode:
             raise CommandFailed(
