@@ -19,11 +19,11 @@ from apps.core.errors import Forbidden, NotFound
 P = ParamSpec("P")
 
 
-SEEN_AS_ANNOTATOR = "seen_as_annotator"  # in the session: slugs of projects she looks at as an annotator does
+SEEN_AS_ANNOTATOR = "seen_as_annotator"  # in the session: slugs of projects the user views as an annotator
 
 
 class ProjectRequest(HttpRequest):
-    """What a project view is given: somebody logged in, and her membership."""
+    """What a project view is given: a logged-in user and their membership."""
 
     user: User
     membership: Membership
@@ -56,7 +56,7 @@ def project_view(
 ]:
     """Turn `view(request, project, ...)` into one that takes `slug` and lets only members with `role` in.
 
-    The request carries `membership`; its role is annotator while she looks at the project as one, unless `really`.
+    The request carries `membership`; its role is annotator while the user views the project as one, unless `really`.
     shows_models: what `sees_models` refuses is refused, whatever `role` allows.
     """
 
@@ -91,7 +91,7 @@ def _as_annotator(request: Any, role: Role) -> None:
 
 
 def _to_login(request: Any) -> HttpResponseBase:
-    """And back to the page she was on: a form that was being sent is found there again, from its draft."""
+    """And back to the page they were on: a form that was being sent is found there again, from its draft."""
     if request.htmx:
         back = urlsplit(request.htmx.current_url_abs_path or "/")
         # As a whole page, where the answer would be swapped into a part of one.

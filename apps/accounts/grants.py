@@ -21,7 +21,7 @@ def end_links_of(*, project: Project, user: User, by: User | None) -> None:
 
 
 def is_of_an_owner(invitation: Invitation) -> bool:
-    """Whether whoever made it may still make one. Made by the command line or a deleted account, it is good."""
+    """Whether its creator may still create one. One from the command line or a deleted account is valid."""
     return invitation.created_by_id is None or (
         Membership.objects.filter(
             project=invitation.project_id,

@@ -1,7 +1,7 @@
 """Single sign-on by OpenID Connect: allauth does the protocol; here is who may come in by it, and as whom.
 
 Only an address the provider calls verified counts. It leads to the user who has it, or to a new one, who is a member of
-nothing until an owner adds her or she follows an invitation.
+nothing until an owner adds them or they follow an invitation.
 """
 
 import logging

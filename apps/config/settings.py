@@ -175,7 +175,7 @@ SOCIALACCOUNT_PROVIDERS = sign_on_providers(
 )
 SOCIALACCOUNT_ADAPTER = "apps.accounts.sign_on.Adapter"
 SOCIALACCOUNT_EMAIL_VERIFICATION = "none"  # an unverified address is refused, not written to
-SOCIALACCOUNT_EMAIL_AUTHENTICATION = True  # a verified one is who she is
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True  # a verified address identifies the user
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_LOGIN_ON_GET = True  # a form could not be sent on to the provider: form-action is 'self'
 SOCIALACCOUNT_STORE_TOKENS = False

@@ -1,4 +1,4 @@
-"""What can be wrong with an installation, and how to mend it."""
+"""Checks of an installation, each with a suggested fix."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Addresses that are told what happens in a project, and each telling of it."""
+"""Webhooks: URLs that receive a project's events, and each delivery."""
 
 import secrets
 import uuid

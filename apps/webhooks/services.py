@@ -1,4 +1,4 @@
-"""Who is told what, and the telling itself: at least once, signed, in the background, with growing waits.
+"""Webhooks and their deliveries: at least once, signed, in the background, with growing waits.
 
 Messages and signatures are those of Standard Webhooks 1.0: the headers `webhook-id`, `webhook-timestamp` and
 `webhook-signature: v1,` with the base64 of HMAC-SHA256(secret, "id.timestamp.body").

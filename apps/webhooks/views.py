@@ -1,4 +1,4 @@
-"""An owner's page of webhooks: who is told, and how it went."""
+"""The owner's page of webhooks and their deliveries."""
 
 from django.contrib import messages
 from django.http import HttpResponse

@@ -1,4 +1,4 @@
-"""The project's navigation: what the member may open, and where she is."""
+"""The project's navigation: what the member may open, and the current page."""
 
 from typing import Any, NamedTuple
 

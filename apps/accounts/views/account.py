@@ -1,4 +1,4 @@
-"""What somebody does about their own account beside passwords and sessions."""
+"""Views of the user's own account: address verification and invitations."""
 
 from typing import cast
 

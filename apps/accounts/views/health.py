@@ -1,4 +1,4 @@
-"""The state of the installation, for owners: what is wrong, how to mend it, and which processes run where."""
+"""The health page, for owners: checks with suggested fixes, and which processes run where."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Where one arrives: my projects, and a project's feedback loop or, for annotators, their campaigns."""
+"""The start page: my projects, and a project's feedback loop or, for annotators, their campaigns."""
 
 from typing import Any, NamedTuple, cast
 

@@ -1,4 +1,4 @@
-"""Where somebody is logged in, and an end to it."""
+"""The sessions of a user, and signing out of them."""
 
 from typing import cast
 

@@ -1,7 +1,7 @@
 """Where the PostgreSQL binaries are, and who may run them. Importable without Django.
 
-PostgreSQL refuses to run as root. Then an unprivileged user runs it; what he cannot reach is staged where he can,
-opening nobody's folders.
+PostgreSQL refuses to run as root. Then an unprivileged user runs it; what it cannot reach is staged where it can,
+without opening other folders.
 """
 
 import hashlib

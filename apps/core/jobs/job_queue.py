@@ -176,10 +176,10 @@ class JobHeartbeat:
 
 @contextmanager
 def keep_heartbeat(job: Job) -> Iterator[JobHeartbeat]:
-    """Beat the job's heart from a thread, on a connection of its own, for as long as the block runs."""
+    """Renew the job's heartbeat from a thread, on a separate connection, while the block runs."""
     result, stop = JobHeartbeat(), threading.Event()
     thread = threading.Thread(
-        target=_keep_beating, args=(job, result, stop), name=f"heart of {job}", daemon=True
+        target=_keep_beating, args=(job, result, stop), name=f"heartbeat of {job}", daemon=True
     )
     thread.start()
     try:

@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 READY_SECONDS = 180.0
 GRACE_SECONDS = 20.0  # a training process writes its checkpoint meanwhile
 LOOK_SECONDS = 1.0
-LONGEST_PAUSE = 30.0  # seconds before one that dies again and again is started anew
+LONGEST_PAUSE = 30.0  # seconds before a process that dies repeatedly is restarted
 PREPARE_TRIES = 3
-MOST_FAILED_STARTS = 3  # failed starts in a row, for whoever cannot wait: the demo
+MOST_FAILED_STARTS = 3  # failed starts in a row before `check` gives up
 _FROM_OUTSIDE = (-signal.SIGKILL, -signal.SIGTERM)  # ends that say nothing of whether a process can start
 
 
@@ -71,7 +71,7 @@ class SupervisedProcess:
 
 @dataclass
 class Stack:
-    """What runs. Use `running()`; `wait()` keeps it running until somebody asks to stop."""
+    """All processes of an installation. Use `running()`; `wait()` keeps them running until interrupted."""
 
     home: Path
     host: str
@@ -119,7 +119,7 @@ class Stack:
                 raise DomainError(f"{late.name} was not ready in time; see {late.log.name}.")
 
     def wait(self) -> None:
-        """For ever; what dies is started again."""
+        """Block until interrupted; restart what dies."""
         while True:
             self._changed.wait(LOOK_SECONDS)
             self._changed.clear()
@@ -138,7 +138,7 @@ class Stack:
                 each.process, each.restart_at = self._spawn(each.name, each.command), None
 
     def check(self) -> None:
-        """`tend`, for whoever cannot wait for ever: raises DomainError when something does not start any more.
+        """`restart_dead`, but raises DomainError when a process fails to start again and again.
 
         What ends while the database is away, or has just come back, will start when it is there.
         """

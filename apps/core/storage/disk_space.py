@@ -1,4 +1,4 @@
-"""Full disks and folders nobody may write to: what a person has to mend, in words. Importable without Django."""
+"""Full disks and folders without write permission, described for a person. Importable without Django."""
 
 import errno
 import getpass
