@@ -32,7 +32,7 @@ from benchmarks.drawing import levels
 from benchmarks.kept import Kept
 from docs.examples import best_of_n, control, gigpo, grpo
 from docs.examples.desk import Learnt
-from docs.examples.people import Circle, first_tries
+from docs.examples.people import FeedbackLoop, first_tries
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
@@ -98,15 +98,15 @@ def demo() -> Iterator[Demo]:
 
 def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     rounds, steps = (2, 4) if quick else (grpo.ROUNDS, grpo.STEPS)
-    circle = Circle(of.web, "sample", f"desk-{seed}", of.key)
-    circle.ask(first_tries(seed), occasion=f"first of {seed}")
-    circle.turn()
+    feedback_loop = FeedbackLoop(of.web, "sample", f"desk-{seed}", of.key)
+    feedback_loop.ask(first_tries(seed), occasion=f"first of {seed}")
+    feedback_loop.turn()
     found: dict[str, Any] = {}
-    with RewardClient(of.rewards, circle.endpoint, of.key, run=f"policies-{seed}") as client:
+    with RewardClient(of.rewards, feedback_loop.endpoint, of.key, run=f"policies-{seed}") as client:
         _served(client)
-        for name, around in (("as it was", None), ("people asked", circle)):
+        for name, around in (("as it was", None), ("people asked", feedback_loop)):
             began = time.monotonic()
-            learnt = grpo.train(client, seed=seed, circle=around, rounds=rounds, steps=steps)
+            learnt = grpo.train(client, seed=seed, feedback_loop=around, rounds=rounds, steps=steps)
             found[f"grpo, {name}"] = _told(seed, f"grpo, {name}", learnt, began)
         for by in ("steps", "trajectories"):
             began = time.monotonic()
@@ -120,11 +120,11 @@ def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
 
 def pendulum(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     """{name: {steps: true return of an episode}}"""
-    circle = Circle(of.web, "sample", f"pendulum-{seed}", of.key, own=(), recipe=control.RECIPE)
-    circle.tell(list(control.comparisons(seed)))
-    circle.turn()
+    feedback_loop = FeedbackLoop(of.web, "sample", f"pendulum-{seed}", of.key, own=(), recipe=control.RECIPE)
+    feedback_loop.tell(list(control.comparisons(seed)))
+    feedback_loop.turn()
     found: dict[str, Any] = {}
-    with RewardClient(of.rewards, circle.endpoint, of.key, run=f"policies-{seed}") as client:
+    with RewardClient(of.rewards, feedback_loop.endpoint, of.key, run=f"policies-{seed}") as client:
         client.score([{"features": next(control.clips(0)).rows}], steps=False, uncertainty=False)
         for name, asked, by in (
             ("learnt, steps", client, "steps"),

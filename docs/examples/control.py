@@ -23,7 +23,7 @@ from touchstone_client import RewardClient
 from touchstone_client.gym import RewardWrapper, flat_row
 
 from docs.examples.asking import asking
-from docs.examples.people import Circle
+from docs.examples.people import FeedbackLoop
 
 ENVIRONMENT = "Pendulum-v1"
 CLIP = 15  # steps
@@ -171,9 +171,11 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()
     torch.set_num_threads(1)  # it is too small for more
-    circle = Circle(options.url, options.project, options.endpoint, options.key, own=(), recipe=RECIPE)
-    print(f"{circle.tell(list(comparisons(options.seed)))} comparisons of clips; training ...")
-    print(f"{circle.turn()} answers as {options.endpoint}")
+    feedback_loop = FeedbackLoop(
+        options.url, options.project, options.endpoint, options.key, own=(), recipe=RECIPE
+    )
+    print(f"{feedback_loop.tell(list(comparisons(options.seed)))} comparisons of clips; training ...")
+    print(f"{feedback_loop.turn()} answers as {options.endpoint}")
     with RewardClient(options.url, options.endpoint, options.key, run=f"control-{options.seed}") as client:
         solved = solve(client, seed=options.seed, steps=options.steps, by=options.by)
         for steps, mean in solved.returns.items():

@@ -1,4 +1,4 @@
-"""TRL's GRPOTrainer on the support desk, a Touchstone endpoint its only reward; and, round after round, the circle.
+"""TRL's GRPOTrainer on the support desk: a Touchstone endpoint as its only reward, and the feedback loop on request.
 
 python -m docs.examples.grpo --url http://127.0.0.1:8000 --endpoint desk --key tsk_... [--web http://127.0.0.1:8000]
 
@@ -20,7 +20,7 @@ from trl import GRPOConfig, GRPOTrainer
 from apps.demo.world import TASKS
 from docs.examples.asking import asking
 from docs.examples.desk import MOST_MOVES, Learnt, new_policy, play, sampled, tokenizer, true_reward, words
-from docs.examples.people import ANSWERS, Circle
+from docs.examples.people import ANSWERS, FeedbackLoop
 
 ROUNDS = 6
 STEPS = 40  # of a round
@@ -30,16 +30,21 @@ NEAR = 0.05  # TRL's beta: how much moving away from the round's first policy co
 
 
 def train(
-    client: RewardClient, *, seed: int, circle: Circle | None = None, rounds: int = ROUNDS, steps: int = STEPS
+    client: RewardClient,
+    *,
+    seed: int,
+    feedback_loop: FeedbackLoop | None = None,
+    rounds: int = ROUNDS,
+    steps: int = STEPS,
 ) -> Learnt:
     """Raises RewardServiceError where the endpoint gives no rewards."""
     reads = tokenizer()
     policy: Any = new_policy(reads, seed=seed)
     learnt = Learnt(before=true_reward(policy, reads))
     for number in range(rounds):
-        if number and circle is not None:
-            circle.ask(sampled(policy, reads, ANSWERS), occasion=f"round {number} of {seed}")
-            circle.turn()
+        if number and feedback_loop is not None:
+            feedback_loop.ask(sampled(policy, reads, ANSWERS), occasion=f"round {number} of {seed}")
+            feedback_loop.turn()
         with tempfile.TemporaryDirectory() as scratch:
             policy.save_pretrained(scratch)
             reads.save_pretrained(scratch)
@@ -99,9 +104,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=STEPS, help="of a round")
     options = parser.parse_args()
     torch.set_num_threads(1)  # it is too small for more
-    circle = Circle(options.web, options.project, options.endpoint, options.key) if options.web else None
+    feedback_loop = (
+        FeedbackLoop(options.web, options.project, options.endpoint, options.key) if options.web else None
+    )
     with RewardClient(options.url, options.endpoint, options.key, run=f"grpo-{options.seed}") as client:
-        print(train(client, seed=options.seed, circle=circle, rounds=options.rounds, steps=options.steps))
+        print(
+            train(
+                client,
+                seed=options.seed,
+                feedback_loop=feedback_loop,
+                rounds=options.rounds,
+                steps=options.steps,
+            )
+        )
 
 
 if __name__ == "__main__":

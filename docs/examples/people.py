@@ -1,9 +1,9 @@
-"""The rest of the circle from a trainer's side, over the JSON API: scripted people compare what a policy did, their
-comparisons are frozen with what was said before, a model is trained on it, and answers.
+"""The feedback loop from a trainer's side, over the JSON API: scripted annotators compare samples of a policy, their
+comparisons are frozen with the earlier feedback, and a model is trained on them and deployed.
 
 python -m docs.examples.people --url http://127.0.0.1:8000 --project sample --endpoint desk --key tsk_...
 
-Real people do the same in the browser: see docs/circle.md. The key needs the scopes feedback:write, train and admin.
+In the browser: see docs/feedback-loop.md. The key needs the scopes feedback:write, train and admin.
 """
 
 import json
@@ -31,11 +31,8 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Circle:
-    """web: of the pages and the JSON API. campaign: where what is said goes; besides it, `own` is learnt from.
-
-    recipe: what is trained by.
-    """
+class FeedbackLoop:
+    """web: address of the pages and the JSON API. campaign: receives comparisons; `own`: others that are trained on."""
 
     web: str
     project: str
@@ -119,10 +116,10 @@ def main() -> None:
     parser = asking(__doc__, of="the pages")
     parser.add_argument("--project", default="sample")
     options = parser.parse_args()
-    circle = Circle(options.url, options.project, options.endpoint, options.key)
-    count = circle.ask(first_tries(0), occasion="first")
+    feedback_loop = FeedbackLoop(options.url, options.project, options.endpoint, options.key)
+    count = feedback_loop.ask(first_tries(0), occasion="first")
     print(f"{count} comparisons; training ...")
-    print(f"{circle.turn()} answers as {options.endpoint}")
+    print(f"{feedback_loop.turn()} answers as {options.endpoint}")
 
 
 if __name__ == "__main__":

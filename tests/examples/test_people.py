@@ -1,4 +1,4 @@
-"""The circle from a trainer's side: comparisons in, a dataset, a run, a revision; over HTTP."""
+"""The feedback loop from a trainer's side: comparisons in, a dataset, a run, a revision; over HTTP."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from apps.rewards.models import Endpoint
 from apps.training import runner
 from apps.training.models import TrainingRun
 from docs.examples.asking import asking
-from docs.examples.people import PAIRS, Circle, Refused, comparisons, first_tries
+from docs.examples.people import PAIRS, FeedbackLoop, Refused, comparisons, first_tries
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_home")]
 
@@ -45,14 +45,14 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread.join(20)
 
 
-def circle(live_server: Any, scopes: list[Scope], **more: Any) -> Circle:
+def feedback_loop(live_server: Any, scopes: list[Scope], **more: Any) -> FeedbackLoop:
     project: Project = create_project(slug="desk")
     key = create_api_key(project=project, scopes=scopes)[1]
-    return Circle(live_server.url, "desk", "desk", key, **more)
+    return FeedbackLoop(live_server.url, "desk", "desk", key, **more)
 
 
 def test_once_around(live_server: Any, workers: None) -> None:
-    turned = circle(live_server, [Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.ADMIN], own=())
+    turned = feedback_loop(live_server, [Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.ADMIN], own=())
     some = [one for one in first_tries(0) if one[0].id in ("desk-000", "desk-001", "desk-002", "desk-003")]
     assert turned.ask(some, occasion="first") == Preference.objects.count() == 4 * PAIRS
     assert turned.ask(some, occasion="first") == 4 * PAIRS == Preference.objects.count()  # said already
@@ -66,7 +66,7 @@ def test_once_around(live_server: Any, workers: None) -> None:
 
 
 def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
-    turned = circle(live_server, [Scope.TRAIN])
+    turned = feedback_loop(live_server, [Scope.TRAIN])
     with pytest.raises(Refused, match="403"):
         turned.ask(first_tries(0)[:16], occasion="first")
     with pytest.raises(Refused, match="failed: There is no feedback that matches"):
@@ -74,7 +74,7 @@ def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
 
 
 def test_nobody_there_is_said() -> None:
-    nobody = Circle("http://127.0.0.1:9", "desk", "desk", "tsk_1")
+    nobody = FeedbackLoop("http://127.0.0.1:9", "desk", "desk", "tsk_1")
     with pytest.raises(Refused, match="nobody answers at http"):
         nobody.turn()
 
