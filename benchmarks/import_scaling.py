@@ -190,7 +190,7 @@ def main() -> None:
     with server():
         django.setup()
         with own_database():
-            found = measure([200, 800] if options.quick else [1000, 5000, 20000], 3)
+            found = measure(*(([200, 800], 1) if options.quick else ([1000, 5000, 20000], 3)))
     if options.json:
         print(json.dumps(found))
         return

@@ -23,7 +23,7 @@ from benchmarks.written import write_between
 from workers.schema import Task, Trajectory, from_messages, write_trajectories
 
 SIZES = (1_000, 3_000, 10_000)
-_QUICK = (60, 180)
+_QUICK = (30, 90)
 
 
 def conversations() -> Iterator[Conversation]:
@@ -71,6 +71,7 @@ def measure(comments: int) -> dict[str, Any]:
         started = time.monotonic()
         child = subprocess.Popen([sys.executable, "-m", "workers.induce", str(folder)])
         _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.monotonic() - started
         if status:
             raise SystemExit(f"the induction of {comments} comments ended with status {status}")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -187,13 +187,16 @@ class Offline:
         self._process.wait()
 
 
-def grouped(kind: str, folder: Path, items: list[Json], clients: int, rounds: int) -> Json:
+Serve = Callable[[str], contextlib.AbstractContextManager[tuple[str, dict[str, str]]]]
+
+
+def grouped(kind: str, folder: Path, items: list[Json], clients: int, rounds: int, serve: Serve) -> Json:
     """The same items by every server. All of them run, and take turns: a machine is not as quick at all times."""
     whole: dict[str, list[Load]] = {name: [] for name in ("plain", "padded", "offline", "ours")}
     with contextlib.ExitStack() as stack:
         plain, padded = (stack.enter_context(peer(name, folder)) for name in ("plain", "padded"))
         engine = stack.enter_context(contextlib.closing(Offline(folder)))
-        url, headers = stack.enter_context(ours(kind))
+        url, headers = stack.enter_context(serve(kind))
         for address in (plain, padded):
             ask(address, items[:1], clients=1)
         ask(url, [{"text": "warm"}], clients=1, headers=headers)
@@ -223,12 +226,12 @@ def _largest(first: list[float], second: list[float]) -> float:
     return max(abs(one - other) for one, other in zip(first, second, strict=True))
 
 
-def stepwise(kind: str, runs: list[list[Json]], steps: int, last: int) -> Json:
+def stepwise(kind: str, runs: list[list[Json]], steps: int, last: int, serve: Serve) -> Json:
     """Seconds of the last steps, by a session that saw the others, and of the same anew: by other beginnings."""
     whole = steps
     grown: list[float] = []
     anew: list[float] = []
-    with ours(kind) as (url, headers), httpx.Client(headers=headers, timeout=600, trust_env=False) as client:
+    with serve(kind) as (url, headers), httpx.Client(headers=headers, timeout=600, trust_env=False) as client:
 
         def seconds(messages: list[Json], **options: Any) -> float:
             began = time.perf_counter()
@@ -268,10 +271,10 @@ def _percentiles(seconds: list[float]) -> Json:
     }
 
 
-def sweep(kind: str, items: list[Json], clients: tuple[int, ...]) -> list[Json]:
+def sweep(kind: str, items: list[Json], clients: tuple[int, ...], serve: Serve) -> list[Json]:
     found = []
     for count in clients:
-        with ours(kind) as (url, headers):
+        with serve(kind) as (url, headers):
             ask(url, [{"text": "warm"}], clients=1, headers=headers)
             load = ask(url, items, clients=count, headers=headers)
             found.append({"clients": count, "per_second": load.per_second, **load.percentiles()})
@@ -286,9 +289,15 @@ def measure(*, quick: bool, kinds: list[str], folder: Path) -> Json:
         made = artifact(kind, folder / kind)
         deployed(kind, made)
         items = answers(questions)
-        found[f"fine_grained_{kind}"] = grouped(kind, made, items, *((4, 1) if quick else (64, 2)))
-        found[f"growing_{kind}"] = stepwise(kind, growing(1 if quick else RUNS[kind], steps), steps, last)
-        found[f"fine_grained_{kind}"]["sweep"] = sweep(kind, items[:240], clients)
+        with contextlib.ExitStack() as stack:
+            serve: Serve = ours
+            if quick:  # one process for all three, though its cache is not empty
+                served = stack.enter_context(ours(kind))
+                serve = lambda _: contextlib.nullcontext(served)  # noqa: E731, B023
+            found[f"fine_grained_{kind}"] = grouped(kind, made, items, *((4, 1) if quick else (64, 2)), serve)
+            runs = growing(1 if quick else RUNS[kind], steps)
+            found[f"growing_{kind}"] = stepwise(kind, runs, steps, last, serve)
+            found[f"fine_grained_{kind}"]["sweep"] = sweep(kind, items[:240], clients, serve)
         print(json.dumps({name: one for name, one in found.items() if name.endswith(kind)}), file=sys.stderr)
     return found
 

@@ -73,8 +73,8 @@ def main(models: Path) -> dict[str, Any]:
     from apps.rewards.services import deploy
     from apps.training.transfer import import_model
 
-    rose, password = create_user(email="rose@faults.example")
-    project = create_project(slug=PROJECT, owner=rose)
+    researcher, password = create_user(email="rose@faults.example")
+    project = create_project(slug=PROJECT, owner=researcher)
     people = []
     for number in range(ANNOTATORS):
         user, secret = create_user(email=f"ann{number}@faults.example")
@@ -86,7 +86,7 @@ def main(models: Path) -> dict[str, Any]:
         freeze_dataset(project=project, name=DATASET, by=None, claimed=True)
     )
     campaign = create_campaign(
-        project=project, name="Faults", feedback_types=["pairwise", "comment"], by=rose, overlap=2
+        project=project, name="Faults", feedback_types=["pairwise", "comment"], by=researcher, overlap=2
     )
     build_items(campaign=campaign, choice=Choice(per_task=28, differ="any"))
     registered = {
@@ -97,7 +97,7 @@ def main(models: Path) -> dict[str, Any]:
         project=project, scopes=["reward", "ingest", "train", "admin", "feedback:read"], by=None
     )
     return {
-        "owner": {"email": rose.email, "password": password},
+        "owner": {"email": researcher.email, "password": password},
         "annotators": people,
         "campaign": campaign.pk,
         "snapshot": {"hash": dataset_version.content_hash, "artifact": dataset_version.artifact},

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_hostile_input_ends_in_answers(models: Path) -> None:
-    found = hostile.run(count=120, seed=1, attackers=2, models=models, resting_seconds=4.0)
+    found = hostile.run(count=120, seed=1, attackers=2, models=models, resting_seconds=2.0)
     assert [fault for fault in found["faults"] if "p95" not in fault] == []
     assert found["count"] == 120
     assert len(found["statuses"]) >= 9, found["statuses"]

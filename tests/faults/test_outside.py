@@ -48,7 +48,7 @@ def on(models: Path) -> Iterator[Callable[[str], Installation]]:
         yield move
 
 
-@pytest.mark.parametrize(("broker", "seeds"), [("redis", range(4, 7)), ("rabbitmq", range(7, 10))])
+@pytest.mark.parametrize(("broker", "seeds"), [("redis", range(4, 6)), ("rabbitmq", range(6, 8))])
 def test_random_faults(on: Callable[[str], Installation], broker: str, seeds: range) -> None:
     plans = {seed: chaos.plan(seed, SECONDS, every=1.2, outside=True) for seed in seeds}
     ledger = scenario.endure(on(broker), plans, SECONDS)
