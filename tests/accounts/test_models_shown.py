@@ -4,14 +4,14 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import AuditEvent, Project
-from tests.datasets.feedback import member
+from tests.factories import make_member
 
 NODES = ["training/node/", "datasets/node/", "endpoints/node/", "alerts/node/"]
 
 
 def client_of(project: Project, role: str) -> Client:
     client = Client()
-    client.force_login(member(project, f"the-{role}@example.org", role))
+    client.force_login(make_member(project, f"the-{role}@example.org", role))
     return client
 
 

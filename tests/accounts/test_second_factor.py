@@ -199,24 +199,27 @@ def test_every_page_of_a_project_asks(owner: User, project: Project) -> None:
 
 
 def test_who_may_switch_it_off(owner: User, people: dict[str, User], project: Project) -> None:
-    ann = people["annotator"]
-    TOTP.activate(ann, generate_totp_secret())
-    member = Membership.objects.get(user=ann)
+    annotator = people["annotator"]
+    TOTP.activate(annotator, generate_totp_secret())
+    member = Membership.objects.get(user=annotator)
     client, _ = log_in(owner)
-    set_member(project=create_project(slug="alpha"), user=ann, role=Role.OWNER, by=None)
+    set_member(project=create_project(slug="alpha"), user=annotator, role=Role.OWNER, by=None)
     reset = f"/p/desk/people/{member.pk}/reset-two-factor"
     assert client.post(reset).status_code == 403
     Membership.objects.filter(project__slug="alpha").delete()
     hers = Client()
-    hers.force_login(ann)
+    hers.force_login(annotator)
     assert client.post(reset).status_code == 302
-    assert not Authenticator.objects.filter(user=ann).exists()
+    assert not Authenticator.objects.filter(user=annotator).exists()
     assert hers.get("/account/sessions").status_code == 302
-    TOTP.activate(ann, generate_totp_secret())
-    call_command("reset_two_factor", ann.email)
+    TOTP.activate(annotator, generate_totp_secret())
+    call_command("reset_two_factor", annotator.email)
     assert not Authenticator.objects.exists()
     assert (
-        AuditEvent.objects.filter(verb="second-factor.reset", target=person_pseudonym(ann.email)).count() == 2
+        AuditEvent.objects.filter(
+            verb="second-factor.reset", target=person_pseudonym(annotator.email)
+        ).count()
+        == 2
     )
 
 

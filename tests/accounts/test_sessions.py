@@ -90,9 +90,9 @@ def test_nobody_ends_anothers_session(owner: User, people: dict[str, User]) -> N
 
 
 def test_signing_out_everywhere(owner: User, people: dict[str, User]) -> None:
-    here, there, stranger = browser(owner), browser(owner), browser(people["stranger"])
+    here, there, outsider = browser(owner), browser(owner), browser(people["stranger"])
     assert here.post(reverse("accounts:session-end-all")).status_code == 302
-    assert not is_in(here) and not is_in(there) and is_in(stranger)
+    assert not is_in(here) and not is_in(there) and is_in(outsider)
     assert AuditEvent.objects.filter(verb="sessions.ended", target=person_pseudonym(owner.email)).exists()
 
 

@@ -21,7 +21,7 @@ from apps.accounts.invitations import invite
 from apps.accounts.models import AuditEvent, Membership, Project, Role, User
 from apps.core.sign_on import sign_on_providers
 from tests.core.servers import Handler, serving
-from tests.datasets.feedback import member
+from tests.factories import make_member
 
 CLIENT, SECRET = "touchstone", "a-secret-of-the-client-0123456789abcdef"
 
@@ -146,7 +146,7 @@ def test_the_second_time_she_is_the_same(client: Client, provider: Provider, db:
 def test_a_verified_address_leads_to_whoever_has_it(
     client: Client, provider: Provider, project: Project
 ) -> None:
-    nora = member(project, "nora@example.org", "researcher")
+    nora = make_member(project, "nora@example.org", "researcher")
     sign_on(client, provider)
     assert who(client) == nora.email
     assert client.get("/p/desk/campaigns/").status_code == 200
@@ -163,7 +163,7 @@ def test_a_verified_address_leads_to_whoever_has_it(
 def test_an_address_nobody_verified_leads_nowhere(
     client: Client, provider: Provider, project: Project, claims: dict[str, Any]
 ) -> None:
-    member(project, "nora@example.org", "owner")
+    make_member(project, "nora@example.org", "owner")
     provider.claims |= claims
     answer = sign_on(client, provider)
     assert answer.status_code == 403
@@ -179,14 +179,14 @@ def test_verified_in_words_is_verified(client: Client, provider: Provider, db: N
 
 
 def test_a_closed_account_stays_closed(client: Client, provider: Provider, project: Project) -> None:
-    User.objects.filter(pk=member(project, "nora@example.org", "owner").pk).update(is_active=False)
+    User.objects.filter(pk=make_member(project, "nora@example.org", "owner").pk).update(is_active=False)
     answer = sign_on(client, provider)
     assert (answer.status_code, who(client)) == (403, None)
     assert "This account is closed" in answer.content.decode()
 
 
 def test_an_invitation_can_be_followed_by_it(client: Client, provider: Provider, project: Project) -> None:
-    owner = member(project, "olga@example.org", "owner")
+    owner = make_member(project, "olga@example.org", "owner")
     _, token = invite(project=project, role=Role.REVIEWER, by=owner, email="nora@example.org")
     page = client.get(f"/join/{token}").content.decode()
     assert f"/oidc/sso/login/?next=/join/{token}" in page

@@ -56,3 +56,8 @@ def chose(plan: SelectionPlan, **result: Any) -> ItemSelection:
     )
     assert selection.state == JobState.SUCCEEDED
     return selection
+
+
+@pytest.fixture(autouse=True)
+def quick_children(forked_children: None) -> None:
+    """As all of these are."""

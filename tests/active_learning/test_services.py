@@ -12,7 +12,8 @@ from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState, finish
 from apps.rewards.services import create_endpoint
 from tests.active_learning.conftest import chose, claimed
-from tests.datasets.feedback import import_pairs, member, pair
+from tests.datasets.feedback import import_pairs, pair
+from tests.factories import make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -59,10 +60,10 @@ def test_what_was_chosen_is_handed_out_first(plan: SelectionPlan, campaign: Camp
     wanted = [item.pk for item in campaign.items.order_by("pk")]
     assert [one.item_id for one in chosen_of(plan, 3)] == wanted[:3]
     campaign.refresh_from_db()
-    ann = annotation.annotator_for(
-        project=campaign.project, user=member(campaign.project, "a@example.org", "annotator")
+    annotator = annotation.annotator_for(
+        project=campaign.project, user=make_member(campaign.project, "a@example.org", "annotator")
     )
-    leased = annotation.assign_next_item(campaign=campaign, annotator=ann)
+    leased = annotation.assign_next_item(campaign=campaign, annotator=annotator)
     assert leased is not None and leased.item_id == wanted[0]
     assert [one.item_id for one in chosen_of(plan, 3)] == wanted[1:4]  # it is taken
 
@@ -90,10 +91,10 @@ def test_it_is_due_when_enough_was_said(plan: SelectionPlan, campaign: Campaign)
     plan.save()
     chose(plan)
     assert not is_due(plan)
-    user = member(campaign.project, "a@example.org", "annotator")
-    ann = annotation.annotator_for(project=campaign.project, user=user)
+    user = make_member(campaign.project, "a@example.org", "annotator")
+    annotator = annotation.annotator_for(project=campaign.project, user=user)
     for expected in (False, True):
-        assignment = annotation.assign_next_item(campaign=campaign, annotator=ann)
+        assignment = annotation.assign_next_item(campaign=campaign, annotator=annotator)
         assert assignment is not None
         said = [Preference(choice="a")]
         annotation.submit_annotation(assignment=assignment, idempotency_key=uuid4(), judgements=said, by=user)

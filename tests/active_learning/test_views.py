@@ -2,12 +2,12 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.models import Project, User
+from apps.accounts.models import User
 from apps.active_learning.models import SelectionPlan
 from apps.annotation import services as annotation
 from apps.annotation.models import Campaign
 from tests.active_learning.conftest import chose
-from tests.datasets.feedback import member
+from tests.factories import make_member
 
 pytestmark = pytest.mark.django_db
 
@@ -26,13 +26,8 @@ CURVE = {
 
 
 @pytest.fixture
-def rose(project: Project) -> User:
-    return member(project, "rose@example.org", "researcher")
-
-
-@pytest.fixture
-def page(client: Client, rose: User) -> Client:
-    client.force_login(rose)
+def page(client: Client, researcher: User) -> Client:
+    client.force_login(researcher)
     return client
 
 
@@ -97,9 +92,9 @@ def test_an_annotator_is_told_why_of_her_own_items(
 ) -> None:
     chose(plan)
     campaign.refresh_from_db()
-    user = member(campaign.project, "ann@example.org", "annotator")
-    ann = annotation.annotator_for(project=campaign.project, user=user)
-    mine = annotation.assign_next_item(campaign=campaign, annotator=ann)
+    user = make_member(campaign.project, "ann@example.org", "annotator")
+    annotator = annotation.annotator_for(project=campaign.project, user=user)
+    mine = annotation.assign_next_item(campaign=campaign, annotator=annotator)
     assert mine is not None
     other = campaign.items.exclude(pk=mine.item_id).first()
     assert other is not None

@@ -2,32 +2,10 @@
 
 import pytest
 
-from apps.accounts.models import Membership, Project, User
+from apps.accounts.models import Project
 from apps.annotation import services
 from apps.annotation.models import Campaign
 from apps.trajectories.models import Task
-from tests.annotation import rows
-
-
-@pytest.fixture
-def ann(project: Project) -> User:
-    return rows.member(project, "ann@example.org", "annotator")
-
-
-@pytest.fixture
-def ben(project: Project) -> User:
-    return rows.member(project, "ben@example.org", "annotator")
-
-
-@pytest.fixture
-def rose(project: Project) -> User:
-    return rows.member(project, "rose@example.org", "researcher")
-
-
-@pytest.fixture
-def stranger(db: None) -> User:
-    other = Project.objects.create(slug="elsewhere", name="Elsewhere")
-    return rows.member(other, "eve@example.org", "owner")
 
 
 @pytest.fixture
@@ -40,6 +18,3 @@ def campaign(project: Project) -> Campaign:
     return services.create_campaign(
         project=project, name="Which is better", feedback_types=["pairwise", "comment"]
     )
-
-
-__all__ = ["Membership"]

@@ -4,18 +4,10 @@ import hashlib
 import uuid
 from typing import Any
 
-from apps.accounts.models import Membership, Project, User
+from apps.accounts.models import User
 from apps.annotation import services
 from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item, Preference
 from apps.trajectories.models import Step, Task, Trajectory
-
-
-def member(project: Project, email: str, role: str) -> User:
-    user = User(email=email)
-    user.set_password("correct horse battery")
-    user.save()
-    Membership.objects.create(project=project, user=user, role=role)
-    return user
 
 
 def trajectory(task: Task, words: str, *, texts: list[str] | None = None, **fields: Any) -> Trajectory:

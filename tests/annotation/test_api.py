@@ -16,11 +16,11 @@ MESSAGES = [{"role": "user", "content": "Refund it."}, {"role": "assistant", "co
 
 
 @pytest.fixture
-def post(client: Client, project: Project, rose: User, campaign: Campaign) -> Any:
+def post(client: Client, project: Project, researcher: User, campaign: Campaign) -> Any:
     def send(
         items: list[Any], *, scopes: tuple[str, ...] = ("ingest",), name: str = campaign.name, **headers: str
     ) -> Any:
-        secret = accounts.create_api_key(project=project, scopes=list(scopes), by=rose)[1]
+        secret = accounts.create_api_key(project=project, scopes=list(scopes), by=researcher)[1]
         body = json.dumps({"campaign": name, "items": items})
         headers = {"Authorization": f"Bearer {secret}", **headers}
         return client.post(

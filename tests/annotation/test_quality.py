@@ -11,15 +11,15 @@ from tests.annotation import rows
 
 
 @pytest.fixture
-def judged(campaign: Campaign, ann: User, ben: User, rose: User) -> Campaign:
+def judged(campaign: Campaign, annotator: User, other_annotator: User, researcher: User) -> Campaign:
     """Three items by three people: all one way, ben apart on the second, all apart on the third."""
     services.update_campaign(campaign=campaign, overlap=3)
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
     said = {
-        ann: {"one": "a", "two": "b", "three": "a"},
-        ben: {"one": "a", "two": "a", "three": "tie"},
-        rose: {"one": "a", "two": "b", "three": "b"},
+        annotator: {"one": "a", "two": "b", "three": "a"},
+        other_annotator: {"one": "a", "two": "a", "three": "tie"},
+        researcher: {"one": "a", "two": "b", "three": "b"},
     }
     for user, choices in said.items():
         for _ in choices:

@@ -55,10 +55,12 @@ def test_they_come_out_in_their_order(simulated: Campaign) -> None:
     assert careful.accuracy == pytest.approx(RIGHT["careful"], abs=0.1)
 
 
-def test_the_page(campaign: Campaign, rose: User, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page(
+    campaign: Campaign, researcher: User, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     people = [Reliability("careful", 60, 0.95, 0.9), Reliability("guesser", 60, 0.5, 0.1)]
     monkeypatch.setattr("apps.annotation.views.quality.reliability_of", lambda campaign: people)
-    client.force_login(rose)
+    client.force_login(researcher)
     url = reverse("annotation:campaign-reliability", args=["desk", campaign.pk])
     page = client.get(url).content.decode()
     assert page.index("careful") < page.index("guesser") and "0.95" in page and "<html" in page
@@ -66,22 +68,24 @@ def test_the_page(campaign: Campaign, rose: User, client: Client, monkeypatch: p
     assert "guesser" in fragment and "<html" not in fragment
 
 
-def test_the_quality_page_leads_there(simulated: Campaign, rose: User, client: Client) -> None:
-    client.force_login(rose)
+def test_the_quality_page_leads_there(simulated: Campaign, researcher: User, client: Client) -> None:
+    client.force_login(researcher)
     page = client.get(reverse("annotation:campaign-quality", args=["desk", simulated.pk])).content.decode()
     assert reverse("annotation:campaign-reliability", args=["desk", simulated.pk]) in page
 
 
-def test_one_person_alone_tells_nothing(campaign: Campaign, ann: User) -> None:
+def test_one_person_alone_tells_nothing(campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
-    rows.submit(rows.leased(campaign, ann), ann)
+    rows.submit(rows.leased(campaign, annotator), annotator)
     with pytest.raises(DomainError, match="two people"):
         reliability_of(campaign)
 
 
-def test_everybody_who_always_says_the_same_agrees(project: Project, ann: User, ben: User) -> None:
+def test_everybody_who_always_says_the_same_agrees(
+    project: Project, annotator: User, other_annotator: User
+) -> None:
     campaign = services.create_campaign(project=project, name="Both", feedback_types=["pairwise"], overlap=2)
     rows.pair(campaign, "one")
-    for user in (ann, ben):
+    for user in (annotator, other_annotator):
         rows.submit(rows.leased(campaign, user), user, "tie")
     assert [one.accuracy for one in reliability_of(campaign)] == [1, 1]

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings
 from django.db import connection
+from django.test import Client
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -35,6 +37,12 @@ REPEATED = (
     "htmx:afterRequest",
     "htmx:sendAbort",
 )
+AXE = Axe()
+AXE_COLOURS = {
+    "type": "rule",
+    "values": ["color-contrast", "link-in-text-block"],
+}  # all that is on by default
+AXE_OPTIONS: dict[str, Any] = {"resultTypes": ["violations"], "elementRef": False}
 expect.set_options(timeout=10_000)
 
 
@@ -146,8 +154,19 @@ def page(open_page: Callable[..., Page]) -> Page:
     return open_page()
 
 
-def login(page: Page, live_server: Any, user: Any, password: str = PASSWORD) -> None:
-    """By the form, as a person does."""
+def login(page: Page, live_server: Any, user: Any) -> None:
+    """On the first page, signed in: a session of the server's, as the form would have begun one."""
+    client = Client()
+    client.force_login(user)
+    session = client.cookies[settings.SESSION_COOKIE_NAME].value
+    page.context.add_cookies(
+        [{"name": settings.SESSION_COOKIE_NAME, "value": session, "url": live_server.url}]
+    )
+    page.goto(f"{live_server.url}/")
+
+
+def login_by_form(page: Page, live_server: Any, user: Any, password: str = PASSWORD) -> None:
+    """As a person does."""
     page.goto(f"{live_server.url}/login")
     page.fill("#id_username", user.email)
     page.fill("#id_password", password)
@@ -172,12 +191,14 @@ def look_at(page: Page, name: str) -> None:
         )
         wrong.append(f"{name}: {wide} pixels wide at {WIDTHS[-1]}: {widest}")
     page.set_viewport_size({"width": WIDTHS[0], "height": 900})
-    for theme in ("light", "dark"):
+    page.evaluate(AXE.axe_script)
+    # A theme changes colours and nothing else, so of the second only these are looked at.
+    for theme, rules in (("light", {}), ("dark", {"runOnly": AXE_COLOURS})):
         page.emulate_media(color_scheme=theme, reduced_motion="reduce")  # colours do not fade
-        for one in Axe().run(page).response["violations"]:
-            if one["impact"] in ("serious", "critical"):
-                where = "; ".join(node["html"][:160] for node in one["nodes"][:3])
-                wrong.append(f"{name}, {theme}: {one['id']}: {one['help']}: {where}")
+        for found in page.evaluate("options => axe.run(options)", AXE_OPTIONS | rules)["violations"]:
+            if found["impact"] in ("serious", "critical"):
+                where = "; ".join(node["html"][:160] for node in found["nodes"][:3])
+                wrong.append(f"{name}, {theme}: {found['id']}: {found['help']}: {where}")
     page.emulate_media(color_scheme="light", reduced_motion="no-preference")
     assert not wrong, "\n".join(wrong)
 
@@ -208,10 +229,11 @@ def shoot(page: Page, name: str) -> None:
 
 @pytest.fixture(scope="session")
 def tools() -> Any:
-    """`login` and `shoot` for tests: with importlib-mode imports a conftest cannot be imported by name."""
+    """Functions of this file: with importlib-mode imports a conftest cannot be imported by name."""
 
     class Tools:
         login = staticmethod(login)
+        login_by_form = staticmethod(login_by_form)
         shoot = staticmethod(shoot)
         password = PASSWORD
 
@@ -219,15 +241,15 @@ def tools() -> Any:
 
 
 @pytest.fixture
-def ann(transactional_db: None, tools: Any) -> User:
+def annotator(transactional_db: None, tools: Any) -> User:
     return accounts.create_user(email="ann@example.org", password=tools.password)[0]
 
 
 @pytest.fixture
-def project(ann: User, tools: Any) -> Project:
-    rose = accounts.create_user(email="rose@example.org", password=tools.password)[0]
-    made = accounts.create_project(slug="desk", name="Support desk", owner=rose)
-    accounts.set_member(project=made, user=ann, role=Role.ANNOTATOR, by=rose)
+def project(annotator: User, tools: Any) -> Project:
+    researcher = accounts.create_user(email="rose@example.org", password=tools.password)[0]
+    made = accounts.create_project(slug="desk", name="Support desk", owner=researcher)
+    accounts.set_member(project=made, user=annotator, role=Role.ANNOTATOR, by=researcher)
     return made
 
 
@@ -242,3 +264,8 @@ def campaign(project: Project) -> Campaign:
     for number in range(6):
         add_pair(made, f"refund-{number}", "Here is your refund.", f"Order {number} cannot be refunded.")
     return made
+
+
+@pytest.fixture(autouse=True)
+def quick_children(forked_children: None) -> None:
+    """As all of these are."""

@@ -26,9 +26,9 @@ def stored(swapped: bool, side: str) -> str:
 
 
 def test_five_pairs_by_keyboard_alone(
-    page: Page, live_server: Any, tools: Any, ann: User, campaign: Campaign
+    page: Page, live_server: Any, tools: Any, annotator: User, campaign: Campaign
 ) -> None:
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     expect(page.get_by_role("link", name="Start")).to_be_visible()
     page.wait_for_load_state()
     tools.shoot(page, "annotator-home")
@@ -70,9 +70,9 @@ def test_five_pairs_by_keyboard_alone(
 
 
 def test_a_closed_page_loses_nothing(
-    page: Page, live_server: Any, tools: Any, ann: User, campaign: Campaign
+    page: Page, live_server: Any, tools: Any, annotator: User, campaign: Campaign
 ) -> None:
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     work = f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/"
     page.goto(work)
     page.keyboard.press("5")
@@ -97,11 +97,11 @@ def test_a_closed_page_loses_nothing(
 
 
 def test_differences_folds_quotes_and_reasons(
-    page: Page, live_server: Any, tools: Any, ann: User, campaign: Campaign
+    page: Page, live_server: Any, tools: Any, annotator: User, campaign: Campaign
 ) -> None:
     campaign.items.all().delete()
     add_pair(campaign, "long", "Done.", "Not done.", length=45)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     for _ in range(22):  # beyond the rows that came with the page
         page.keyboard.press("n")
@@ -134,10 +134,10 @@ def test_differences_folds_quotes_and_reasons(
 
 
 def test_five_pairs_and_a_comment_without_javascript(
-    open_page: Callable[..., Page], live_server: Any, tools: Any, ann: User, campaign: Campaign
+    open_page: Callable[..., Page], live_server: Any, tools: Any, annotator: User, campaign: Campaign
 ) -> None:
     page = open_page(java_script_enabled=False)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/")
     page.get_by_role("link", name="Start").click()
     for number, name in enumerate(
@@ -159,7 +159,7 @@ def test_five_pairs_and_a_comment_without_javascript(
 
 
 def test_what_agents_wrote_never_runs(
-    page: Page, live_server: Any, tools: Any, ann: User, project: Project
+    page: Page, live_server: Any, tools: Any, annotator: User, project: Project
 ) -> None:
     page.on("dialog", lambda dialog: pytest.fail(f"a script ran: {dialog.message}"))
     campaign = services.create_campaign(
@@ -172,7 +172,7 @@ def test_what_agents_wrote_never_runs(
     add_pair(campaign, HOSTILE, f"well {HOSTILE}", f"badly {HOSTILE}")
     Trajectory.objects.update(agent_name=HOSTILE)
     Task.objects.update(reference=HOSTILE)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     expect(page.get_by_text("<script>").first).to_be_visible()
     page.wait_for_load_state()
     page.keyboard.press("Enter")
@@ -193,10 +193,10 @@ def test_what_agents_wrote_never_runs(
 
 
 def test_a_researcher_makes_and_follows_a_campaign(
-    page: Page, live_server: Any, tools: Any, ann: User, campaign: Campaign
+    page: Page, live_server: Any, tools: Any, annotator: User, campaign: Campaign
 ) -> None:
-    rose = User.objects.get(email="rose@example.org")
-    tools.login(page, live_server, rose)
+    researcher = User.objects.get(email="rose@example.org")
+    tools.login(page, live_server, researcher)
     page.goto(f"{live_server.url}/p/desk/campaigns/")
     tools.shoot(page, "campaign-list")
     page.get_by_role("link", name="New campaign").click()

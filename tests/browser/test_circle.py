@@ -33,10 +33,10 @@ CURVE = {
 
 
 def test_a_campaign_asks_first_what_helps_most(
-    page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, annotator: User
 ) -> None:
     for _ in range(2):
-        rows.submit(rows.leased(campaign, ann), ann, "a", active_seconds=3)
+        rows.submit(rows.leased(campaign, annotator), annotator, "a", active_seconds=3)
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/")
     page.get_by_role("link", name="Ask first what helps most").click()
@@ -65,13 +65,13 @@ def test_a_campaign_asks_first_what_helps_most(
 
 
 def test_an_annotator_can_ask_why(
-    page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, annotator: User
 ) -> None:
     save_plan(campaign=campaign, strategy="diversity")
     selection = claim_next(ItemSelection)
     assert selection is not None
     execute(selection)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.keyboard.press("y")
     # Which item comes first is drawn among equals, and with it the reason.

@@ -30,9 +30,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def work(page: Page, live_server: Any, tools: Any, ann: User, campaign: Campaign) -> Page:
+def work(page: Page, live_server: Any, tools: Any, annotator: User, campaign: Campaign) -> Page:
     """Her work page, ready for keys."""
-    tools.login(page, live_server, ann)
+    tools.login_by_form(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.wait_for_load_state()
     return page
@@ -62,7 +62,7 @@ def test_a_lost_network_at_the_moment_of_sending(work: Page) -> None:
 
 
 def test_every_kind_outlives_a_lost_network_and_a_closed_page(
-    page: Page, live_server: Any, tools: Any, ann: User, project: Project
+    page: Page, live_server: Any, tools: Any, annotator: User, project: Project
 ) -> None:
     """Marks, scores, ratings, places and words said without a network are there again, and are sent once."""
     made = services.create_campaign(
@@ -74,7 +74,7 @@ def test_every_kind_outlives_a_lost_network_and_a_closed_page(
     )
     add_item(made, "refund-1", "Refunded.", "No refund.")
     page.watched.wrong_is_expected = True  # type: ignore[attr-defined]
-    tools.login(page, live_server, ann)
+    tools.login_by_form(page, live_server, annotator)
     url = f"{live_server.url}/p/desk/campaigns/{made.pk}/work/"
     page.goto(url)
     page.wait_for_load_state()
@@ -116,7 +116,7 @@ def filled(page: Page) -> dict[str, str]:
     return said
 
 
-def test_an_expired_login(work: Page, tools: Any, ann: User) -> None:
+def test_an_expired_login(work: Page, tools: Any, annotator: User) -> None:
     """The way leads over the login back to the same item, with everything still there."""
     work.keyboard.press("5")
     work.keyboard.press("c")
@@ -130,7 +130,7 @@ def test_an_expired_login(work: Page, tools: Any, ann: User) -> None:
     work.keyboard.press("Escape")
     work.keyboard.press("Enter")
     work.wait_for_url("**/login?next=*")
-    work.fill("#id_username", ann.email)
+    work.fill("#id_username", annotator.email)
     work.fill("#id_password", tools.password)
     work.click("main button")
     work.wait_for_url("**/work/")
@@ -152,14 +152,17 @@ def test_a_lid_closed_until_the_item_was_given_to_somebody_else(
     hers = Assignment.objects.get()
     Assignment.objects.update(lock_expires_at=timezone.now() - timedelta(minutes=1))
     services.expire_locks()
-    ben = accounts.create_user(email="ben@example.org", password=tools.password)[0]
-    accounts.set_member(project=project, user=ben, role=Role.ANNOTATOR, by=None)
-    his = services.annotator_for(project=project, user=ben)
+    other_annotator = accounts.create_user(email="ben@example.org", password=tools.password)[0]
+    accounts.set_member(project=project, user=other_annotator, role=Role.ANNOTATOR, by=None)
+    his = services.annotator_for(project=project, user=other_annotator)
     for _ in range(6):  # he judges everything there is
         taken = services.assign_next_item(campaign=campaign, annotator=his)
         assert taken is not None
         services.submit_annotation(
-            assignment=taken, idempotency_key=uuid.uuid4(), judgements=[Preference(choice="tie")], by=ben
+            assignment=taken,
+            idempotency_key=uuid.uuid4(),
+            judgements=[Preference(choice="tie")],
+            by=other_annotator,
         )
     work.keyboard.press("Enter")
     expect(work.get_by_text("Kept aside: the item had enough judgements by now.")).to_be_visible()
@@ -199,11 +202,11 @@ def test_a_double_enter_is_one_judgement(work: Page) -> None:
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
 def test_the_back_button_judges_nothing_twice(
-    open_page: Any, live_server: Any, tools: Any, ann: User, campaign: Campaign, script: bool
+    open_page: Any, live_server: Any, tools: Any, annotator: User, campaign: Campaign, script: bool
 ) -> None:
     """Wherever it leads, what is sent next is either the next item or the same form, which counts once."""
     page = open_page(java_script_enabled=script)
-    tools.login(page, live_server, ann)
+    tools.login_by_form(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/")
     page.get_by_role("link", name="Start").first.click()
 

@@ -35,7 +35,7 @@ def test_sign_in_and_out(page: Page, live_server: Any, tools: Any, owner: User, 
     wrong = page.get_by_role("alert").filter(has_text="e-mail address or the password is wrong")
     expect(wrong).to_be_visible()
     tools.shoot(page, "login-wrong")
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     expect(page.get_by_role("heading", level=1)).to_have_text("Support desk")
     expect(page.get_by_text("Counting…")).to_have_count(0)
     tools.shoot(page, "project-home")
@@ -47,7 +47,7 @@ def test_sign_in_and_out(page: Page, live_server: Any, tools: Any, owner: User, 
 def test_the_theme_is_kept_and_follows_the_system(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     theme = "document.documentElement.dataset.bsTheme"
     ground = "getComputedStyle(document.body).backgroundColor"
     assert page.evaluate(theme) == "light"
@@ -63,7 +63,7 @@ def test_the_theme_is_kept_and_follows_the_system(
 def test_keys_are_listed_and_work(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.keyboard.press("?")
     help_ = page.get_by_role("dialog", name="Keys on this page")
     expect(help_).to_contain_text("This list")
@@ -79,10 +79,10 @@ def test_keys_are_listed_and_work(
 def test_an_owner_runs_the_house(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/people")
     page.fill("#id_email", "anna@example.org")
-    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("button", name="Add member").click()
     expect(page.locator("#link")).to_contain_text("/link/tsl_")
     tools.shoot(page, "people")
     page.select_option("select[aria-label='Role of anna@example.org']", "researcher")
@@ -90,7 +90,7 @@ def test_an_owner_runs_the_house(
     page.goto(f"{live_server.url}/p/desk/keys")
     tools.shoot(page, "keys-empty")
     page.get_by_label("request rewards from endpoints").check()
-    page.get_by_role("button", name="Create key").click()
+    page.get_by_role("button", name="Create API key").click()
     expect(page.locator("#secret")).to_contain_text("tsk_")
     tools.shoot(page, "keys")
     page.once("dialog", lambda dialog: dialog.accept())
@@ -106,7 +106,7 @@ def test_a_question_can_be_declined(
 ) -> None:
     anna, _ = services.create_user(email="anna@example.org")
     services.set_member(project=project, user=anna, role=Role.ANNOTATOR, by=owner)
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/people")
     page.once("dialog", lambda dialog: dialog.dismiss())
     page.get_by_role("button", name="Remove anna@example.org").click()
@@ -116,7 +116,7 @@ def test_a_question_can_be_declined(
 def test_pages_that_are_not_there(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.watched.expect(404)  # type: ignore[attr-defined]
     page.goto(f"{live_server.url}/p/nothing/")
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
@@ -126,7 +126,7 @@ def test_pages_that_are_not_there(
 def test_a_failed_fragment_says_why(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.watched.expect(404)  # type: ignore[attr-defined]
     page.evaluate("htmx.ajax('GET', '/p/nothing/', {target: '#main', swap: 'none'})")
     expect(page.locator("#toasts")).to_contain_text("There is nothing here, or it is not yours to see.")
@@ -144,7 +144,7 @@ def test_without_a_script_the_forms_still_work(
     anna, _ = services.create_user(email="anna@example.org")
     services.set_member(project=project, user=anna, role=Role.ANNOTATOR, by=owner)
     plain = open_page(java_script_enabled=False)
-    tools.login(plain, live_server, owner)
+    tools.login_by_form(plain, live_server, owner)
     plain.goto(f"{live_server.url}/p/desk/people")
     row = plain.get_by_role("row").filter(has_text="anna@example.org")
     row.get_by_role("combobox").select_option("reviewer")
@@ -160,7 +160,7 @@ def test_the_health_page(
 
     checks = [("home", lambda: "/srv/touchstone can be written", ""), ("disk", full, "Free some space.")]
     monkeypatch.setattr(health, "CHECKS", checks)
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/health")
     expect(page.get_by_text("1 check needs attention.")).to_be_visible()
     expect(page.get_by_text("No heartbeats yet")).to_be_visible()
@@ -176,9 +176,9 @@ def test_the_health_page(
 def test_somebody_is_invited_by_a_link_and_joins(
     page: Page, open_page: Callable[..., Page], live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/people")
-    page.get_by_role("button", name="Make a link").click()
+    page.get_by_role("button", name="Create link").click()
     link = page.locator("#link").inner_text()
     tools.shoot(page, "people-invitation")
     page.get_by_role("link", name="Delete data").click()
@@ -196,7 +196,7 @@ def test_webhooks_are_added_tried_and_seen(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project, settings: Any
 ) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/webhooks/")
     tools.shoot(page, "webhooks-empty")
     page.fill("#id_url", f"{live_server.url}/login")  # whatever answers; it takes no such message
@@ -204,7 +204,7 @@ def test_webhooks_are_added_tried_and_seen(
     expect(page.locator("#secret")).to_contain_text("whsec_")
     tools.shoot(page, "webhooks-new")
     page.get_by_role("button", name="Send a test to").click()
-    expect(page.get_by_text("A test message is on its way")).to_be_visible()
+    expect(page.get_by_text("A test message was sent")).to_be_visible()
     deliver_due()
     page.reload()
     expect(page.get_by_text("403 Forbidden")).to_be_visible()
@@ -217,7 +217,7 @@ def test_webhooks_are_added_tried_and_seen(
 def test_a_project_as_its_annotators_see_it(
     page: Page, live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/p/desk/")
     page.locator(".dropdown > button").click()
     page.get_by_role("button", name="See as annotator").click()

@@ -6,10 +6,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from apps.accounts.models import Project, User
-from apps.judges.models import Judge, Judging
+from apps.judges.models import Judge, JudgeRun
 from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from benchmarks.rule_judge import judged
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.judges import parcels
 from tests.workers.llm.scripted import Body, Reply, Script, completion, scripted
 
@@ -41,8 +41,8 @@ def test_from_nothing_to_a_judge_that_was_measured(
     page: Page, live_server: Any, tools: Any, people: Project, settings: Any
 ) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
-    rose = member(people, "rosa@example.org", "researcher")
-    tools.login(page, live_server, rose)
+    researcher = make_member(people, "rosa@example.org", "researcher")
+    tools.login(page, live_server, researcher)
     page.goto(f"{live_server.url}/p/{people.slug}/judges/")
     expect(page.get_by_text("There is no language model to ask")).to_be_visible()
     tools.shoot(page, "judges-none")
@@ -67,7 +67,7 @@ def _made_and_tried(page: Page, tools: Any) -> None:
     tools.shoot(page, "judge")
     page.get_by_role("button", name="Try it on three runs").click()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
-    parcels.done(Judging.objects.get())
+    parcels.done(JudgeRun.objects.get())
     expect(page.locator("article")).to_have_count(3)
     tools.shoot(page, "judging-trial")
 
@@ -78,7 +78,7 @@ def _measured(page: Page, tools: Any) -> None:
     page.get_by_role("button", name="Judge it").click()
     expect(page.get_by_role("button", name="Cancel")).to_be_visible()
     tools.shoot(page, "judging-under-way")
-    parcels.done(Judging.objects.order_by("-pk")[0])
+    parcels.done(JudgeRun.objects.order_by("-pk")[0])
     expect(page.get_by_role("heading", name="Agreement with people")).to_be_visible()
     expect(page.get_by_role("heading", name="Without an answer")).to_be_visible()
     expect(page.get_by_text("I cannot judge this.").first).to_be_visible()
@@ -88,7 +88,7 @@ def _measured(page: Page, tools: Any) -> None:
     page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Hand it in").click()
     expect(page.get_by_text("become judgements of judge:Careful")).to_be_visible()
-    parcels.done(Judging.objects.order_by("-pk")[0])
+    parcels.done(JudgeRun.objects.order_by("-pk")[0])
     expect(page.get_by_text("Handed in")).to_be_visible()
 
 

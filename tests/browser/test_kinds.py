@@ -40,9 +40,9 @@ def rubric(project: Project) -> Any:
 
 
 @pytest.fixture
-def at_work(page: Page, live_server: Any, tools: Any, ann: User) -> Callable[[Campaign], Page]:
+def at_work(page: Page, live_server: Any, tools: Any, annotator: User) -> Callable[[Campaign], Page]:
     def begin(campaign: Campaign) -> Page:
-        tools.login(page, live_server, ann)
+        tools.login(page, live_server, annotator)
         page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
         page.wait_for_load_state()
         return page
@@ -172,12 +172,12 @@ def test_several_kinds_on_one_page_each_key_where_it_is_asked(
 
 
 def test_everything_as_a_plain_form(
-    open_page: Callable[..., Page], live_server: Any, tools: Any, ann: User, project: Project
+    open_page: Callable[..., Page], live_server: Any, tools: Any, annotator: User, project: Project
 ) -> None:
     made = campaign(project, "Plain", "rating", "rubric", "step", rubric=rubric(project))
     add_item(made, "refund-1", "Looking for it.", length=30)
     page = open_page(java_script_enabled=False)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{made.pk}/work/")
     page.get_by_role("group", name="Agent step 1", exact=True).get_by_label("bad").check()
     page.get_by_role("button", name="Show the rest").click()
@@ -199,10 +199,10 @@ def test_everything_as_a_plain_form(
 
 
 def test_a_ranking_and_a_comparison_by_criterion_as_plain_forms(
-    open_page: Callable[..., Page], live_server: Any, tools: Any, ann: User, project: Project
+    open_page: Callable[..., Page], live_server: Any, tools: Any, annotator: User, project: Project
 ) -> None:
     page = open_page(java_script_enabled=False)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     order = campaign(project, "Order", "ranking")
     add_item(order, "refund-1", "Refunded.", "No refund.", "What refund?")
     page.goto(f"{live_server.url}/p/desk/campaigns/{order.pk}/work/")

@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def test_there_and_back(page: Page, live_server: Any, tools: Any, campaign: Campaign, own_home: None) -> None:
-    rose = User.objects.get(email="rose@example.org")
+    researcher = User.objects.get(email="rose@example.org")
     sample = really_served(campaign.project)
-    tools.login(page, live_server, rose)
+    tools.login(page, live_server, researcher)
     page.goto(f"{live_server.url}/p/desk/endpoints/")
     page.get_by_role("link", name="Lineage").click()
     tools.shoot(page, "lineage")
@@ -50,7 +50,7 @@ def test_there_and_back(page: Page, live_server: Any, tools: Any, campaign: Camp
     expect(page.get_by_role("link", name="reward revision 1")).to_be_visible()
     tools.shoot(page, "lineage-annotator")
 
-    erase_judgements(annotator=Annotator.objects.get(name="bea"), by=rose)
+    erase_judgements(annotator=Annotator.objects.get(name="bea"), by=researcher)
     page.goto(f"{live_server.url}/p/desk/lineage/")
     expect(page.get_by_text("judgements in it were deleted")).to_be_visible()
     tools.shoot(page, "lineage-deleted")

@@ -120,9 +120,9 @@ def test_a_language_model_is_added_and_used(
 ) -> None:
     settings.OUTGOING_ALLOW = ["127.0.0.0/8"]
     import_comments(campaign.project, comments(8))
-    rose = User.objects.get(email="rose@example.org")
-    Membership.objects.filter(user=rose).update(role=Role.OWNER)
-    tools.login(page, live_server, rose)
+    researcher = User.objects.get(email="rose@example.org")
+    Membership.objects.filter(user=researcher).update(role=Role.OWNER)
+    tools.login(page, live_server, researcher)
     page.goto(f"{live_server.url}/p/desk/llm-connections/")
     tools.shoot(page, "language-models-none")
     with scripted(Script(answer)) as url:

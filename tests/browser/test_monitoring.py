@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def rose(campaign: Campaign) -> User:
+def researcher(campaign: Campaign) -> User:
     return User.objects.get(email="rose@example.org")
 
 
@@ -69,7 +69,7 @@ def scored(endpoint: Endpoint) -> None:
 
 
 def test_an_exploit_is_seen_and_closed(
-    page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User, settings: Any
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, researcher: User, settings: Any
 ) -> None:
     project = campaign.project
     with running_service() as service:
@@ -78,7 +78,7 @@ def test_an_exploit_is_seen_and_closed(
         train(model)
         endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
         wait_until(lambda: serves(service, "reward", 1))
-        tools.login(page, live_server, rose)
+        tools.login(page, live_server, researcher)
         base = f"{live_server.url}/p/desk"
         page.goto(f"{base}/alerts/of/reward/")
         expect(page.get_by_text("Nothing is kept, so nothing is measured")).to_be_visible()
@@ -96,7 +96,7 @@ def test_an_exploit_is_seen_and_closed(
         page.goto(f"{base}/")
         expect(page.get_by_text("1 endpoint watched")).to_be_visible()
         tools.shoot(page, "home-six")
-        page.get_by_role("link", name="What came back").click()
+        page.get_by_role("link", name="Drift and reward hacking checks").click()
         expect(page.get_by_role("link", name="length is rewarded")).to_be_visible()
         tools.shoot(page, "alerts")
         page.get_by_role("link", name="reward", exact=True).first.click()
@@ -123,7 +123,7 @@ def test_an_exploit_is_seen_and_closed(
 
 
 def test_the_circle_says_how_long_it_took(
-    page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, researcher: User
 ) -> None:
     project = campaign.project
     manifest = {"aggregation": "value", "heads": {"ensemble": 5}}
@@ -131,7 +131,7 @@ def test_the_circle_says_how_long_it_took(
         project=project, name="m", version=1, artifact="models/1", manifest=manifest
     )
     endpoint = deploy(model=model, endpoint_name="reward", project=project, by=None).endpoint
-    tools.login(page, live_server, rose)
+    tools.login(page, live_server, researcher)
     page.goto(f"{live_server.url}/p/desk/")
     expect(page.get_by_text("1 endpoint", exact=True)).to_be_visible()
     expect(page.get_by_text("From a judgement to a served reward")).to_have_count(0)
@@ -158,7 +158,7 @@ def test_the_circle_says_how_long_it_took(
 
 
 def test_a_release(
-    page: Page, live_server: Any, tools: Any, campaign: Campaign, rose: User, settings: Any
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, researcher: User, settings: Any
 ) -> None:
     project = campaign.project
     with running_service() as service:
@@ -170,7 +170,7 @@ def test_a_release(
         second = make_model(project, service, FakeModel(factor=2.0))
         deploy(model=second, endpoint_name="reward", project=project, by=None)
         wait_until(lambda: serves(service, "reward", 2))
-        tools.login(page, live_server, rose)
+        tools.login(page, live_server, researcher)
         page.goto(f"{live_server.url}/p/desk/endpoints/reward/")
         page.get_by_role("link", name="Release in stages").click()
         page.get_by_label("Canary: it answers a share").check()

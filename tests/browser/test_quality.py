@@ -19,13 +19,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def judged(campaign: Campaign, ann: User) -> Campaign:
+def judged(campaign: Campaign, annotator: User) -> Campaign:
     """Everything judged by three people, who part at times."""
     services.update_campaign(campaign=campaign, overlap=3)
-    people = [ann]
+    people = [annotator]
     for name in ("ben", "cleo"):
         people.append(accounts.create_user(email=f"{name}@example.org")[0])
-        accounts.set_member(project=campaign.project, user=people[-1], role=Role.ANNOTATOR, by=ann)
+        accounts.set_member(project=campaign.project, user=people[-1], role=Role.ANNOTATOR, by=annotator)
     for number, user in enumerate(people):
         for _ in range(6):
             held = rows.leased(campaign, user)
@@ -117,24 +117,24 @@ def test_a_dispute_is_decided_and_becomes_practice(
 
 def decide(campaign: Campaign, purpose: str, explanation: str) -> None:
     """Rose says what is right of the first item, and what it is for."""
-    rose = User.objects.get(email="rose@example.org")
+    researcher = User.objects.get(email="rose@example.org")
     item = campaign.items.get(task__external_id="refund-1")
     services.submit_annotation(
-        assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)),
+        assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, researcher)),
         idempotency_key=uuid.uuid4(),
         judgements=[Preference(choice="a", strength=3)],
-        by=rose,
+        by=researcher,
     )
-    services.set_purpose(item=item, purpose=purpose, explanation=explanation, by=rose)
+    services.set_purpose(item=item, purpose=purpose, explanation=explanation, by=researcher)
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
 def test_practice_tells_what_is_right(
-    open_page: Any, live_server: Any, tools: Any, campaign: Campaign, ann: User, script: bool
+    open_page: Any, live_server: Any, tools: Any, campaign: Campaign, annotator: User, script: bool
 ) -> None:
     decide(campaign, "practice", "A pays the *right* person.")
     page = open_page(java_script_enabled=script)
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/")
     expect(page.get_by_text("1 item to practise on first")).to_be_visible()
     page.get_by_role("link", name="Start").first.click()
@@ -155,10 +155,10 @@ def test_practice_tells_what_is_right(
 
 
 def test_an_example_beside_the_guidelines(
-    page: Page, live_server: Any, tools: Any, campaign: Campaign, ann: User
+    page: Page, live_server: Any, tools: Any, campaign: Campaign, annotator: User
 ) -> None:
     decide(campaign, "example", "A pays the right person.")
-    tools.login(page, live_server, ann)
+    tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.wait_for_load_state()
     page.keyboard.press("i")
@@ -202,12 +202,12 @@ def test_feedback_is_written_to_a_file_and_fetched(
 
 
 def test_a_pilot_and_somebody_paused_are_seen_on_the_campaign(
-    page: Page, live_server: Any, tools: Any, judged: Campaign, ann: User
+    page: Page, live_server: Any, tools: Any, judged: Campaign, annotator: User
 ) -> None:
     services.start_pilot(campaign=judged, items=4)
     services.update_campaign(campaign=judged, hourly_pay=24)
     judged.participations.create(
-        annotator=rows.annotator(judged, ann),
+        annotator=rows.annotator(judged, annotator),
         paused_at=timezone.now(),
         reason="On items whose answer is known, 1 of 5 of your answers were as expected.",
     )

@@ -64,7 +64,7 @@ def test_a_link_to_a_password(page: Page, live_server: Any, tools: Any, owner: U
 def test_an_app_and_what_a_project_asks(
     page: Page, open_page: Callable[..., Page], live_server: Any, tools: Any, owner: User, project: Project
 ) -> None:
-    tools.login(page, live_server, owner)
+    tools.login_by_form(page, live_server, owner)
     page.goto(f"{live_server.url}/account/two-factor/")
     tools.shoot(page, "two-factor")
     page.get_by_role("link", name="Set up app").click()
@@ -88,7 +88,7 @@ def test_an_app_and_what_a_project_asks(
     services.set_member(project=project, user=anna, role=services.Role.ANNOTATOR, by=owner)
     other = open_page()
     other.watched.expect(403)  # type: ignore[attr-defined]
-    tools.login(other, live_server, anna)
+    tools.login_by_form(other, live_server, anna)
     expect(other.get_by_role("heading", level=1)).to_have_text("Support desk needs a second factor")
     tools.shoot(other, "rule")
 
@@ -116,7 +116,7 @@ def test_a_passkey_of_the_browser(
     page.goto(f"{local(live_server)}/account/two-factor/webauthn/add/")
     confirm(page, tools)
     page.fill("#id_name", "This computer")
-    page.get_by_label("Log in with it alone").check()
+    page.get_by_label("Allow login with this passkey alone, without a password").check()
     tools.shoot(page, "passkey-add")
     page.get_by_role("button", name="Add passkey").click()
     expect(page.locator("#codes")).to_be_visible()

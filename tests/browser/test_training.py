@@ -27,7 +27,7 @@ _RECIPE = "epochs = 3\nwidth = 32\nensemble = 2\n"
 
 
 @pytest.fixture
-def rose(project: Project) -> User:
+def researcher(project: Project) -> User:
     return User.objects.get(email="rose@example.org")
 
 
@@ -45,15 +45,17 @@ def worker() -> TrainingRun:
     return run
 
 
-def test_nothing_is_there_yet(page: Page, live_server: Any, tools: Any, project: Project, rose: User) -> None:
-    tools.login(page, live_server, rose)
+def test_nothing_is_there_yet(
+    page: Page, live_server: Any, tools: Any, project: Project, researcher: User
+) -> None:
+    tools.login(page, live_server, researcher)
     for name in ("run-list", "run-create", "model-list"):
         page.goto(url(live_server, name))
         tools.shoot(page, f"{name}-empty")
 
 
 def test_from_a_dataset_to_a_second_model(
-    page: Page, live_server: Any, tools: Any, project: Project, rose: User
+    page: Page, live_server: Any, tools: Any, project: Project, researcher: User
 ) -> None:
     dice = random.Random(0)
     pairs = [
@@ -63,7 +65,7 @@ def test_from_a_dataset_to_a_second_model(
     ]
     import_pairs(project, pairs)
     dataset_version = freeze(project, shares=(0.5, 0.2, 0.3))
-    tools.login(page, live_server, rose)
+    tools.login(page, live_server, researcher)
     page.goto(live_server.url + reverse("datasets:dataset-version-list", args=["desk"]))
     page.get_by_role("link", name="first@1").first.click()
     tools.shoot(page, "dataset-near-copies")
@@ -132,7 +134,7 @@ def test_from_a_dataset_to_a_second_model(
 
 
 def test_a_report_of_all_that_was_said(
-    page: Page, live_server: Any, tools: Any, project: Project, rose: User
+    page: Page, live_server: Any, tools: Any, project: Project, researcher: User
 ) -> None:
     """Comparisons, outcomes, step labels, ratings and rubric scores, some of them wrong: one model, one report."""
     dice = random.Random(1)
@@ -156,7 +158,7 @@ def test_a_report_of_all_that_was_said(
     recipe = {"objective": "joint", "annotators": "learnt", "epochs": 4, "width": 32, "ensemble": 2}
     run = services.start_run(project=project, dataset_version=dataset_version, recipe=recipe, by=None)
     assert worker() == run
-    tools.login(page, live_server, rose)
+    tools.login(page, live_server, researcher)
     page.goto(url(live_server, "run-detail", run.pk))
     for title in ("Held-out comparisons", "Outcomes", "First errors", "Step labels", "Ratings and scores"):
         expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()

@@ -118,8 +118,8 @@ def coder(
 
 
 def rose_at(page: Page, live_server: Any, tools: Any, project: Project, path: str = "") -> str:
-    rose = User.objects.get(email="rose@example.org")
-    tools.login(page, live_server, rose)
+    researcher = User.objects.get(email="rose@example.org")
+    tools.login(page, live_server, researcher)
     base = f"{live_server.url}/p/{project.slug}/trajectories/"
     page.goto(base + path)
     return base

@@ -54,7 +54,8 @@ from tests.config.tables import (
     WEB_FOR_ANYBODY,
     WEB_PASSED_ON,
 )
-from tests.datasets.feedback import frozen_nothing, member
+from tests.datasets.feedback import frozen_nothing
+from tests.factories import make_member
 from tests.trajectories.conftest import lines, record
 from tests.trajectories.test_views import PNG
 from tests.worlds import home_settings, rows_of_a_module
@@ -103,7 +104,7 @@ class World:
 
 def make_world(slug: str) -> World:
     project = Project.objects.create(slug=slug, name=slug)
-    people = {role.value: member(project, f"{role.value}@{slug}.example", role) for role in ROLES}
+    people = {role.value: make_member(project, f"{role.value}@{slug}.example", role) for role in ROLES}
     import_trajectories(
         project=project, stream=io.BytesIO(lines(record(1), record(2))), format="openai", by=None
     )
@@ -112,13 +113,15 @@ def make_world(slug: str) -> World:
     item = Item.objects.create(campaign=campaign, task=first.task, key="one", overlap=1, claimed_count=1)
     for position, row in enumerate((first, second)):
         ItemTrajectory.objects.create(item=item, trajectory=row, position=position)
-    ann = Annotator.objects.create(project=project, user=people["annotator"], name="ann")
-    held = Assignment.objects.create(item=item, annotator=ann, state="submitted", draft={})
+    annotator = Annotator.objects.create(project=project, user=people["annotator"], name="ann")
+    held = Assignment.objects.create(item=item, annotator=annotator, state="submitted", draft={})
     example = Item.objects.create(
         campaign=campaign, task=first.task, key="two", overlap=0, purpose=Item.Purpose.EXAMPLE
     )
     ItemTrajectory.objects.create(item=example, trajectory=first, position=0)
-    decided = Assignment.objects.create(item=example, annotator=ann, is_adjudication=True, state="submitted")
+    decided = Assignment.objects.create(
+        item=example, annotator=annotator, is_adjudication=True, state="submitted"
+    )
     Annotation.objects.create(assignment=decided)
     dataset_version = frozen_nothing(project)
     run = TrainingRun.objects.create(
@@ -185,7 +188,7 @@ def make_world(slug: str) -> World:
             "judge-runs": judge_run.pk,
             "deliveries": Delivery.objects.create(webhook=webhook, type="test", data={}).pk,
             "imports": job.pk,
-            "annotators": ann.pk,
+            "annotators": annotator.pk,
             "trajectories": first.pk,
             "beside": second.pk,
             "tasks": first.task_id,

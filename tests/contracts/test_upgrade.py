@@ -26,7 +26,7 @@ from apps.annotation.models import Annotation, Assignment, Campaign, Comment, Pr
 from apps.datasets.models import DatasetVersion
 from apps.monitoring.models import Monitor
 from apps.rewards.models import Endpoint, EndpointRevision
-from apps.training.models import RewardModel, Run
+from apps.training.models import RewardModel, TrainingRun
 
 DUMP = Path(__file__).parent / "fixtures" / "database_2026_11.sql.gz"
 # Filled by Django itself.
@@ -151,7 +151,7 @@ def test_the_states_of_assignments_are_known(rows_before: dict[str, int]) -> Non
 def test_datasets_and_models_are_there(rows_before: dict[str, int]) -> None:
     dataset = DatasetVersion.objects.get()
     assert (str(dataset), dataset.usable_pairs, dataset.state) == ("old/first@1", 6, "succeeded")
-    run = Run.objects.get()
+    run = TrainingRun.objects.get()
     assert run.dataset_version == dataset
     assert run.report == {"preference": {"accuracy": 0.75}}
     model = RewardModel.objects.get()

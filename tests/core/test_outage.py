@@ -27,15 +27,15 @@ PASSWORD = "correct horse battery"
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_read_only_database(rose: User, project: Project, caplog: Any) -> None:
-    rose.set_password(PASSWORD)
-    rose.save()
+def test_a_read_only_database(researcher: User, project: Project, caplog: Any) -> None:
+    researcher.set_password(PASSWORD)
+    researcher.save()
     key = create_api_key(project=project, scopes=[Scope.INGEST])[1]
     job = DatasetVersion.objects.create(project=project, name="first", version=1)
     signed_in = Client(raise_request_exception=False)
-    signed_in.force_login(rose)
+    signed_in.force_login(researcher)
     browser = Client(raise_request_exception=False)
-    asked = _requests(signed_in, browser, key, rose.email, project.slug)
+    asked = _requests(signed_in, browser, key, researcher.email, project.slug)
     executed: list[int] = []
     execute = _executing(executed)
 
@@ -176,13 +176,13 @@ def test_a_bug_is_none(error: BaseException) -> None:
 @pytest.mark.parametrize("kind", [errors.ReadOnlySqlTransaction, errors.DiskFull, errors.QueryCanceled])
 @pytest.mark.django_db
 def test_pages_and_api_answer_503(
-    roses: Client, project: Project, monkeypatch: pytest.MonkeyPatch, kind: Any
+    researcher_client: Client, project: Project, monkeypatch: pytest.MonkeyPatch, kind: Any
 ) -> None:
     def fails(*arguments: Any, **named: Any) -> Any:
         raise _raised(kind, InternalError if kind is errors.ReadOnlySqlTransaction else OperationalError)
 
-    roses.raise_request_exception = False
+    researcher_client.raise_request_exception = False
     monkeypatch.setattr("apps.rubrics.views.render", fails)
-    answer = roses.get(reverse("rubrics:rubric-list", args=[project.slug]))
+    answer = researcher_client.get(reverse("rubrics:rubric-list", args=[project.slug]))
     assert answer.status_code == 503 and re.fullmatch(r"\d+", answer["Retry-After"])
     assert connection.connection is not None  # of the test, within its transaction

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from apps.accounts.models import Membership, Project, User
+from apps.accounts.models import Project
 from apps.annotation.feedback.services import import_feedback
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import store_tree
@@ -56,11 +56,3 @@ def frozen_nothing(project: Project) -> DatasetVersion:
         state=JobState.SUCCEEDED,
         artifact=f"snapshots/nothing-of-{project.slug}",
     )
-
-
-def member(project: Project, email: str, role: str) -> User:
-    user = User(email=email)
-    user.set_password("correct horse battery")
-    user.save()
-    Membership.objects.create(project=project, user=user, role=role)
-    return user

@@ -23,7 +23,8 @@ from apps.datasets.selectors import data_folder, find_dataset_version
 from apps.trajectories.attachments import file_name
 from apps.trajectories.models import Attachment, Step, Task, Trajectory
 from tests.annotation import rows
-from tests.datasets.feedback import freeze, import_pairs, member, pair
+from tests.datasets.feedback import freeze, import_pairs, pair
+from tests.factories import make_member
 
 
 def exported(project: Project) -> list[dict[str, Any]]:
@@ -41,8 +42,8 @@ def judged(project: Project) -> Project:
 
 def test_somebodys_judgements_go_and_the_datasets_with_them_are_withdrawn(judged: Project) -> None:
     both, only_ben = freeze(judged, "both"), freeze(judged, "ben", filters={"annotators": ["ben"]})
-    ann = Annotator.objects.get(name="ann")
-    assert planned_of(ann) == erase_judgements(annotator=ann, by=None)
+    annotator = Annotator.objects.get(name="ann")
+    assert planned_of(annotator) == erase_judgements(annotator=annotator, by=None)
     assert {one["annotator"] for one in exported(judged)} == {"ben"}
     assert not Annotator.objects.filter(name="ann").exists()
     assert set(Item.objects.values_list("claimed_count", "completed_count")) == {(1, 1)}
@@ -80,24 +81,24 @@ def test_a_dataset_that_is_being_frozen_is_withdrawn_too(judged: Project) -> Non
 
 def test_drafts_and_gold_she_decided_go(project: Project) -> None:
     campaign = services.create_campaign(project=project, name="Gold", feedback_types=["pairwise"], overlap=2)
-    rose, ann = (
-        member(project, "rose@example.org", "reviewer"),
-        member(project, "ann@example.org", "annotator"),
+    researcher, annotator = (
+        make_member(project, "rose@example.org", "reviewer"),
+        make_member(project, "ann@example.org", "annotator"),
     )
     item = rows.pair(campaign, "one")
-    hers = rows.annotator(campaign, rose)
-    rows.submit(services.adjudicate(item=item, annotator=hers), rose)
-    services.set_purpose(item=item, purpose="gold", explanation="So.", by=rose)
+    hers = rows.annotator(campaign, researcher)
+    rows.submit(services.adjudicate(item=item, annotator=hers), researcher)
+    services.set_purpose(item=item, purpose="gold", explanation="So.", by=researcher)
     rows.pair(campaign, "two")
-    held = rows.leased(campaign, rose)
+    held = rows.leased(campaign, researcher)
     Assignment.objects.filter(pk=held.pk).update(draft={"choice": "tie"})
-    erase_judgements(annotator=hers, by=rose)
+    erase_judgements(annotator=hers, by=researcher)
     assert not Assignment.objects.exists()
     item.refresh_from_db()
     assert (item.purpose, item.explanation, item.overlap, item.claimed_count) == ("work", "", 2, 0)
     assert Annotator.objects.filter(pk=hers.pk).exists()  # she is a member, and may judge again
     rows.assert_counts_are_right(campaign)
-    assert rows.lease(campaign, ann) is not None
+    assert rows.lease(campaign, annotator) is not None
 
 
 def test_a_run_goes_with_what_was_said_of_it(judged: Project) -> None:
@@ -144,22 +145,22 @@ def test_a_picture_goes_with_the_last_run_that_shows_it(project: Project) -> Non
 
 
 def test_the_page_says_first_what_goes(judged: Project, client: Client) -> None:
-    owner: User = member(judged, "olga@example.org", "owner")
+    owner: User = make_member(judged, "olga@example.org", "owner")
     client.force_login(owner)
-    ann = Annotator.objects.get(name="ann")
+    annotator = Annotator.objects.get(name="ann")
     assert client.post("/p/desk/datasets/erase/", {}).status_code == 422
-    both = {"annotator": ann.pk, "run": Trajectory.objects.earliest("pk").pk}
+    both = {"annotator": annotator.pk, "run": Trajectory.objects.earliest("pk").pk}
     assert client.post("/p/desk/datasets/erase/", both).status_code == 422
     assert client.post("/p/desk/datasets/erase/", {"run": "999999"}).status_code == 422
-    shown = client.post("/p/desk/datasets/erase/", {"annotator": ann.pk}).content.decode()
+    shown = client.post("/p/desk/datasets/erase/", {"annotator": annotator.pk}).content.decode()
     assert "What ann judged" in shown and Annotation.objects.count() == 6
-    client.post("/p/desk/datasets/erase/", {"annotator": ann.pk, "run": "", "sure": "1"})
+    client.post("/p/desk/datasets/erase/", {"annotator": annotator.pk, "run": "", "sure": "1"})
     assert Annotation.objects.count() == 3
 
 
 def test_a_withdrawn_dataset_offers_nothing_any_more(judged: Project, client: Client) -> None:
     dataset_version = freeze(judged)
-    client.force_login(member(judged, "rose@example.org", "researcher"))
+    client.force_login(make_member(judged, "rose@example.org", "researcher"))
     page, export = (
         f"/p/desk/datasets/{dataset_version.pk}/",
         f"/p/desk/datasets/{dataset_version.pk}/export/trl/",

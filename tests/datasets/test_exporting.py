@@ -47,28 +47,30 @@ def stored(export: Export) -> bytes:
         return bytes(file.read())
 
 
-def test_the_file_is_what_the_stream_would_be(judged: Project, rose: User, roses: Client) -> None:
-    made = export(judged, rose)
-    page = roses.get("/p/desk/datasets/exports/").content.decode()
+def test_the_file_is_what_the_stream_would_be(
+    judged: Project, researcher: User, researcher_client: Client
+) -> None:
+    made = export(judged, researcher)
+    page = researcher_client.get("/p/desk/datasets/exports/").content.decode()
     assert "waiting for a worker" in page
     assert 'hx-trigger="every 2s"' in page
     advance_exports()
     made.refresh_from_db()
     assert (made.state, made.lines) == (JobState.SUCCEEDED, 12)
-    page = roses.get("/p/desk/datasets/exports/").content.decode()
+    page = researcher_client.get("/p/desk/datasets/exports/").content.decode()
     assert 'hx-trigger="every 2s"' not in page
-    answer = roses.get(f"/p/desk/datasets/exports/{made.pk}/file/")
+    answer = researcher_client.get(f"/p/desk/datasets/exports/{made.pk}/file/")
     assert f"desk-feedback-jsonl-{made.pk}.jsonl.gz" in answer["Content-Disposition"]
     data = body(answer)
     assert hashlib.sha256(data).hexdigest() == made.sha256
     assert len(data) == made.size
     assert gzip.decompress(data).decode() == "".join(export_jsonl(project=judged, filters={}))
     told = AuditEvent.objects.get(verb="feedback.exported")
-    assert (told.actor, told.data) == (person_pseudonym(rose.email), {"format": "jsonl"})
+    assert (told.actor, told.data) == (person_pseudonym(researcher.email), {"format": "jsonl"})
 
 
-def test_the_file_can_be_imported_as_it_is(judged: Project, rose: User, tmp_path: Path) -> None:
-    made = export(judged, rose)
+def test_the_file_can_be_imported_as_it_is(judged: Project, researcher: User, tmp_path: Path) -> None:
+    made = export(judged, researcher)
     advance_exports()
     made.refresh_from_db()
     path = tmp_path / "feedback.jsonl.gz"
@@ -96,11 +98,11 @@ def test_a_file_that_is_not_whole_imports_nothing(judged: Project, tmp_path: Pat
     assert not other.trajectories.exists()
 
 
-def test_a_table_for_a_spreadsheet(project: Project, rose: User) -> None:
+def test_a_table_for_a_spreadsheet(project: Project, researcher: User) -> None:
     import_pairs(
         project, [pair("x", annotator="ann"), pair("x", annotator="ben"), pair("y", annotator="ann")]
     )
-    made = export(project, rose, "csv", annotators=["ann"])
+    made = export(project, researcher, "csv", annotators=["ann"])
     advance_exports()
     made.refresh_from_db()
     rows = list(csv.DictReader(io.StringIO(stored(made).decode())))
@@ -111,14 +113,14 @@ def test_a_table_for_a_spreadsheet(project: Project, rose: User) -> None:
 
 @pytest.mark.parametrize("split", ["", "train"])
 def test_a_dataset_version_that_is_large_is_written_first(
-    judged: Project, rose: User, roses: Client, monkeypatch: pytest.MonkeyPatch, split: str
+    judged: Project, researcher: User, researcher_client: Client, monkeypatch: pytest.MonkeyPatch, split: str
 ) -> None:
     dataset_version = freeze(judged)
     page = f"/p/desk/datasets/{dataset_version.pk}/"
-    assert f'{page}export/trl/"' in roses.get(page).content.decode()
+    assert f'{page}export/trl/"' in researcher_client.get(page).content.decode()
     monkeypatch.setattr(exporting, "LARGE", 5)
-    assert f'value="trl/{split}"' in roses.get(page).content.decode()
-    assert roses.post(f"{page}export/", {"what": f"trl/{split}"}).status_code == 302
+    assert f'value="trl/{split}"' in researcher_client.get(page).content.decode()
+    assert researcher_client.post(f"{page}export/", {"what": f"trl/{split}"}).status_code == 302
     advance_exports()
     made = Export.objects.get()
     data = gzip.decompress(stored(made)).decode()
@@ -127,39 +129,41 @@ def test_a_dataset_version_that_is_large_is_written_first(
     assert AuditEvent.objects.get(verb="dataset.exported").target == "desk/first@1"
 
 
-def test_the_form_chooses(judged: Project, roses: Client) -> None:
+def test_the_form_chooses(judged: Project, researcher_client: Client) -> None:
     url = "/p/desk/datasets/exports/"
-    refused = roses.post(url, {"format": "xlsx"})
+    refused = researcher_client.post(url, {"format": "xlsx"})
     assert (refused.status_code, Export.objects.count()) == (422, 0)
     said = {"format": "csv", "kinds": ["rubric"], "adjudication": "not", "since": "2026-01-31"}
-    assert roses.post(url, said).status_code == 302
+    assert researcher_client.post(url, said).status_code == 302
     wanted = {"kinds": ["rubric"], "adjudication": "not", "since": "2026-01-31T00:00:00Z"}
     assert Export.objects.get().filters == wanted
-    again = roses.post(url, said)
+    again = researcher_client.post(url, said)
     assert (again.status_code, "being written already" in again.content.decode()) == (422, True)
     advance_exports()
     assert Export.objects.get().lines == 0
 
 
-def test_what_there_is_not(judged: Project, rose: User) -> None:
+def test_what_there_is_not(judged: Project, researcher: User) -> None:
     with pytest.raises(DomainError, match="Unknown format 'xml'"):
-        export(judged, rose, "xml")
+        export(judged, researcher, "xml")
     with pytest.raises(DomainError, match="Unknown kind 'x'"):
-        export(judged, rose, kinds=["x"])
+        export(judged, researcher, kinds=["x"])
     with pytest.raises(DomainError, match="Unknown split 'x'"):
-        exporting.export_dataset_version(dataset_version=freeze(judged), format="trl", split="x", by=rose)
+        exporting.export_dataset_version(
+            dataset_version=freeze(judged), format="trl", split="x", by=researcher
+        )
     assert not Export.objects.exists()
 
 
 def test_a_cancelled_one_leaves_nothing(
-    judged: Project, rose: User, roses: Client, monkeypatch: pytest.MonkeyPatch
+    judged: Project, researcher: User, researcher_client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = export(judged, rose)
-    roses.post(f"/p/desk/datasets/exports/{waiting.pk}/cancel/")
+    waiting = export(judged, researcher)
+    researcher_client.post(f"/p/desk/datasets/exports/{waiting.pk}/cancel/")
     advance_exports()
     waiting.refresh_from_db()
     assert (waiting.state, waiting.artifact) == (JobState.CANCELLED, "")
-    running = export(judged, rose)
+    running = export(judged, researcher)
 
     def cancelled_meanwhile(**more: Any) -> Iterator[str]:
         job_queue.request_cancel(Export.objects.get(pk=running.pk))
@@ -177,10 +181,10 @@ def test_a_cancelled_one_leaves_nothing(
 
 
 def test_an_attempt_that_lost_its_claim_leaves_nothing(
-    judged: Project, rose: User, monkeypatch: pytest.MonkeyPatch
+    judged: Project, researcher: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody else has taken it up while the file was being stored."""
-    made = export(judged, rose)
+    made = export(judged, researcher)
     store = exporting.store_file
 
     def slow(path: Path, name: str) -> str:
@@ -194,8 +198,10 @@ def test_an_attempt_that_lost_its_claim_leaves_nothing(
     assert not storages["artifacts"].exists(f"exports/{judged.pk}/{made.pk}-1/{exporting.file_name(made)}")
 
 
-def test_files_go_when_their_time_has_come(judged: Project, rose: User, roses: Client, settings: Any) -> None:
-    old, new = export(judged, rose), export(judged, rose, "csv")
+def test_files_go_when_their_time_has_come(
+    judged: Project, researcher: User, researcher_client: Client, settings: Any
+) -> None:
+    old, new = export(judged, researcher), export(judged, researcher, "csv")
     advance_exports()
     Export.objects.filter(pk=old.pk).update(
         finished_at=timezone.now() - timedelta(days=settings.EXPORT_DAYS, hours=1)
@@ -207,16 +213,16 @@ def test_files_go_when_their_time_has_come(judged: Project, rose: User, roses: C
         False,
         True,
     )
-    assert roses.get(f"/p/desk/datasets/exports/{old.pk}/file/").status_code == 404
-    assert body(roses.get(f"/p/desk/datasets/exports/{new.pk}/file/"))
+    assert researcher_client.get(f"/p/desk/datasets/exports/{old.pk}/file/").status_code == 404
+    assert body(researcher_client.get(f"/p/desk/datasets/exports/{new.pk}/file/"))
 
 
-def test_deleting_somebodys_judgements_takes_the_files_along(judged: Project, rose: User) -> None:
-    done = export(judged, rose, annotators=["ann"])
+def test_deleting_somebodys_judgements_takes_the_files_along(judged: Project, researcher: User) -> None:
+    done = export(judged, researcher, annotators=["ann"])
     advance_exports()
     done.refresh_from_db()
-    waiting = export(judged, rose)
-    erase_judgements(annotator=Annotator.objects.get(name="ann"), by=rose)
+    waiting = export(judged, researcher)
+    erase_judgements(annotator=Annotator.objects.get(name="ann"), by=researcher)
     assert not storages["artifacts"].exists(done.artifact)
     advance_exports()
     done.refresh_from_db()
@@ -226,14 +232,14 @@ def test_deleting_somebodys_judgements_takes_the_files_along(judged: Project, ro
 
 
 def test_a_file_stored_while_somebody_is_deleted_goes_too(
-    judged: Project, rose: User, monkeypatch: pytest.MonkeyPatch
+    judged: Project, researcher: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = export(judged, rose)
+    made = export(judged, researcher)
     store = exporting.store_file
     names = []
 
     def slow(path: Path, name: str) -> str:
-        erase_judgements(annotator=Annotator.objects.get(name="ann"), by=rose)
+        erase_judgements(annotator=Annotator.objects.get(name="ann"), by=researcher)
         names.append(name)
         return store(path, name)
 

@@ -20,8 +20,8 @@ def url(name: str, *args: object) -> str:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None:
-    answer = roses.post(
+def test_made_by_a_worker_and_then_shown(judged: Project, researcher_client: Client) -> None:
+    answer = researcher_client.post(
         url("dataset-version-create"), {"name": "first", "seed": 0, "test_tasks": "task-1\ntask-2"}
     )
     dataset_version = DatasetVersion.objects.get()
@@ -29,21 +29,21 @@ def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None
         302,
         url("dataset-version-detail", dataset_version.pk),
     )
-    waiting = roses.get(answer["Location"]).content.decode()
+    waiting = researcher_client.get(answer["Location"]).content.decode()
     assert "queued" in waiting
     assert "Train on it" not in waiting
-    assert "HX-Refresh" not in roses.get(answer["Location"], headers={"HX-Request": "true"})
+    assert "HX-Refresh" not in researcher_client.get(answer["Location"], headers={"HX-Request": "true"})
     advance_dataset_versions()
-    assert roses.get(answer["Location"], headers={"HX-Request": "true"})["HX-Refresh"] == "true"
-    page = roses.get(answer["Location"]).content.decode()
+    assert researcher_client.get(answer["Location"], headers={"HX-Request": "true"})["HX-Refresh"] == "true"
+    page = researcher_client.get(answer["Location"]).content.decode()
     assert "Train on it" in page
     assert dataset_version.name in page
     dataset_version.refresh_from_db()
     assert dataset_version.content_hash in page
     assert dataset_version.splits["test"] == 2
-    assert "first@1" in roses.get(url("dataset-version-list")).content.decode()
-    assert "12 usable pairs" in roses.get(url("project-node")).content.decode()
-    fragment = roses.get(
+    assert "first@1" in researcher_client.get(url("dataset-version-list")).content.decode()
+    assert "12 usable pairs" in researcher_client.get(url("project-node")).content.decode()
+    fragment = researcher_client.get(
         url("dataset-version-detail", dataset_version.pk), headers={"HX-Request": "true"}
     ).content.decode()
     assert "<html" not in fragment
@@ -51,17 +51,19 @@ def test_made_by_a_worker_and_then_shown(judged: Project, roses: Client) -> None
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_cannot_be_built_says_why(judged: Project, roses: Client) -> None:
-    answer = roses.post(url("dataset-version-create"), {"name": "first", "seed": 0, "test_tasks": "nowhere"})
+def test_what_cannot_be_built_says_why(judged: Project, researcher_client: Client) -> None:
+    answer = researcher_client.post(
+        url("dataset-version-create"), {"name": "first", "seed": 0, "test_tasks": "nowhere"}
+    )
     advance_dataset_versions()
-    page = roses.get(answer["Location"]).content.decode()
+    page = researcher_client.get(answer["Location"]).content.decode()
     assert "None of the 1 test tasks is among the 12 tasks with feedback" in page
     assert "Train on it" not in page
     assert DatasetVersion.objects.get().state == JobState.FAILED
 
 
 def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
-    project: Project, roses: Client
+    project: Project, researcher_client: Client
 ) -> None:
     said = "I looked at your order and the parcel left our house on Monday so it will be with you soon."
     import_pairs(project, [pair(f"task-{n}") | {"a": {"prompt": "Hi", "response": said}} for n in range(2)])
@@ -83,19 +85,23 @@ def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
         for row in Trajectory.objects.filter(pk__in=(found["train"], found["held_out"]))
     }
     assert (texts[found["train"]], texts[found["held_out"]]) == ("task-1", "task-0")
-    page = roses.get(url("dataset-version-detail", dataset_version.pk)).content.decode()
+    page = researcher_client.get(url("dataset-version-detail", dataset_version.pk)).content.decode()
     assert "1 of 4 held-out trajectories is a near-copy of one in train" in page
     assert reverse("trajectories:trajectory-detail", args=["desk", found["train"]]) in page
 
 
-def test_without_near_copies_the_page_says_so(judged: Project, roses: Client) -> None:
+def test_without_near_copies_the_page_says_so(judged: Project, researcher_client: Client) -> None:
     DatasetVersion.objects.filter(pk=freeze(judged).pk).update(leaks={"near_copies": 0, "of": 4, "pairs": []})
-    page = roses.get(url("dataset-version-detail", DatasetVersion.objects.get().pk)).content.decode()
+    page = researcher_client.get(
+        url("dataset-version-detail", DatasetVersion.objects.get().pk)
+    ).content.decode()
     assert "No held-out trajectory is a near-copy" in page
     DatasetVersion.objects.update(leaks=None)  # frozen before this was looked at
     assert (
         "near-cop"
-        not in roses.get(url("dataset-version-detail", DatasetVersion.objects.get().pk)).content.decode()
+        not in researcher_client.get(
+            url("dataset-version-detail", DatasetVersion.objects.get().pk)
+        ).content.decode()
     )
 
 
@@ -106,42 +112,44 @@ def test_without_near_copies_the_page_says_so(judged: Project, roses: Client) ->
         ({"name": "first", "seed": "x"}, "whole number"),
     ],
 )
-def test_a_mistake_is_shown_where_it_is(judged: Project, roses: Client, fields: dict, said: str) -> None:
-    answer = roses.post(url("dataset-version-create"), {"seed": 0} | fields)
+def test_a_mistake_is_shown_where_it_is(
+    judged: Project, researcher_client: Client, fields: dict, said: str
+) -> None:
+    answer = researcher_client.post(url("dataset-version-create"), {"seed": 0} | fields)
     assert answer.status_code == 422
     assert said in answer.content.decode()
     assert not DatasetVersion.objects.exists()
 
 
-def test_a_download_is_what_was_frozen(judged: Project, roses: Client) -> None:
+def test_a_download_is_what_was_frozen(judged: Project, researcher_client: Client) -> None:
     dataset_version = freeze(judged)
-    answer = roses.get(url("dataset-version-export", dataset_version.pk, "trl"))
+    answer = researcher_client.get(url("dataset-version-export", dataset_version.pk, "trl"))
     lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]  # type: ignore[attr-defined]
     assert len(lines) == 12
     assert {"prompt", "chosen", "rejected"} <= set(lines[0])
     assert "attachment" in answer["Content-Disposition"]
-    only = roses.get(url("dataset-version-export", dataset_version.pk, "jsonl") + "?split=test")
+    only = researcher_client.get(url("dataset-version-export", dataset_version.pk, "jsonl") + "?split=test")
     assert len(b"".join(only.streaming_content).splitlines()) >= dataset_version.splits["test"]  # type: ignore[attr-defined]
-    assert roses.get(url("dataset-version-export", dataset_version.pk, "csv")).status_code == 400
+    assert researcher_client.get(url("dataset-version-export", dataset_version.pk, "csv")).status_code == 400
 
 
-def test_a_waiting_one_can_be_cancelled(judged: Project, roses: Client) -> None:
-    roses.post(url("dataset-version-create"), {"name": "first", "seed": 0})
+def test_a_waiting_one_can_be_cancelled(judged: Project, researcher_client: Client) -> None:
+    researcher_client.post(url("dataset-version-create"), {"name": "first", "seed": 0})
     dataset_version = DatasetVersion.objects.get()
-    assert roses.get(url("dataset-version-export", dataset_version.pk, "trl")).status_code == 409
-    roses.post(url("dataset-version-cancel", dataset_version.pk))
+    assert researcher_client.get(url("dataset-version-export", dataset_version.pk, "trl")).status_code == 409
+    researcher_client.post(url("dataset-version-cancel", dataset_version.pk))
     dataset_version.refresh_from_db()
     assert dataset_version.state == JobState.CANCELLED
 
 
-def test_annotators_and_strangers(judged: Project, ann: User, stranger: User, client: Client) -> None:
+def test_annotators_and_strangers(judged: Project, annotator: User, outsider: User, client: Client) -> None:
     dataset_version = freeze(judged)
     pages = [
         url("dataset-version-list"),
         url("dataset-version-create"),
         url("dataset-version-detail", dataset_version.pk),
     ]
-    for user, status in ((ann, 403), (stranger, 404)):
+    for user, status in ((annotator, 403), (outsider, 404)):
         client.force_login(user)
         assert [client.get(page).status_code for page in pages] == [status] * 3
         assert client.get(url("dataset-version-export", dataset_version.pk, "trl")).status_code == status

@@ -48,8 +48,10 @@ def test_by_key(judged: Project, client: Client) -> None:
     assert (refused.status_code, len(lines())) == (400, 2)
 
 
-def test_on_the_page(judged: Project, rose: Any, roses: Client) -> None:
+def test_on_the_page(judged: Project, researcher: Any, researcher_client: Client) -> None:
     dataset_version = freeze(judged)
-    answer = roses.get(f"/p/desk/datasets/{dataset_version.pk}/export/trl/")
+    answer = researcher_client.get(f"/p/desk/datasets/{dataset_version.pk}/export/trl/")
     assert len(list(answer.streaming_content)) == 12  # type: ignore[attr-defined]
-    assert lines() == [(person_pseudonym(rose.email), "dataset.exported", "desk/first@1", {"format": "trl"})]
+    assert lines() == [
+        (person_pseudonym(researcher.email), "dataset.exported", "desk/first@1", {"format": "trl"})
+    ]

@@ -7,7 +7,7 @@ from apps.accounts.models import Project, User
 from apps.llm.models import LLMConnection
 from apps.llm.services import LLMConnectionSpec, create_llm_connection
 from benchmarks.rule_judge import judged
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.judges import parcels
 from tests.workers.llm.scripted import Script, scripted
 
@@ -30,4 +30,9 @@ def rules(project: Project, script: Script) -> Iterator[LLMConnection]:
 
 @pytest.fixture
 def owner(project: Project) -> User:
-    return member(project, "owner@example.org", "owner")
+    return make_member(project, "owner@example.org", "owner")
+
+
+@pytest.fixture(autouse=True)
+def quick_children(forked_children: None) -> None:
+    """As all of these are."""

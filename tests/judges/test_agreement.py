@@ -21,7 +21,7 @@ from apps.judges.agreement import (
 from apps.judges.models import JudgeResult, JudgeRun
 from apps.judges.selectors import trial_runs
 from apps.llm.models import LLMConnection
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign
 
@@ -110,12 +110,14 @@ def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
     before = disagreements_of(held_against_people(judge_run))
     item = Item.objects.get(pk=before[0].judged.item_id)
     assert before[0].people == 0.0 and not before[0].is_adjudicated
-    rose = annotator_for(project=rules.project, user=member(rules.project, "rose@example.org", "reviewer"))
+    researcher = annotator_for(
+        project=rules.project, user=make_member(rules.project, "rose@example.org", "reviewer")
+    )
     submit_annotation(
-        assignment=adjudicate(item=item, annotator=rose),
+        assignment=adjudicate(item=item, annotator=researcher),
         idempotency_key=uuid.uuid4(),
         judgements=[Preference(choice="a", strength=1)],
-        by=rose.user,
+        by=researcher.user,
     )
     after = disagreements_of(held_against_people(judge_run))
     assert len(after) == len(before) - 1

@@ -37,6 +37,7 @@ def start(model: LLMConnection, name: str = SCORED, **given: Any) -> JudgeRun:
     return services.start_judge_run(judge=judge, campaign=campaign(model.project, name), **given)
 
 
+@pytest.mark.real_children
 def test_every_run_gets_the_score_of_the_rules(rules: LLMConnection, script: Script) -> None:
     judge_run = done(start(rules))
     assert judge_run.state == "succeeded", judge_run.error

@@ -23,7 +23,8 @@ from apps.judges import services
 from apps.judges.models import Judge, JudgeResult
 from apps.llm.models import LLMConnection
 from apps.metrics.selectors import comments_of
-from tests.datasets.feedback import freeze, member
+from tests.datasets.feedback import freeze
+from tests.factories import make_member
 from tests.judges import parcels
 from tests.judges.parcels import COMPARED, SCORED, campaign
 from workers.evaluate.annotators import leave_one_out
@@ -212,8 +213,8 @@ def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[
     assert not comments_of(judged, None).exists(), "metrics are induced from what people wrote"
 
 
-def test_on_every_page(judged: Project, client: Client, rose: User) -> None:
-    client.force_login(rose)
+def test_on_every_page(judged: Project, client: Client, researcher: User) -> None:
+    client.force_login(researcher)
     base = f"/p/{judged.slug}"
 
     def page(path: str) -> str:
@@ -237,7 +238,7 @@ def test_on_every_page(judged: Project, client: Client, rose: User) -> None:
 
 
 def test_whoever_adjudicates_sees_who_is_a_judge(judged: Project, client: Client) -> None:
-    reviewer = member(judged, "rev@example.org", "reviewer")
+    reviewer = make_member(judged, "rev@example.org", "reviewer")
     client.force_login(reviewer)
     item = Item.objects.filter(campaign=campaign(judged, SCORED)).first()
     assert item is not None
@@ -246,8 +247,8 @@ def test_whoever_adjudicates_sees_who_is_a_judge(judged: Project, client: Client
     assert "judge:scores" in shown and '<span class="badge">Judge</span>' in shown
 
 
-def test_annotators_do_not_see_them(judged: Project, client: Client, ann: User) -> None:
-    client.force_login(ann)
+def test_annotators_do_not_see_them(judged: Project, client: Client, annotator: User) -> None:
+    client.force_login(annotator)
     home = client.get(f"/p/{judged.slug}/campaigns/").content.decode()
     assert "judge:" not in home
     item = Item.objects.filter(campaign=campaign(judged, SCORED)).first()

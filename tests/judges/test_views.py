@@ -47,8 +47,10 @@ def actions(judge_run: JudgeRun) -> list[str]:
     return [f"{one}test/", f"{one}run/", f"{own}cancel/", f"{own}retry/", f"{own}save/", f"{one}delete/"]
 
 
-def test_strangers_and_annotators(client: Client, judge_run: JudgeRun, stranger: User, ann: User) -> None:
-    for who, status in ((stranger, 404), (ann, 403)):
+def test_strangers_and_annotators(
+    client: Client, judge_run: JudgeRun, outsider: User, annotator: User
+) -> None:
+    for who, status in ((outsider, 404), (annotator, 403)):
         client.force_login(who)
         for url in pages(judge_run):
             assert client.get(url).status_code == status, url
@@ -59,8 +61,8 @@ def test_strangers_and_annotators(client: Client, judge_run: JudgeRun, stranger:
     assert Judge.objects.exists()
 
 
-def test_wrong_methods_and_what_is_not_there(client: Client, judge_run: JudgeRun, rose: User) -> None:
-    client.force_login(rose)
+def test_wrong_methods_and_what_is_not_there(client: Client, judge_run: JudgeRun, researcher: User) -> None:
+    client.force_login(researcher)
     for url in actions(judge_run):
         assert client.get(url).status_code == 405, url
     other = Project.objects.create(slug="other", name="Other")
@@ -74,9 +76,9 @@ def test_wrong_methods_and_what_is_not_there(client: Client, judge_run: JudgeRun
 
 
 def test_pages_tell_what_was_measured_and_escape_what_was_said(
-    client: Client, judge_run: JudgeRun, rose: User
+    client: Client, judge_run: JudgeRun, researcher: User
 ) -> None:
-    client.force_login(rose)
+    client.force_login(researcher)
     shown = [client.get(url).content.decode() for url in pages(judge_run)]
     for page in shown:
         assert "<script>alert" not in page and "14 number" not in page
@@ -90,8 +92,8 @@ def test_pages_tell_what_was_measured_and_escape_what_was_said(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_from_the_form_to_a_trial(client: Client, rules: LLMConnection, rose: User) -> None:
-    client.force_login(rose)
+def test_from_the_form_to_a_trial(client: Client, rules: LLMConnection, researcher: User) -> None:
+    client.force_login(researcher)
     base = f"/p/{rules.project.slug}/judges/"
     wrong = client.post(base, {"name": "careful", "llm_connection": rules.pk, "mode": "score", "rubric": ""})
     assert wrong.status_code == 422 and "choose one" in wrong.content.decode()
@@ -123,9 +125,9 @@ def test_from_the_form_to_a_trial(client: Client, rules: LLMConnection, rose: Us
 
 @pytest.mark.django_db(transaction=True)
 def test_a_campaign_is_judged_handed_in_and_compared(
-    client: Client, rules: LLMConnection, rose: User
+    client: Client, rules: LLMConnection, researcher: User
 ) -> None:
-    client.force_login(rose)
+    client.force_login(researcher)
     judge = parcels.judge(rules, "compares", mode="compare")
     base = f"/p/{rules.project.slug}/judges/"
     none = client.post(f"{base}{judge.pk}/run/", {"campaign": campaign(rules.project, SCORED).pk})
@@ -154,9 +156,11 @@ def test_a_campaign_is_judged_handed_in_and_compared(
     assert "handed in" in client.get(base).content.decode()
 
 
-def test_without_a_language_model_it_says_what_is_missing(client: Client, rose: User, owner: User) -> None:
+def test_without_a_language_model_it_says_what_is_missing(
+    client: Client, researcher: User, owner: User
+) -> None:
     project = owner.memberships.get().project
-    for who, told in ((rose, "An owner adds one under Language models"), (owner, ">Add one</a>")):
+    for who, told in ((researcher, "An owner adds one under Language models"), (owner, ">Add one</a>")):
         client.force_login(who)
         page = client.get(f"/p/{project.slug}/judges/").content.decode()
         assert "There is no language model to ask" in page and told in page
@@ -166,9 +170,9 @@ def test_without_a_language_model_it_says_what_is_missing(client: Client, rose: 
 
 
 def test_without_a_rubric_it_says_where_one_is_written(
-    client: Client, rules: LLMConnection, rose: User
+    client: Client, rules: LLMConnection, researcher: User
 ) -> None:
-    client.force_login(rose)
+    client.force_login(researcher)
     url = f"/p/{rules.project.slug}/judges/"
     assert "There is no rubric yet" not in client.get(url).content.decode()
     rules.project.rubrics.all().delete()
@@ -177,9 +181,9 @@ def test_without_a_rubric_it_says_where_one_is_written(
 
 
 def test_a_removed_language_model_leaves_figures_and_says_so(
-    client: Client, judge_run: JudgeRun, rose: User
+    client: Client, judge_run: JudgeRun, researcher: User
 ) -> None:
-    client.force_login(rose)
+    client.force_login(researcher)
     assert judge_run.judge.llm_connection is not None
     judge_run.judge.llm_connection.delete()
     about, told = (client.get(url).content.decode() for url in pages(judge_run)[1:3])
@@ -191,8 +195,8 @@ def test_a_removed_language_model_leaves_figures_and_says_so(
     assert again.status_code == 400 and "nobody to ask" in again.content.decode()
 
 
-def test_removed_it_leaves_what_it_handed_in(client: Client, judge_run: JudgeRun, rose: User) -> None:
-    client.force_login(rose)
+def test_removed_it_leaves_what_it_handed_in(client: Client, judge_run: JudgeRun, researcher: User) -> None:
+    client.force_login(researcher)
     base = f"/p/{judge_run.judge.project.slug}/judges/"
     page = client.post(f"{base}{judge_run.judge_id}/delete/", follow=True).content.decode()
     assert "is removed" in page and not Judge.objects.exists() and not JudgeRun.objects.exists()

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.models import Project, Role, User
+from apps.accounts.models import Project, User
 from apps.annotation.models import Annotator, Item
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
@@ -21,7 +21,7 @@ from apps.lineage.words import in_words
 from apps.rewards.models import ScoreSample
 from apps.rewards.services import deploy
 from apps.training.models import RewardModel, TrainingRun
-from tests.datasets.feedback import freeze, import_pairs, member, pair
+from tests.datasets.feedback import freeze, import_pairs, pair
 from tests.lineage.served import really_served, scored
 
 
@@ -31,14 +31,9 @@ def home(own_home: None) -> None:
 
 
 @pytest.fixture
-def rose(project: Project) -> User:
-    return member(project, "rose-lineage@example.org", Role.RESEARCHER)
-
-
-@pytest.fixture
-def client(rose: User) -> Client:
+def client(researcher: User) -> Client:
     client = Client()
-    client.force_login(rose)
+    client.force_login(researcher)
     return client
 
 
@@ -93,7 +88,7 @@ def test_to_its_judgements_and_back(project: Project, sample: ScoreSample, clien
 
 
 def test_what_has_been_deleted_is_named_and_shown_nowhere(
-    project: Project, client: Client, rose: User
+    project: Project, client: Client, researcher: User
 ) -> None:
     import_pairs(project, [pair(f"task-{n}", annotator="ann" if n % 2 else "bea") for n in range(12)])
     dataset_version = freeze(project)
@@ -115,7 +110,7 @@ def test_what_has_been_deleted_is_named_and_shown_nowhere(
     assert judged is not None and [one for one, _ in dataset_versions_with_item(judged)] == [dataset_version]
     assert "Nothing that a dataset holds was deleted" in page(client, "lineage-list", project=project)
 
-    erase_judgements(annotator=bea, by=rose)
+    erase_judgements(annotator=bea, by=researcher)
     text = page(client, "lineage-list", project=project)
     assert "judgements in it were deleted" in text and "bea" not in text
     assert "desk@1" in text and "from the weights of desk@1" in text

@@ -22,7 +22,7 @@ from apps.llm.models import LLMConnection, Spending
 from apps.llm.relay import REFUSED, relay
 from apps.llm.selectors import monthly_costs
 from apps.llm.services import LLMConnectionSpec
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.workers.llm.scripted import Script, completion, scripted
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ def address(script: Script) -> Iterator[str]:
 
 @pytest.fixture
 def owner(project: Project) -> User:
-    return member(project, "owner@example.org", "owner")
+    return make_member(project, "owner@example.org", "owner")
 
 
 def model(project: Project, address: str, **given: Any) -> LLMConnection:

@@ -19,7 +19,7 @@ from apps.llm.completion_cache import store_completions
 from apps.llm.models import CachedCompletion, LLMConnection
 from apps.llm.relay import relay
 from apps.llm.services import LLMConnectionSpec
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.metrics.said import comments, import_comments
 from tests.workers.llm.scripted import Script, scripted
 
@@ -29,7 +29,7 @@ KEY = "sk-canary-of-a-model"
 
 @pytest.fixture
 def owner(project: Project) -> User:
-    return member(project, "owner@example.org", "owner")
+    return make_member(project, "owner@example.org", "owner")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from apps.metrics import inducing
 from apps.metrics.models import Induction
 from apps.metrics.services import induce
 from apps.metrics.tasks import advance_inductions
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.metrics.said import comments, import_comments
 
 
@@ -19,11 +19,11 @@ def commented(project: Project) -> Project:
 
 @pytest.fixture
 def owner(project: Project) -> User:
-    return member(project, "owner@example.org", "owner")
+    return make_member(project, "owner@example.org", "owner")
 
 
 @pytest.fixture
-def hers(client: Client, owner: User) -> Client:
+def owner_client(client: Client, owner: User) -> Client:
     """A browser the owner is signed in with."""
     client.force_login(owner)
     return client
@@ -42,3 +42,8 @@ def induced(commented: Project, fake_child: None) -> Induction:
     induction.refresh_from_db()
     assert induction.state == "succeeded", induction.error
     return induction
+
+
+@pytest.fixture(autouse=True)
+def quick_children(forked_children: None) -> None:
+    """As all of these are."""

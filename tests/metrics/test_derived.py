@@ -101,15 +101,15 @@ def test_what_there_is_nothing_of_is_said(induced: Induction) -> None:
         freeze(induced.project, name="other", derived=["dreams"])
 
 
-def test_by_the_command_the_page_and_the_api(hers: Client, accepted: Induction) -> None:
+def test_by_the_command_the_page_and_the_api(owner_client: Client, accepted: Induction) -> None:
     slug = accepted.project.slug
     call_command(
         "freeze_dataset", slug, "by-command", "--derived", "metric_scores", "--derived", "comment_steps"
     )
     assert DatasetVersion.objects.get(name="by-command").records.keys() == {"comment", "rubric", "step"}
-    page = hers.get(f"/p/{slug}/datasets/new/").content.decode()
+    page = owner_client.get(f"/p/{slug}/datasets/new/").content.decode()
     assert 'value="comment_steps"' in page
-    made = hers.post(
+    made = owner_client.post(
         f"/p/{slug}/datasets/new/", {"name": "by-page", "seed": "0", "derived": ["comment_steps"]}
     )
     assert made.status_code == 302

@@ -79,14 +79,14 @@ def test_facts_leave_with_their_run(induced: Induction) -> None:
     services.refresh_facts(induced.project)
 
 
-def test_the_explorer_filters_by_them(hers: Client, induced: Induction) -> None:
+def test_the_explorer_filters_by_them(owner_client: Client, induced: Induction) -> None:
     metric = induced.metrics.get(position=0)
     base = f"/p/{induced.project.slug}/"
-    page = hers.get(f"{base}metrics/{metric.pk}/").content.decode()
+    page = owner_client.get(f"{base}metrics/{metric.pk}/").content.decode()
     assert "trajectories/?fact=metric+0&amp;judged=bad" in page
-    shown = hers.get(f"{base}trajectories/?fact=metric+0&judged=bad").content.decode()
+    shown = owner_client.get(f"{base}trajectories/?fact=metric+0&judged=bad").content.decode()
     assert f"{len(keys(induced, 'metric 0', -1))} that match" in shown
-    assert hers.get(f"{base}trajectories/?fact=gone&judged=bad").status_code == 200
+    assert owner_client.get(f"{base}trajectories/?fact=gone&judged=bad").status_code == 200
 
 
 def test_what_to_fine_tune_on(induced: Induction, tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_guidelines_from_the_page(induced: Induction, owner: User) -> None:
     assert export.state == "succeeded", export.error
 
 
-def test_the_scoreboard(hers: Client, induced: Induction) -> None:
+def test_the_scoreboard(owner_client: Client, induced: Induction) -> None:
     project = induced.project
     runs = list(Trajectory.objects.filter(project=project).order_by("pk"))
     for number, run in enumerate(runs):
@@ -179,12 +179,12 @@ def test_the_scoreboard(hers: Client, induced: Induction) -> None:
     assert drawn is not None
     assert len(drawn["series"]) == 2
     assert len(drawn["x"]["labels"]) == len(runs)
-    page = hers.get(f"/p/{project.slug}/metrics/scoreboard/?metric=metric+1").content.decode()
+    page = owner_client.get(f"/p/{project.slug}/metrics/scoreboard/?metric=metric+1").content.decode()
     assert "bot" in page and "<option selected>metric 1</option>" in page
 
 
-def test_an_empty_scoreboard(hers: Client, project: Project) -> None:
-    assert b"Nothing judged yet" in hers.get(f"/p/{project.slug}/metrics/scoreboard/").content
+def test_an_empty_scoreboard(owner_client: Client, project: Project) -> None:
+    assert b"Nothing judged yet" in owner_client.get(f"/p/{project.slug}/metrics/scoreboard/").content
 
 
 def test_the_interval_of_a_difference() -> None:

@@ -11,20 +11,22 @@ from apps.metrics.tasks import advance_inductions
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_an_induction_from_its_form_to_its_page(hers: Client, commented: Project, fake_child: None) -> None:
+def test_an_induction_from_its_form_to_its_page(
+    owner_client: Client, commented: Project, fake_child: None
+) -> None:
     base = f"/p/{commented.slug}/metrics/"
-    assert b"24 comments in this project" in hers.get(base).content
-    begun = hers.post(base, {"campaign": "", "seed": ""})
+    assert b"24 comments in this project" in owner_client.get(base).content
+    begun = owner_client.post(base, {"campaign": "", "seed": ""})
     page = begun.headers["location"]
-    waiting = hers.get(page).content.decode()
+    waiting = owner_client.get(page).content.decode()
     assert "queued" in waiting
     assert f'hx-get="{page}status/"' in waiting
-    assert b"One is under way" in hers.get(base).content
-    assert b"wait for its end" in hers.post(base, {}).content
-    assert "HX-Refresh" not in hers.get(f"{page}status/").headers
+    assert b"One is under way" in owner_client.get(base).content
+    assert b"wait for its end" in owner_client.post(base, {}).content
+    assert "HX-Refresh" not in owner_client.get(f"{page}status/").headers
     advance_inductions()
-    assert hers.get(f"{page}status/").headers["HX-Refresh"] == "true"
-    found = hers.get(page).content.decode()
+    assert owner_client.get(f"{page}status/").headers["HX-Refresh"] == "true"
+    found = owner_client.get(page).content.decode()
     for words in (
         "metric 0",
         "metric 1",
@@ -37,45 +39,45 @@ def test_an_induction_from_its_form_to_its_page(hers: Client, commented: Project
     assert "hx-get" not in found, "nothing polls when nothing changes"
 
 
-def test_no_comment_is_said_on_the_form(hers: Client, project: Project) -> None:
-    answer = hers.post(f"/p/{project.slug}/metrics/", {})
+def test_no_comment_is_said_on_the_form(owner_client: Client, project: Project) -> None:
+    answer = owner_client.post(f"/p/{project.slug}/metrics/", {})
     assert answer.status_code == 422
     assert b"Nobody has written a comment" in answer.content
 
 
-def test_a_metric_links_to_what_it_is_made_of(hers: Client, induced: Induction) -> None:
+def test_a_metric_links_to_what_it_is_made_of(owner_client: Client, induced: Induction) -> None:
     metric = induced.metrics.get(position=0)
     aspect = metric.aspects.order_by("pk").first()
     assert aspect is not None
-    page = hers.get(f"/p/{induced.project.slug}/metrics/{metric.pk}/").content.decode()
+    page = owner_client.get(f"/p/{induced.project.slug}/metrics/{metric.pk}/").content.decode()
     there = f"/p/{induced.project.slug}/trajectories/{aspect.trajectory_id}/#t{aspect.trajectory_id}-s{aspect.step}"
     assert there in page
     assert aspect.feedback in page
-    assert hers.get(there.partition("#")[0]).status_code == 200
+    assert owner_client.get(there.partition("#")[0]).status_code == 200
 
 
-def test_deciding(hers: Client, induced: Induction) -> None:
+def test_deciding(owner_client: Client, induced: Induction) -> None:
     base = f"/p/{induced.project.slug}/metrics/"
     first, second = induced.metrics.all()
-    hers.post(f"{base}{first.pk}/decide/", {"what": "accept", "list": "1"})
+    owner_client.post(f"{base}{first.pk}/decide/", {"what": "accept", "list": "1"})
     first.refresh_from_db()
     assert first.state == Metric.State.ACCEPTED
-    made = hers.post(f"{base}inductions/{induced.pk}/rubric/", {"name": "Desk"})
-    assert b"metric 0" in hers.get(made.headers["location"]).content
-    hers.post(f"{base}{second.pk}/edit/", {"name": "<b>tone</b>", "definition": "How it speaks."})
-    page = hers.get(f"{base}{second.pk}/").content.decode()
+    made = owner_client.post(f"{base}inductions/{induced.pk}/rubric/", {"name": "Desk"})
+    assert b"metric 0" in owner_client.get(made.headers["location"]).content
+    owner_client.post(f"{base}{second.pk}/edit/", {"name": "<b>tone</b>", "definition": "How it speaks."})
+    page = owner_client.get(f"{base}{second.pk}/").content.decode()
     assert "&lt;b&gt;tone&lt;/b&gt;" in page
     assert "<b>tone</b>" not in page
-    hers.post(f"{base}{second.pk}/merge/", {"into": first.pk})
+    owner_client.post(f"{base}{second.pk}/merge/", {"into": first.pk})
     second.refresh_from_db()
     assert second.state == Metric.State.MERGED
     induced.refresh_from_db()
     assert induced.state == JobState.QUEUED
-    hers.post(f"{base}inductions/{induced.pk}/cancel/")
+    owner_client.post(f"{base}inductions/{induced.pk}/cancel/")
     induced.refresh_from_db()
     assert induced.state == JobState.CANCELLED
-    assert b"Judge all runs again" in hers.get(f"{base}inductions/{induced.pk}/").content
-    hers.post(f"{base}inductions/{induced.pk}/judge/")
+    assert b"Judge all runs again" in owner_client.get(f"{base}inductions/{induced.pk}/").content
+    owner_client.post(f"{base}inductions/{induced.pk}/judge/")
     induced.refresh_from_db()
     assert induced.state == JobState.QUEUED
 
@@ -91,11 +93,11 @@ def test_deciding(hers: Client, induced: Induction) -> None:
     ],
 )
 def test_what_cannot_be_done_is_said(
-    hers: Client, induced: Induction, action: str, data: dict[str, str], said: str
+    owner_client: Client, induced: Induction, action: str, data: dict[str, str], said: str
 ) -> None:
     metric = induced.metrics.get(position=0)
     base = f"/p/{induced.project.slug}/metrics/{metric.pk}/"
-    answer = hers.post(f"{base}{action}/", data, follow=True)
+    answer = owner_client.post(f"{base}{action}/", data, follow=True)
     assert answer.status_code == 200
     assert said in answer.content.decode()
     metric.refresh_from_db()

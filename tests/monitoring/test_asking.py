@@ -30,7 +30,7 @@ def desk(db: None) -> Project:
 
 
 @pytest.fixture
-def rose(desk: Project) -> User:
+def researcher(desk: Project) -> User:
     user, _ = create_user(email="rose@example.org", password="long enough for all")
     set_member(project=desk, user=user, role=Role.RESEARCHER, by=None)
     return user
@@ -77,12 +77,12 @@ def shown(item: Item) -> list[str]:
     return [found[key].steps[-1].text for key in keys]
 
 
-def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, rose) -> None:
+def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, researcher) -> None:
     long = kept(endpoint, "Where is it?", "It comes. " * 40, 3.0)
     kept(endpoint, "Where is it?", "It comes on Monday.", -1.0)
     kept(endpoint, "Where is it?", "It comes soon.", 1.0)
     kept(endpoint, "Something else?", "No.", -9.0)
-    asked = ask_about(alert=alert_about(endpoint, long), campaign=None, count=10, by=rose)
+    asked = ask_about(alert=alert_about(endpoint, long), campaign=None, count=10, by=researcher)
     campaign = asked.campaign
     assert (campaign.name, campaign.feedback_types, campaign.ordering) == (
         "Follow-up of reward",
@@ -93,12 +93,16 @@ def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, rose)
     assert shown(item) == ["It comes. " * 40, "It comes on Monday."]
     assert item.task.external_id.startswith("prompt-")
     with pytest.raises(Conflict, match="in Follow-up of reward already"):
-        ask_about(alert=Alert.objects.get(), campaign=None, count=10, by=rose)
+        ask_about(alert=Alert.objects.get(), campaign=None, count=10, by=researcher)
 
 
-def test_they_come_first_and_are_counted(endpoint, desk, rose) -> None:
+def test_they_come_first_and_are_counted(endpoint, desk, researcher) -> None:
     campaign = create_campaign(
-        project=desk, name="All", feedback_types=["pairwise"], ordering=Campaign.Ordering.PRIORITY, by=rose
+        project=desk,
+        name="All",
+        feedback_types=["pairwise"],
+        ordering=Campaign.Ordering.PRIORITY,
+        by=researcher,
     )
     for number in range(3):
         runs = [
@@ -110,30 +114,30 @@ def test_they_come_first_and_are_counted(endpoint, desk, rose) -> None:
         add_items(campaign=campaign, items=[ItemSpec(trajectories=list(rows.values()), priority=5)])
     suspect = kept(endpoint, "new?", "a long one", 2.0)
     kept(endpoint, "new?", "a short one", 0.0)
-    asked = ask_about(alert=alert_about(endpoint, suspect), campaign=campaign, count=5, by=rose)
-    ann, _ = create_user(email="ann@example.org", password="long enough for all")
-    set_member(project=desk, user=ann, role=Role.ANNOTATOR, by=None)
-    held = assign_next_item(campaign=campaign, annotator=annotator_for(project=desk, user=ann))
+    asked = ask_about(alert=alert_about(endpoint, suspect), campaign=campaign, count=5, by=researcher)
+    annotator, _ = create_user(email="ann@example.org", password="long enough for all")
+    set_member(project=desk, user=annotator, role=Role.ANNOTATOR, by=None)
+    held = assign_next_item(campaign=campaign, annotator=annotator_for(project=desk, user=annotator))
     assert held is not None and held.item_id == asked.items[0]
     assert asked.judged == 0
-    submit(held, ann, "b")
+    submit(held, annotator, "b")
     assert asked.judged == 1
 
 
-def test_what_people_said_stands_beside_the_reward(endpoint, desk, rose) -> None:
+def test_what_people_said_stands_beside_the_reward(endpoint, desk, researcher) -> None:
     """Of three pairs people prefer what has less reward in some; each counts once, with the newer trajectory."""
     suspects = []
     for number, (high, low) in enumerate([(2.0, 0.0), (3.0, 1.0), (4.0, 2.5)]):
         kept(endpoint, f"new {number}?", "a short one", low)
         suspects.append(kept(endpoint, f"new {number}?", "a long one", high))
-    asked = ask_about(alert=alert_about(endpoint, *suspects), campaign=None, count=5, by=rose)
+    asked = ask_about(alert=alert_about(endpoint, *suspects), campaign=None, count=5, by=researcher)
     assert len(asked.items) == 3 and len(asked.samples) == 6
-    ann, _ = create_user(email="ann@example.org", password="long enough for all")
-    set_member(project=desk, user=ann, role=Role.ANNOTATOR, by=None)
-    people, said = annotator_for(project=desk, user=ann), []
+    annotator, _ = create_user(email="ann@example.org", password="long enough for all")
+    set_member(project=desk, user=annotator, role=Role.ANNOTATOR, by=None)
+    people, said = annotator_for(project=desk, user=annotator), []
     while held := assign_next_item(campaign=asked.campaign, annotator=people):
         said.append("b" if said else "a")  # what is long has more reward, and stands first
-        submit(held, ann, said[-1])
+        submit(held, annotator, said[-1])
     samples = list(endpoint.samples.order_by("pk"))
     rows = [row_of(one) for one in samples]
     found = {row.pk: (row.judged, row.wrong) for row in with_judgements(endpoint, rows)}
@@ -148,7 +152,7 @@ def row_of(sample: ScoreSample) -> Row:
     return Row(pk=sample.pk, policy_version="", reward=sample.reward, tokens=9, steps=1)
 
 
-def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk, rose) -> None:
+def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk, researcher) -> None:
     run = build_trajectory(from_messages(messages("Where?", "Here.")), Task(id="support-1"))
     store_trajectories(project=desk, trajectories=[run], source_format="api")
     alone = kept(endpoint, "Where?", "There. " * 9, 2.0)
@@ -165,36 +169,36 @@ def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk
         }
     }
     alone.save()
-    asked = ask_about(alert=alert_about(endpoint, alone), campaign=None, count=5, by=rose)
+    asked = ask_about(alert=alert_about(endpoint, alone), campaign=None, count=5, by=researcher)
     assert len(asked.items) == 1
 
 
-def test_nothing_to_compare_with_is_said(endpoint, rose) -> None:
+def test_nothing_to_compare_with_is_said(endpoint, researcher) -> None:
     alone = kept(endpoint, "alone?", "yes", 2.0)
     text = kept(endpoint, "x", "y", 2.0)
     text.item = {"text": "no prompt"}
     text.save()
     with pytest.raises(Conflict, match="nothing to compare"):
-        ask_about(alert=alert_about(endpoint, alone, text), campaign=None, count=5, by=rose)
+        ask_about(alert=alert_about(endpoint, alone, text), campaign=None, count=5, by=researcher)
     assert not Campaign.objects.exists() and not FollowUp.objects.exists()
     with pytest.raises(DomainError):
-        ask_unsure(endpoint=endpoint, campaign=None, count=0, by=rose)
+        ask_unsure(endpoint=endpoint, campaign=None, count=0, by=researcher)
 
 
-def test_what_it_is_unsure_of(endpoint, rose) -> None:
+def test_what_it_is_unsure_of(endpoint, researcher) -> None:
     for number in range(4):
         kept(endpoint, f"p{number}", "sure", 1.0)
         kept(endpoint, f"p{number}", "unsure", 0.5, *(["uncertain"] if number % 2 else []))
-    ask_unsure(endpoint=endpoint, campaign=None, count=20, by=rose)
+    ask_unsure(endpoint=endpoint, campaign=None, count=20, by=researcher)
     items = Item.objects.filter(pk__in=FollowUp.objects.get().items)
     assert {tuple(sorted(shown(item))) for item in items} == {("sure", "unsure")}
 
 
-def test_from_an_alerts_page(endpoint, rose, client) -> None:
+def test_from_an_alerts_page(endpoint, researcher, client) -> None:
     suspect = kept(endpoint, "q", "long", 2.0)
     kept(endpoint, "q", "short", 0.0)
     alert = alert_about(endpoint, suspect)
-    client.force_login(rose)
+    client.force_login(researcher)
     path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
     page = client.post(path, {"count": "5", "campaign": ""}, follow=True).content.decode()
     assert "1 comparison waits first" in page and "0 of 1 judged" in page
@@ -203,10 +207,10 @@ def test_from_an_alerts_page(endpoint, rose, client) -> None:
     assert "in Follow-up of reward already" in again
 
 
-def test_a_campaign_of_another_project_is_no_choice(endpoint, rose, client) -> None:
+def test_a_campaign_of_another_project_is_no_choice(endpoint, researcher, client) -> None:
     other = create_campaign(project=create_project(slug="other"), name="Theirs", feedback_types=["pairwise"])
     alert = alert_about(endpoint, kept(endpoint, "q", "long", 2.0))
-    client.force_login(rose)
+    client.force_login(researcher)
     path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
     assert (
         "People were not asked"

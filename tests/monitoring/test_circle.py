@@ -26,7 +26,8 @@ from apps.rewards.services import advance_releases, deploy, keep_samples
 from apps.rewards.serving.state import StoredModels
 from apps.trajectories.selectors import load_trajectories
 from tests.annotation.rows import submit
-from tests.datasets.feedback import freeze, import_pairs, member
+from tests.datasets.feedback import freeze, import_pairs
+from tests.factories import make_member
 from tests.monitoring.test_turning import trained, work
 from tests.rewards.conftest import Service, running_service, serves, wait_until
 
@@ -136,13 +137,13 @@ class Policy:
 
 
 def people(project: Project, campaign: Campaign) -> None:
-    ann = member(project, "ann-circle@example.org", Role.ANNOTATOR)
-    annotator = annotator_for(project=project, user=ann)
-    while held := assign_next_item(campaign=campaign, annotator=annotator):
+    annotator = make_member(project, "ann-circle@example.org", Role.ANNOTATOR)
+    annotator_row = annotator_for(project=project, user=annotator)
+    while held := assign_next_item(campaign=campaign, annotator_row=annotator_row):
         keys = [place.trajectory_id for place in held.item.places.order_by("position")]
         found = load_trajectories(keys)
         first, second = (truth_of(found[key].steps[-1].text) for key in keys)
-        submit(held, ann, "a" if first > second else "b" if second > first else "tie")
+        submit(held, annotator, "a" if first > second else "b" if second > first else "tie")
 
 
 def flushed(service: Any) -> None:
@@ -191,16 +192,16 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
             pytest.fail("nobody noticed")
         assert now > 0.9 * truth, f"noticed at step {step}, when it was {now:.2f} from {truth:.2f}"
 
-        rose = member(project, "rose-circle@example.org", Role.RESEARCHER)
+        researcher = make_member(project, "rose-circle@example.org", Role.RESEARCHER)
         alert = Alert.objects.order_by("pk").first()
         assert alert is not None
         policy.step(8, greedy=0.5, prompts=60, version="later")  # it goes on until somebody comes
         flushed(service)
         look()
-        asked = ask_about(alert=alert, campaign=None, count=60, by=rose)
+        asked = ask_about(alert=alert, campaign=None, count=60, by=researcher)
         people(project, asked.campaign)
         turn = begin_turn(
-            endpoint=endpoint, by=rose, follow_up=asked, heads_only=False, tries=True, automatic=True
+            endpoint=endpoint, by=researcher, follow_up=asked, heads_only=False, tries=True, automatic=True
         )
         for _ in range(60):
             advance_turns()

@@ -45,7 +45,7 @@ def endpoint(desk: Project) -> Endpoint:
 
 
 @pytest.fixture
-def researcher(desk: Project) -> Client:
+def researcher_client(desk: Project) -> Client:
     user, _ = create_user(email="rose@example.org", password="long enough for all")
     set_member(project=desk, user=user, role=Role.RESEARCHER, by=None)
     client = Client()
@@ -144,21 +144,23 @@ def test_a_rule_that_cannot_ask_raises_its_alert_all_the_same(endpoint, caplog) 
     assert "There is nothing to compare it with" in caplog.text
 
 
-def test_what_was_closed_is_not_told_again(endpoint, researcher, desk) -> None:
+def test_what_was_closed_is_not_told_again(endpoint, researcher_client, desk) -> None:
     keep(endpoint, exploiting(300))
     look()
     alert = Alert.objects.get(rule="length is rewarded")
     path = reverse("monitoring:alert-detail", args=["desk", alert.pk])
-    assert "grpo-1" in researcher.get(path).content.decode()
-    assert researcher.post(path, {"note": "It is a <b>test</b>."}).status_code == 302
+    assert "grpo-1" in researcher_client.get(path).content.decode()
+    assert researcher_client.post(path, {"note": "It is a <b>test</b>."}).status_code == 302
     alert.refresh_from_db()
     assert not alert.is_open
-    page = researcher.get(reverse("monitoring:alert-list", args=["desk"])).content.decode()
+    page = researcher_client.get(reverse("monitoring:alert-list", args=["desk"])).content.decode()
     assert "It is a &lt;b&gt;test&lt;/b&gt;." in page
     keep(endpoint, exploiting(100, seed=3))
     look()
     assert Alert.objects.filter(rule="length is rewarded").count() == 1
-    assert researcher.post(path, {"note": ""}, follow=True).status_code == 200  # said, and nothing else
+    assert (
+        researcher_client.post(path, {"note": ""}, follow=True).status_code == 200
+    )  # said, and nothing else
 
 
 def test_without_a_training_it_is_compared_with_what_came_first(endpoint) -> None:
@@ -172,22 +174,22 @@ def test_without_a_training_it_is_compared_with_what_came_first(endpoint) -> Non
     assert " at first;" in alert.detail
 
 
-def test_rules_that_a_project_wrote(endpoint, researcher) -> None:
+def test_rules_that_a_project_wrote(endpoint, researcher_client) -> None:
     path = reverse("monitoring:monitor-detail", args=["desk", "reward"])
     rule = {"name": "long", "measure": "tokens_psi", "above": 0.1, "window": 200, "least": 50}
-    assert researcher.post(path, {"rules": json.dumps([rule])}).status_code == 302
+    assert researcher_client.post(path, {"rules": json.dumps([rule])}).status_code == 302
     assert Monitor.objects.get().rules == [rule | {"asks": 0, "turns": False}]
     for wrong, said in [("{", "JSON"), ('[{"name": "a"}]', "/rules/0"), ("[1]", "/rules/0")]:
-        page = researcher.post(path, {"rules": wrong}).content.decode()
+        page = researcher_client.post(path, {"rules": wrong}).content.decode()
         assert said in page and "is-invalid" in page
     keep(endpoint, exploiting(60))
     look()
     assert list(Alert.objects.values_list("rule", flat=True)) == ["long"]
-    assert researcher.post(path, {"rules": "[]"}).status_code == 302
-    assert "reward without gold" in researcher.get(path).content.decode()  # the default ones are back
+    assert researcher_client.post(path, {"rules": "[]"}).status_code == 302
+    assert "reward without gold" in researcher_client.get(path).content.decode()  # the default ones are back
 
 
-def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher) -> None:
+def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher_client) -> None:
     dice, some = random.Random(0), []
     for policy in range(6):
         for number in range(50):
@@ -201,7 +203,7 @@ def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher) -> None:
     look()
     alert = Alert.objects.get(rule="reward without gold")
     assert alert.policy_version == "step-5"
-    page = researcher.get(reverse("monitoring:monitor-detail", args=["desk", "reward"]))
+    page = researcher_client.get(reverse("monitoring:monitor-detail", args=["desk", "reward"]))
     drawing = page.context["gold"]
     assert drawing["x"]["name"] == "√KL, nats"
     proxy, gold = (series["points"] for series in drawing["series"])
@@ -215,9 +217,9 @@ def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher) -> None:
     assert top.policy_version == "step-5"
 
 
-def test_pages_before_there_is_anything(desk, researcher) -> None:
+def test_pages_before_there_is_anything(desk, researcher_client) -> None:
     def page(name: str, *args: str) -> str:
-        return researcher.get(reverse(f"monitoring:{name}", args=["desk", *args])).content.decode()
+        return researcher_client.get(reverse(f"monitoring:{name}", args=["desk", *args])).content.decode()
 
     assert "Nothing is watched yet" in page("alert-list")
     Endpoint.objects.create(project=desk, name="quiet")
@@ -245,14 +247,17 @@ def test_a_look_at_many_runs_reads_each_once(endpoint, django_assert_max_num_que
     assert Reading.objects.count() == 3
 
 
-def test_another_run_can_be_chosen(endpoint, researcher) -> None:
+def test_another_run_can_be_chosen(endpoint, researcher_client) -> None:
     for run in ("grpo a&b", "grpo-2"):
         keep(endpoint, rows(120), run=run)
     look()
     path = reverse("monitoring:monitor-detail", args=["desk", "reward"])
-    assert "?version=1&amp;run=grpo%20a%26b" in researcher.get(path).content.decode()
-    assert researcher.get(path, {"version": "1", "run": "grpo a&b"}).context["chosen"] == (1, "grpo a&b")
-    assert researcher.get(path, {"version": "x", "run": "none"}).context["chosen"][0] == 1
+    assert "?version=1&amp;run=grpo%20a%26b" in researcher_client.get(path).content.decode()
+    assert researcher_client.get(path, {"version": "1", "run": "grpo a&b"}).context["chosen"] == (
+        1,
+        "grpo a&b",
+    )
+    assert researcher_client.get(path, {"version": "x", "run": "none"}).context["chosen"][0] == 1
 
 
 def test_closing_twice_is_refused(endpoint, desk) -> None:

@@ -44,8 +44,8 @@ def alert_of(endpoint: Endpoint, rule: str = "length is rewarded") -> Alert:
 
 
 def test_who_asked_and_may_see_it_is_told_once(endpoint, desk) -> None:
-    rose, gone, demoted, silent = (person(desk, name) for name in ("rose", "gone", "demoted", "silent"))
-    for user in (rose, gone, demoted):
+    researcher, gone, demoted, silent = (person(desk, name) for name in ("rose", "gone", "demoted", "silent"))
+    for user in (researcher, gone, demoted):
         tell_by_mail(endpoint=endpoint, user=user, wanted=True)
     Membership.objects.filter(user=gone).delete()
     Membership.objects.filter(user=demoted).update(role=Role.ANNOTATOR)
@@ -53,17 +53,17 @@ def test_who_asked_and_may_see_it_is_told_once(endpoint, desk) -> None:
     assert send_due() == 1
     assert send_due() == 0
     (sent,) = mail.outbox
-    assert (sent.to, sent.subject) == ([rose.email], "[desk] reward: length is rewarded")
+    assert (sent.to, sent.subject) == ([researcher.email], "[desk] reward: length is rewarded")
     assert "It is." in sent.body and "/p/desk/alerts/" in sent.body
     assert not Letter.objects.filter(user=silent).exists()
-    tell_by_mail(endpoint=endpoint, user=rose, wanted=False)
+    tell_by_mail(endpoint=endpoint, user=researcher, wanted=False)
     write_letters(alert_of(endpoint, "another"))
     assert send_due() == 0
 
 
 def test_a_server_that_is_away_is_tried_again_and_then_no_more(endpoint, desk, monkeypatch) -> None:
-    rose = person(desk, "rose")
-    tell_by_mail(endpoint=endpoint, user=rose, wanted=True)
+    researcher = person(desk, "rose")
+    tell_by_mail(endpoint=endpoint, user=researcher, wanted=True)
     write_letters(alert_of(endpoint))
 
     def away(self: Any) -> None:
@@ -83,29 +83,29 @@ def test_a_server_that_is_away_is_tried_again_and_then_no_more(endpoint, desk, m
 
 
 def test_a_letter_that_waits_is_not_sent_to_who_left_meanwhile(endpoint, desk) -> None:
-    rose, gone, closed = (person(desk, name) for name in ("rose", "gone", "closed"))
-    for user in (rose, gone, closed):
+    researcher, gone, closed = (person(desk, name) for name in ("rose", "gone", "closed"))
+    for user in (researcher, gone, closed):
         tell_by_mail(endpoint=endpoint, user=user, wanted=True)
     write_letters(alert_of(endpoint))
     remove_member(membership=Membership.objects.get(user=gone), by=None)
     User.objects.filter(pk=closed.pk).update(is_active=False)
     assert send_due() == 1
-    assert [one.to for one in mail.outbox] == [[rose.email]]
+    assert [one.to for one in mail.outbox] == [[researcher.email]]
     assert not Letter.objects.filter(user__in=(gone, closed)).exists()
 
 
 def test_a_rule_with_line_breaks_writes_no_headers(endpoint, desk) -> None:
-    rose = person(desk, "rose")
-    tell_by_mail(endpoint=endpoint, user=rose, wanted=True)
+    researcher = person(desk, "rose")
+    tell_by_mail(endpoint=endpoint, user=researcher, wanted=True)
     write_letters(alert_of(endpoint, "a\nBcc: eve@example.org"))
     assert send_due() == 1
     assert mail.outbox[0].subject == "[desk] reward: a Bcc: eve@example.org"
-    assert mail.outbox[0].recipients() == [rose.email]
+    assert mail.outbox[0].recipients() == [researcher.email]
 
 
 def test_from_the_page(endpoint, desk, client, settings) -> None:
-    rose = person(desk, "rose")
-    client.force_login(rose)
+    researcher = person(desk, "rose")
+    client.force_login(researcher)
     page, path = (reverse(f"monitoring:monitor-{one}", args=["desk", "reward"]) for one in ("detail", "mail"))
     assert "Tell me of alerts by mail" in client.get(page).content.decode()
     assert (
@@ -113,11 +113,11 @@ def test_from_the_page(endpoint, desk, client, settings) -> None:
     )
     assert "No more mail" in client.get(page).content.decode()
     client.post(path)
-    assert not rose.monitors.exists()
+    assert not researcher.monitors.exists()
     settings.MAIL = {}
     assert "by mail" not in client.get(page).content.decode()
     with pytest.raises(DomainError, match="TOUCHSTONE_EMAIL_URL"):
-        tell_by_mail(endpoint=endpoint, user=rose, wanted=True)
+        tell_by_mail(endpoint=endpoint, user=researcher, wanted=True)
 
 
 def test_the_address_of_the_server(monkeypatch) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from apps.accounts.models import AuditEvent, Project, Role, User
+from apps.accounts.models import AuditEvent, Project
 from apps.annotation.feedback.records import feedback_records
 from apps.core.errors import Conflict
 from apps.core.jobs.job_queue import JobState
@@ -15,14 +15,8 @@ from apps.monitoring.services import learn_by_itself
 from apps.monitoring.turning import begin_turn, learn_online
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.training.models import RewardModel, TrainingRun
-from tests.datasets.feedback import member
 from tests.monitoring.traffic import deployed
 from workers.schema import PreferenceRecord
-
-
-@pytest.fixture
-def rose(project: Project) -> User:
-    return member(project, "rose-online@example.org", Role.RESEARCHER)
 
 
 @pytest.fixture
@@ -65,27 +59,27 @@ def learnt(project: Project) -> list[tuple[str, str]]:
     ]
 
 
-def test_right_answers_are_compared_with_wrong_ones(endpoint, project, rose) -> None:
+def test_right_answers_are_compared_with_wrong_ones(endpoint, project, researcher) -> None:
     for answer, truth in [("4", 1.0), ("four", 1.0), ("5", 0.0), ("?", None), ("4", 1.0)]:
         kept(endpoint, "2 + 2?", answer, truth)
     kept(endpoint, "3 + 3?", "6", 1.0)  # nothing wrong to compare it with
-    assert learn_from_verifier(endpoint=endpoint, by=rose) == 2
+    assert learn_from_verifier(endpoint=endpoint, by=researcher) == 2
     assert sorted(learnt(project)) == [("4", "5"), ("four", "5")]
     with pytest.raises(Conflict, match="nothing new to learn"):
-        learn_from_verifier(endpoint=endpoint, by=rose)
+        learn_from_verifier(endpoint=endpoint, by=researcher)
     kept(endpoint, "3 + 3?", "7", 0.0)
-    assert learn_from_verifier(endpoint=endpoint, by=rose) == 1
+    assert learn_from_verifier(endpoint=endpoint, by=researcher) == 1
 
 
-def test_a_prompt_is_not_learnt_by_heart(endpoint, rose) -> None:
+def test_a_prompt_is_not_learnt_by_heart(endpoint, researcher) -> None:
     for number in range(20):
         kept(endpoint, "2 + 2?", f"4, for the {number}th time", 1.0)
         kept(endpoint, "2 + 2?", f"{number + 5}", 0.0)
-    assert learn_from_verifier(endpoint=endpoint, by=rose) == 4
+    assert learn_from_verifier(endpoint=endpoint, by=researcher) == 4
 
 
-def test_it_begins_by_itself_after_so_many(endpoint, rose) -> None:
-    learn_by_itself(endpoint=endpoint, every=4, by=rose)
+def test_it_begins_by_itself_after_so_many(endpoint, researcher) -> None:
+    learn_by_itself(endpoint=endpoint, every=4, by=researcher)
     for number in range(3):
         kept(endpoint, f"{number}?", "right", 1.0)
     learn_online()
@@ -104,12 +98,12 @@ def test_it_begins_by_itself_after_so_many(endpoint, rose) -> None:
     assert AuditEvent.objects.filter(verb="monitor.learns").count() == 1
 
 
-def test_where_there_is_nothing_to_learn_no_turn_begins(endpoint, rose) -> None:
-    learn_by_itself(endpoint=endpoint, every=1, by=rose)
+def test_where_there_is_nothing_to_learn_no_turn_begins(endpoint, researcher) -> None:
+    learn_by_itself(endpoint=endpoint, every=1, by=researcher)
     kept(endpoint, "a?", "right", 1.0)
     learn_online()
     assert not Turn.objects.exists()
     assert verified_since(Monitor.objects.get()) == 0  # it is not looked at again and again
     with pytest.raises(Conflict):
-        begin_turn(endpoint=endpoint, by=rose, verified=True)
+        begin_turn(endpoint=endpoint, by=researcher, verified=True)
     assert not Turn.objects.exists()

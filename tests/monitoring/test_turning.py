@@ -28,7 +28,8 @@ from apps.training.models import RewardModel, TrainingRun
 from apps.training.services import start_run
 from apps.trajectories.selectors import load_trajectories
 from tests.annotation.rows import submit
-from tests.datasets.feedback import freeze, import_pairs, member, pair
+from tests.datasets.feedback import freeze, import_pairs, pair
+from tests.factories import make_member
 
 Stage = Turn.Stage
 
@@ -36,11 +37,6 @@ Stage = Turn.Stage
 @pytest.fixture(autouse=True)
 def home(own_home: None) -> None:
     """Run directories and models are named after rows, whose numbers come again."""
-
-
-@pytest.fixture
-def rose(project: Project) -> User:
-    return member(project, "rose-turns@example.org", Role.RESEARCHER)
 
 
 def work() -> None:
@@ -65,7 +61,7 @@ def trained(project: Project, dataset_version: DatasetVersion) -> RewardModel:
 
 
 @pytest.fixture
-def endpoint(project: Project, rose: User) -> Endpoint:
+def endpoint(project: Project, researcher: User) -> Endpoint:
     """A model that was really trained, deployed."""
     import_pairs(project, [pair(f"task-{n}") for n in range(24)])
     model = trained(project, freeze(project))
@@ -101,19 +97,19 @@ def judged(project: Project, campaign: Campaign, user: User) -> None:
 
 
 @pytest.mark.slow
-def test_from_people_to_what_answers(project, endpoint, rose) -> None:
+def test_from_people_to_what_answers(project, endpoint, researcher) -> None:
     """Automatically, and all of it real: comparisons in the queue, a dataset version, a training of the heads, two
     comparisons of models, and the new one in the old one's place."""
     sampled(endpoint)
     first = endpoint.active
-    turn = begin_turn(endpoint=endpoint, by=rose, asks=3, tries=False, automatic=True)
+    turn = begin_turn(endpoint=endpoint, by=researcher, asks=3, tries=False, automatic=True)
     campaign = turn.follow_up.campaign
     assert turn.stage == Stage.ASKING and len(turn.follow_up.items) == 3
     advance_turns()
     turn.refresh_from_db()
     assert turn.stage == Stage.ASKING  # nobody has judged
-    ann = member(project, "ann-turns@example.org", Role.ANNOTATOR)
-    judged(project, campaign, ann)
+    annotator = make_member(project, "ann-turns@example.org", Role.ANNOTATOR)
+    judged(project, campaign, annotator)
     for _ in range(12):
         advance_turns()
         work()
@@ -146,7 +142,7 @@ def test_from_people_to_what_answers(project, endpoint, rose) -> None:
     widths = [float(span.width.removesuffix("%")) for span in timed.spans]
     assert sum(widths) == pytest.approx(100, abs=0.1)
     client = Client()
-    client.force_login(rose)
+    client.force_login(researcher)
     text = client.get(reverse("monitoring:turn-times", args=[project.slug])).content.decode()
     assert f"{seconds:.0f} s" in text and "turning" not in text
     verbs = AuditEvent.objects.filter(verb__startswith="turn.").order_by("pk").values_list("verb", flat=True)
@@ -166,7 +162,7 @@ def model_row(project: Project, number: int, run: TrainingRun | None = None) -> 
 
 
 @pytest.fixture
-def served(project: Project, rose: User) -> Endpoint:
+def served(project: Project, researcher: User) -> Endpoint:
     """Rows alone: for what follows from what."""
     dataset_version = DatasetVersion.objects.create(
         project=project, name="d", version=1, state=JobState.SUCCEEDED, splits={"test": 9}, usable_pairs=99
@@ -219,8 +215,8 @@ WORSE = {"difference": -0.2, "interval": [-0.3, -0.1]}
         ({"difference": None, "interval": None}, SAME, False, "nothing to compare it by"),
     ],
 )
-def test_what_is_better(served, rose, new, old, better, said) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.COMPARING)
+def test_what_is_better(served, researcher, new, old, better, said) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.COMPARING)
     assert turn.dataset_version is not None
     first = turn.against.training_run.dataset_version  # type: ignore[union-attr]
     compared(turn, (turn.dataset_version, new), (first, old))
@@ -232,8 +228,8 @@ def test_what_is_better(served, rose, new, old, better, said) -> None:
     assert better or (said in turn.reason.replace(served.project.slug, "desk") and turn.ended_at is not None)
 
 
-def test_its_release_decides(served, rose) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+def test_its_release_decides(served, researcher) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.TRYING)
     advance_turns()
     turn.refresh_from_db()
     trial = turn.trial
@@ -247,8 +243,8 @@ def test_its_release_decides(served, rose) -> None:
     assert (turn.stage, turn.reason) == (Stage.DONE, "It held.")
 
 
-def test_one_that_is_withdrawn_stops_it(served, rose) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+def test_one_that_is_withdrawn_stops_it(served, researcher) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.TRYING)
     advance_turns()
     turn.refresh_from_db()
     roll_back_release(release=turn.trial, by=None, reason="It likes length.")
@@ -259,10 +255,10 @@ def test_one_that_is_withdrawn_stops_it(served, rose) -> None:
     assert served.active is not None and served.active.number == 1
 
 
-def test_people_confirm_each_step_where_they_said_so(served, rose) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose), Stage.TRAINING)
+def test_people_confirm_each_step_where_they_said_so(served, researcher) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher), Stage.TRAINING)
     with pytest.raises(Conflict, match="nothing to confirm"):
-        go_on(turn=turn, by=rose)
+        go_on(turn=turn, by=researcher)
     advance_turns()
     turn.refresh_from_db()
     assert (turn.stage, turn.is_ready) == (Stage.TRAINING, True)
@@ -271,35 +267,35 @@ def test_people_confirm_each_step_where_they_said_so(served, rose) -> None:
     assert turn.stage == Stage.TRAINING
     states = {step.stage: step.state for step in steps_of(turn)}
     assert (states[Stage.TRAINING], states[Stage.COMPARING]) == ("ready", "next")
-    go_on(turn=turn, by=rose)
+    go_on(turn=turn, by=researcher)
     turn.refresh_from_db()
     assert (turn.stage, turn.is_ready) == (Stage.COMPARING, False)
 
 
-def test_what_fails_stops_it_with_the_reason(served, rose) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRAINING)
+def test_what_fails_stops_it_with_the_reason(served, researcher) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.TRAINING)
     TrainingRun.objects.filter(pk=turn.run_id).update(state=JobState.FAILED, error="no room")
     advance_turns()
     turn.refresh_from_db()
     assert (turn.stage, turn.reason) == (Stage.STOPPED, "The training failed: no room")
 
 
-def test_one_at_a_time_and_stopped_by_hand(served, rose) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+def test_one_at_a_time_and_stopped_by_hand(served, researcher) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.TRYING)
     with pytest.raises(Conflict, match="on its way"):
-        begin_turn(endpoint=served, by=rose)
+        begin_turn(endpoint=served, by=researcher)
     advance_turns()
-    stop_turn(turn=turn, by=rose, reason="enough")
+    stop_turn(turn=turn, by=researcher, reason="enough")
     turn.refresh_from_db()
     assert turn.trial is not None
     assert (turn.stage, turn.trial.stage, turn.trial.reason) == (Stage.STOPPED, "withdrawn", "enough")
     with pytest.raises(Conflict, match="has ended"):
-        stop_turn(turn=turn, by=rose, reason="again")
-    assert begin_turn(endpoint=served, by=rose).pk != turn.pk
+        stop_turn(turn=turn, by=researcher, reason="again")
+    assert begin_turn(endpoint=served, by=researcher).pk != turn.pk
 
 
-def test_somebody_else_deployed_meanwhile(served, rose, project) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRYING)
+def test_somebody_else_deployed_meanwhile(served, researcher, project) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.TRYING)
     deploy(model=model_row(project, 3), endpoint_name="reward", project=project, by=None)
     advance_turns()
     turn.refresh_from_db()
@@ -307,14 +303,14 @@ def test_somebody_else_deployed_meanwhile(served, rose, project) -> None:
     assert "no longer serves" in turn.reason
 
 
-def test_nothing_to_better(project, rose) -> None:
+def test_nothing_to_better(project, researcher) -> None:
     empty = Endpoint.objects.create(project=project, name="empty")
     with pytest.raises(DomainError, match="train and deploy a model first"):
-        begin_turn(endpoint=empty, by=rose)
+        begin_turn(endpoint=empty, by=researcher)
 
 
-def test_an_error_of_one_does_not_hold_up_the_others(served, rose, monkeypatch) -> None:
-    turn = at(begin_turn(endpoint=served, by=rose, automatic=True), Stage.TRAINING)
+def test_an_error_of_one_does_not_hold_up_the_others(served, researcher, monkeypatch) -> None:
+    turn = at(begin_turn(endpoint=served, by=researcher, automatic=True), Stage.TRAINING)
 
     def broken(turn: Turn) -> bool:
         raise ValueError("a mistake")
@@ -325,9 +321,9 @@ def test_an_error_of_one_does_not_hold_up_the_others(served, rose, monkeypatch) 
     assert turn.is_open
 
 
-def test_the_page(served, rose) -> None:
+def test_the_page(served, researcher) -> None:
     client = Client()
-    client.force_login(rose)
+    client.force_login(researcher)
 
     def path(name: str) -> str:
         return reverse(f"monitoring:{name}", args=[served.project.slug, "reward"])

@@ -114,7 +114,7 @@ def key(project: Project) -> str:
 
 
 @pytest.fixture
-def researcher(project: Project) -> Client:
+def researcher_client(project: Project) -> Client:
     user = User.objects.create(email="rose@example.org")
     Membership.objects.create(project=project, user=user, role=Role.RESEARCHER)
     client = Client()

@@ -46,19 +46,19 @@ def post(client: Client, spec: Any, **more: str) -> Any:
     return client.post(reverse("rewards:endpoint-compose", args=["desk"]), data | more)
 
 
-def test_it_begins_with_what_answers_now(researcher, endpoint) -> None:
-    page = researcher.get(reverse("rewards:endpoint-compose", args=["desk"]), {"endpoint": endpoint})
+def test_it_begins_with_what_answers_now(researcher_client, endpoint) -> None:
+    page = researcher_client.get(reverse("rewards:endpoint-compose", args=["desk"]), {"endpoint": endpoint})
     assert json.loads(page.context["form"]["spec"].value()) == Endpoint.objects.get().active.spec
-    fresh = researcher.get(reverse("rewards:endpoint-compose", args=["desk"]))
+    fresh = researcher_client.get(reverse("rewards:endpoint-compose", args=["desk"]))
     assert "desk/politeness@1" in fresh.context["form"]["spec"].value()
 
 
 def test_a_dry_run_shows_what_would_change_and_deploys_nothing(
-    researcher, project, endpoint, asks, service
+    researcher_client, project, endpoint, asks, service
 ) -> None:
     store(project, ["aa"], ["b", "c", "d"], ["zzzz"])
     loaded = list(service.loaded)
-    page = post(researcher, SPEC)
+    page = post(researcher_client, SPEC)
     tried = page.context["tried"]
     assert (tried.count, tried.pairs) == (3, 3)
     longest = tried.rows[0]  # three steps: moved most
@@ -72,18 +72,20 @@ def test_a_dry_run_shows_what_would_change_and_deploys_nothing(
     assert service.deployed[endpoint].version.number == 1
 
 
-def test_a_model_that_is_served_nowhere_is_let_go_of(researcher, project, endpoint, asks, service) -> None:
+def test_a_model_that_is_served_nowhere_is_let_go_of(
+    researcher_client, project, endpoint, asks, service
+) -> None:
     from tests.rewards.conftest import make_model
 
     make_model(project, service, FakeModel(factor=2.0), name="other")
     store(project, ["aa"])
     spec = {"components": [{"name": "o", "model": "other@1"}]}
-    assert post(researcher, spec).context["tried"].count == 1
+    assert post(researcher_client, spec).context["tried"].count == 1
     wait_until(lambda: set(service.state.deployments._shared) == {("models/desk-politeness-1", None)})
 
 
-def test_it_is_deployed(researcher, endpoint) -> None:
-    assert post(researcher, SPEC, deploy="1").status_code == 302
+def test_it_is_deployed(researcher_client, endpoint) -> None:
+    assert post(researcher_client, SPEC, deploy="1").status_code == 302
     spec = Endpoint.objects.get().active.spec
     assert [one["type"] for one in spec["components"]] == ["reward_model", "step_penalty"]
     assert spec["components"][0]["model"] == "desk/politeness@1"
@@ -107,18 +109,18 @@ def test_it_is_deployed(researcher, endpoint) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_at_the_spec(researcher, endpoint, asks, spec, said) -> None:
+def test_what_is_wrong_is_said_at_the_spec(researcher_client, endpoint, asks, spec, said) -> None:
     for more in ({}, {"deploy": "1"}):
-        page = post(researcher, spec, **more)
+        page = post(researcher_client, spec, **more)
         assert page.status_code == 200
         assert said in " ".join(page.context["form"].errors["spec"])
 
 
-def test_without_trajectories_or_service(researcher, project, endpoint, asks, settings) -> None:
-    assert "Nothing to try it on" in post(researcher, SPEC).content.decode()
+def test_without_trajectories_or_service(researcher_client, project, endpoint, asks, settings) -> None:
+    assert "Nothing to try it on" in post(researcher_client, SPEC).content.decode()
     store(project, ["aa"])
     settings.REWARDS_ADDRESS = "http://127.0.0.1:9"
-    assert "does not answer" in post(researcher, SPEC).context["failure"]
+    assert "does not answer" in post(researcher_client, SPEC).context["failure"]
 
 
 def test_a_dry_run_is_the_web_processes_own(service, endpoint, key, project) -> None:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.test import Client
 from django.urls import reverse
 
-from apps.accounts.models import Membership, Project, Role, Scope, User
+from apps.accounts.models import Project, Role, Scope
 from apps.accounts.services import create_api_key, create_project
 from apps.core.errors import Conflict
 from apps.judges.models import Judge
@@ -19,6 +19,7 @@ from apps.rewards import services, specs
 from apps.rewards.models import EndpointRevision, RevisionJudge
 from apps.rewards.services import put_spec
 from apps.rewards.serving.directory import read_directory
+from tests.factories import member_client
 from tests.rewards.judged import PART, judge_of, model_at
 
 SPEC = {"components": [PART]}
@@ -128,22 +129,16 @@ def test_one_that_was_removed_meanwhile_is_not_deployed(desk, inspector, monkeyp
     assert caught.value.pointer == "/components/0/judge" and not EndpointRevision.objects.exists()
 
 
-def member(project: Project, role: str) -> Client:
-    user = User.objects.create(email=f"{role}@example.org")
-    Membership.objects.create(project=project, user=user, role=role)
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def test_the_page_says_why_it_stays(desk, inspector) -> None:
     deploy(desk)
-    page = member(desk, Role.RESEARCHER).post(reverse("judges:judge-delete", args=["desk", inspector.pk]))
+    page = member_client(desk, Role.RESEARCHER).post(
+        reverse("judges:judge-delete", args=["desk", inspector.pk])
+    )
     assert page.status_code == 409 and b"judged@1 asks it" in page.content
 
 
 def test_composing_offers_the_judges_there_are(desk, rules) -> None:
-    client, address = member(desk, Role.RESEARCHER), reverse("rewards:endpoint-compose", args=["desk"])
+    client, address = member_client(desk, Role.RESEARCHER), reverse("rewards:endpoint-compose", args=["desk"])
     empty = client.get(address).content.decode()
     assert "No judge here scores runs by a rubric yet" in empty
     assert reverse("judges:judge-list", args=["desk"]) in empty
@@ -156,10 +151,10 @@ def test_composing_offers_the_judges_there_are(desk, rules) -> None:
 
 
 def test_composing_deploys_one_and_shows_it(desk, inspector) -> None:
-    client = member(desk, Role.RESEARCHER)
+    client = member_client(desk, Role.RESEARCHER)
     address = reverse("rewards:endpoint-compose", args=["desk"])
     data = {"endpoint": "judged", "spec": json.dumps(SPEC)}
-    assert member(desk, Role.ANNOTATOR).post(address, data | {"deploy": "1"}).status_code == 403
+    assert member_client(desk, Role.ANNOTATOR).post(address, data | {"deploy": "1"}).status_code == 403
     assert client.post(address, data | {"deploy": "1"}).status_code == 302
     page = client.get(reverse("rewards:endpoint-detail", args=["desk", "judged"])).content.decode()
     assert "inspector" in page
@@ -169,5 +164,5 @@ def test_composing_deploys_one_and_shows_it(desk, inspector) -> None:
 
 def test_composing_says_which_judge_has_nobody_to_ask(desk, rules, inspector) -> None:
     delete_llm_connection(llm_connection=rules, by=None)
-    page = member(desk, Role.RESEARCHER).get(reverse("rewards:endpoint-compose", args=["desk"]))
+    page = member_client(desk, Role.RESEARCHER).get(reverse("rewards:endpoint-compose", args=["desk"]))
     assert "its language model was removed" in page.content.decode()

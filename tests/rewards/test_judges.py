@@ -138,12 +138,12 @@ def test_one_that_only_says_why_is_asked_for_critiques_only(
     assert told["critiques"]["parcels"].startswith("Care: 4") and told["reward"] == scored["reward"]
 
 
-def test_a_dry_run_asks_about_a_few(service, endpoint, project, researcher, settings, script) -> None:
+def test_a_dry_run_asks_about_a_few(service, endpoint, project, researcher_client, settings, script) -> None:
     settings.REWARDS_ADDRESS = service.url
     store_items(project, [item(number % 3, f"Answer {number}.") for number in range(14)])
     part = PART | {"criterion": "Care", "weight": 2}
     data = {"endpoint": endpoint, "spec": json.dumps({"components": [part]})}
-    page = researcher.post(reverse("rewards:endpoint-compose", args=["desk"]), data)
+    page = researcher_client.post(reverse("rewards:endpoint-compose", args=["desk"]), data)
     tried = page.context["tried"]
     assert tried.count == 12 and len(script.asked) == 12, "both specs share what the judge said"
     assert all(row.before is not None and row.after != row.before for row in tried.rows)
@@ -168,8 +168,8 @@ def test_a_judge_of_another_project_is_not_asked(http, service, endpoint, key) -
 
 
 def test_the_door_is_the_same(service, endpoint, http) -> None:
-    stranger = create_api_key(project=create_project(slug="other"), scopes=[Scope.REWARD])[1]
-    for secret, status in ((stranger, 404), ("nobody", 401)):
+    outsider = create_api_key(project=create_project(slug="other"), scopes=[Scope.REWARD])[1]
+    for secret, status in ((outsider, 404), ("nobody", 401)):
         headers = {"Authorization": f"Bearer {secret}"}
         with httpx.Client(base_url=service.url, headers=headers, trust_env=False) as client:
             assert ask(client, endpoint, "critique", item(0)).status_code == status

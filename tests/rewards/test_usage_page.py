@@ -57,56 +57,56 @@ def text_of(answer: Any) -> str:
     return " ".join(answer.content.decode().split())
 
 
-def test_nothing_was_asked(researcher, row) -> None:
-    assert "Nothing was asked in this time" in text_of(researcher.get(url("endpoint-usage")))
+def test_nothing_was_asked(researcher_client, row) -> None:
+    assert "Nothing was asked in this time" in text_of(researcher_client.get(url("endpoint-usage")))
 
 
-def test_what_was_asked(researcher, row) -> None:
+def test_what_was_asked(researcher_client, row) -> None:
     asked(row, count=3, run="grpo-1", policy_version="step-1")
     asked(row, run="grpo-1", policy_version="step-2")
-    page = text_of(researcher.get(url("endpoint-usage")))
+    page = text_of(researcher_client.get(url("endpoint-usage")))
     assert "4 answered, with 8 items" in page
     assert "2 overloaded (429), 2 refused (other 4xx), 2 off, not loaded or failed (5xx)" in page
     assert "25.0 % from the cache" in page
     assert "0.750" in page and "± 0.250, n 8" in page
     assert "50.0 % of items" in page
     assert page.index("step-1") < page.index("step-2")  # most requests first
-    by_run = text_of(researcher.get(url("endpoint-usage"), {"by": "run", "span": "week"}))
+    by_run = text_of(researcher_client.get(url("endpoint-usage"), {"by": "run", "span": "week"}))
     assert "grpo-1" in by_run and "step-1" not in by_run
-    odd = researcher.get(url("endpoint-usage"), {"by": "password", "span": "century"})
+    odd = researcher_client.get(url("endpoint-usage"), {"by": "password", "span": "century"})
     assert odd.status_code == 200
 
 
-def test_samples_are_shown_as_trajectories(researcher, row) -> None:
+def test_samples_are_shown_as_trajectories(researcher_client, row) -> None:
     asked(row, {"trajectory": ATIF}, {"text": "Just text."}, {"input_ids": [1, 2]}, run="grpo-1")
     trajectory, text, ids = row.samples.order_by("pk")
     assert reverse("rewards:sample-detail", args=["desk", "reward", trajectory.pk]) in text_of(
-        researcher.get(url("endpoint-usage"))
+        researcher_client.get(url("endpoint-usage"))
     )
-    page = text_of(researcher.get(url("sample-detail", trajectory.pk)))
+    page = text_of(researcher_client.get(url("sample-detail", trajectory.pk)))
     assert "Where is &lt;b&gt;it&lt;/b&gt;?" in page and "It comes today." in page
     assert "Reward 0.5000" in page and "+1.2500" in page and "uncertain" in page
-    assert "Just text." in text_of(researcher.get(url("sample-detail", text.pk)))
-    assert "no text to be shown" in text_of(researcher.get(url("sample-detail", ids.pk)))
-    assert researcher.get(url("sample-detail", 10**6)).status_code == 404
+    assert "Just text." in text_of(researcher_client.get(url("sample-detail", text.pk)))
+    assert "no text to be shown" in text_of(researcher_client.get(url("sample-detail", ids.pk)))
+    assert researcher_client.get(url("sample-detail", 10**6)).status_code == 404
 
 
-def test_samples_are_kept_and_deleted(researcher, row) -> None:
+def test_samples_are_kept_and_deleted(researcher_client, row) -> None:
     settings = {"share": "2.5", "days": "7", "most": "100", "redacts": ["email"], "patterns": "a+b\n\n"}
-    assert researcher.post(url("endpoint-samples"), settings).status_code == 302
+    assert researcher_client.post(url("endpoint-samples"), settings).status_code == 302
     row.refresh_from_db()
     assert (row.sample_share, row.sample_days, row.sample_most) == (0.025, 7, 100)
     assert (row.sample_redacts, row.sample_patterns) == (["email"], ["a+b"])
-    assert "2.5 % of what is scored is kept" in text_of(researcher.get(url("endpoint-usage")))
+    assert "2.5 % of what is scored is kept" in text_of(researcher_client.get(url("endpoint-usage")))
     asked(row, {"text": "a"})
-    refused = text_of(researcher.post(url("endpoint-samples"), settings | {"patterns": "("}))
+    refused = text_of(researcher_client.post(url("endpoint-samples"), settings | {"patterns": "("}))
     assert "is no regular expression of RE2" in refused
-    researcher.post(url("endpoint-samples"), settings | {"share": "0"})
+    researcher_client.post(url("endpoint-samples"), settings | {"share": "0"})
     row.refresh_from_db()
     assert row.sample_share == 0 and not row.samples.exists()
-    assert researcher.get(url("endpoint-samples")).status_code == 405
+    assert researcher_client.get(url("endpoint-samples")).status_code == 405
 
 
-def test_an_annotator_sees_none_of_it(project, row, researcher) -> None:
+def test_an_annotator_sees_none_of_it(project, row, researcher_client) -> None:
     Membership.objects.update(role=Role.ANNOTATOR)
-    assert researcher.get(url("endpoint-usage")).status_code == 403
+    assert researcher_client.get(url("endpoint-usage")).status_code == 403

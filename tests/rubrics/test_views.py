@@ -8,13 +8,13 @@ from apps.accounts.models import Project, User
 from apps.annotation.services import create_campaign
 from apps.rubrics.models import Rubric
 from apps.rubrics.services import CriterionDraft, save_rubric
-from tests.annotation import rows
+from tests.factories import make_member
 
 
 @pytest.fixture
 def client(project: Project) -> Client:
     client = Client()
-    client.force_login(rows.member(project, "rose@example.org", "researcher"))
+    client.force_login(make_member(project, "rose@example.org", "researcher"))
     return client
 
 
@@ -92,9 +92,9 @@ def test_yaml_out_and_in(client: Client, project: Project, rubric: Rubric) -> No
     assert refused.status_code == 422 and "/criteria/0/rank" in refused.content.decode()
 
 
-def test_a_stranger_and_an_annotator_stay_out(project: Project, rubric: Rubric, stranger: User) -> None:
+def test_a_stranger_and_an_annotator_stay_out(project: Project, rubric: Rubric, outsider: User) -> None:
     url = reverse("rubrics:rubric-detail", args=[project.slug, rubric.pk])
-    for who, status in ((stranger, 404), (rows.member(project, "ann@example.org", "annotator"), 403)):
+    for who, status in ((outsider, 404), (make_member(project, "ann@example.org", "annotator"), 403)):
         client = Client()
         client.force_login(who)
         assert client.get(url).status_code == status

@@ -81,28 +81,32 @@ def test_the_same_data_and_objective_come_first(twelve: DatasetVersion) -> None:
 
 
 class TestOnTheForm:
-    def ask(self, roses: Client, **fields: object) -> str:
-        answer = roses.post(reverse("training:run-estimate", args=["desk"]), fields)
+    def ask(self, researcher_client: Client, **fields: object) -> str:
+        answer = researcher_client.post(reverse("training:run-estimate", args=["desk"]), fields)
         assert answer.status_code == 200
         return answer.content.decode()
 
-    def test_before_anything_is_chosen(self, twelve: DatasetVersion, roses: Client) -> None:
+    def test_before_anything_is_chosen(self, twelve: DatasetVersion, researcher_client: Client) -> None:
         ended(twelve, recipe(), seconds=3610.0)
-        page = roses.get(reverse("training:run-create", args=["desk"])).content.decode()
+        page = researcher_client.get(reverse("training:run-create", args=["desk"])).content.decode()
         assert "10 judgements to train on, gone through 20 times at most" in page
         assert "1 hours" not in page and "61 minutes at most" in page
 
-    def test_as_the_form_stands(self, twelve: DatasetVersion, roses: Client) -> None:
-        page = self.ask(roses, dataset=twelve.pk, recipe="own", toml='objective = "progress"\nepochs = 3')
+    def test_as_the_form_stands(self, twelve: DatasetVersion, researcher_client: Client) -> None:
+        page = self.ask(
+            researcher_client, dataset=twelve.pk, recipe="own", toml='objective = "progress"\nepochs = 3'
+        )
         assert "gone through 3 times" in page
         assert "no run with this backbone has ended well" in page
         assert "aggregation = &quot;sum&quot;</code> <span" in page
         assert not TrainingRun.objects.exists()
 
-    def test_a_wrong_key_is_told(self, twelve: DatasetVersion, roses: Client) -> None:
-        page = self.ask(roses, dataset=twelve.pk, recipe="own", toml="epoch = 3")
+    def test_a_wrong_key_is_told(self, twelve: DatasetVersion, researcher_client: Client) -> None:
+        page = self.ask(researcher_client, dataset=twelve.pk, recipe="own", toml="epoch = 3")
         assert "unknown key &#x27;epoch&#x27;" in page
 
-    def test_nonsense_is_no_error(self, twelve: DatasetVersion, roses: Client) -> None:
-        assert "gone through 20 times" in self.ask(roses, dataset="x", recipe="bradley-terry", seed="-1")
-        assert "There is no recipe" in self.ask(roses, dataset=10**20, recipe="none")
+    def test_nonsense_is_no_error(self, twelve: DatasetVersion, researcher_client: Client) -> None:
+        assert "gone through 20 times" in self.ask(
+            researcher_client, dataset="x", recipe="bradley-terry", seed="-1"
+        )
+        assert "There is no recipe" in self.ask(researcher_client, dataset=10**20, recipe="none")

@@ -87,7 +87,7 @@ def test_what_is_not_known_of_the_line_is_told(
 
 
 def test_it_is_shown_wherever_the_model_is(
-    dataset_version: DatasetVersion, first: RewardModel, roses: Client
+    dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client
 ) -> None:
     second = trained(dataset_version, first)
     assert second.parent == first
@@ -97,10 +97,13 @@ def test_it_is_shown_wherever_the_model_is(
         ("model-detail", first.pk, "; from its weights"),
         ("run-detail", second.run_id, "from the weights of"),
     ):
-        page = roses.get(reverse(f"training:{name}", args=["desk", pk])).content.decode()
+        page = researcher_client.get(reverse(f"training:{name}", args=["desk", pk])).content.decode()
         assert words in page, name
     for name in ("model-list", "run-list"):
-        assert "after polite@1" in roses.get(reverse(f"training:{name}", args=["desk"])).content.decode()
+        assert (
+            "after polite@1"
+            in researcher_client.get(reverse(f"training:{name}", args=["desk"])).content.decode()
+        )
     runs = list(TrainingRun.objects.order_by("pk"))
     assert len(by_seed(runs)) == 2
     assert [one.values for one in differences(runs) if one.key == "parent"] == [["(none)", '"polite@1"']]
@@ -108,28 +111,31 @@ def test_it_is_shown_wherever_the_model_is(
 
 class TestStarting:
     def test_from_the_page_of_the_model(
-        self, dataset_version: DatasetVersion, first: RewardModel, roses: Client
+        self, dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client
     ) -> None:
         page = reverse("training:run-create", args=["desk"])
-        detail = roses.get(reverse("training:model-detail", args=["desk", first.pk])).content.decode()
+        detail = researcher_client.get(
+            reverse("training:model-detail", args=["desk", first.pk])
+        ).content.decode()
         assert f"{page}?parent={first.pk}" in detail
         assert (
-            f'<option value="{first.pk}" selected>' in roses.get(f"{page}?parent={first.pk}").content.decode()
+            f'<option value="{first.pk}" selected>'
+            in researcher_client.get(f"{page}?parent={first.pk}").content.decode()
         )
-        answer = roses.post(
+        answer = researcher_client.post(
             page, {"dataset": dataset_version.pk, "recipe": "bradley-terry", "seed": 0, "parent": first.pk}
         )
         run = TrainingRun.objects.get(state=JobState.QUEUED)
         assert (answer.status_code, run.parent) == (302, first)
-        again = roses.get(f"{page}?like={run.pk}").content.decode()
+        again = researcher_client.get(f"{page}?like={run.pk}").content.decode()
         assert f'<option value="{first.pk}" selected>' in again
 
     def test_what_does_not_fit_is_said_in_the_form(
-        self, dataset_version: DatasetVersion, first: RewardModel, roses: Client
+        self, dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client
     ) -> None:
         page = reverse("training:run-create", args=["desk"])
         sent = {"dataset": dataset_version.pk, "recipe": "own", "toml": 'backbone = "features"', "seed": 0}
-        answer = roses.post(page, sent | {"parent": first.pk})
+        answer = researcher_client.post(page, sent | {"parent": first.pk})
         assert answer.status_code == 422
         assert "weights go from one to another of the same kind only" in answer.content.decode()
 

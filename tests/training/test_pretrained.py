@@ -131,7 +131,7 @@ def test_whatever_else_is_named_is_answered_alike(
 def test_over_http_and_in_the_browser(
     dataset_version: DatasetVersion,
     client: Client,
-    rose: User,
+    researcher: User,
     listed: Path,
     theirs: RewardModel,
     tmp_path: Path,
@@ -142,7 +142,7 @@ def test_over_http_and_in_the_browser(
     )
     assert (answer.status_code, answer.json()["pointer"]) == (400, "/decoder")
     assert "TOUCHSTONE_MODEL_DIRS lists tiny" in answer.json()["detail"]
-    client.force_login(rose)
+    client.force_login(researcher)
     toml = f'backbone = "decoder"\ndecoder = "{path}"\n'
     form = {"dataset": dataset_version.pk, "recipe": "own", "toml": toml, "seed": 0}
     page = client.post(reverse("training:run-create", args=["desk"]), form)

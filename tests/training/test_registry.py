@@ -77,21 +77,26 @@ class TestDeletion:
         with pytest.raises(Conflict, match="has been deleted"):
             deploy(model=model, endpoint_name="desk", project=model.project, by=None)
 
-    def test_from_its_page(self, model: RewardModel, roses: Client) -> None:
-        answer = roses.post(url("model-delete", model))
+    def test_from_its_page(self, model: RewardModel, researcher_client: Client) -> None:
+        answer = researcher_client.post(url("model-delete", model))
         assert answer["Location"] == reverse("training:model-list", args=["desk"])
         model.refresh_from_db()
         assert model.deleted_at is not None
-        assert roses.get(url("model-detail", model)).status_code == 404
+        assert researcher_client.get(url("model-detail", model)).status_code == 404
 
 
 class TestTags:
-    def test_words_with_commas_or_blanks_between_them(self, model: RewardModel, roses: Client) -> None:
-        assert roses.post(url("model-tags", model), {"tags": "best, for-support best"}).status_code == 302
+    def test_words_with_commas_or_blanks_between_them(
+        self, model: RewardModel, researcher_client: Client
+    ) -> None:
+        assert (
+            researcher_client.post(url("model-tags", model), {"tags": "best, for-support best"}).status_code
+            == 302
+        )
         model.refresh_from_db()
         assert model.tags == ["best", "for-support"]
         for page in (url("model-detail", model), reverse("training:model-list", args=["desk"])):
-            assert "for-support" in roses.get(page).content.decode()
+            assert "for-support" in researcher_client.get(page).content.decode()
 
     @pytest.mark.parametrize("tags", [["not a slug"], [f"tag-{place}" for place in range(30)]])
     def test_what_is_no_tag(self, model: RewardModel, tags: list[str]) -> None:
@@ -119,17 +124,17 @@ class TestCard:
         ):
             assert piece in text
 
-    def test_as_a_file(self, model: RewardModel, roses: Client) -> None:
-        answer = roses.get(url("model-card", model))
+    def test_as_a_file(self, model: RewardModel, researcher_client: Client) -> None:
+        answer = researcher_client.get(url("model-card", model))
         assert answer["Content-Type"].startswith("text/markdown")
         assert 'filename="polite-1.md"' in answer["Content-Disposition"]
         assert "Not measured here." in answer.content.decode()
 
 
-def test_wrong_methods(model: RewardModel, roses: Client) -> None:
+def test_wrong_methods(model: RewardModel, researcher_client: Client) -> None:
     for name in ("model-tags", "model-delete"):
-        assert roses.get(url(name, model)).status_code == 405
-    assert roses.post(url("model-card", model)).status_code == 405
+        assert researcher_client.get(url(name, model)).status_code == 405
+    assert researcher_client.post(url("model-card", model)).status_code == 405
 
 
 class TestACompared:
@@ -146,7 +151,7 @@ class TestACompared:
         "won": True,
     }
 
-    def page(self, model: RewardModel, roses: Client, **against: object) -> str:
+    def page(self, model: RewardModel, researcher_client: Client, **against: object) -> str:
         found = {
             "model": "desk/polite@2",
             "difference": 0.1,
@@ -162,13 +167,15 @@ class TestACompared:
             report=REPORT | {"against": found | against},
             by=None,
         )
-        listed = roses.get(url("model-detail", model)).content.decode()
+        listed = researcher_client.get(url("model-detail", model)).content.decode()
         address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
         assert address in listed
-        return roses.get(address).content.decode()
+        return researcher_client.get(address).content.decode()
 
-    def test_says_who_is_better_and_shows_the_flips(self, model: RewardModel, roses: Client) -> None:
-        page = self.page(model, roses)
+    def test_says_who_is_better_and_shows_the_flips(
+        self, model: RewardModel, researcher_client: Client
+    ) -> None:
+        page = self.page(model, researcher_client)
         assert "It is right 10.0% more often than desk/polite@2 on the same 50 comparisons" in page
         assert "(95% interval +2.0% to +18.0%)." in page
         assert "6 won, 1 lost" in page
@@ -176,10 +183,16 @@ class TestACompared:
         assert "0.250" in page
         assert "It is right on 70.0% of 50" in page
 
-    def test_a_difference_that_may_be_chance_is_called_so(self, model: RewardModel, roses: Client) -> None:
-        assert "That may be chance." in self.page(model, roses, difference=-0.01, interval=[-0.1, 0.08])
+    def test_a_difference_that_may_be_chance_is_called_so(
+        self, model: RewardModel, researcher_client: Client
+    ) -> None:
+        assert "That may be chance." in self.page(
+            model, researcher_client, difference=-0.01, interval=[-0.1, 0.08]
+        )
 
-    def test_a_published_benchmark_by_subset_and_style(self, model: RewardModel, roses: Client) -> None:
+    def test_a_published_benchmark_by_subset_and_style(
+        self, model: RewardModel, researcher_client: Client
+    ) -> None:
         matrix = [[0.71, 0.52, 0.33], [0.81, 0.72, 0.54], [0.91, 0.83, 0.74]]
         subsets = {"chat": {"average": 0.678, "matrix": matrix}, "Ties": {"score": None, "n": 12}}
         published = {
@@ -193,24 +206,24 @@ class TestACompared:
             model=model, dataset_version=None, source="rm.json", report={"published": published}, by=None
         )
         address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
-        page = roses.get(address).content.decode()
+        page = researcher_client.get(address).content.decode()
         assert "rm-bench" in page and "0.600–0.700, n 90" in page
         assert "chat, by style" in page and "Ties, by style" not in page
         assert [f"{value:.3f}" in page for row in matrix for value in row] == [True] * 9
 
-    def test_two_that_decide_alike(self, model: RewardModel, roses: Client) -> None:
+    def test_two_that_decide_alike(self, model: RewardModel, researcher_client: Client) -> None:
         alike = {"won": 0, "lost": 0, "examples": []}
-        page = self.page(model, roses, difference=0.0, interval=[0.0, 0.0], flips=alike)
+        page = self.page(model, researcher_client, difference=0.0, interval=[0.0, 0.0], flips=alike)
         assert "It decides all 50 comparisons as desk/polite@2 does." in page
 
     def test_without_a_strict_comparison_there_is_nothing_to_say(
-        self, model: RewardModel, roses: Client
+        self, model: RewardModel, researcher_client: Client
     ) -> None:
-        page = self.page(model, roses, difference=None, interval=None, n=0)
+        page = self.page(model, researcher_client, difference=None, interval=None, n=0)
         assert "more often" not in page
 
-    def test_of_another_project_is_none(self, model: RewardModel, stranger: User, client: Client) -> None:
+    def test_of_another_project_is_none(self, model: RewardModel, outsider: User, client: Client) -> None:
         row = services.record_evaluation(model=model, dataset_version=None, source="x", report={}, by=None)
-        client.force_login(stranger)
+        client.force_login(outsider)
         address = reverse("training:evaluation-detail", args=["elsewhere", row.pk])
         assert client.get(address).status_code == 404

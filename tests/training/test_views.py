@@ -51,50 +51,54 @@ class TestStarting:
     def fields(self, dataset_version: DatasetVersion, **more: object) -> dict:
         return {"dataset": dataset_version.pk, "recipe": "bradley-terry", "seed": 3, "name": "polite"} | more
 
-    def test_by_a_recipes_name(self, dataset_version: DatasetVersion, roses: Client, rose: User) -> None:
-        answer = roses.post(url("run-create"), self.fields(dataset_version))
+    def test_by_a_recipes_name(
+        self, dataset_version: DatasetVersion, researcher_client: Client, researcher: User
+    ) -> None:
+        answer = researcher_client.post(url("run-create"), self.fields(dataset_version))
         run = TrainingRun.objects.get()
         assert (answer.status_code, answer["Location"]) == (302, url("run-detail", run.pk))
         assert (run.recipe_name, run.seed, run.started_by, run.state) == (
             "bradley-terry",
             3,
-            rose,
+            researcher,
             JobState.QUEUED,
         )
-        assert "Waiting for a GPU worker" in roses.get(answer["Location"]).content.decode()
+        assert "Waiting for a GPU worker" in researcher_client.get(answer["Location"]).content.decode()
 
-    def test_by_toml_that_is_kept_under_a_name(self, dataset_version: DatasetVersion, roses: Client) -> None:
+    def test_by_toml_that_is_kept_under_a_name(
+        self, dataset_version: DatasetVersion, researcher_client: Client
+    ) -> None:
         own = self.fields(dataset_version, recipe="own", toml="epochs = 3", save_as="short")
-        choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
+        choices = researcher_client.get(url("run-create")).context["form"].fields["recipe"].choices
         own["recipe"] = choices[-1][0]
-        assert roses.post(url("run-create"), own).status_code == 302
+        assert researcher_client.post(url("run-create"), own).status_code == 302
         run = TrainingRun.objects.get()
         assert (run.recipe_name, run.recipe["epochs"]) == ("short", 3)
         assert Recipe.objects.get().toml == "epochs = 3"
 
     def test_a_key_that_is_none_is_shown_at_the_recipe(
-        self, dataset_version: DatasetVersion, roses: Client
+        self, dataset_version: DatasetVersion, researcher_client: Client
     ) -> None:
-        choices = roses.get(url("run-create")).context["form"].fields["recipe"].choices
+        choices = researcher_client.get(url("run-create")).context["form"].fields["recipe"].choices
         own = self.fields(dataset_version, recipe=choices[-1][0], toml="epoch = 3", save_as="short")
-        answer = roses.post(url("run-create"), own)
+        answer = researcher_client.post(url("run-create"), own)
         assert answer.status_code == 422
         assert "unknown key &#x27;epoch&#x27;" in answer.content.decode()
         assert not TrainingRun.objects.exists()
         assert not Recipe.objects.exists()
 
     def test_a_dataset_of_another_project_is_none(
-        self, dataset_version: DatasetVersion, stranger: User, client: Client
+        self, dataset_version: DatasetVersion, outsider: User, client: Client
     ) -> None:
-        client.force_login(stranger)
+        client.force_login(outsider)
         answer = client.post(reverse("training:run-create", args=["elsewhere"]), self.fields(dataset_version))
         assert answer.status_code == 422
         assert not TrainingRun.objects.exists()
 
 
 class TestAWatchedRun:
-    def test_its_curves_and_what_it_says(self, finished: TrainingRun, roses: Client) -> None:
-        page = roses.get(url("run-detail", finished.pk)).content.decode()
+    def test_its_curves_and_what_it_says(self, finished: TrainingRun, researcher_client: Client) -> None:
+        page = researcher_client.get(url("run-detail", finished.pk)).content.decode()
         loss, accuracy = drawn(page, "loss"), drawn(page, "accuracy")
         assert [series["name"] for series in loss["series"]] == ["training loss", "validation loss"]
         assert loss["series"][0]["points"] == [[1, 1.0], [2, 0.5], [3, pytest.approx(1 / 3)]]
@@ -105,7 +109,7 @@ class TestAWatchedRun:
         assert "three steps done" in page
 
     def test_while_it_goes_on_the_page_asks_for_more(
-        self, dataset_version: DatasetVersion, roses: Client
+        self, dataset_version: DatasetVersion, researcher_client: Client
     ) -> None:
         run = services.start_run(
             project=dataset_version.project,
@@ -114,69 +118,73 @@ class TestAWatchedRun:
             name="",
             by=None,
         )
-        fragment = roses.get(url("run-status", run.pk), headers={"HX-Request": "true"})
+        fragment = researcher_client.get(url("run-status", run.pk), headers={"HX-Request": "true"})
         assert "HX-Refresh" not in fragment
         assert f'hx-get="{url("run-status", run.pk)}"' in fragment.content.decode()
-        roses.post(url("run-cancel", run.pk))
-        ended = roses.get(url("run-status", run.pk), headers={"HX-Request": "true"})
+        researcher_client.post(url("run-cancel", run.pk))
+        ended = researcher_client.get(url("run-status", run.pk), headers={"HX-Request": "true"})
         assert ended["HX-Refresh"] == "true"
         assert "hx-trigger" not in ended.content.decode()
 
     def test_a_failed_one_says_why_and_is_resumed(
-        self, dataset_version: DatasetVersion, roses: Client
+        self, dataset_version: DatasetVersion, researcher_client: Client
     ) -> None:
         run = finish(dataset_version, child.REFUSE)
-        page = roses.get(url("run-detail", run.pk)).content.decode()
+        page = researcher_client.get(url("run-detail", run.pk)).content.decode()
         assert "The training split has one pair" in page
         assert "Resume" in page
-        assert roses.post(url("run-resume", run.pk)).status_code == 302
+        assert researcher_client.post(url("run-resume", run.pk)).status_code == 302
         run.refresh_from_db()
         assert (run.state, run.error) == (JobState.QUEUED, "")
 
-    def test_hostile_words_of_a_child_are_shown_as_words(self, finished: TrainingRun, roses: Client) -> None:
+    def test_hostile_words_of_a_child_are_shown_as_words(
+        self, finished: TrainingRun, researcher_client: Client
+    ) -> None:
         TrainingRun.objects.filter(pk=finished.pk).update(log_tail="</pre><script>alert(1)</script>")
-        page = roses.get(url("run-detail", finished.pk)).content.decode()
+        page = researcher_client.get(url("run-detail", finished.pk)).content.decode()
         assert "<script>alert(1)" not in page
         assert "&lt;script&gt;alert(1)" in page
 
 
-def test_lists_and_the_model(finished: TrainingRun, roses: Client) -> None:
+def test_lists_and_the_model(finished: TrainingRun, researcher_client: Client) -> None:
     model = RewardModel.objects.get()
-    assert "0.900" in roses.get(url("run-list")).content.decode()
-    assert f"{model.name}@1" in roses.get(url("model-list")).content.decode()
-    page = roses.get(url("model-detail", model.pk)).content.decode()
+    assert "0.900" in researcher_client.get(url("run-list")).content.decode()
+    assert f"{model.name}@1" in researcher_client.get(url("model-list")).content.decode()
+    page = researcher_client.get(url("model-detail", model.pk)).content.decode()
     assert "manage.py deploy" in page
     assert "the longer one wins" in page
-    assert "90% of held-out comparisons right" in roses.get(url("project-node")).content.decode()
+    assert "90% of held-out comparisons right" in researcher_client.get(url("project-node")).content.decode()
 
 
-def test_annotators_and_strangers(finished: TrainingRun, ann: User, stranger: User, client: Client) -> None:
+def test_annotators_and_strangers(
+    finished: TrainingRun, annotator: User, outsider: User, client: Client
+) -> None:
     model = RewardModel.objects.get()
     pages = [
         *(url(name) for name in ("run-list", "run-create", "run-compare", "model-list")),
         *(url(name, finished.pk) for name in ("run-detail", "run-status")),
         url("model-detail", model.pk),
     ]
-    for user, status in ((ann, 403), (stranger, 404)):
+    for user, status in ((annotator, 403), (outsider, 404)):
         client.force_login(user)
         assert [client.get(page).status_code for page in pages] == [status] * len(pages)
         for name in ("run-cancel", "run-resume"):
             assert client.post(url(name, finished.pk)).status_code == status
 
 
-def test_again_with_this_changed(dataset_version: DatasetVersion, roses: Client) -> None:
+def test_again_with_this_changed(dataset_version: DatasetVersion, researcher_client: Client) -> None:
     """The form holds what differs from the defaults, and what it would start is the same run with the next seed."""
     finished = finish(dataset_version, child.REFUSE)
-    assert f"?like={finished.pk}" in roses.get(url("run-detail", finished.pk)).content.decode()
-    page = roses.get(url("run-create"), {"like": finished.pk})
+    assert f"?like={finished.pk}" in researcher_client.get(url("run-detail", finished.pk)).content.decode()
+    page = researcher_client.get(url("run-create"), {"like": finished.pk})
     form = page.context["form"]
     assert form["toml"].value() == f"label_smoothing = {child.REFUSE}\n"
     assert (form["seed"].value(), form["name"].value()) == (finished.seed + 1, finished.model_name)
     given = {name: form[name].value() or "" for name in form.fields}
-    assert roses.post(url("run-create"), given).status_code == 302
+    assert researcher_client.post(url("run-create"), given).status_code == 302
     again = TrainingRun.objects.latest("pk")
     assert (again.recipe, again.seed) == (finished.recipe, finished.seed + 1)
-    assert roses.get(url("run-create"), {"like": 10**9}).status_code == 404
+    assert researcher_client.get(url("run-create"), {"like": 10**9}).status_code == 404
 
 
 class TestSeveralRuns:
@@ -197,22 +205,24 @@ class TestSeveralRuns:
             runner.execute(run)
         return list(TrainingRun.objects.order_by("pk"))
 
-    def test_seeds_are_one_row(self, three: list[TrainingRun], roses: Client) -> None:
+    def test_seeds_are_one_row(self, three: list[TrainingRun], researcher_client: Client) -> None:
         first, second, other = three
         TrainingRun.objects.filter(pk=second.pk).update(report=with_accuracy(second.report, 0.7))
-        page = roses.get(url("run-list"))
+        page = researcher_client.get(url("run-list"))
         assert [group.runs for group in page.context["groups"]] == [[other], [second, first]]
         (_, seeds) = page.context["groups"]
         spread = seeds.measured
         assert (spread.mean, spread.lowest, spread.highest) == (pytest.approx(0.8), 0.7, 0.9)
         assert "0.700–0.900, 2 seeds" in page.content.decode()
         TrainingRun.objects.filter(pk=second.pk).update(seed=first.seed)  # the same again: no second seed
-        (_, same) = roses.get(url("run-list")).context["groups"]
+        (_, same) = researcher_client.get(url("run-list")).context["groups"]
         assert (same.measured.mean, same.measured.seeds) == (0.7, 1)
 
-    def test_curves_are_laid_over_each_other(self, three: list[TrainingRun], roses: Client) -> None:
+    def test_curves_are_laid_over_each_other(
+        self, three: list[TrainingRun], researcher_client: Client
+    ) -> None:
         first, second, other = three
-        page = roses.get(url("run-compare"), {"run": [f"{second.pk},{first.pk}", str(other.pk)]})
+        page = researcher_client.get(url("run-compare"), {"run": [f"{second.pk},{first.pk}", str(other.pk)]})
         assert page.context["runs"] == [second, first, other]
         text = page.content.decode()
         names = [f"run {run.pk}" for run in (second, first, other)]
@@ -224,13 +234,15 @@ class TestSeveralRuns:
         ]
 
     def test_none_too_many_and_strange_ones(
-        self, three: list[TrainingRun], roses: Client, stranger: User
+        self, three: list[TrainingRun], researcher_client: Client, outsider: User
     ) -> None:
-        assert "No runs chosen" in roses.get(url("run-compare")).content.decode()
-        page = roses.get(url("run-compare"), {"run": f"{three[0].pk},x,-1,{10**30},{10**12},,{three[0].pk}"})
+        assert "No runs chosen" in researcher_client.get(url("run-compare")).content.decode()
+        page = researcher_client.get(
+            url("run-compare"), {"run": f"{three[0].pk},x,-1,{10**30},{10**12},,{three[0].pk}"}
+        )
         assert page.context["runs"] == [three[0]]
         elsewhere = Client()
-        elsewhere.force_login(stranger)
+        elsewhere.force_login(outsider)
         answer = elsewhere.get(reverse("training:run-compare", args=["elsewhere"]), {"run": str(three[0].pk)})
         assert answer.context["runs"] == []
 

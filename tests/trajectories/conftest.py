@@ -4,8 +4,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from apps.accounts.models import Membership, Project, Role, Scope, User
+from apps.accounts.models import Project, Role, Scope, User
 from apps.accounts.services import create_api_key
+from tests.factories import make_member
 
 
 @pytest.fixture(autouse=True)
@@ -13,16 +14,10 @@ def artifacts(own_home: None) -> None:
     """Artifacts of each test in a folder of its own."""
 
 
-def member(project: Project, email: str, role: Role) -> User:
-    user = User.objects.create(email=email)
-    Membership.objects.create(project=project, user=user, role=role)
-    return user
-
-
 @pytest.fixture
-def rose(project: Project, client: Client) -> User:
+def researcher(project: Project, client: Client) -> User:
     """A researcher, logged in."""
-    user = member(project, "rose@example.org", Role.RESEARCHER)
+    user = make_member(project, "rose@example.org", Role.RESEARCHER)
     client.force_login(user)
     return user
 
@@ -30,15 +25,15 @@ def rose(project: Project, client: Client) -> User:
 @pytest.fixture
 def annotator_client(project: Project) -> Client:
     client = Client()
-    client.force_login(member(project, "ann@example.org", Role.ANNOTATOR))
+    client.force_login(make_member(project, "ann@example.org", Role.ANNOTATOR))
     return client
 
 
 @pytest.fixture
-def stranger_client(db: None) -> Client:
+def outsider_client(db: None) -> Client:
     elsewhere = Project.objects.create(slug="elsewhere", name="Elsewhere")
     client = Client()
-    client.force_login(member(elsewhere, "eve@example.org", Role.OWNER))
+    client.force_login(make_member(elsewhere, "eve@example.org", Role.OWNER))
     return client
 
 

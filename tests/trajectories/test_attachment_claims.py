@@ -63,7 +63,7 @@ def elsewhere(db: None) -> Project:
 
 @pytest.mark.parametrize("source", [*TRAVERSALS, f"sha256:{DIGEST}"])
 def test_what_is_no_attachment_here_is_text(
-    source: str, client: Client, key: dict[str, str], rose: User, project: Project, elsewhere: Project
+    source: str, client: Client, key: dict[str, str], researcher: User, project: Project, elsewhere: Project
 ) -> None:
     answer = post(client, key, lines(picture(source)), "?format=openai")
     assert (answer.status_code, answer.json()["created"]) == (200, 1)
@@ -83,7 +83,7 @@ def test_what_is_no_attachment_here_is_text(
 
 
 def test_a_bad_one_stored_before_ends_no_export(
-    project: Project, rose: User, client: Client, elsewhere: Project
+    project: Project, researcher: User, client: Client, elsewhere: Project
 ) -> None:
     first, last = bring(project, "https://example.org/a.png"), bring(project, "https://example.org/b.png")
     step = Step.objects.get(trajectory=first, index=0)
@@ -95,7 +95,7 @@ def test_a_bad_one_stored_before_ends_no_export(
     assert b"sha256:../models/secret" in exported
     assert client.get(f"/p/desk/trajectories/{first.pk}/").status_code == 200
     assert client.get(f"/p/desk/trajectories/{first.pk}/beside/{last.pk}/").status_code == 200
-    erase_trajectory(trajectory=first, by=rose)
+    erase_trajectory(trajectory=first, by=researcher)
     assert (Path(settings.HOME) / "artifacts" / "models" / "secret").read_bytes() == SECRET
 
 
@@ -109,7 +109,9 @@ def test_one_of_this_project_may_be_named_again(
     assert base64.b64encode(PNG).decode() in json.dumps(document_of(project, row.pk, format="atif"))
 
 
-def test_an_attachment_whose_file_is_gone_is_missing(project: Project, rose: User, client: Client) -> None:
+def test_an_attachment_whose_file_is_gone_is_missing(
+    project: Project, researcher: User, client: Client
+) -> None:
     row = bring(project, f"data:image/png;base64,{base64.b64encode(PNG).decode()}")
     (Path(settings.HOME) / "artifacts" / file_name(project.pk, DIGEST)).unlink()
     assert f"sha256:{DIGEST}" in json.dumps(document_of(project, row.pk, format="atif"))
@@ -117,7 +119,7 @@ def test_an_attachment_whose_file_is_gone_is_missing(project: Project, rose: Use
     assert client.get(f"/p/desk/trajectories/attachments/{DIGEST}/").status_code == 404
 
 
-def test_the_type_is_that_of_the_attachment(project: Project, rose: User, client: Client) -> None:
+def test_the_type_is_that_of_the_attachment(project: Project, researcher: User, client: Client) -> None:
     """What is said of it by whoever names it does not make a file a picture."""
     bring(project, "data:application/pdf;base64,JVBERi0xLjQK")
     attachment = Attachment.objects.get(project=project)
@@ -133,7 +135,7 @@ def test_clicks_are_drawn_on_no_such_picture(source: str) -> None:
 
 @pytest.mark.parametrize("digest", ["..", "a", "A" * 64, DIGEST])
 def test_addresses_of_attachments_are_digests_of_the_project(
-    digest: str, project: Project, rose: User, client: Client, elsewhere: Project
+    digest: str, project: Project, researcher: User, client: Client, elsewhere: Project
 ) -> None:
     for end in ("", "small/"):
         assert client.get(f"/p/desk/trajectories/attachments/{digest}/{end}").status_code == 404

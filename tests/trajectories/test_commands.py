@@ -68,7 +68,7 @@ def test_one_bad_record_of_a_thousand(
     project: Project,
     client: Client,
     key: dict[str, str],
-    rose: User,
+    researcher: User,
     settings: Any,
     tmp_path: Path,
     way: str,

@@ -158,7 +158,7 @@ def test_counting_stops(words: Project) -> None:
     assert list(found.order_by("pk")) == list(everything.order_by("pk"))
 
 
-def test_the_page_searches_and_says_what_went_wrong(words: Project, rose: User, client: Client) -> None:
+def test_the_page_searches_and_says_what_went_wrong(words: Project, researcher: User, client: Client) -> None:
     bring(words, says(5, "", agent="fox"))
     page = client.get(LIST, {"text": '"too late" -x'}).content.decode()
     assert "1 that match" in page and "?find=too+late" in page
@@ -169,7 +169,7 @@ def test_the_page_searches_and_says_what_went_wrong(words: Project, rose: User, 
     assert b"Nothing matches" in client.get(LIST, {"text": "unheard"}).content
 
 
-def test_tagging(words: Project, rose: User, client: Client) -> None:
+def test_tagging(words: Project, researcher: User, client: Client) -> None:
     one = Trajectory.objects.get(task__external_id="task-1")
     other = bring(Project.objects.create(slug="other"), says(1, "a"))
     body = {"tag": " to  read ", "chosen": [one.pk, other.pk], "query": "text=refund&cursor=x&evil=1"}
@@ -195,18 +195,20 @@ def test_tagging(words: Project, rose: User, client: Client) -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"tag": " "}, {"tag": "a"}, {"tag": "a", "chosen": ["x"]}, {"tag": "x" * 61}]
 )
-def test_tagging_that_says_nothing(words: Project, rose: User, client: Client, body: dict[str, Any]) -> None:
+def test_tagging_that_says_nothing(
+    words: Project, researcher: User, client: Client, body: dict[str, Any]
+) -> None:
     assert client.post(f"{LIST}tags/", body).status_code == 400
 
 
-def test_saved_filters(words: Project, rose: User, client: Client) -> None:
+def test_saved_filters(words: Project, researcher: User, client: Client) -> None:
     save = f"{LIST}filters/"
     assert (
         client.post(save, {"name": "Late", "query": "text=late&cursor=1"})["Location"] == f"{LIST}?text=late"
     )
     client.post(save, {"name": "Late", "query": "text=too+late&next=//evil.example"})
     [saved] = SavedFilter.objects.all()
-    assert (saved.name, saved.query, saved.created_by) == ("Late", "text=too+late", rose)
+    assert (saved.name, saved.query, saved.created_by) == ("Late", "text=too+late", researcher)
     assert "?text=too+late" in client.get(LIST).content.decode()
     assert client.post(save, {"name": "All", "query": ""}).status_code == 400
     assert client.post(save, {"name": "All", "query": "evil=1"}).status_code == 400
@@ -214,7 +216,7 @@ def test_saved_filters(words: Project, rose: User, client: Client) -> None:
     assert client.post(f"{save}{saved.pk}/delete/").status_code == 404
 
 
-def test_what_an_older_version_imported_is_indexed(words: Project, rose: User, client: Client) -> None:
+def test_what_an_older_version_imported_is_indexed(words: Project, researcher: User, client: Client) -> None:
     SearchText.objects.all().delete()
     SearchText.objects.all().delete()
     Trajectory.objects.update(patterns=None)
@@ -302,7 +304,7 @@ def test_an_answer_that_did_not(text: str) -> None:
     assert not patterns.failed(ObservationResult(content=(Part(text=text),)))
 
 
-def test_two_agents_over_the_same_tasks(project: Project, rose: User, client: Client) -> None:
+def test_two_agents_over_the_same_tasks(project: Project, researcher: User, client: Client) -> None:
     rows = [says(n, f"a{n}", agent="fox", success=n < 2) for n in range(6)]
     rows += [says(n, f"b{n}", agent={"name": "fox", "version": "2"}, success=n > 0) for n in range(1, 8)]
     bring(project, *rows)
@@ -320,14 +322,14 @@ def test_two_agents_over_the_same_tasks(project: Project, rose: User, client: Cl
     assert b"one agent at most" not in client.get(f"{LIST}agents/").content
 
 
-def test_agents_without_a_task_in_common(project: Project, rose: User, client: Client) -> None:
+def test_agents_without_a_task_in_common(project: Project, researcher: User, client: Client) -> None:
     assert b"one agent at most" in client.get(f"{LIST}agents/").content
     bring(project, says(1, "a", agent="fox"), says(2, "a", agent="owl"))
     page = client.get(f"{LIST}agents/", {"a": "fox@", "b": "owl@"}).content
     assert b"No task in common" in page
 
 
-def test_two_trajectories_beside_each_other(project: Project, rose: User, client: Client) -> None:
+def test_two_trajectories_beside_each_other(project: Project, researcher: User, client: Client) -> None:
     bring(project, *(record(n) for n in range(1)))
 
     def run(words: list[str]) -> Trajectory:
@@ -364,7 +366,7 @@ def test_runs_of_a_task_are_a_tree() -> None:
 
 
 def test_the_tree_on_its_page(
-    project: Project, rose: User, client: Client, monkeypatch: pytest.MonkeyPatch
+    project: Project, researcher: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for ending in ("well", "badly", "well enough"):
         messages = [{"role": "user", "content": "Begin."}]
@@ -383,7 +385,7 @@ def test_the_tree_on_its_page(
     assert b"No run of this task" in client.get(f"{LIST}tasks/{row.task_id}/").content
 
 
-def test_find(project: Project, rose: User, client: Client) -> None:
+def test_find(project: Project, researcher: User, client: Client) -> None:
     steps = [
         Step(source="user", message=(Part(text="Find  the\nKEY, please."),)),
         agent("", ("look", "the key"), seen="<mark>the key</mark> " * 300),

@@ -18,7 +18,7 @@ NUMBER = "9" * 20
 @pytest.mark.parametrize(
     "value", ["%00", "a%00b", "a%3D%00", "%ED%A0%80", "%F0%9F%92%A9", "%22" * 300, "or+or+-+-%22"]
 )
-def test_filters_of_text(project: Project, rose: User, client: Client, name: str, value: str) -> None:
+def test_filters_of_text(project: Project, researcher: User, client: Client, name: str, value: str) -> None:
     bring(project, record())
     assert client.get(f"{LIST}?{name}={value}").status_code in (200, 400)
 
@@ -36,7 +36,7 @@ def test_filters_of_text(project: Project, rose: User, client: Client, name: str
         *("reward_from=nan", "reward_from=inf", "reward_to=1e400", "steps_from=" + NUMBER, "steps_to=-1"),
     ],
 )
-def test_filters_of_numbers(project: Project, rose: User, client: Client, query: str) -> None:
+def test_filters_of_numbers(project: Project, researcher: User, client: Client, query: str) -> None:
     bring(project, record())
     assert client.get(f"{LIST}?{query}").status_code == 200
 
@@ -58,7 +58,7 @@ def test_filters_of_numbers(project: Project, rose: User, client: Client, query:
         (f"{NUMBER}/find/", 404),
     ],
 )
-def test_pages(project: Project, rose: User, client: Client, path: str, status: int) -> None:
+def test_pages(project: Project, researcher: User, client: Client, path: str, status: int) -> None:
     pk = bring(project, record()).pk
     assert client.get(LIST + path.format(pk=pk)).status_code == status
 
@@ -67,7 +67,7 @@ def test_pages(project: Project, rose: User, client: Client, path: str, status: 
     "query", ["reward_from=abc", "metadata=x", "text=%00", "pattern=none", "agent=nobody"]
 )
 def test_a_filter_with_a_mistake_tags_nothing(
-    project: Project, rose: User, client: Client, query: str
+    project: Project, researcher: User, client: Client, query: str
 ) -> None:
     bring(project, record())
     answer = client.post(f"{LIST}tags/", {"tag": "a", "every": "on", "query": query})
@@ -84,6 +84,6 @@ def test_a_filter_with_a_mistake_tags_nothing(
         ("filters/", {"name": " ", "query": "text=a"}),
     ],
 )
-def test_posts(project: Project, rose: User, client: Client, path: str, body: dict[str, str]) -> None:
+def test_posts(project: Project, researcher: User, client: Client, path: str, body: dict[str, str]) -> None:
     bring(project, record())
     assert client.post(LIST + path, body).status_code == 400

@@ -60,7 +60,7 @@ def put(document: Any, path: tuple[Any, ...], text: str) -> Any:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-def test_no_field_of_a_format_runs(name: str, project: Project, rose: User, client: Client) -> None:
+def test_no_field_of_a_format_runs(name: str, project: Project, researcher: User, client: Client) -> None:
     """Fields that tell the format what is what refuse the text; in all others it is shown."""
     taken = 0
     for path in places(DOCUMENTS[name]):

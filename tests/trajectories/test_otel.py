@@ -209,8 +209,8 @@ def test_a_sub_agent_is_a_trajectory_that_names_its_parent() -> None:
 def test_traces_are_kept_apart_and_spans_may_come_in_any_order() -> None:
     second = span(2, chat(json.dumps(ASKED + CALLED + TOLD), json.dumps(SAID)))
     first = span(1, chat(json.dumps(ASKED), json.dumps(CALLED)))
-    stranger = span(3, chat(json.dumps(ASKED), json.dumps(SAID)), traceId="t2")
-    one, other = read(traced(second, stranger, first))
+    outsider = span(3, chat(json.dumps(ASKED), json.dumps(SAID)), traceId="t2")
+    one, other = read(traced(second, outsider, first))
     expected(one)
     assert (other.id, len(other.steps)) == ("t2", 2)
 

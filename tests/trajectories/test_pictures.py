@@ -18,7 +18,7 @@ from apps.trajectories.clicks import Mark, marks_of
 from apps.trajectories.models import Attachment, Trajectory
 from apps.trajectories.pictures import look, smaller
 from apps.trajectories.services import ImportResult, import_trajectories
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.trajectories.test_archive import dumped
 from workers.errors import InvalidRecord
 from workers.schema import ObservationResult, ToolCall
@@ -134,7 +134,7 @@ def test_a_picture_that_lies_refuses_its_trajectory(project: Project) -> None:
 
 
 def test_the_click_is_drawn_on_what_was_seen(project: Project, client: Client) -> None:
-    client.force_login(member(project, "ida@example.org", Role.RESEARCHER))
+    client.force_login(make_member(project, "ida@example.org", Role.RESEARCHER))
     bring(project, dumped(saw(data_url(picture()), action="left_click", coordinate=[300, 200])))
     page = client.get(f"/p/desk/trajectories/{Trajectory.objects.get().pk}/").content.decode()
     attachment = Attachment.objects.get()
@@ -151,7 +151,7 @@ def test_the_click_is_drawn_on_what_was_seen(project: Project, client: Client) -
 
 
 def test_what_is_small_is_shown_as_it_is(project: Project, client: Client) -> None:
-    client.force_login(member(project, "ida@example.org", Role.RESEARCHER))
+    client.force_login(make_member(project, "ida@example.org", Role.RESEARCHER))
     moving = picture(30, 20, "GIF", "P", save_all=True, append_images=[Image.new("P", (30, 20), 1)])
     bring(project, dumped([saw(data_url(moving)), saw(data_url(b"\x00\x00\x00\x18ftypmp42", "video/mp4"))]))
     row = Attachment.objects.get(media_type="image/gif")

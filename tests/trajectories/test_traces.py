@@ -26,7 +26,7 @@ from apps.accounts.services import create_api_key
 from apps.datasets.erasure import erase_trajectory
 from apps.trajectories import traces
 from apps.trajectories.models import Trace, TraceSpan, Trajectory
-from tests.datasets.feedback import member
+from tests.factories import make_member
 from tests.trajectories import test_otel as some
 
 URL = "/v1/traces"
@@ -283,7 +283,7 @@ def test_following_a_file_of_spans(project: Project, tmp_path: Any, monkeypatch:
 
 
 def test_the_upload_page_tells_what_came(send: Send, client: Client, project: Project) -> None:
-    client.force_login(member(project, "ida@example.org", Role.RESEARCHER))
+    client.force_login(make_member(project, "ida@example.org", Role.RESEARCHER))
     page = reverse("trajectories:trajectory-upload", args=["desk"])
     assert "No trace has come yet" in client.get(page).content.decode()
     send(some.traced(ROOT, FIRST, SECOND))

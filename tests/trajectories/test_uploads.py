@@ -79,7 +79,7 @@ def test_an_attempt_that_lost_its_claim_writes_nothing(job: Import) -> None:
 
 
 def test_a_bigger_upload_waits_for_a_worker(
-    job: Import, monkeypatch: pytest.MonkeyPatch, rose: Any = None
+    job: Import, monkeypatch: pytest.MonkeyPatch, researcher: Any = None
 ) -> None:
     monkeypatch.setattr(uploads, "LOOKED_AT", 3)
     sent: list[str] = []

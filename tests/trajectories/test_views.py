@@ -25,24 +25,29 @@ def bring(project: Project, *records: Any) -> Trajectory:
 
 @pytest.mark.parametrize("path", ["", "upload/", "{pk}/", "{pk}/steps/", "{pk}/steps/0/", "node/"])
 def test_who_may_open_what(
-    path: str, project: Project, rose: User, client: Client, annotator_client: Client, stranger_client: Client
+    path: str,
+    project: Project,
+    researcher: User,
+    client: Client,
+    annotator_client: Client,
+    outsider_client: Client,
 ) -> None:
     url = "/p/desk/trajectories/" + path.format(pk=bring(project, record()).pk)
     assert client.get(url).status_code == 200
     # Steps are those of an annotator's own work: tests/annotation/test_viewing.py.
     assert annotator_client.get(url).status_code == (404 if "steps" in path else 403)
-    assert stranger_client.get(url).status_code == 404
+    assert outsider_client.get(url).status_code == 404
     assert Client().get(url).status_code == 302
 
 
-def test_another_projects_trajectory_is_not_there(project: Project, rose: User, client: Client) -> None:
+def test_another_projects_trajectory_is_not_there(project: Project, researcher: User, client: Client) -> None:
     other = Project.objects.create(slug="other", name="Other")
     pk = bring(other, record()).pk
     for path in (f"{pk}/", f"{pk}/steps/", f"{pk}/steps/0/"):
         assert client.get(f"/p/desk/trajectories/{path}").status_code == 404
 
 
-def test_the_list_filters_and_pages(project: Project, rose: User, client: Client) -> None:
+def test_the_list_filters_and_pages(project: Project, researcher: User, client: Client) -> None:
     assert b"No trajectories yet" in client.get("/p/desk/trajectories/").content
     bring(project, *(record(n, agent="mono" if n % 2 else "duo", success=n < 10) for n in range(60)))
     page = client.get("/p/desk/trajectories/")
@@ -54,7 +59,7 @@ def test_the_list_filters_and_pages(project: Project, rose: User, client: Client
     assert b"Nothing matches" in client.get("/p/desk/trajectories/?task=none").content
 
 
-def test_hostile_text_is_text(project: Project, rose: User, client: Client) -> None:
+def test_hostile_text_is_text(project: Project, researcher: User, client: Client) -> None:
     call = {"id": EVIL, "function": {"name": EVIL, "arguments": json.dumps({EVIL: EVIL})}}
     messages = [
         {"role": "system", "content": EVIL},
@@ -78,7 +83,7 @@ def test_hostile_text_is_text(project: Project, rose: User, client: Client) -> N
 
 
 def test_the_outcome_is_hidden_unless_asked(
-    project: Project, rose: User, client: Client, annotator_client: Client
+    project: Project, researcher: User, client: Client, annotator_client: Client
 ) -> None:
     messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "reward": 0.125}]
     pk = bring(project, {"task": "t", "messages": messages, "reward": 0.375, "success": True}).pk
@@ -89,7 +94,7 @@ def test_the_outcome_is_hidden_unless_asked(
     assert b"0.125" not in annotator_client.get(f"/p/desk/trajectories/{pk}/steps/?show_outcome=1").content
 
 
-def test_steps_come_as_they_are_scrolled_to(project: Project, rose: User, client: Client) -> None:
+def test_steps_come_as_they_are_scrolled_to(project: Project, researcher: User, client: Client) -> None:
     messages = [{"role": "user" if n % 2 else "assistant", "content": f"turn {n}."} for n in range(45)]
     pk = bring(project, {"task": "t", "messages": messages}).pk
     first = client.get(f"/p/desk/trajectories/{pk}/").content.decode()
@@ -102,7 +107,7 @@ def test_steps_come_as_they_are_scrolled_to(project: Project, rose: User, client
     assert client.get(f"/p/desk/trajectories/{pk}/steps/?start=-1").status_code == 400
 
 
-def test_a_huge_text_is_cut_until_asked_for(project: Project, rose: User, client: Client) -> None:
+def test_a_huge_text_is_cut_until_asked_for(project: Project, researcher: User, client: Client) -> None:
     pk = bring(
         project, {"task": "t", "messages": [{"role": "assistant", "content": "x" * 50_000 + "END"}]}
     ).pk
@@ -114,7 +119,7 @@ def test_a_huge_text_is_cut_until_asked_for(project: Project, rose: User, client
 
 
 def test_attachments_are_served_harmless(
-    project: Project, rose: User, client: Client, annotator_client: Client, stranger_client: Client
+    project: Project, researcher: User, client: Client, annotator_client: Client, outsider_client: Client
 ) -> None:
     def part(media_type: str, data: bytes) -> dict[str, Any]:
         return {
@@ -139,7 +144,7 @@ def test_attachments_are_served_harmless(
     assert saved["Content-Disposition"].startswith("attachment")
     assert "sandbox" in saved["Content-Security-Policy"]
     assert b"onload" in b"".join(saved.streaming_content)
-    for without in (annotator_client, stranger_client):
+    for without in (annotator_client, outsider_client):
         assert without.get(f"/p/desk/trajectories/attachments/{picture.sha256}/").status_code == 404
     assert client.get("/p/desk/trajectories/attachments/0000/").status_code == 404
 
@@ -154,7 +159,7 @@ def confirm(client: Client, page: Any, **fields: str) -> Any:
     return client.post("/p/desk/trajectories/imports/", {"token": token} | fields, follow=True)
 
 
-def test_an_upload_is_shown_before_it_is_imported(project: Project, rose: User, client: Client) -> None:
+def test_an_upload_is_shown_before_it_is_imported(project: Project, researcher: User, client: Client) -> None:
     page = upload(client, lines(record(1), record(2)))
     assert b"Taken for <strong>openai</strong>" in page.content and b"What is 1 + 1?" in page.content
     assert not Trajectory.objects.exists()
@@ -167,7 +172,9 @@ def test_an_upload_is_shown_before_it_is_imported(project: Project, rose: User, 
     assert Import.objects.count() == 1
 
 
-def test_errors_of_an_upload_have_line_and_pointer(project: Project, rose: User, client: Client) -> None:
+def test_errors_of_an_upload_have_line_and_pointer(
+    project: Project, researcher: User, client: Client
+) -> None:
     page = upload(client, lines(record(1), record(2, reward="x")))
     assert b"/reward" in page.content and page.context["found"].errors[0]["line"] == 2
     done = confirm(client, page, keep_good="on")
@@ -176,13 +183,15 @@ def test_errors_of_an_upload_have_line_and_pointer(project: Project, rose: User,
     assert upload(client, b"").status_code == 422
 
 
-def test_a_confirmation_cannot_be_forged_or_moved(project: Project, rose: User, client: Client) -> None:
+def test_a_confirmation_cannot_be_forged_or_moved(project: Project, researcher: User, client: Client) -> None:
     assert client.post("/p/desk/trajectories/imports/", {"token": "x:y:z"}).status_code == 400
     assert client.post("/p/desk/trajectories/imports/", {}).status_code == 400
     assert client.get("/p/desk/trajectories/imports/").status_code == 405
 
 
-def test_a_page_of_an_import_polls_until_it_is_finished(project: Project, rose: User, client: Client) -> None:
+def test_a_page_of_an_import_polls_until_it_is_finished(
+    project: Project, researcher: User, client: Client
+) -> None:
     job = Import.objects.create(project=project, filename="f", file="uploads/1/x", format="openai")
     url = f"/p/desk/trajectories/imports/{job.pk}/"
     assert b"every 2s" in client.get(url).content

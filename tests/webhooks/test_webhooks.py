@@ -21,7 +21,7 @@ from apps.annotation.models import Annotator, Assignment, Campaign, Item
 from apps.annotation.services import note_done
 from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
-from apps.core.jobs.job_queue import JobState, beat, claim_next, finish, request_cancel
+from apps.core.jobs.job_queue import JobState, claim_next, finish, renew_heartbeat, request_cancel
 from apps.datasets.models import DatasetVersion
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.services import register_model
@@ -31,7 +31,7 @@ from apps.webhooks.models import Delivery, Webhook, WebhookEvent
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS
 from tests.core.servers import Handler, serving
-from tests.datasets.feedback import member
+from tests.factories import make_member
 
 
 @dataclass
@@ -323,7 +323,7 @@ def told(kind: str) -> list[dict[str, Any]]:
 def test_a_run_that_ends_is_told_once_with_its_model(project, hook) -> None:
     run = a_run(project)
     claimed = claim_next(TrainingRun)
-    beat(claimed)
+    renew_heartbeat(claimed)
     assert told("run.finished") == []
     register_model(run=claimed, artifact="models/x", manifest={}, report={})
     (said,) = told("run.finished")
@@ -354,8 +354,8 @@ def test_a_campaign_is_done_when_nothing_is_wanted_and_nothing_is_held(project, 
     make_item(campaign, "done", claimed_count=1, completed_count=1)
     last = make_item(campaign, "last")
     assert note_done() == 0
-    ann = Annotator.objects.create(project=project, name="ann")
-    held = Assignment.objects.create(item=last, annotator=ann, lock_expires_at=timezone.now())
+    annotator = Annotator.objects.create(project=project, name="ann")
+    held = Assignment.objects.create(item=last, annotator=annotator, lock_expires_at=timezone.now())
     Item.objects.filter(pk=last.pk).update(claimed_count=1)
     assert note_done() == 0
     Assignment.objects.filter(pk=held.pk).update(state="submitted")
@@ -402,7 +402,7 @@ def test_over_the_api(project, receiver, client: Client) -> None:
 
 
 def test_on_the_page(project, receiver, client: Client) -> None:
-    client.force_login(member(project, "olga@example.org", "owner"))
+    client.force_login(make_member(project, "olga@example.org", "owner"))
     base = f"/p/{project.slug}/webhooks/"
     assert "No webhooks yet" in client.get(base).content.decode()
     refused = client.post(base + "add", {"url": "http://10.0.0.1/", "events": ["run.finished"]})

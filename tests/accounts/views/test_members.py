@@ -46,13 +46,13 @@ def test_somebody_known_whose_address_nothing_shows_is_asked_first(
     answer = as_("owner").post(reverse("accounts:member-add", args=["desk"]), data)
     assert "has an account with an unverified address" in answer.content.decode()
     assert not project.memberships.filter(user=people["stranger"]).exists()
-    stranger = as_("stranger")
-    (invitation,) = stranger.get(reverse("accounts:home")).context["invitations"]
+    outsider = as_("stranger")
+    (invitation,) = outsider.get(reverse("accounts:home")).context["invitations"]
     accept = reverse("accounts:invitation-accept", args=[invitation.pk])
-    refused = stranger.post(accept)
+    refused = outsider.post(accept)
     assert (refused.status_code, "Verify your address" in refused.content.decode()) == (403, True)
     User.objects.filter(pk=people["stranger"].pk).update(email_verified_at=timezone.now())
-    assert stranger.post(accept)["Location"] == "/p/desk/"
+    assert outsider.post(accept)["Location"] == "/p/desk/"
     assert project.memberships.get(user=people["stranger"]).role == "owner"
     assert as_("annotator").post(accept).status_code == 404  # of another address
 

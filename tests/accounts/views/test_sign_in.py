@@ -108,30 +108,32 @@ def _sign_in(client: Client, email: str, password: str, **extra: Any) -> int:
 
 
 def test_guessing_is_stopped_in_words_for_that_name_and_address_only(
-    client: Client, rose: User, ann: User, settings: Any
+    client: Client, researcher: User, annotator: User, settings: Any
 ) -> None:
     settings.LOGIN_FAILURES = 2
-    guesses = [_sign_in(client, rose.email, f"guess {number}") for number in range(4)]
+    guesses = [_sign_in(client, researcher.email, f"guess {number}") for number in range(4)]
     assert guesses == [200, 200, 200, 429]  # the third was looked at, and closes the door
-    answer = client.post(reverse("accounts:login"), {"username": rose.email, "password": PASSWORD})
+    answer = client.post(reverse("accounts:login"), {"username": researcher.email, "password": PASSWORD})
     assert (answer.status_code, answer.headers["Retry-After"]) == (429, "2")
     assert "There were too many failed attempts. Try again in 2 seconds" in answer.content.decode()
-    assert _sign_in(client, rose.email, PASSWORD, REMOTE_ADDR="192.0.2.7") == 302
-    assert _sign_in(Client(), ann.email, PASSWORD) == 302
+    assert _sign_in(client, researcher.email, PASSWORD, REMOTE_ADDR="192.0.2.7") == 302
+    assert _sign_in(Client(), annotator.email, PASSWORD) == 302
 
 
-def test_after_the_pause_it_opens_again(client: Client, rose: User, settings: Any) -> None:
+def test_after_the_pause_it_opens_again(client: Client, researcher: User, settings: Any) -> None:
     settings.LOGIN_FAILURES = 1
-    assert [_sign_in(client, rose.email, "guess") for _ in range(3)] == [200, 200, 429]
+    assert [_sign_in(client, researcher.email, "guess") for _ in range(3)] == [200, 200, 429]
     GuessCounter.objects.update(blocked_until=timezone.now())
-    assert _sign_in(client, rose.email, PASSWORD) == 302
+    assert _sign_in(client, researcher.email, PASSWORD) == 302
 
 
-def test_one_slip_is_forgotten_with_the_right_password(client: Client, rose: User, settings: Any) -> None:
+def test_one_slip_is_forgotten_with_the_right_password(
+    client: Client, researcher: User, settings: Any
+) -> None:
     settings.LOGIN_FAILURES = 1
     for _ in range(3):
-        assert _sign_in(client, rose.email, "slip") == 200
-        assert _sign_in(client, rose.email, PASSWORD) == 302
+        assert _sign_in(client, researcher.email, "slip") == 200
+        assert _sign_in(client, researcher.email, PASSWORD) == 302
         client.logout()
 
 

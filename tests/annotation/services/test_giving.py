@@ -15,47 +15,53 @@ def give(item: Item, user: User) -> int:
     return services.give_items(annotator=rows.annotator(item.campaign, user), items=[item])
 
 
-def test_what_is_given_comes_first_and_nobody_else_gets_it(campaign: Campaign, ann: User, ben: User) -> None:
+def test_what_is_given_comes_first_and_nobody_else_gets_it(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
-    assert give(items[2], ann) == 1
-    assert give(items[2], ann) == give(items[2], ben) == 0
-    his = {rows.leased(campaign, ben).item_id}
+    assert give(items[2], annotator) == 1
+    assert give(items[2], annotator) == give(items[2], other_annotator) == 0
+    his = {rows.leased(campaign, other_annotator).item_id}
     assert items[2].pk not in his
-    assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).left == 2
-    assert rows.leased(campaign, ann).item == items[2]
+    assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).left == 2
+    assert rows.leased(campaign, annotator).item == items[2]
     rows.assert_counts_are_right(campaign)
 
 
-def test_what_is_given_stays_hers_when_her_lease_runs_out(campaign: Campaign, ann: User, ben: User) -> None:
+def test_what_is_given_stays_hers_when_her_lease_runs_out(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     item = rows.pair(campaign, "one")
-    give(item, ann)
-    hers = rows.leased(campaign, ann)
+    give(item, annotator)
+    hers = rows.leased(campaign, annotator)
     rows.let_expire(hers)
     assert services.expire_locks(campaign=campaign) == 1
-    assert rows.lease(campaign, ben) is None
-    assert rows.leased(campaign, ann) == hers
-    rows.submit(hers, ann)
+    assert rows.lease(campaign, other_annotator) is None
+    assert rows.leased(campaign, annotator) == hers
+    rows.submit(hers, annotator)
     item.refresh_from_db()
     assert (item.claimed_count, item.completed_count) == (1, 1)
 
 
 @pytest.mark.parametrize("begun", [False, True])
-def test_what_is_taken_back_goes_to_others(campaign: Campaign, ann: User, ben: User, begun: bool) -> None:
+def test_what_is_taken_back_goes_to_others(
+    campaign: Campaign, annotator: User, other_annotator: User, begun: bool
+) -> None:
     item = rows.pair(campaign, "one")
-    give(item, ann)
+    give(item, annotator)
     if begun:
-        rows.leased(campaign, ann)
+        rows.leased(campaign, annotator)
     hers = Assignment.objects.get()
     services.take_back(assignment=hers)
     with pytest.raises(Conflict, match="not held"):
         services.take_back(assignment=hers)
-    assert rows.leased(campaign, ben).item == item
-    assert rows.submit(hers, ann).is_surplus  # too late, and kept
+    assert rows.leased(campaign, other_annotator).item == item
+    assert rows.submit(hers, annotator).is_surplus  # too late, and kept
     rows.assert_counts_are_right(campaign)
 
 
 def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
-    project: Project, ann: User, ben: User
+    project: Project, annotator: User, other_annotator: User
 ) -> None:
     campaign = services.create_campaign(
         project=project, name="Dear", feedback_types=["pairwise"], overlap=2, hourly_pay=36
@@ -66,7 +72,7 @@ def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
         rows.pair(campaign, str(number))
     assert services.start_pilot(campaign=campaign, items=2) == 2
     campaign.refresh_from_db()
-    for user, choices in ((ann, "ab"), (ben, "ab")):
+    for user, choices in ((annotator, "ab"), (other_annotator, "ab")):
         assert selectors.my_campaign(campaign, rows.annotator(campaign, user)).left == 2
         for choice in choices:
             assignment = rows.leased(campaign, user)
@@ -80,10 +86,10 @@ def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
     assert [label for label, _ in pilot.alphas] == ["Comparison"]
     services.end_pilot(campaign=campaign)
     campaign.refresh_from_db()
-    assert rows.lease(campaign, ann) is not None
+    assert rows.lease(campaign, annotator) is not None
 
 
-def test_the_most_informative_goes_first(project: Project, ann: User) -> None:
+def test_the_most_informative_goes_first(project: Project, annotator: User) -> None:
     campaign = services.create_campaign(
         project=project, name="Active", feedback_types=["pairwise"], ordering="active"
     )
@@ -92,34 +98,36 @@ def test_the_most_informative_goes_first(project: Project, ann: User) -> None:
     assert services.set_acquisition_scores(campaign=campaign, scores=scores) == 2
     order = []
     for _ in items:
-        assignment = rows.leased(campaign, ann)
+        assignment = rows.leased(campaign, annotator)
         order.append(assignment.item.key)
-        rows.submit(assignment, ann)
+        rows.submit(assignment, annotator)
     assert order == [items[name].key for name in ("high", "low", "unscored")]
     with pytest.raises(DomainError, match="finite"):
         services.set_acquisition_scores(campaign=campaign, scores={items["low"].pk: float("nan")})
 
 
-def test_what_is_archived_is_out_of_the_lists(campaign: Campaign, ann: User) -> None:
+def test_what_is_archived_is_out_of_the_lists(campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
-    rows.submit(rows.leased(campaign, ann), ann)
+    rows.submit(rows.leased(campaign, annotator), annotator)
     services.archive_campaign(campaign=campaign)
     campaign.refresh_from_db()
-    hers = rows.annotator(campaign, ann)
+    hers = rows.annotator(campaign, annotator)
     assert selectors.my_campaigns(campaign.project, hers) == []
     with pytest.raises(Conflict, match="archived"):
-        rows.lease(campaign, ann)
+        rows.lease(campaign, annotator)
     services.open_campaign(campaign=campaign)
     assert len(selectors.my_campaigns(campaign.project, hers)) == 1
 
 
-def test_who_leaves_the_project_holds_nothing(campaign: Campaign, ann: User, ben: User) -> None:
+def test_who_leaves_the_project_holds_nothing(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
-    rows.submit(rows.leased(campaign, ann), ann)
-    rows.leased(campaign, ann)
-    give(next(item for item in items if not item.assignments.exists()), ann)
-    remove_member(membership=campaign.project.memberships.get(user=ann), by=None)
+    rows.submit(rows.leased(campaign, annotator), annotator)
+    rows.leased(campaign, annotator)
+    give(next(item for item in items if not item.assignments.exists()), annotator)
+    remove_member(membership=campaign.project.memberships.get(user=annotator), by=None)
     rows.assert_counts_are_right(campaign)
     assert sum(campaign.items.values_list("claimed_count", flat=True)) == 1
     for _ in range(2):
-        rows.submit(rows.leased(campaign, ben), ben)
+        rows.submit(rows.leased(campaign, other_annotator), other_annotator)

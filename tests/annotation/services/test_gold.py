@@ -49,14 +49,14 @@ def records(campaign: Campaign, **filters: Any) -> list[tuple[str, str]]:
 
 
 def test_an_adjudication_stands_beside_what_was_said(
-    campaign: Campaign, ann: User, ben: User, rose: User
+    campaign: Campaign, annotator: User, other_annotator: User, researcher: User
 ) -> None:
     item = rows.pair(campaign, "one")
-    rows.submit(rows.leased(campaign, ann), ann, "a")
-    rows.submit(rows.leased(campaign, ben), ben, "b")
+    rows.submit(rows.leased(campaign, annotator), annotator, "a")
+    rows.submit(rows.leased(campaign, other_annotator), other_annotator, "b")
     assert undecided_in(campaign) == [item.pk]
     before = agreement(project=campaign.project)
-    decide(item, rose, "a")
+    decide(item, researcher, "a")
     assert undecided_in(campaign) == []
     assert agreement(project=campaign.project) == before
     rows.assert_counts_are_right(campaign)
@@ -68,23 +68,23 @@ def test_an_adjudication_stands_beside_what_was_said(
 
 
 def test_a_reviewer_may_judge_and_decide_the_same_item_and_only_she_writes_hers(
-    campaign: Campaign, ann: User, rose: User
+    campaign: Campaign, annotator: User, researcher: User
 ) -> None:
     item = rows.pair(campaign, "one")
-    hers = rows.leased(campaign, rose)
-    deciding = services.adjudicate(item=item, annotator=rows.annotator(campaign, rose))
-    assert services.adjudicate(item=item, annotator=rows.annotator(campaign, rose)) == deciding
+    hers = rows.leased(campaign, researcher)
+    deciding = services.adjudicate(item=item, annotator=rows.annotator(campaign, researcher))
+    assert services.adjudicate(item=item, annotator=rows.annotator(campaign, researcher)) == deciding
     with pytest.raises(Forbidden):
-        rows.submit(deciding, ann)
-    rows.submit(deciding, rose)
-    assert rows.submit(hers, rose).revision == 1
+        rows.submit(deciding, annotator)
+    rows.submit(deciding, researcher)
+    assert rows.submit(hers, researcher).revision == 1
     with pytest.raises(IntegrityError), transaction.atomic():
         Assignment.objects.create(item=item, annotator=hers.annotator, state="expired")
     with pytest.raises(Conflict):
         services.skip_assignment(
             assignment=services.adjudicate(item=rows.pair(campaign, "two"), annotator=hers.annotator),
             reason="no",
-            by=rose,
+            by=researcher,
         )
 
 
@@ -93,111 +93,117 @@ def test_an_item_nobody_decided_is_no_gold(campaign: Campaign) -> None:
         services.set_purpose(item=rows.pair(campaign, "one"), purpose="gold")
 
 
-def test_gold_is_for_everybody_once_and_counts_nothing(campaign: Campaign, ann: User, rose: User) -> None:
-    gold = known(campaign, "known", rose)
+def test_gold_is_for_everybody_once_and_counts_nothing(
+    campaign: Campaign, annotator: User, researcher: User
+) -> None:
+    gold = known(campaign, "known", researcher)
     rows.pair(campaign, "work")
     always_gold(campaign)
-    first = rows.leased(campaign, ann)
+    first = rows.leased(campaign, annotator)
     assert first.item == gold
-    rows.submit(first, ann, "a")
-    second = rows.leased(campaign, ann)
+    rows.submit(first, annotator, "a")
+    second = rows.leased(campaign, annotator)
     assert second.item != gold
     gold.refresh_from_db()
     assert (gold.claimed_count, gold.completed_count, gold.overlap) == (0, 0, 0)
     assert selectors.progress_of(campaign).items == 1
     assert selectors.my_campaign(campaign, first.annotator).mine == 1  # she does not know which it was
-    rows.submit(second, ann, "b")
-    assert rows.lease(campaign, ann) is None
+    rows.submit(second, annotator, "b")
+    assert rows.lease(campaign, annotator) is None
     assert records(campaign) == [("ann@example.org", "b"), ("rose@example.org", "a")]
 
 
-def test_gold_alone_is_not_handed_out(campaign: Campaign, ann: User, rose: User) -> None:
-    known(campaign, "known", rose)
+def test_gold_alone_is_not_handed_out(campaign: Campaign, annotator: User, researcher: User) -> None:
+    known(campaign, "known", researcher)
     always_gold(campaign)
-    assert rows.lease(campaign, ann) is None
+    assert rows.lease(campaign, annotator) is None
 
 
 def test_an_item_made_gold_and_work_again_counts_as_before(
-    campaign: Campaign, ann: User, ben: User, rose: User
+    campaign: Campaign, annotator: User, other_annotator: User, researcher: User
 ) -> None:
     item = rows.pair(campaign, "one")
-    rows.submit(rows.leased(campaign, ann), ann)
-    held = rows.leased(campaign, ben)
-    decide(item, rose)
-    services.set_purpose(item=item, purpose="gold", by=rose)
-    rows.submit(held, ben)
-    item = services.set_purpose(item=item, purpose="work", by=rose)
+    rows.submit(rows.leased(campaign, annotator), annotator)
+    held = rows.leased(campaign, other_annotator)
+    decide(item, researcher)
+    services.set_purpose(item=item, purpose="gold", by=researcher)
+    rows.submit(held, other_annotator)
+    item = services.set_purpose(item=item, purpose="work", by=researcher)
     assert (item.claimed_count, item.completed_count, item.overlap) == (2, 2, 2)
 
 
-def test_a_lease_of_gold_that_runs_out_is_found_again(campaign: Campaign, ann: User, rose: User) -> None:
-    gold = known(campaign, "known", rose)
+def test_a_lease_of_gold_that_runs_out_is_found_again(
+    campaign: Campaign, annotator: User, researcher: User
+) -> None:
+    gold = known(campaign, "known", researcher)
     rows.pair(campaign, "work")
     always_gold(campaign)
-    first = rows.leased(campaign, ann)
+    first = rows.leased(campaign, annotator)
     rows.let_expire(first)
     assert services.expire_locks(campaign=campaign) == 1
-    again = rows.leased(campaign, ann)
+    again = rows.leased(campaign, annotator)
     assert (again, again.item) == (first, gold)
 
 
 def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
-    campaign: Campaign, ann: User, ben: User, rose: User
+    campaign: Campaign, annotator: User, other_annotator: User, researcher: User
 ) -> None:
     for number in range(3):
-        known(campaign, f"known {number}", rose)
+        known(campaign, f"known {number}", researcher)
         rows.pair(campaign, f"work {number}")
     always_gold(campaign)
     for choice in ("a", "b", "b"):
-        rows.submit(rows.leased(campaign, ann), ann, choice)
+        rows.submit(rows.leased(campaign, annotator), annotator, choice)
     assert (gold_shares(campaign)["ann@example.org"].n, gold_shares(campaign)["ann@example.org"].of) == (1, 3)
     with pytest.raises(Conflict, match="1 of 3 of your answers"):
-        rows.lease(campaign, ann)
-    assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).is_workable is False
+        rows.lease(campaign, annotator)
+    assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).is_workable is False
     told = AuditEvent.objects.get(verb="annotator.paused")
     # Nobody did it by hand.
     assert (told.actor, told.target) == ("gold check", person_pseudonym("ann@example.org"))
-    rows.leased(campaign, ben)  # others go on
-    hers = rows.annotator(campaign, ann)
-    services.let_go_on(campaign=campaign, annotator=hers, by=rose)
-    assert rows.lease(campaign, ann) is not None
+    rows.leased(campaign, other_annotator)  # others go on
+    hers = rows.annotator(campaign, annotator)
+    services.let_go_on(campaign=campaign, annotator=hers, by=researcher)
+    assert rows.lease(campaign, annotator) is not None
     assert Participation.objects.get().gold_counted_from is not None
     with pytest.raises(Conflict, match="not paused"):
-        services.let_go_on(campaign=campaign, annotator=hers, by=rose)
+        services.let_go_on(campaign=campaign, annotator=hers, by=researcher)
 
 
-def test_a_few_answers_say_nothing_of_anybody(campaign: Campaign, ann: User, rose: User) -> None:
+def test_a_few_answers_say_nothing_of_anybody(campaign: Campaign, annotator: User, researcher: User) -> None:
     for number in range(6):
-        known(campaign, f"known {number}", rose)
+        known(campaign, f"known {number}", researcher)
         rows.pair(campaign, f"work {number}")
     always_gold(campaign)
     for _ in range(4):
-        rows.submit(rows.leased(campaign, ann), ann, "b")
-    rows.submit(rows.leased(campaign, ann), ann, "b")
+        rows.submit(rows.leased(campaign, annotator), annotator, "b")
+    rows.submit(rows.leased(campaign, annotator), annotator, "b")
     with pytest.raises(Conflict):
-        rows.lease(campaign, ann)
+        rows.lease(campaign, annotator)
 
 
-def test_practice_comes_first_and_is_no_data(campaign: Campaign, ann: User, rose: User) -> None:
-    practice = known(campaign, "practice", rose, "practice")
+def test_practice_comes_first_and_is_no_data(campaign: Campaign, annotator: User, researcher: User) -> None:
+    practice = known(campaign, "practice", researcher, "practice")
     rows.pair(campaign, "work")
-    assert selectors.my_campaign(campaign, rows.annotator(campaign, ann)).practice == 1
-    first = rows.leased(campaign, ann)
+    assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).practice == 1
+    first = rows.leased(campaign, annotator)
     assert first.item == practice
-    rows.submit(first, ann, "b")
+    rows.submit(first, annotator, "b")
     mine = selectors.my_campaign(campaign, first.annotator)
     assert (mine.practice, mine.mine, mine.left) == (0, 0, 1)
-    assert rows.leased(campaign, ann).item != practice
+    assert rows.leased(campaign, annotator).item != practice
     assert records(campaign) == [("rose@example.org", "a")]
     assert agreement(project=campaign.project)["kinds"] == {}
 
 
-def test_an_export_brings_adjudications_and_purposes_back(campaign: Campaign, ann: User, rose: User) -> None:
-    known(campaign, "known", rose)
+def test_an_export_brings_adjudications_and_purposes_back(
+    campaign: Campaign, annotator: User, researcher: User
+) -> None:
+    known(campaign, "known", researcher)
     rows.pair(campaign, "work")
     always_gold(campaign)
     for _ in range(2):
-        rows.submit(rows.leased(campaign, ann), ann, "b")
+        rows.submit(rows.leased(campaign, annotator), annotator, "b")
     text = "".join(export_jsonl(project=campaign.project, filters={}))
     other = Project.objects.create(slug="copy", name="Copy")
     for _ in range(2):  # the second time nothing is new

@@ -13,38 +13,41 @@ from apps.annotation import selectors, services
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
 from tests.annotation import rows
+from tests.factories import make_member
 
 
-def test_a_lease_counts_as_taken_and_is_resumed(campaign: Campaign, ann: User) -> None:
+def test_a_lease_counts_as_taken_and_is_resumed(campaign: Campaign, annotator: User) -> None:
     item = rows.pair(campaign, "one")
-    first = rows.leased(campaign, ann)
+    first = rows.leased(campaign, annotator)
     assert first.item == item
-    again = rows.leased(campaign, ann)
+    again = rows.leased(campaign, annotator)
     assert again == first
     rows.assert_counts_are_right(campaign)
 
 
-def test_overlap_one_gives_each_item_to_one_person(campaign: Campaign, ann: User, ben: User) -> None:
+def test_overlap_one_gives_each_item_to_one_person(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     for name in ("one", "two"):
         rows.pair(campaign, name)
-    hers, his = rows.leased(campaign, ann), rows.leased(campaign, ben)
+    hers, his = rows.leased(campaign, annotator), rows.leased(campaign, other_annotator)
     assert hers.item_id != his.item_id
-    rows.submit(hers, ann)
-    rows.submit(his, ben)
-    assert rows.lease(campaign, ann) is None
+    rows.submit(hers, annotator)
+    rows.submit(his, other_annotator)
+    assert rows.lease(campaign, annotator) is None
     rows.assert_counts_are_right(campaign)
 
 
-def test_nobody_gets_an_item_twice(project: Project, ann: User) -> None:
+def test_nobody_gets_an_item_twice(project: Project, annotator: User) -> None:
     campaign = services.create_campaign(
         project=project, name="Three each", feedback_types=["pairwise"], overlap=3
     )
     rows.pair(campaign, "one")
-    rows.submit(rows.leased(campaign, ann), ann)
-    assert rows.lease(campaign, ann) is None
+    rows.submit(rows.leased(campaign, annotator), annotator)
+    assert rows.lease(campaign, annotator) is None
 
 
-def test_overlap_is_filled_evenly(project: Project, ann: User, ben: User) -> None:
+def test_overlap_is_filled_evenly(project: Project, annotator: User, other_annotator: User) -> None:
     campaign = services.create_campaign(
         project=project, name="Two each", feedback_types=["pairwise"], overlap=2
     )
@@ -52,16 +55,16 @@ def test_overlap_is_filled_evenly(project: Project, ann: User, ben: User) -> Non
         rows.pair(campaign, name)
     seen = set()
     for _ in range(3):
-        assignment = rows.leased(campaign, ann)
+        assignment = rows.leased(campaign, annotator)
         seen.add(assignment.item_id)
-        rows.submit(assignment, ann)
+        rows.submit(assignment, annotator)
         assert max(campaign.items.values_list("claimed_count", flat=True)) == 1
     assert len(seen) == 3
-    rows.submit(rows.leased(campaign, ben), ben)
+    rows.submit(rows.leased(campaign, other_annotator), other_annotator)
     assert sorted(campaign.items.values_list("completed_count", flat=True)) == [1, 1, 2]
 
 
-def test_priority_goes_first(project: Project, ann: User) -> None:
+def test_priority_goes_first(project: Project, annotator: User) -> None:
     campaign = services.create_campaign(
         project=project, name="Urgent", feedback_types=["pairwise"], ordering="priority"
     )
@@ -69,54 +72,56 @@ def test_priority_goes_first(project: Project, ann: User) -> None:
         rows.pair(campaign, name)
     urgent = campaign.items.get(task__external_id="two")
     Item.objects.filter(pk=urgent.pk).update(priority=5)
-    assert rows.leased(campaign, ann).item == urgent
+    assert rows.leased(campaign, annotator).item == urgent
 
 
-def test_an_expired_lease_goes_to_the_next_person(campaign: Campaign, ann: User, ben: User) -> None:
+def test_an_expired_lease_goes_to_the_next_person(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     rows.pair(campaign, "one")
-    hers = rows.leased(campaign, ann)
-    assert rows.lease(campaign, ben) is None
+    hers = rows.leased(campaign, annotator)
+    assert rows.lease(campaign, other_annotator) is None
     rows.let_expire(hers)
-    his = rows.leased(campaign, ben)
+    his = rows.leased(campaign, other_annotator)
     hers.refresh_from_db()
     assert (his.item_id, hers.state) == (hers.item_id, Assignment.State.EXPIRED)
     rows.assert_counts_are_right(campaign)
 
 
-def test_her_own_expired_lease_comes_back_with_coin_and_draft(campaign: Campaign, ann: User) -> None:
+def test_her_own_expired_lease_comes_back_with_coin_and_draft(campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
-    hers = rows.leased(campaign, ann)
+    hers = rows.leased(campaign, annotator)
     Assignment.objects.filter(pk=hers.pk).update(draft={"choice": "left-2"})
     rows.let_expire(hers)
     assert services.expire_locks() == 1
-    again = rows.leased(campaign, ann)
+    again = rows.leased(campaign, annotator)
     assert (again.pk, again.draft, again.swapped) == (hers.pk, {"choice": "left-2"}, hers.swapped)
     rows.assert_counts_are_right(campaign)
 
 
 def test_turning_to_another_campaign_gives_the_item_back(
-    campaign: Campaign, project: Project, ann: User
+    campaign: Campaign, project: Project, annotator: User
 ) -> None:
     other = services.create_campaign(project=project, name="Other", feedback_types=["pairwise"])
     rows.pair(campaign, "one")
     rows.pair(other, "two")
-    first = rows.leased(campaign, ann)
-    rows.leased(other, ann)
+    first = rows.leased(campaign, annotator)
+    rows.leased(other, annotator)
     first.refresh_from_db()
     assert first.state == Assignment.State.EXPIRED
     rows.assert_counts_are_right(campaign)
-    assert rows.leased(campaign, ann).pk == first.pk
+    assert rows.leased(campaign, annotator).pk == first.pk
 
 
-def test_a_paused_campaign_hands_nothing_out(campaign: Campaign, ann: User) -> None:
+def test_a_paused_campaign_hands_nothing_out(campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
     paused = services.pause_campaign(campaign=campaign)
     with pytest.raises(Conflict, match="paused"):
-        rows.lease(paused, ann)
-    assert rows.lease(services.open_campaign(campaign=campaign), ann) is not None
+        rows.lease(paused, annotator)
+    assert rows.lease(services.open_campaign(campaign=campaign), annotator) is not None
 
 
-def test_the_coin_falls_on_both_sides_and_only_if_asked(project: Project, ann: User) -> None:
+def test_the_coin_falls_on_both_sides_and_only_if_asked(project: Project, annotator: User) -> None:
     def coins(swap: bool) -> set[bool]:
         campaign = services.create_campaign(
             project=project, name=f"Swap {swap}", feedback_types=["pairwise"], swap_sides=swap
@@ -124,9 +129,9 @@ def test_the_coin_falls_on_both_sides_and_only_if_asked(project: Project, ann: U
         seen = set()
         for number in range(40):
             rows.pair(campaign, f"{swap} {number}")
-            assignment = rows.leased(campaign, ann)
+            assignment = rows.leased(campaign, annotator)
             seen.add(assignment.swapped)
-            rows.submit(assignment, ann)
+            rows.submit(assignment, annotator)
         return seen
 
     assert coins(swap=True) == {True, False}  # all forty alike: once in 10^12 runs
@@ -138,7 +143,7 @@ def test_many_at_once_never_hold_the_same_item(project: Project) -> None:
     campaign = services.create_campaign(project=project, name="Race", feedback_types=["pairwise"])
     for number in range(12):
         rows.pair(campaign, str(number))
-    people = [rows.member(project, f"p{n}@example.org", "annotator") for n in range(6)]
+    people = [make_member(project, f"p{n}@example.org", "annotator") for n in range(6)]
     start = Barrier(len(people), timeout=30)
 
     def work(person: User) -> list[int]:
@@ -159,16 +164,16 @@ def test_many_at_once_never_hold_the_same_item(project: Project) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_tabs_of_one_person_lease_one_item(campaign: Campaign, ann: User) -> None:
+def test_two_tabs_of_one_person_lease_one_item(campaign: Campaign, annotator: User) -> None:
     for name in ("one", "two"):
         rows.pair(campaign, name)
-    rows.annotator(campaign, ann)
+    rows.annotator(campaign, annotator)
     start = Barrier(2, timeout=30)
 
     def tab(_: int) -> int:
         start.wait()
         try:
-            return rows.leased(campaign, ann).pk
+            return rows.leased(campaign, annotator).pk
         finally:
             connections.close_all()
 
@@ -178,16 +183,18 @@ def test_two_tabs_of_one_person_lease_one_item(campaign: Campaign, ann: User) ->
 
 
 @pytest.mark.django_db(transaction=True)
-def test_nothing_left_is_not_said_while_a_locked_item_may_come_free(campaign: Campaign, ann: User) -> None:
+def test_nothing_left_is_not_said_while_a_locked_item_may_come_free(
+    campaign: Campaign, annotator: User
+) -> None:
     item = rows.pair(campaign, "one")
-    rows.annotator(campaign, ann)
+    rows.annotator(campaign, annotator)
     locked, waiting = Event(), Event()
 
     def look() -> Assignment | None:
         locked.wait(30)
         waiting.set()
         try:
-            return rows.lease(campaign, ann)
+            return rows.lease(campaign, annotator)
         finally:
             connections.close_all()
 
@@ -213,30 +220,32 @@ def _wait_until_somebody_waits_for_our_lock() -> None:
     raise AssertionError("nobody waited for the locked item")
 
 
-def test_one_person_is_given_no_more_than_her_share(campaign: Campaign, ann: User, ben: User) -> None:
+def test_one_person_is_given_no_more_than_her_share(
+    campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
     services.update_campaign(campaign=campaign, max_items_per_annotator=2)
     campaign.refresh_from_db()
-    held = rows.leased(campaign, ann)
-    services.skip_assignment(assignment=held, reason="too long", by=ann)  # does not count
+    held = rows.leased(campaign, annotator)
+    services.skip_assignment(assignment=held, reason="too long", by=annotator)  # does not count
     for _ in range(2):
-        rows.submit(rows.leased(campaign, ann), ann)
-    assert rows.lease(campaign, ann) is None
-    mine = selectors.my_campaign(campaign, rows.annotator(campaign, ann))
+        rows.submit(rows.leased(campaign, annotator), annotator)
+    assert rows.lease(campaign, annotator) is None
+    mine = selectors.my_campaign(campaign, rows.annotator(campaign, annotator))
     assert (mine.left, mine.has_enough, mine.is_workable) == (0, True, False)
-    assert rows.lease(campaign, ben) is not None
+    assert rows.lease(campaign, other_annotator) is not None
     with pytest.raises(DomainError, match="at least one"):
         services.update_campaign(campaign=campaign, max_items_per_annotator=0)
 
 
 def test_nothing_is_handed_out_after_the_deadline_but_what_is_held_counts(
-    campaign: Campaign, ann: User
+    campaign: Campaign, annotator: User
 ) -> None:
     rows.pair(campaign, "one")
-    held = rows.leased(campaign, ann)
+    held = rows.leased(campaign, annotator)
     services.update_campaign(campaign=campaign, deadline=timezone.now() - timedelta(minutes=1))
     campaign.refresh_from_db()
     with pytest.raises(Conflict, match="deadline"):
-        rows.lease(campaign, ann)
-    assert not rows.submit(held, ann).is_surplus
+        rows.lease(campaign, annotator)
+    assert not rows.submit(held, annotator).is_surplus

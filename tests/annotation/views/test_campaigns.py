@@ -29,8 +29,8 @@ def runs(task: Task) -> None:
 
 
 @pytest.fixture
-def hers(client: Client, rose: User) -> Client:
-    client.force_login(rose)
+def researcher_client(client: Client, researcher: User) -> Client:
+    client.force_login(researcher)
     return client
 
 
@@ -38,21 +38,23 @@ def url(name: str, *args: object) -> str:
     return reverse(f"annotation:{name}", args=["desk", *args])
 
 
-def test_a_campaign_is_made_with_its_items(hers: Client, project: Project, runs: None) -> None:
-    assert b"No campaign yet" in hers.get(url("campaign-list")).content
-    assert hers.get(url("campaign-create")).status_code == 200
-    response = hers.post(url("campaign-create"), FIELDS | PAIRS)
+def test_a_campaign_is_made_with_its_items(researcher_client: Client, project: Project, runs: None) -> None:
+    assert b"No campaign yet" in researcher_client.get(url("campaign-list")).content
+    assert researcher_client.get(url("campaign-create")).status_code == 200
+    response = researcher_client.post(url("campaign-create"), FIELDS | PAIRS)
     campaign = Campaign.objects.get()
     assert response.headers["Location"] == url("campaign-detail", campaign.pk)
     assert (campaign.overlap, campaign.swap_sides, campaign.items.count()) == (2, False, 1)
-    page = hers.get(url("campaign-detail", campaign.pk)).content.decode()
+    page = researcher_client.get(url("campaign-detail", campaign.pk)).content.decode()
     assert "0 of 2" in page and "1 item" in page
 
 
-def test_the_preview_counts_without_making_anything(hers: Client, project: Project, runs: None) -> None:
-    assert b"1 item</strong> of 1 task." in hers.get(url("item-preview"), PAIRS).content
-    assert b"No items" in hers.get(url("item-preview"), PAIRS | {"differ": "agent"}).content
-    response = hers.post(url("campaign-create"), FIELDS | PAIRS | {"preview": "1"})
+def test_the_preview_counts_without_making_anything(
+    researcher_client: Client, project: Project, runs: None
+) -> None:
+    assert b"1 item</strong> of 1 task." in researcher_client.get(url("item-preview"), PAIRS).content
+    assert b"No items" in researcher_client.get(url("item-preview"), PAIRS | {"differ": "agent"}).content
+    response = researcher_client.post(url("campaign-create"), FIELDS | PAIRS | {"preview": "1"})
     assert b"1 item</strong>" in response.content
     assert not Campaign.objects.exists()
 
@@ -66,21 +68,21 @@ def test_the_preview_counts_without_making_anything(hers: Client, project: Proje
     ],
 )
 def test_mistakes_are_shown_where_they_are(
-    hers: Client, project: Project, wrong: dict[str, str], words: bytes
+    researcher_client: Client, project: Project, wrong: dict[str, str], words: bytes
 ) -> None:
-    response = hers.post(url("campaign-create"), FIELDS | PAIRS | wrong)
+    response = researcher_client.post(url("campaign-create"), FIELDS | PAIRS | wrong)
     assert response.status_code == 422 and words in response.content
     assert not Campaign.objects.exists()
 
 
-def test_scores_by_a_rubric(hers: Client, project: Project, runs: None) -> None:
+def test_scores_by_a_rubric(researcher_client: Client, project: Project, runs: None) -> None:
     wanted = (
         FIELDS | PAIRS | {"feedback_types": ["rubric", "rating", "step"], "size": "1", "rating-scale": "5"}
     )
-    refused = hers.post(url("campaign-create"), wanted)
+    refused = researcher_client.post(url("campaign-create"), wanted)
     assert refused.status_code == 422 and b"choose one" in refused.content
     rubric = save_rubric(project=project, name="Good", criteria=[CriterionDraft(name="polite")])
-    hers.post(url("campaign-create"), wanted | {"rubric": str(rubric.pk), "pairwise-by": "both"})
+    researcher_client.post(url("campaign-create"), wanted | {"rubric": str(rubric.pk), "pairwise-by": "both"})
     campaign = Campaign.objects.get()
     assert (campaign.rubric, campaign.options, campaign.items.count()) == (
         rubric,
@@ -89,52 +91,61 @@ def test_scores_by_a_rubric(hers: Client, project: Project, runs: None) -> None:
     )
 
 
-def test_items_the_kinds_cannot_show_make_no_campaign(hers: Client, project: Project, runs: None) -> None:
-    refused = hers.post(url("campaign-create"), FIELDS | PAIRS | {"size": "1"})
+def test_items_the_kinds_cannot_show_make_no_campaign(
+    researcher_client: Client, project: Project, runs: None
+) -> None:
+    refused = researcher_client.post(url("campaign-create"), FIELDS | PAIRS | {"size": "1"})
     assert refused.status_code == 422 and b"Comparison needs 2 trajectories" in refused.content
     assert not Campaign.objects.exists()
 
 
-def test_a_name_is_used_once(hers: Client, campaign: Campaign) -> None:
-    response = hers.post(url("campaign-create"), FIELDS | PAIRS | {"name": campaign.name})
+def test_a_name_is_used_once(researcher_client: Client, campaign: Campaign) -> None:
+    response = researcher_client.post(url("campaign-create"), FIELDS | PAIRS | {"name": campaign.name})
     assert response.status_code == 422 and b"already has a campaign" in response.content
 
 
-def test_change_and_state(hers: Client, campaign: Campaign) -> None:
-    assert hers.get(url("campaign-update", campaign.pk)).status_code == 200
-    hers.post(url("campaign-update", campaign.pk), FIELDS | {"guidelines": "Be kind."})
+def test_change_and_state(researcher_client: Client, campaign: Campaign) -> None:
+    assert researcher_client.get(url("campaign-update", campaign.pk)).status_code == 200
+    researcher_client.post(url("campaign-update", campaign.pk), FIELDS | {"guidelines": "Be kind."})
     campaign.refresh_from_db()
     assert (campaign.guidelines, campaign.version, campaign.name) == ("Be kind.", 2, "New one")
     for move, state in (("pause", "paused"), ("open", "open"), ("close", "closed")):
-        hers.post(url("campaign-state", campaign.pk), {"move": move})
+        researcher_client.post(url("campaign-state", campaign.pk), {"move": move})
         campaign.refresh_from_db()
         assert campaign.state == state
-    assert hers.post(url("campaign-state", campaign.pk), {"move": "burn"}).status_code == 400
+    assert researcher_client.post(url("campaign-state", campaign.pk), {"move": "burn"}).status_code == 400
 
 
-def test_more_items(hers: Client, campaign: Campaign, runs: None) -> None:
-    assert hers.post(url("campaign-items", campaign.pk), PAIRS).status_code == 302
+def test_more_items(researcher_client: Client, campaign: Campaign, runs: None) -> None:
+    assert researcher_client.post(url("campaign-items", campaign.pk), PAIRS).status_code == 302
     assert Item.objects.count() == 1
-    assert hers.post(url("campaign-items", campaign.pk), PAIRS | {"differ": "mood"}).status_code == 422
+    assert (
+        researcher_client.post(url("campaign-items", campaign.pk), PAIRS | {"differ": "mood"}).status_code
+        == 422
+    )
 
 
-def test_people_and_flags_are_the_researchers_to_see(hers: Client, campaign: Campaign, ann: User) -> None:
+def test_people_and_flags_are_the_researchers_to_see(
+    researcher_client: Client, campaign: Campaign, annotator: User
+) -> None:
     from apps.annotation import services
 
     for name in ("one", "two"):
         rows.pair(campaign, name)
-    rows.submit(rows.leased(campaign, ann), ann)
-    services.flag_assignment(assignment=rows.leased(campaign, ann), reason="Cut off here.", by=ann)
-    page = hers.get(url("campaign-detail", campaign.pk)).content.decode()
-    assert ann.email in page and "Cut off here." in page and "1 of 2" in page
-    assert "1 judgement" in hers.get(url("project-node")).content.decode()
+    rows.submit(rows.leased(campaign, annotator), annotator)
+    services.flag_assignment(
+        assignment=rows.leased(campaign, annotator), reason="Cut off here.", by=annotator
+    )
+    page = researcher_client.get(url("campaign-detail", campaign.pk)).content.decode()
+    assert annotator.email in page and "Cut off here." in page and "1 of 2" in page
+    assert "1 judgement" in researcher_client.get(url("project-node")).content.decode()
 
 
 @pytest.mark.parametrize("name", ["campaign-detail", "campaign-update"])
 def test_annotators_do_not_manage(
-    client: Client, campaign: Campaign, ann: User, stranger: User, name: str
+    client: Client, campaign: Campaign, annotator: User, outsider: User, name: str
 ) -> None:
-    for user, status in ((ann, 403), (stranger, 404)):
+    for user, status in ((annotator, 403), (outsider, 404)):
         client.force_login(user)
         assert client.get(url(name, campaign.pk)).status_code == status
         assert client.get(url("campaign-create")).status_code == status
@@ -144,45 +155,45 @@ def test_annotators_do_not_manage(
     assert campaign.state == "open"
 
 
-def test_wrong_methods(hers: Client, campaign: Campaign) -> None:
-    assert hers.get(url("campaign-state", campaign.pk)).status_code == 405
-    assert hers.post(url("campaign-list")).status_code == 405
-    assert hers.get(url("campaign-detail", campaign.pk + 1)).status_code == 404
+def test_wrong_methods(researcher_client: Client, campaign: Campaign) -> None:
+    assert researcher_client.get(url("campaign-state", campaign.pk)).status_code == 405
+    assert researcher_client.post(url("campaign-list")).status_code == 405
+    assert researcher_client.get(url("campaign-detail", campaign.pk + 1)).status_code == 404
 
 
 def test_an_annotator_sees_her_own_work_only(
-    client: Client, campaign: Campaign, ann: User, ben: User
+    client: Client, campaign: Campaign, annotator: User, other_annotator: User
 ) -> None:
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
-    rows.submit(rows.leased(campaign, ann), ann, "a")
-    client.force_login(ann)
+    rows.submit(rows.leased(campaign, annotator), annotator, "a")
+    client.force_login(annotator)
     home = client.get(url("my-work"), headers={"HX-Request": "true"}).content.decode()
     assert "2 left for you" in home and "1 done" in home and 'data-key="Enter"' in home
     assert "<html" not in home and "<html" in client.get(url("campaign-list")).content.decode()
     assert client.get(url("history", campaign.pk)).content.count(b"Change</a>") == 1
-    client.force_login(ben)
+    client.force_login(other_annotator)
     assert b"Change</a>" not in client.get(url("history", campaign.pk)).content
     assert "0 done" in client.get(url("my-work")).content.decode()
 
 
-def test_a_table_to_pay_by(hers: Client, campaign: Campaign, ann: User) -> None:
+def test_a_table_to_pay_by(researcher_client: Client, campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
-    held = rows.leased(campaign, ann)
-    rows.submit(held, ann)
+    held = rows.leased(campaign, annotator)
+    rows.submit(held, annotator)
     held.refresh_from_db()
     held.active_seconds = 90
     held.save()
-    lines = hers.get(url("campaign-people", campaign.pk)).content.decode().splitlines()
+    lines = researcher_client.get(url("campaign-people", campaign.pk)).content.decode().splitlines()
     assert lines == ["annotator,judged,skipped,flagged,active_minutes", "ann@example.org,1,0,0,1.5"]
     assert campaign.project.audit_events.filter(verb="people.exported", target=campaign.name).exists()
 
 
-def test_a_preview_shows_the_page_and_holds_nothing(hers: Client, campaign: Campaign) -> None:
+def test_a_preview_shows_the_page_and_holds_nothing(researcher_client: Client, campaign: Campaign) -> None:
     from apps.annotation.models import Assignment
 
-    assert hers.get(url("campaign-preview", campaign.pk)).status_code == 404
+    assert researcher_client.get(url("campaign-preview", campaign.pk)).status_code == 404
     rows.pair(campaign, "one")
-    page = hers.get(url("campaign-preview", campaign.pk)).content.decode()
+    page = researcher_client.get(url("campaign-preview", campaign.pk)).content.decode()
     assert "Nothing you do here is saved." in page and 'name="choice"' in page and "work-submit" not in page
     assert not Assignment.objects.exists()

@@ -11,6 +11,7 @@ from apps.accounts.models import Membership, Project, User
 from apps.annotation import services
 from apps.annotation.models import Assignment, Campaign, Item, Participation
 from tests.annotation import rows
+from tests.factories import make_member
 
 
 def url(name: str, *args: object) -> str:
@@ -18,25 +19,25 @@ def url(name: str, *args: object) -> str:
 
 
 @pytest.fixture
-def hers(client: Client, ann: User) -> Client:
-    client.force_login(ann)
+def annotator_client(client: Client, annotator: User) -> Client:
+    client.force_login(annotator)
     return client
 
 
 @pytest.fixture
-def theirs(rose: User) -> Client:
+def theirs(researcher: User) -> Client:
     client = Client()
-    client.force_login(rose)
+    client.force_login(researcher)
     return client
 
 
 @pytest.fixture
-def disputed(project: Project, ann: User, ben: User) -> Item:
+def disputed(project: Project, annotator: User, other_annotator: User) -> Item:
     campaign = services.create_campaign(
         project=project, name="Parted", feedback_types=["pairwise"], overlap=2
     )
     item = rows.pair(campaign, "one")
-    for user, choice in ((ann, "a"), (ben, "b")):
+    for user, choice in ((annotator, "a"), (other_annotator, "b")):
         rows.submit(rows.leased(campaign, user), user, choice)
     return item
 
@@ -69,15 +70,15 @@ def test_the_next_dispute_is_decided_and_then_nothing_is_left(theirs: Client, di
     assert "adjudication" in theirs.get(url("item-detail", disputed.pk)).content.decode()
 
 
-def test_who_is_reviewer_no_more_decides_nothing(theirs: Client, disputed: Item, rose: User) -> None:
+def test_who_is_reviewer_no_more_decides_nothing(theirs: Client, disputed: Item, researcher: User) -> None:
     assignment = decide(theirs, disputed)
-    Membership.objects.filter(user=rose).update(role="annotator")
+    Membership.objects.filter(user=researcher).update(role="annotator")
     assert theirs.get(url("assignment-detail", assignment.pk)).status_code == 403
     assert theirs.post(url("item-adjudicate", disputed.pk)).status_code == 403
 
 
 def test_an_item_becomes_practice_and_its_answer_is_told(
-    hers: Client, theirs: Client, disputed: Item, ben: User
+    annotator_client: Client, theirs: Client, disputed: Item, other_annotator: User
 ) -> None:
     detail = theirs.get(url("item-detail", disputed.pk)).content.decode()
     assert "Adjudicate it, and it can become gold or practice" in detail
@@ -86,7 +87,7 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     told = {"purpose": "practice", "explanation": "Because <b>A</b> asks first."}
     assert "practice" in said(theirs.post(url("item-purpose", disputed.pk), told))
     assert theirs.post(url("item-purpose", disputed.pk), {"purpose": "fun"}).status_code == 400
-    new = rows.member(disputed.campaign.project, "dora@example.org", "annotator")
+    new = make_member(disputed.campaign.project, "dora@example.org", "annotator")
     client = Client()
     client.force_login(new)
     assert "1 item to practise on first" in client.get(url("my-work")).content.decode()
@@ -99,17 +100,17 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     assert (
         "Not as expected" in page and "A much better" in page and "&lt;b&gt;A&lt;/b&gt; asks first." in page
     )
-    assert hers.get(url("assignment-answer", held.pk)).status_code == 404
+    assert annotator_client.get(url("assignment-answer", held.pk)).status_code == 404
 
 
 def test_an_example_is_shown_with_its_answer_and_judged_by_nobody(
-    hers: Client, theirs: Client, disputed: Item, ann: User, ben: User
+    annotator_client: Client, theirs: Client, disputed: Item, annotator: User, other_annotator: User
 ) -> None:
     decide(theirs, disputed)
-    assert hers.get(url("example-detail", disputed.pk)).status_code == 404
+    assert annotator_client.get(url("example-detail", disputed.pk)).status_code == 404
     told = {"purpose": "example", "explanation": "Because <b>A</b> asks first."}
     assert "it is an example" in said(theirs.post(url("item-purpose", disputed.pk), told)).lower()
-    new = rows.member(disputed.campaign.project, "dora@example.org", "annotator")
+    new = make_member(disputed.campaign.project, "dora@example.org", "annotator")
     client = Client()
     client.force_login(new)
     link = url("example-detail", disputed.pk)
@@ -122,20 +123,26 @@ def test_an_example_is_shown_with_its_answer_and_judged_by_nobody(
     assert "&lt;b&gt;A&lt;/b&gt; asks first." in page
     assert "Submit" not in page
     # What anybody but the adjudicator said of it stays between them and the researchers.
-    assert ben.email not in page
+    assert other_annotator.email not in page
     assert not Assignment.objects.filter(item=disputed, annotator__user=new).exists()
 
 
-def test_what_is_no_practice_has_no_answer(hers: Client, campaign: Campaign, ann: User) -> None:
+def test_what_is_no_practice_has_no_answer(
+    annotator_client: Client, campaign: Campaign, annotator: User
+) -> None:
     rows.pair(campaign, "one")
-    held = rows.leased(campaign, ann)
-    rows.submit(held, ann)
-    assert hers.get(url("assignment-answer", held.pk))["Location"] == url("assignment-detail", held.pk)
+    held = rows.leased(campaign, annotator)
+    rows.submit(held, annotator)
+    assert annotator_client.get(url("assignment-answer", held.pk))["Location"] == url(
+        "assignment-detail", held.pk
+    )
 
 
-def test_items_are_given_and_taken_back(theirs: Client, campaign: Campaign, ann: User, ben: User) -> None:
+def test_items_are_given_and_taken_back(
+    theirs: Client, campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
-    member = Membership.objects.get(user=ann).pk
+    member = Membership.objects.get(user=annotator).pk
     assert "gets it next" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
     assert "had it already" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
     bulk = theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "5"})
@@ -146,7 +153,7 @@ def test_items_are_given_and_taken_back(theirs: Client, campaign: Campaign, ann:
     assert "assigned" in theirs.get(url("item-detail", items[1].pk)).content.decode()
     assert "does not hold it" in said(theirs.post(url("assignment-take-back", held.pk)))
     assert theirs.post(url("assignment-take-back", held.pk)).status_code == 409
-    assert rows.leased(campaign, ben).item == items[1]
+    assert rows.leased(campaign, other_annotator).item == items[1]
 
 
 def test_a_pilot_begins_and_ends(theirs: Client, campaign: Campaign) -> None:
@@ -160,16 +167,16 @@ def test_a_pilot_begins_and_ends(theirs: Client, campaign: Campaign) -> None:
 
 
 def test_whoever_is_paused_is_told_and_can_be_let_go_on(
-    hers: Client, theirs: Client, campaign: Campaign, ann: User
+    annotator_client: Client, theirs: Client, campaign: Campaign, annotator: User
 ) -> None:
     rows.pair(campaign, "one")
-    her = rows.annotator(campaign, ann)
+    her = rows.annotator(campaign, annotator)
     Participation.objects.create(
         campaign=campaign, annotator=her, paused_at="2026-01-01T00:00Z", reason="1 of 5 were as expected."
     )
-    assert "You are paused here" in hers.get(url("work", campaign.pk)).content.decode()
-    assert "You are paused." in hers.get(url("my-work")).content.decode()
+    assert "You are paused here" in annotator_client.get(url("work", campaign.pk)).content.decode()
+    assert "You are paused." in annotator_client.get(url("my-work")).content.decode()
     assert "ann@example.org is paused" in theirs.get(url("campaign-detail", campaign.pk)).content.decode()
     assert theirs.post(url("campaign-resume", campaign.pk), {"annotator": "x"}).status_code == 404
     theirs.post(url("campaign-resume", campaign.pk), {"annotator": her.pk})
-    assert "Do one." in hers.get(url("work", campaign.pk)).content.decode()
+    assert "Do one." in annotator_client.get(url("work", campaign.pk)).content.decode()

@@ -10,6 +10,7 @@ from apps.accounts.models import Project, User
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign, Item
 from tests.annotation import rows
+from tests.factories import make_member
 
 
 def url(name: str, *args: object) -> str:
@@ -18,7 +19,7 @@ def url(name: str, *args: object) -> str:
 
 @pytest.fixture
 def reviewer(client: Client, project: Project) -> Client:
-    client.force_login(rows.member(project, "vera@example.org", "reviewer"))
+    client.force_login(make_member(project, "vera@example.org", "reviewer"))
     return client
 
 
@@ -27,12 +28,17 @@ def test_nothing_judged_says_so(reviewer: Client, campaign: Campaign) -> None:
     assert "Nothing judged yet" in reviewer.get(url("item-list", campaign.pk)).content.decode()
 
 
-def test_from_a_figure_to_what_was_said(reviewer: Client, campaign: Campaign, ann: User, ben: User) -> None:
+def test_from_a_figure_to_what_was_said(
+    reviewer: Client, campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
     Campaign.objects.filter(pk=campaign.pk).update(overlap=2)
     campaign.refresh_from_db()
     for name in ("same", "apart"):
         rows.pair(campaign, name)
-    for user, said in ((ann, {"same": "a", "apart": "a"}), (ben, {"same": "a", "apart": "b"})):
+    for user, said in (
+        (annotator, {"same": "a", "apart": "a"}),
+        (other_annotator, {"same": "a", "apart": "b"}),
+    ):
         for _ in said:
             held = rows.leased(campaign, user)
             rows.submit(held, user, said[held.item.task.external_id])

@@ -181,6 +181,6 @@ def test_validation_believes_an_annotator_as_far_as_training_does(recipe, batch,
     known = batch("bradley_terry", records, values((2.0, 0.0), (2.0, 0.0)))
     loss = one.measure(known)["loss"].tolist()
     assert loss == pytest.approx([math.log(2), 2 - math.log(0.880797)], abs=1e-5)
-    stranger = [make_preference(0, choice="b", annotator="new")]  # as reliable as the mean, 0.75
-    loss = one.measure(batch("bradley_terry", stranger, values((2.0, 0.0))))["loss"].tolist()
+    outsider = [make_preference(0, choice="b", annotator="new")]  # as reliable as the mean, 0.75
+    loss = one.measure(batch("bradley_terry", outsider, values((2.0, 0.0))))["loss"].tolist()
     assert loss == pytest.approx([-math.log(0.75 * 0.119203 + 0.25 * 0.880797)], abs=1e-5)

@@ -1,0 +1,105 @@
+"""Children of the core as forks of the process that tests: what they import is imported already.
+
+A child took 4 to 8 s to import torch, and some files of tests start dozens. A fork runs the same `__main__` with the
+same arguments, environment, output and exit status. What is about a process of its own (its command line, what is left
+of it when it is killed) is tested with real ones, as is each kind of child once: `@pytest.mark.real_children`.
+"""
+
+import contextlib
+import importlib.util
+import os
+import runpy
+import subprocess
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from django.conf import settings
+
+from apps.core.processes import core_subprocess
+from apps.core.processes.parent_death import dies_with_parent
+
+
+class Forked(subprocess.Popen[bytes]):
+    """A child that is there already, to poll, to wait for and to kill like any other."""
+
+    def __init__(self, pid: int, command: list[str]) -> None:
+        self.pid, self.args, self.returncode = pid, command, None
+        self.stdin = self.stdout = self.stderr = None
+        self._child_created, self._sigint_wait_secs = True, 0.25
+        self._waitpid_lock = threading.Lock()
+
+
+def start(
+    module: str, arguments: list[str], *, log: Path, given: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """`core_subprocess.start`, forked."""
+    _import(module)
+    environment = core_subprocess.environment() | dict(given or {})
+    prepare = dies_with_parent()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid:
+        return Forked(pid, [sys.executable, "-m", module, *arguments])
+    status = 1
+    try:
+        os.setsid()
+        prepare()
+        _become(environment, log)
+        status = _run(module, arguments)
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            _keep_coverage()
+        os._exit(status)
+
+
+@cache
+def _import(module: str) -> None:
+    """What the child imports first, which makes every later one quick."""
+    found = importlib.util.find_spec(module)
+    if found is not None and found.submodule_search_locations:
+        importlib.import_module(f"{module}.__main__")
+        del sys.modules[f"{module}.__main__"]  # run anew by each child
+
+
+def _become(environment: dict[str, str], log: Path) -> None:
+    os.chdir(settings.BASE_DIR)
+    out, nothing = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT), os.open(os.devnull, os.O_RDONLY)
+    for descriptor, place in ((nothing, 0), (out, 1), (out, 2)):
+        os.dup2(descriptor, place)
+    os.closerange(3, 4096)  # connections, locks, and the servers of the test
+    sys.stdout, sys.stderr = (os.fdopen(place, "w", buffering=1, closefd=False) for place in (1, 2))
+    os.environ.clear()
+    os.environ.update(environment)
+    warnings.resetwarnings()  # a warning is no error there
+
+
+def _run(module: str, arguments: list[str]) -> int:
+    sys.argv = [module, *arguments]
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            sys.stderr.write(f"{ended.code}\n")
+            return 1
+        return ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _keep_coverage() -> None:
+    """What was run here counts too, where it is measured: `os._exit` would forget it."""
+    coverage = sys.modules.get("coverage")
+    measured = coverage.Coverage.current() if coverage else None
+    if measured is not None:
+        measured.stop()
+        measured.save()
