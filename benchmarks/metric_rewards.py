@@ -42,7 +42,7 @@ from workers.induce.choice import fit
 from workers.induce.embedding import Embedder
 from workers.induce.evidence import Comment, Evidence, Gathering, read_points
 from workers.induce.run import held_out_of
-from workers.models import RawScore, build
+from workers.models import ModelScore, build
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, StepLabelRecord
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.folds import Folds
@@ -195,7 +195,7 @@ class Bench:
 
     def _scores(
         self, given: dict[str, Any], records: Sequence[FeedbackRecord], of: Sample, seed: int
-    ) -> dict[str, RawScore]:
+    ) -> dict[str, ModelScore]:
         recipe = parse_recipe(given)
         if self.quick:
             recipe = replace(recipe, epochs=2)
@@ -208,7 +208,7 @@ class Bench:
         }
 
 
-def credit(scores: dict[str, RawScore], of: Sample) -> dict[str, float | None]:
+def credit(scores: dict[str, ModelScore], of: Sample) -> dict[str, float | None]:
     """rank: Spearman's correlation with the true credit of all steps. auc: good steps against bad ones."""
     own = np.concatenate([score.step_rewards for score in scores.values()])
     true = np.concatenate([of.conversations[name].world.credit for name in scores])
@@ -276,7 +276,7 @@ def _spread(values: Sequence[float | None]) -> dict[str, Any]:
     return {"mean": statistics.mean(known), "least": min(known), "greatest": max(known)}
 
 
-def _raw(scores: dict[str, RawScore]) -> dict[str, float]:
+def _raw(scores: dict[str, ModelScore]) -> dict[str, float]:
     return {name: score.raw for name, score in scores.items()}
 
 

@@ -37,7 +37,7 @@ from workers.evaluate.bootstrap import mean_interval
 from workers.evaluate.judged import judge
 from workers.evaluate.preference import half
 from workers.evaluate.ranks import spearman
-from workers.models import RawScore, build
+from workers.models import ModelScore, build
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Task, Trajectory, from_messages
 from workers.schema.recipe import SINGLE, Recipe, parse_recipe
@@ -167,7 +167,7 @@ def measure(model: Any, of: Sample, cache: Any) -> Measured:
     return _against_the_truth(scores, of)
 
 
-def _against_the_truth(scores: dict[str, RawScore], of: Sample) -> Measured:
+def _against_the_truth(scores: dict[str, ModelScore], of: Sample) -> Measured:
     right: dict[str, list[float]] = {}
     by_task: dict[str, list[str]] = {}
     for name in scores:

@@ -265,7 +265,7 @@ _rewards_default = _running.read_text() if _running.is_file() else "http://127.0
 REWARDS_URL = env_str("TOUCHSTONE_REWARDS_URL", "").rstrip("/")
 REWARDS_ADDRESSES = [each.rstrip("/") for each in env_list("TOUCHSTONE_REWARDS_ADDRESS", [_rewards_default])]
 REWARDS_ADDRESS = REWARDS_ADDRESSES[0]  # for the commands
-# From where /metrics of the reward service may be read (apps/rewards/service.py).
+# From where /metrics of the reward service may be read (apps/rewards/serving/app.py).
 METRICS_ALLOW = env_networks("TOUCHSTONE_METRICS_ALLOW", default="127.0.0.0/8,::1")
 REWARDS_DEVICE = env_str("TOUCHSTONE_REWARDS_DEVICE", "cpu")
 REWARDS_PRECISION = env_choice("TOUCHSTONE_REWARDS_PRECISION", "float32", ["float32", "bfloat16"])

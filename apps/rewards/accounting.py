@@ -13,7 +13,7 @@ from django.utils import timezone
 from apps.rewards.models import Endpoint, Release, ReleaseRollup, ScoreReceipt, ScoreRollup, ScoreSample
 from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.rewards.releases import COUNTS, PairStatistics, ScorePair, group_pairs
-from apps.rewards.usage import SUMS, Event, Group, Tally, tallied
+from apps.rewards.usage import SUMS, UsageEvent, UsageGroup, UsageTally, group_usage
 from workers.schema import Item, Trajectory, item_json
 
 RECEIPTS_KEPT = timedelta(hours=1)
@@ -22,10 +22,10 @@ _KEYS = ("endpoint_id", "hour", "version", "caller", "run", "policy_version")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampledItem:
     """An item to be kept, without what `redaction` finds. result: JSON."""
 
-    group: Group
+    group: UsageGroup
     item: Item
     result: Mapping[str, Any]
     redaction: Redaction = NO_REDACTION
@@ -34,7 +34,11 @@ class Sample:
 
 @transaction.atomic
 def write_usage(
-    *, batch: UUID, events: Sequence[Event], samples: Sequence[Sample] = (), pairs: Sequence[ScorePair] = ()
+    *,
+    batch: UUID,
+    events: Sequence[UsageEvent],
+    samples: Sequence[SampledItem] = (),
+    pairs: Sequence[ScorePair] = (),
 ) -> bool:
     """Add a batch to the rollups, once however often it is called; whether it was now. Repeated requests, by any
     replica, count as such. What is about an endpoint that is gone is dropped."""
@@ -50,7 +54,7 @@ def write_usage(
     ]
     new = _receipts([receipt for receipt in named if receipt is not None])
     repeated = [place for receipt, place in named.items() if receipt not in new]
-    tallies = tallied(events, [*repeated, *(place for place in within if events[place].status < 400)])
+    tallies = group_usage(events, [*repeated, *(place for place in within if events[place].status < 400)])
     asked = {group.endpoint for group in tallies} | {sample.group.endpoint for sample in samples}
     there = set(Endpoint.objects.filter(pk__in=asked).values_list("pk", flat=True))
     # In one order, so that two replicas never wait for each other.
@@ -86,7 +90,7 @@ def _receipts(ids: Sequence[UUID]) -> set[UUID]:
         return {row[0] for row in cursor.fetchall()}
 
 
-def _add(group: Group, tally: Tally) -> None:
+def _add(group: UsageGroup, tally: UsageTally) -> None:
     keys = (group.endpoint, group.hour, group.version, group.caller, group.run, group.policy_version)
     _upsert(ScoreRollup, dict(zip(_KEYS, keys, strict=True)), tally, SUMS, _HISTOGRAMS)
 
@@ -121,7 +125,7 @@ def _upsert(
         )
 
 
-def _sample(one: Sample) -> ScoreSample:
+def _sample(one: SampledItem) -> ScoreSample:
     group, content = one.group, one.item.content
     return ScoreSample(
         endpoint_id=group.endpoint,

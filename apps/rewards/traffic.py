@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from apps.rewards.models import Endpoint, ScoreRollup
-from apps.rewards.usage import LATENCY_MS, REWARDS, SUMS, Tally, quantile
+from apps.rewards.usage import LATENCY_MS, REWARDS, SUMS, UsageTally, quantile
 
 SPANS = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}
 BY = {
@@ -25,7 +25,7 @@ class Summary:
     """What was asked, in the numbers people look at. Rewards: on the reward scale; milliseconds: within the service."""
 
     name: str
-    tally: Tally
+    tally: UsageTally
 
     @property
     def mean(self) -> float | None:
@@ -86,8 +86,8 @@ def traffic_of(endpoint: Endpoint, *, span: str, by: str) -> Traffic:
     )
 
 
-def added(rollups: Iterable[ScoreRollup]) -> Tally:
-    total = Tally()
+def added(rollups: Iterable[ScoreRollup]) -> UsageTally:
+    total = UsageTally()
     for one in rollups:
         for name in SUMS:
             setattr(total, name, getattr(total, name) + getattr(one, name))
@@ -98,7 +98,7 @@ def added(rollups: Iterable[ScoreRollup]) -> Tally:
     return total
 
 
-def _drawings(tally: Tally, rollups: Sequence[ScoreRollup], rows: Sequence[Summary]) -> dict[str, Any]:
+def _drawings(tally: UsageTally, rollups: Sequence[ScoreRollup], rows: Sequence[Summary]) -> dict[str, Any]:
     """Rewards of the five largest rows, as shares, so that policies of different length compare."""
     hours: dict[datetime, list[int]] = {}
     for one in rollups:

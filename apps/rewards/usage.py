@@ -26,7 +26,7 @@ SUMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class UsageGroup:
     """What is counted together. caller: a key's prefix, or `internal`. version: 0 where none answered."""
 
     endpoint: int
@@ -38,10 +38,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class UsageEvent:
     """One request. receipt: what its repetitions have in common, if the caller named it. status: of HTTP."""
 
-    group: Group
+    group: UsageGroup
     status: int
     milliseconds: float
     rewards: tuple[float, ...] = ()
@@ -53,7 +53,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class Tally:
+class UsageTally:
     """requests: answered. repeated: answered again for the same receipt, and counted nowhere else. refused: with a 4xx
     but 429; overloaded: 429; failed: 5xx. reward_squares: sum of squares."""
 
@@ -72,7 +72,7 @@ class Tally:
     latency: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_MS) + 1))
     rewards: list[int] = field(default_factory=lambda: [0] * (len(REWARDS) + 1))
 
-    def add(self, event: Event, *, is_repeated: bool = False) -> None:
+    def add(self, event: UsageEvent, *, is_repeated: bool = False) -> None:
         if event.status == 429:
             self.overloaded += 1
         elif event.status >= 500:
@@ -84,7 +84,7 @@ class Tally:
         else:
             self._count(event)
 
-    def _count(self, event: Event) -> None:
+    def _count(self, event: UsageEvent) -> None:
         self.requests += 1
         self.items += len(event.rewards)
         self.tokens += event.tokens
@@ -98,12 +98,12 @@ class Tally:
             self.reward_squares += reward * reward
 
 
-def tallied(events: Iterable[Event], repeated: Iterable[int] = ()) -> dict[Group, Tally]:
+def group_usage(events: Iterable[UsageEvent], repeated: Iterable[int] = ()) -> dict[UsageGroup, UsageTally]:
     """repeated: places of events that were counted before."""
-    found: dict[Group, Tally] = {}
+    found: dict[UsageGroup, UsageTally] = {}
     again = set(repeated)
     for place, event in enumerate(events):
-        found.setdefault(event.group, Tally()).add(event, is_repeated=place in again)
+        found.setdefault(event.group, UsageTally()).add(event, is_repeated=place in again)
     return found
 
 

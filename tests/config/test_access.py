@@ -30,7 +30,7 @@ from apps.llm.models import LLMConnection
 from apps.metrics.models import Induction, Metric
 from apps.monitoring.models import Alert
 from apps.rewards.models import Endpoint, EndpointRevision, Release, ScoreSample
-from apps.rewards.service import application as rewards
+from apps.rewards.serving.app import application as rewards
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.training.models import Evaluation, RewardModel, TrainingRun
 from apps.trajectories.attachments import file_name

@@ -292,7 +292,7 @@ TRUSTED = {
     "apps/accounts/account_links.py": "only the errors of sending mail are named here",
     "apps/accounts/views/sign_on.py": "only the errors of allauth's calls are named here",
     "apps/monitoring/mail.py": "only the errors of sending mail are named here",
-    "apps/rewards/serving/refusals.py": "only the errors of openai's client are named here",
+    "apps/rewards/serving/judge_errors.py": "only the errors of openai's client are named here",
     "workers/llm/http.py": "which of two libraries openai's client speaks by",
     "workers/llm/http_limits.py": "limits for openai's client",
     "workers/llm/remote.py": "openai's client, bounded: the relay, or a server that the operator names",

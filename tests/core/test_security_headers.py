@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from apps.config.asgi import application as web
 from apps.core.http.security_headers import SecurityHeaders
-from apps.rewards.service import application as rewards
+from apps.rewards.serving.app import application as rewards
 
 EXPECTED = {
     "x-content-type-options": "nosniff",

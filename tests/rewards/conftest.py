@@ -18,8 +18,8 @@ from django.test import Client
 from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.services import create_api_key, create_project
 from apps.core.storage import artifacts
-from apps.rewards.service import make_application
 from apps.rewards.services import deploy
+from apps.rewards.serving.app import make_application
 from apps.rewards.serving.state import StoredModels
 from apps.training.models import RewardModel
 from tests.workers.engine.fakes import FakeModel

@@ -22,9 +22,9 @@ from apps.rewards.services import (
     start_release,
     switch_off,
 )
-from apps.rewards.serving.answering import draw, key_of
-from apps.rewards.serving.directory import ReleaseInfo, RevisionInfo
+from apps.rewards.serving.registry import ReleaseInfo, RevisionInfo
 from apps.rewards.serving.requests import Tags
+from apps.rewards.serving.routing import comparison_key, release_draw
 from tests.rewards.conftest import Service, make_model, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 from workers.schema import parse_item
@@ -359,24 +359,26 @@ def test_the_off_switch_is_for_both(service, project, http, endpoint) -> None:
 def test_a_larger_share_keeps_what_a_smaller_one_chose() -> None:
     release = ReleaseInfo(7, "canary", 0.1, RevisionInfo(2, {}, {}))
     keys = [f"run-{number}".encode() for number in range(4000)]
-    small = {key for key in keys if draw(release, key) < 0.1}
-    large = {key for key in keys if draw(release, key) < 0.3}
+    small = {key for key in keys if release_draw(release, key) < 0.1}
+    large = {key for key in keys if release_draw(release, key) < 0.3}
     assert small < large
     assert 0.08 < len(small) / 4000 < 0.12
     other = ReleaseInfo(8, "canary", 0.1, RevisionInfo(3, {}, {}))
-    assert small != {key for key in keys if draw(other, key) < 0.1}  # another release, other runs
+    assert small != {key for key in keys if release_draw(other, key) < 0.1}  # another release, other runs
 
 
 def test_keys_of_items() -> None:
     item = parse_item(messages("hello"))
-    assert key_of(Tags(run="r"), item) == b"run\0r"
-    assert key_of(Tags(), parse_item(messages("hello") | {"group": "g"})) == b"group\0g"
-    assert key_of(Tags(), item) == key_of(Tags(), parse_item(messages("hello", "another answer")))
-    assert key_of(Tags(), item) != key_of(Tags(), parse_item(messages("other")))
-    prompt = key_of(Tags(), parse_item({"prompt": "hello", "response": "x"}))
-    assert prompt == key_of(Tags(), item)
+    assert comparison_key(Tags(run="r"), item) == b"run\0r"
+    assert comparison_key(Tags(), parse_item(messages("hello") | {"group": "g"})) == b"group\0g"
+    assert comparison_key(Tags(), item) == comparison_key(
+        Tags(), parse_item(messages("hello", "another answer"))
+    )
+    assert comparison_key(Tags(), item) != comparison_key(Tags(), parse_item(messages("other")))
+    prompt = comparison_key(Tags(), parse_item({"prompt": "hello", "response": "x"}))
+    assert prompt == comparison_key(Tags(), item)
     for nameless in ({"text": "abc"}, {"input_ids": [1]}, {"prompt": "", "response": "abc"}):
-        assert key_of(Tags(), parse_item(nameless)) is None
+        assert comparison_key(Tags(), parse_item(nameless)) is None
 
 
 def test_over_the_api(service, project, http, endpoint, client) -> None:

@@ -83,7 +83,7 @@ def test_who_may_ask(service, project, http, endpoint) -> None:
     expired, old = create_api_key(project=project, scopes=[Scope.REWARD])
     ApiKey.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(days=1))
     create_api_key(project=project, scopes=[Scope.TRAIN])  # announces the expiry too
-    wait_until(lambda: len(service.state.directory.keys) == 5)
+    wait_until(lambda: len(service.state.access.registry.keys) == 5)
     anonymous = httpx.post(f"{service.url}/api/v1/rewards/{endpoint}/score", json=HELLO, trust_env=False)
     assert "Bearer" in refused(anonymous, 401)["detail"]
     for secret in ("nonsense", old, tokens.PREFIX + "forged"):

@@ -12,7 +12,7 @@ import pytest
 
 from apps.accounts.models import Scope
 from apps.accounts.services import create_api_key, create_project
-from apps.rewards.serving import body
+from apps.rewards.serving import intake
 from apps.rewards.serving.wire import WIRES
 from tests.rewards.hostile import bodies
 
@@ -58,7 +58,7 @@ def test_hostile_bodies(http, endpoint) -> None:
 
 
 def test_a_slow_sender_holds_nothing_up(service, http, endpoint, key, monkeypatch) -> None:
-    monkeypatch.setattr(body, "MOST_SECONDS", 1.0)
+    monkeypatch.setattr(intake, "MOST_SECONDS", 1.0)
     host, port = service.url.removeprefix("http://").split(":")
     slow = [socket.create_connection((host, int(port)), timeout=20) for _ in range(20)]
     head = (

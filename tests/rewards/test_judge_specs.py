@@ -18,7 +18,7 @@ from apps.llm.services import delete_llm_connection
 from apps.rewards import services, specs
 from apps.rewards.models import EndpointRevision, RevisionJudge
 from apps.rewards.services import put_spec
-from apps.rewards.serving.directory import read_directory
+from apps.rewards.serving.registry import read_registry
 from tests.factories import member_client
 from tests.rewards.judged import PART, judge_of, model_at
 
@@ -66,7 +66,7 @@ def test_a_revision_holds_its_judges(admin, desk, inspector) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_the_service_is_told_who_they_are(desk, inspector) -> None:
     deploy(desk)
-    (info,) = read_directory().endpoints.values()
+    (info,) = read_registry().endpoints.values()
     assert info.revision is not None and info.revision.judges == {"inspector": inspector.pk}
 
 

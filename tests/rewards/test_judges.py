@@ -30,7 +30,7 @@ from apps.llm.services import (
 )
 from apps.rewards.models import ReleaseRollup, RevisionJudge
 from apps.rewards.services import ReleaseOptions, put_spec
-from apps.rewards.serving.kept import Kept
+from apps.rewards.serving.judge_cache import JudgeCache
 from apps.rewards.serving.problems import Problem
 from apps.trajectories.services import store_trajectories
 from benchmarks.rule_judge import judged
@@ -40,7 +40,7 @@ from tests.rewards.judged import PART, ask, item, judge_of, mean, model_at, serv
 from tests.workers.engine.fakes import FakeModel
 from tests.workers.llm.scripted import Body, Script, completion, scripted
 from tests.workers.llm.taught import taught
-from workers.engine.judging import readable
+from workers.engine.judge_components import readable
 from workers.judge.rubric import Criterion, RubricJudge
 from workers.llm import LLMServer
 from workers.llm.client import LLMClient
@@ -401,7 +401,7 @@ class Recorder:
 def folder_that_knows(item: dict, said: str, judge: Judge, place: Path) -> Path:
     """A decoder that has learnt by heart what to say of this item."""
     model = Recorder(said)
-    core = LLMClient(LLMServer(model="here"), Kept(10**6).of("test"), model=model)
+    core = LLMClient(LLMServer(model="here"), JudgeCache(10**6).of("test"), model=model)
     criteria = [Criterion(**criterion_of(one, judge.mode)) for one in judge.criteria]
     run, _ = readable(parse_item(item))
     RubricJudge(core, criteria).score(run)

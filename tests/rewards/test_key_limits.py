@@ -1,6 +1,10 @@
 """A key's limits, as trainers meet them: 429 in every protocol, 403 from elsewhere, 503 where bodies fill memory."""
 
 import asyncio
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.utils import timezone
@@ -90,38 +94,41 @@ def test_a_key_is_used_from_its_networks_alone(service, http, endpoint, project)
 
 
 def test_bodies_in_memory_have_a_limit_and_a_project_half_of_it() -> None:
-    async def run() -> None:
-        intake = Intake(100, 4)
-        async with intake.room(Caller("k", "a")) as first, intake.room(Caller("l", "a")) as second:
-            first.take(40)
-            with pytest.raises(Problem, match="of this project") as error:
-                second.take(20)
-            assert (error.value.status, error.value.headers["Retry-After"]) == (503, "2")
-            async with intake.room(Caller("k", "b")) as other:
-                other.take(50)
-                with pytest.raises(Problem):
-                    first.take(20)
-        async with intake.room(Caller("k", "c")) as third:
-            third.take(50)  # what was held is given back
-
-    asyncio.run(run())
+    with ThreadPoolExecutor(1) as pool:
+        intake = Intake(100, pool, 4)
+        intake.reserve("a", 40)
+        with pytest.raises(Problem, match="of this project") as error:
+            intake.reserve("a", 20)
+        assert (error.value.status, error.value.headers["Retry-After"]) == (503, "2")
+        intake.reserve("b", 50)
+        with pytest.raises(Problem):
+            intake.reserve("a", 20)
+        intake.release("a", 40)
+        intake.release("b", 50)
+        intake.reserve("c", 50)  # what was held is given back
 
 
 def test_large_bodies_are_decoded_one_at_a_time() -> None:
+    running, most, lock = 0, 0, threading.Lock()
+
+    def parse(body: bytes, headers: Mapping[str, str]) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+
     async def run() -> None:
-        intake, at_once, most = Intake(100, 4), 0, 0
-
-        async def in_reader(parse, body, headers):
-            nonlocal at_once, most
-            at_once += 1
-            most = max(most, at_once)
-            await asyncio.sleep(0)
-            at_once -= 1
-
-        turns = [intake.turn(in_reader, Caller("k", name)) for name in "abcd"]
-        await asyncio.gather(*(turn.decode(len, bytes(5 * 2**20), {}) for turn in turns))
-        assert most == 1
-        await asyncio.gather(*(turns[0].decode(len, b"", {}) for _ in range(8)))
-        assert most == 2  # a key has half of the threads
+        nonlocal most
+        with ThreadPoolExecutor(8) as pool:
+            intake = Intake(100, pool, 4)
+            slots = [intake.parsers(Caller("k", name)) for name in "abcd"]
+            await asyncio.gather(*(intake.parse(slot, parse, bytes(5 * 2**20), {}) for slot in slots))
+            assert most == 1
+            most = 0
+            await asyncio.gather(*(intake.parse(slots[0], parse, b"", {}) for _ in range(8)))
+            assert most == 2  # a key has half of the threads
 
     asyncio.run(run())

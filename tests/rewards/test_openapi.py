@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
-from apps.rewards.service import application
+from apps.rewards.serving.app import application
 from apps.rewards.serving.openapi import document
 
 # What they are called there; authorisation is looked at by tests of its own.

@@ -104,7 +104,7 @@ def test_alone_in_a_batch_and_in_any_order(service, real, http) -> None:
         for served in deployments.by_key["desk", real].version.models.values():
             served.cache.cache._entries.clear()
             served.cache.cache.bytes = 0
-            service.state.deployments.batchers[0].forget(served)
+            service.state.deployments.batchers[0].evict(served)
 
     together = [result["reward"] for result in score(http, *items)]
     alone = []

@@ -9,7 +9,7 @@ import pytest
 
 from apps.rewards.models import Endpoint, ScoreRollup
 from apps.rewards.services import deploy, switch_off, switch_on
-from apps.rewards.serving import watch
+from apps.rewards.serving import change_listener
 from tests.rewards.conftest import Service, make_model, running_service, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
 
@@ -53,7 +53,7 @@ def test_the_off_switch_is_followed_by_every_replica(deployed, key) -> None:
 
 def test_and_when_the_notice_of_it_is_lost(deployed, key) -> None:
     Endpoint.objects.update(switched_off=True, switched_off_reason="it hacks")  # nobody is told
-    assert watch.EVERY_SECONDS < WITHIN
+    assert change_listener.EVERY_SECONDS < WITHIN
     wait_until(lambda: refused_by_all(deployed, key), WITHIN)
 
 

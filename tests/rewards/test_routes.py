@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from apps.config.asgi import application as web
 from apps.rewards import routes
-from apps.rewards.service import make_application
+from apps.rewards.serving.app import make_application
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.wire import WIRES
 

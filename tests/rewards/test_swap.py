@@ -14,7 +14,7 @@ from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key
 from apps.rewards.models import Endpoint
 from apps.rewards.services import deploy, put_spec, rollback
-from apps.rewards.serving import directory
+from apps.rewards.serving import registry
 from tests.core.read_only import read_only_database
 from tests.rewards.conftest import Service, make_model, serves, wait_until
 from tests.workers.engine.fakes import FakeModel
@@ -119,7 +119,7 @@ def test_nothing_on_the_hot_path_asks_the_database(service, http, endpoint, monk
         queries.append(f"{threading.current_thread().name}: {sql}")
         return execute(self, sql, params)
 
-    reads = service.state.watcher.reads
+    reads = service.state.listener.reads
     monkeypatch.setattr(CursorWrapper, "execute", counted)
     for number in range(20):
         body = {"inputs": [{"text": f"text {number}"}]}
@@ -127,7 +127,7 @@ def test_nothing_on_the_hot_path_asks_the_database(service, http, endpoint, monk
         assert http.get(f"/api/v1/rewards/{endpoint}/").status_code == 200
     by_watching = [query for query in queries if query.startswith("touchstone-directory")]
     by_counting = [query for query in queries if query.startswith("touchstone-usage")]
-    assert len(by_watching) <= 5 * (service.state.watcher.reads - reads)
+    assert len(by_watching) <= 5 * (service.state.listener.reads - reads)
     assert sorted(queries) == sorted(by_watching + by_counting)
 
 
@@ -140,18 +140,18 @@ def test_an_endpoint_is_never_seen_without_its_key(project, monkeypatch) -> None
         deploy(model=model, endpoint_name="meanwhile", project=project, by=None)
         connection.close()
 
-    endpoints = directory._endpoints
+    endpoints = registry._endpoints
 
     def late() -> dict[str, Any]:
         with ThreadPoolExecutor(1) as other:
             other.submit(make).result()
         return endpoints()
 
-    monkeypatch.setattr(directory, "_endpoints", late)
-    seen = directory.read_directory()
+    monkeypatch.setattr(registry, "_endpoints", late)
+    seen = registry.read_registry()
     assert (seen.keys, seen.endpoints) == ({}, {})
     monkeypatch.undo()
-    seen = directory.read_directory()
+    seen = registry.read_registry()
     assert len(seen.keys) == 1
     assert list(seen.endpoints) == [("desk", "meanwhile")]
 
@@ -167,7 +167,7 @@ def test_it_answers_while_the_database_is_away(service, project, http, endpoint,
         raise psycopg.OperationalError("connection refused")
 
     monkeypatch.setattr(psycopg.AsyncConnection, "connect", refuse)
-    monkeypatch.setattr("apps.rewards.serving.watch.read_directory", gone)
+    monkeypatch.setattr("apps.rewards.serving.change_listener.read_directory", gone)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
@@ -175,7 +175,7 @@ def test_it_answers_while_the_database_is_away(service, project, http, endpoint,
             "AND pid <> pg_backend_pid()"
         )
         assert cursor.fetchall() == [(True,)]
-    wait_until(lambda: service.state.watcher.unreachable_since is not None)
+    wait_until(lambda: service.state.listener.unreachable_since is not None)
     assert http.post(f"/api/v1/rewards/{endpoint}/score", json=BODY).status_code == 200
     assert httpx.get(f"{service.url}/readyz", trust_env=False).json()["database"] == "unreachable"
     monkeypatch.undo()
@@ -189,8 +189,8 @@ def test_a_database_that_takes_no_changes_stops_no_scoring(
     service: Service, http: httpx.Client, project: Project, endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After a failover, say: rewards go on, usage waits and is written later, what is deployed then is followed."""
-    monkeypatch.setattr("apps.rewards.serving.watch.EVERY_SECONDS", 0.2)
-    monkeypatch.setattr("apps.rewards.serving.usage.EVERY_SECONDS", 0.05)
+    monkeypatch.setattr("apps.rewards.serving.change_listener.EVERY_SECONDS", 0.2)
+    monkeypatch.setattr("apps.rewards.serving.usage_writer.EVERY_SECONDS", 0.05)
     state = service.state
     ready = f"{service.url}/readyz"
     with read_only_database():

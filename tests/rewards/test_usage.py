@@ -16,24 +16,26 @@ from apps.rewards import accounting
 from apps.rewards.accounting import RECEIPTS_KEPT, forget_old, write_usage
 from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample
 from apps.rewards.services import keep_samples, switch_off
-from apps.rewards.serving import usage as serving
-from apps.rewards.usage import LATENCY_MS, REWARDS, Event, Group, Tally, quantile, tallied
+from apps.rewards.serving import usage_writer as serving
+from apps.rewards.usage import LATENCY_MS, REWARDS, UsageEvent, UsageGroup, UsageTally, group_usage, quantile
 from tests.rewards.conftest import wait_until
 from workers.errors import InvalidRecord
 
 HOUR = datetime(2026, 11, 22, 19, tzinfo=UTC)
 
 
-def event(group: Group, *rewards: float, status: int = 200, receipt: uuid.UUID | None = None) -> Event:
-    return Event(group, status, 7.0, rewards=rewards, tokens=10, cached_tokens=4, receipt=receipt)
+def event(
+    group: UsageGroup, *rewards: float, status: int = 200, receipt: uuid.UUID | None = None
+) -> UsageEvent:
+    return UsageEvent(group, status, 7.0, rewards=rewards, tokens=10, cached_tokens=4, receipt=receipt)
 
 
-def group(endpoint: int = 1, **more: Any) -> Group:
-    return Group(endpoint, HOUR, 1, "tsk_1", **more)
+def group(endpoint: int = 1, **more: Any) -> UsageGroup:
+    return UsageGroup(endpoint, HOUR, 1, "tsk_1", **more)
 
 
 def test_a_tally_by_hand() -> None:
-    tally = Tally()
+    tally = UsageTally()
     for one in (event(group(), 0.1, -9.0), event(group(), 99.0), event(group(), status=429)):
         tally.add(one)
     for status in (422, 503, 500):
@@ -56,7 +58,9 @@ def test_quantiles() -> None:
 
 
 def test_groups_are_counted_apart() -> None:
-    found = tallied([event(group(run="a"), 1.0), event(group(run="b"), 1.0), event(group(run="a"), 1.0)], [2])
+    found = group_usage(
+        [event(group(run="a"), 1.0), event(group(run="b"), 1.0), event(group(run="a"), 1.0)], [2]
+    )
     assert {one.run: (tally.requests, tally.repeated) for one, tally in found.items()} == {
         "a": (1, 1),
         "b": (1, 0),
@@ -159,7 +163,7 @@ def test_it_is_made_up_for_after_the_database_was_away(service, http, endpoint, 
 
 def test_what_finds_no_room_is_counted_as_lost(monkeypatch) -> None:
     monkeypatch.setattr(serving, "MOST_EVENTS", 2)
-    usage = serving.Usage()
+    usage = serving.UsageWriter()
     for _ in range(5):
         usage.record(event(group(), 1.0))
     assert (usage.waiting, usage.lost) == (2, 3)
@@ -167,7 +171,7 @@ def test_what_finds_no_room_is_counted_as_lost(monkeypatch) -> None:
 
 def test_a_client_that_names_every_request_makes_no_row_for_each(monkeypatch) -> None:
     monkeypatch.setattr(serving, "MOST_GROUPS", 2)
-    usage = serving.Usage()
+    usage = serving.UsageWriter()
     for number in range(5):
         usage.record(event(group(run=f"run-{number}", policy_version="1"), 1.0))
     assert sorted(one.group.run for one in usage._events) == ["(others)"] * 3 + ["run-0", "run-1"]

@@ -8,9 +8,9 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.models import Membership, Project, Role
-from apps.rewards.accounting import Sample, write_usage
+from apps.rewards.accounting import SampledItem, write_usage
 from apps.rewards.models import Endpoint
-from apps.rewards.usage import Event, Group
+from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.schema import parse_item
 
 ATIF = {
@@ -45,10 +45,10 @@ def url(name: str, *more: Any) -> str:
 
 def asked(row: Endpoint, *samples: Any, count: int = 1, **group: Any) -> None:
     hour = timezone.now().replace(minute=0, second=0, microsecond=0)
-    key = Group(**({"endpoint": row.pk, "hour": hour, "version": 1, "caller": "tsk_1"} | group))
-    events = [Event(key, 200, 7.0, rewards=(0.5, 1.0), tokens=20, cached_tokens=5, uncertain=1)] * count
-    events += [Event(key, 429, 1.0), Event(key, 503, 1.0), Event(key, 422, 1.0)]
-    kept = [Sample(key, parse_item(item), RESULT) for item in samples]
+    key = UsageGroup(**({"endpoint": row.pk, "hour": hour, "version": 1, "caller": "tsk_1"} | group))
+    events = [UsageEvent(key, 200, 7.0, rewards=(0.5, 1.0), tokens=20, cached_tokens=5, uncertain=1)] * count
+    events += [UsageEvent(key, 429, 1.0), UsageEvent(key, 503, 1.0), UsageEvent(key, 422, 1.0)]
+    kept = [SampledItem(key, parse_item(item), RESULT) for item in samples]
     write_usage(batch=uuid.uuid4(), events=events, samples=kept)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from apps.rewards.serving import verifiers as module
-from apps.rewards.serving.lanes import MOST_IDLE, Lanes
 from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.thread_pools import MOST_IDLE, OwnerPools
 from apps.rewards.serving.verifiers import Verifiers, ask
 from tests.core import hostile_server
 from tests.core.hostile_server import ANSWERS, DOCUMENTS, SLOW, whole
@@ -89,7 +89,7 @@ def test_too_many_that_wait_are_told_so() -> None:
 
 
 def test_lanes_of_what_is_gone_leave_no_threads() -> None:
-    lanes = Lanes[int]("test", 1)
+    lanes = OwnerPools[int]("test", 1)
     busy = lanes.of(-1)
     with busy.holding(1):
         for key in range(200):

@@ -1,9 +1,9 @@
-"""One thread owns the models' arithmetic; everybody else hands it rendered items and waits for a future.
+"""One thread computes for all models; callers hand it rendered items and wait for a future.
 
-Micro-batches are filled to a budget of tokens, one model and set of criteria at a time, in the order of `fair`: oldest
-first of one caller, callers by turns; and with the first those of its caller that begin as it does. An idle thread
-waits a few milliseconds for company; a busy one takes what has gathered meanwhile. Equal items of a caller wait for one
-computation.
+Micro-batches are filled to a budget of tokens, one model and set of criteria at a time, in the order of `fair_order`:
+oldest first of one caller, callers in turn; and with the first item those of its caller with the same prefix. An idle
+thread waits a few milliseconds for more items; a busy one takes what has arrived meanwhile. Equal items of a caller
+wait for one computation.
 """
 
 import logging
@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.engine.cache import DuplicateCache, Key
-from workers.engine.fair import NO_CALLER, Caller, FairOrder
-from workers.engine.protocol import RawScore, Rendered, Scorer
+from workers.engine.duplicate_cache import DuplicateCache, Key
+from workers.engine.fair_order import NO_CALLER, Caller, FairOrder
+from workers.engine.protocol import ModelScore, Rendered, Scorer
 from workers.errors import RewardError, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -38,32 +38,35 @@ class ServedModel:
     """A model and what belongs to its serving. name: `project/name@version`.
 
     cache: what the model keeps between batches, with a `forget` for when it is no longer served; or None.
-    lane: its own batcher, for a model that is not computed here.
+    own_batcher: for a model that another server computes.
     """
 
     name: str
     model: Scorer
     cache: Any = None
-    lane: "Batcher | None" = None
+    own_batcher: "Batcher | None" = None
 
 
 @dataclass(eq=False, slots=True)
 class _Request:
     """Some items of one caller; `future` is done when the last of them is, or with the first error."""
 
-    results: list[RawScore | None]
+    results: list[ModelScore | None]
     missing: int
-    future: "Future[list[RawScore]]" = field(default_factory=Future)
+    future: "Future[list[ModelScore]]" = field(default_factory=Future)
 
 
 _Queue = tuple[int, tuple[str, ...]]
 _Family = tuple[Caller, bytes]
-_Pending = tuple[Caller, Key]  # nobody waits for where another caller's queue has come to
+_Pending = tuple[Caller, Key]  # no caller waits for another caller's place in the queue
 
 
 @dataclass(eq=False, slots=True)
 class _Entry:
-    """One computation, and who waits for it at which of their places. turn: of FairOrder; order: as they came."""
+    """One computation, and the requests that wait for it, each with the place of the item in it.
+
+    turn: of FairOrder. order: of arrival.
+    """
 
     turn: float
     order: int
@@ -86,14 +89,14 @@ class _Entry:
         return id(self.served), self.criteria
 
     @property
-    def is_wanted(self) -> bool:
+    def has_waiting_request(self) -> bool:
         return any(not request.future.done() for request, _ in self.waiters)
 
 
 class Batcher:
-    """Start it by making it; `close` ends its threads. `submit` may be called from any thread.
+    """Its threads start with it; `close` ends them. `submit` may be called from any thread.
 
-    threads: more than one only for models that wait for somebody else.
+    threads: more than one only for models that wait for another server.
     """
 
     def __init__(
@@ -129,8 +132,8 @@ class Batcher:
         """Tokens that wait."""
         return self._fair.queued
 
-    def lane(self, threads: int) -> "Batcher":
-        """Another with the same limits."""
+    def clone_limits(self, threads: int) -> "Batcher":
+        """Another batcher with the same limits."""
         return Batcher(
             batch_tokens=self.batch_tokens,
             queue_tokens=self.queue_tokens,
@@ -145,10 +148,10 @@ class Batcher:
         batch: Sequence[Rendered],
         criteria: tuple[str, ...] = (),
         caller: Caller = NO_CALLER,
-    ) -> "Future[list[RawScore]]":
-        """The scores of `batch`, in order, by each of the criteria too. Raises Overloaded at once.
+    ) -> "Future[list[ModelScore]]":
+        """The scores of `batch`, in order, by each of the criteria too. Raises Overloaded immediately.
 
-        caller: whose turn it takes.
+        caller: whose share of the queue it takes.
 
         The future raises RewardError with the pointer `/<index>` of the item that could not be scored.
         """
@@ -158,17 +161,17 @@ class Batcher:
                 raise RuntimeError("the batcher is closed")
             self._refuse_overload(served, batch, criteria, caller)
             for index, rendered in enumerate(batch):
-                self._place(request, index, served, rendered, criteria, caller)
+                self._enqueue(request, index, served, rendered, criteria, caller)
             complete = request.missing == 0
             self._changed.notify()
         if complete:
             request.future.set_result(_complete(request))
         return request.future
 
-    def forget(self, served: ServedModel) -> None:
+    def evict(self, served: ServedModel) -> None:
         """Drop what is remembered of a model that is no longer served."""
         with self._changed:
-            self.duplicates.forget(id(served))
+            self.duplicates.evict_model(id(served))
         if served.cache is not None:
             served.cache.forget()
 
@@ -186,8 +189,12 @@ class Batcher:
     def _refuse_overload(
         self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...], caller: Caller
     ) -> None:
-        """A request is let in whole or not at all; one above the limit gets its turn when nothing waits."""
-        new = sum(one.tokens for one in batch if self.duplicates.get((id(served), one.key, criteria)) is None)
+        """A request is accepted as a whole or refused; one above the limit is accepted when nothing waits."""
+        new = sum(
+            rendered.tokens
+            for rendered in batch
+            if self.duplicates.get((id(served), rendered.key, criteria)) is None
+        )
         if not self._fair.has_room(caller, new, self.queue_tokens):
             seconds = min(max(math.ceil(self.queued / self._tokens_per_second), 1), 60)
             raise Overloaded(
@@ -197,7 +204,7 @@ class Batcher:
                 retry_after=seconds,
             )
 
-    def _place(
+    def _enqueue(
         self,
         request: _Request,
         index: int,
@@ -260,7 +267,7 @@ class Batcher:
                     return batch
                 queue.popleft()
                 self._fair.take(entry.caller, entry.rendered.tokens, entry.turn)
-                if entry.is_wanted:
+                if entry.has_waiting_request:
                     batch.append(entry)
                     tokens += new
                     before = entry.rendered
@@ -299,7 +306,7 @@ class Batcher:
                 message = f"The model {served.name} gave no finite reward for this item."
                 self._fail(entry, RewardError(message))
 
-    def _finish(self, entry: _Entry, score: RawScore) -> None:
+    def _finish(self, entry: _Entry, score: ModelScore) -> None:
         done: list[_Request] = []
         with self._changed:
             self.duplicates.put(entry.key, score)
@@ -310,7 +317,7 @@ class Batcher:
                 if request.missing == 0:
                     done.append(request)
         for request in done:
-            with suppress(InvalidStateError):  # whoever asked has gone, or had an error
+            with suppress(InvalidStateError):  # the caller has left, or had an error
                 request.future.set_result(_complete(request))
 
     def _fail(self, entry: _Entry, error: Exception) -> None:
@@ -332,10 +339,10 @@ def _first(families: dict[_Family, deque[_Entry]]) -> tuple[float, int]:
     return min(map(_turn, families.values()))
 
 
-def _complete(request: _Request) -> list[RawScore]:
+def _complete(request: _Request) -> list[ModelScore]:
     return [score for score in request.results if score is not None]
 
 
-def _is_finite(score: RawScore) -> bool:
-    numbers = (score.raw, score.baseline, 0.0 if score.std is None else score.std)
+def _is_finite(score: ModelScore) -> bool:
+    numbers = (score.raw, score.offset, 0.0 if score.std is None else score.std)
     return all(map(math.isfinite, (*numbers, *score.step_rewards, *score.criteria.values())))

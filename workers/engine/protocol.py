@@ -1,20 +1,19 @@
-"""What the engine needs of a model. `workers.models.LoadedModel` has this shape; so may another backend."""
+"""What the engine needs of a model. `workers.models.LoadedModel` is one; another backend may be, too."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from workers.schema.model_score import ModelScore
 from workers.text.rendered import Content
 
-__all__ = ["Content", "Rated", "RawScore", "Rendered", "Scorer"]
+__all__ = ["Content", "ModelScore", "Rendered", "Scorer"]
 
 
 class Rendered(Protocol):
-    """An item made ready for the model. key: equal for items the model cannot tell apart.
+    """An item made ready for the model. key: equal for items the model cannot distinguish.
 
-    family: equal for items that begin alike, where the model gains by having them in one batch; else empty. shared:
-    how many tokens of it need no computing beside `other`, of the same family.
+    family: equal for items with a common prefix, where the model gains by having them in one batch; else empty. shared:
+    how many of its tokens need no computing in a batch with `other`, of the same family.
     """
 
     @property
@@ -28,56 +27,18 @@ class Rendered(Protocol):
     def shared(self, other: Any) -> int: ...
 
 
-class RawScore(Protocol):
-    """In the model's own units. baseline: V_0, or 0. std: disagreement of the ensemble, None without one.
-    ood_score: above 1 is out of distribution; None where the model does not know. critique: of one that writes."""
-
-    @property
-    def raw(self) -> float: ...
-    @property
-    def baseline(self) -> float: ...
-    @property
-    def std(self) -> float | None: ...
-    @property
-    def step_rewards(self) -> Sequence[float]: ...
-    @property
-    def tokens(self) -> int: ...
-    @property
-    def cached_tokens(self) -> int: ...
-    @property
-    def truncated(self) -> bool: ...
-    @property
-    def criteria(self) -> Mapping[str, float]: ...
-    @property
-    def ood_score(self) -> float | None: ...
-    @property
-    def critique(self) -> str | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rated:
-    """What a rule says of an item: a number, and what each agent step adds to it."""
-
-    value: float
-    steps: tuple[float, ...]
-
-    @classmethod
-    def of(cls, steps: Sequence[float]) -> "Rated":
-        return cls(math.fsum(steps), tuple(steps))
-
-
 class Scorer(Protocol):
     """What the engine asks for a score.
 
     render and count may be called from any thread; score only from the model thread.
 
     compares: whether it has `render_pair(a, b)`, of which `score` is the log-odds that `a` is the better one.
-    rewrites: whether its template changes what earlier steps look like when the next one comes. greeting: something it
-    can read.
+    rewrites: whether its template changes what earlier steps look like when the next one comes.
+    warm_up_content: something it can read.
     """
 
     @property
-    def greeting(self) -> Content: ...
+    def warm_up_content(self) -> Content: ...
     @property
     def manifest(self) -> Mapping[str, Any]: ...
     @property
@@ -100,4 +61,4 @@ class Scorer(Protocol):
     def count(self, text: str) -> int: ...
     def score(
         self, batch: Sequence[Any], *, cache: Any, criteria: Sequence[str] = ()
-    ) -> Sequence[RawScore]: ...
+    ) -> Sequence[ModelScore]: ...

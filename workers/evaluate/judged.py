@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from workers.models import LoadedModel, RawScore, Scorer
+from workers.models import LoadedModel, LocalScorer, ModelScore
 from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
 from workers.schema.logistic import logistic
 from workers.schema.records import trajectories_of
@@ -23,7 +23,7 @@ class Judged:
     """scores: of the record's trajectories, in its order."""
 
     record: Any
-    scores: tuple[RawScore, ...]
+    scores: tuple[ModelScore, ...]
 
     @property
     def task(self) -> str:
@@ -36,11 +36,11 @@ class Judge:
     cache: of `new_cache` of its backbone; models may share one.
     """
 
-    def __init__(self, model: Scorer, *, cache: Any = None) -> None:
+    def __init__(self, model: LocalScorer, *, cache: Any = None) -> None:
         self.model = model
         self._cache = cache
         self._keys: dict[str, bytes] = {}
-        self._scores: dict[bytes, RawScore] = {}
+        self._scores: dict[bytes, ModelScore] = {}
         self._compared: dict[tuple[str, str, str | None], Compared] = {}
         self._by: dict[tuple[str, str], float] = {}
 
@@ -62,7 +62,7 @@ class Judge:
             self._scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
         return [Judged(record, self._scores_of(record)) for record in kept]
 
-    def _scores_of(self, record: FeedbackRecord) -> tuple[RawScore, ...]:
+    def _scores_of(self, record: FeedbackRecord) -> tuple[ModelScore, ...]:
         """A model that compares is asked to: the difference of the rewards is its log-odds. One that follows principles
         is asked by the record's own."""
         scores = tuple(map(self._score, trajectories_of(record)))
@@ -75,8 +75,8 @@ class Judge:
         return dataclasses.replace(scores[0], raw=half), dataclasses.replace(scores[1], raw=-half)
 
     def _scores_by(
-        self, criterion: str, record: FeedbackRecord, scores: Sequence[RawScore]
-    ) -> tuple[RawScore, ...]:
+        self, criterion: str, record: FeedbackRecord, scores: Sequence[ModelScore]
+    ) -> tuple[ModelScore, ...]:
         found = []
         for trajectory, score in zip(trajectories_of(record), scores, strict=True):
             key = trajectory.content_hash, criterion
@@ -99,11 +99,11 @@ class Judge:
             (self._compared[key],) = self.model.compare([(record.a, record.b)], by=by)
         return self._compared[key]
 
-    def _score(self, trajectory: Trajectory) -> RawScore:
+    def _score(self, trajectory: Trajectory) -> ModelScore:
         return self._scores[self._keys[trajectory.content_hash]]
 
 
-def judge(model: Scorer, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
+def judge(model: LocalScorer, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
     """In the order of the records. Every distinct trajectory is scored once."""
     return Judge(model, cache=cache)(records)
 

@@ -16,7 +16,7 @@ from workers.errors import InvalidRecord, RewardError
 from workers.evaluate.bootstrap import mean_interval, statistic_interval
 from workers.evaluate.judged import Judged, judge
 from workers.evaluate.steps import best_threshold, first_below, process_bench_f1, step_scores
-from workers.models import Scorer
+from workers.models import LocalScorer
 from workers.schema import OutcomeRecord, Part, Step, StepLabelRecord, Task, Trajectory
 from workers.schema.records import Source
 
@@ -39,7 +39,7 @@ class Benchmark:
     measure: Callable[[Sequence[Case], Sequence[Rewards]], dict[str, Any]]
 
 
-def evaluate_published(model: Scorer, name: str, path: Path) -> dict[str, Any]:
+def evaluate_published(model: LocalScorer, name: str, path: Path) -> dict[str, Any]:
     """{benchmark, n, score, ...} of a benchmark's file. Raises RewardError for a file that is not one."""
     if name == "processbench":
         return {"benchmark": name} | _process_bench(model, rows_of(path))
@@ -310,7 +310,7 @@ def process_bench_records(rows: Sequence[dict[str, Any]]) -> list[StepLabelRecor
     return records
 
 
-def _process_bench(model: Scorer, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _process_bench(model: LocalScorer, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The threshold is fitted on every fifth row, which is not measured on; the benchmark leaves it to the makers."""
     try:
         records = process_bench_records(rows)

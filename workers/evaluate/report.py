@@ -15,7 +15,7 @@ from workers.evaluate.preference import Prediction, predictions, preference_repo
 from workers.evaluate.ranks import spearman
 from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import steps_report
-from workers.models import RawScore, Scorer
+from workers.models import LocalScorer, ModelScore
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.records import trajectories_of
 
@@ -51,7 +51,7 @@ def report_of(
     return report | {"findings": findings(report)}
 
 
-def predict(model: Scorer, records: Sequence[FeedbackRecord], *, cache: Any = None) -> list[Prediction]:
+def predict(model: LocalScorer, records: Sequence[FeedbackRecord], *, cache: Any = None) -> list[Prediction]:
     """What the model gives both sides of every usable comparison by its criterion, in the order of the records."""
     wanted = [record for record in records if isinstance(record, PreferenceRecord)]
     return predictions(judge(model, wanted, cache=cache), model.compared_by)
@@ -72,7 +72,7 @@ def _truncated(judged: Sequence[Judged]) -> dict[str, int]:
     return {"n": sum(score.truncated for _, score in seen), "of": len(seen)}
 
 
-def _trajectories(judged: Sequence[Judged]) -> list[tuple[Trajectory, RawScore]]:
+def _trajectories(judged: Sequence[Judged]) -> list[tuple[Trajectory, ModelScore]]:
     """Each once, with what it was given last."""
     return list(
         {

@@ -10,7 +10,7 @@ import numpy as np
 from workers.evaluate.bootstrap import mean_interval, statistic_interval
 from workers.evaluate.judged import Judged
 from workers.evaluate.mistakes import Wrong, worst_judged
-from workers.models import RawScore
+from workers.models import ModelScore
 from workers.objectives.process import known_labels
 from workers.schema import StepLabelRecord
 
@@ -102,7 +102,7 @@ def process_bench_f1(found: Sequence[Found]) -> float | None:
     return 2 * first * second / (first + second) if first + second else 0.0
 
 
-def step_scores(score: RawScore) -> list[float]:
+def step_scores(score: ModelScore) -> list[float]:
     """By agent step: the probability that it is good, else its reward. A dropped step can not be called wrong."""
     if score.labels is None:
         dropped = set(score.dropped)

@@ -3,7 +3,7 @@
 from workers.models.artifact import (
     MANIFEST,
     Lineage,
-    Scorer,
+    LocalScorer,
     is_generative,
     load,
     load_remote,
@@ -16,9 +16,10 @@ from workers.models.backbones.base import Backbone
 from workers.models.build import build, renderer_of
 from workers.models.cache.embeddings import ChunkCache
 from workers.models.cache.session_cache import SessionCache
-from workers.models.loaded import LoadedModel, RawScore
+from workers.models.loaded import LoadedModel
 from workers.models.remote import RemoteModel
 from workers.models.reward_model import Outputs, RewardModel
+from workers.schema.model_score import ModelScore
 
 __all__ = [
     "MANIFEST",
@@ -26,11 +27,11 @@ __all__ = [
     "ChunkCache",
     "Lineage",
     "LoadedModel",
+    "LocalScorer",
+    "ModelScore",
     "Outputs",
-    "RawScore",
     "RemoteModel",
     "RewardModel",
-    "Scorer",
     "SessionCache",
     "build",
     "is_generative",

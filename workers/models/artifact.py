@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # it takes seconds to import
     from workers.models.generative.writer import Writer
 
 T = TypeVar("T")
-Scorer: TypeAlias = "LoadedModel | GenerativeModel"
+LocalScorer: TypeAlias = "LoadedModel | GenerativeModel"
 MANIFEST = "touchstone.json"
 OBJECTIVE = "objective.safetensors"
 
@@ -147,7 +147,7 @@ def is_generative(folder: Path) -> bool:
     return _writes(_manifest(folder))
 
 
-def load_scorer(folder: Path, *, device: str = "cpu", precision: str = "float32") -> Scorer:
+def load_scorer(folder: Path, *, device: str = "cpu", precision: str = "float32") -> LocalScorer:
     """Whatever kind of reward model it is. Raises RewardError."""
     manifest = _manifest(folder)
     if not _writes(manifest):

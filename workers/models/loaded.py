@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,34 +13,8 @@ from workers.models.ood import OodDetector
 from workers.models.reward_model import Outputs, RewardModel, label_probabilities
 from workers.models.states import Aggregation, aggregate, join, step_rewards
 from workers.schema import Features, Text
+from workers.schema.model_score import ModelScore
 from workers.text import Content, Rendered, Session, Tokens
-
-
-@dataclass(frozen=True, slots=True)
-class RawScore:
-    """In the model's own units.
-
-    baseline: V_0 for `value`, else 0. std: of `raw` over the ensemble's heads, None for a single head.
-    step_rewards, values: by agent_step, a dropped step (see `dropped`) having the reward 0 and the value before it.
-    They sum to raw - baseline for `value` and `sum`. tokens: rendered; cached_tokens: of those, not encoded again.
-    labels: by agent_step, the probability of every label; None without such a head, and at dropped steps.
-    criteria: by name, on the criterion's own scale. ood_score: how far it lies from what the model was trained on,
-    above 1 out of distribution; None where the model does not know. critique: of a model that writes one.
-    """
-
-    raw: float
-    baseline: float
-    std: float | None
-    step_rewards: tuple[float, ...]
-    values: tuple[float, ...]
-    tokens: int
-    cached_tokens: int
-    truncated: bool
-    dropped: tuple[int, ...] = ()
-    labels: tuple[dict[str, float] | None, ...] | None = None
-    criteria: dict[str, float] = field(default_factory=dict)
-    ood_score: float | None = None
-    critique: str | None = None
 
 
 class Described:
@@ -93,7 +67,7 @@ class Described:
         return rendered
 
     @property
-    def greeting(self) -> Content:
+    def warm_up_content(self) -> Content:
         """Something it can read: to be scored before the first caller asks."""
         features = getattr(self.renderer, "features", None)
         return Text("Hello.") if features is None else Features(((0.0,) * features,))
@@ -125,7 +99,7 @@ class LoadedModel(Described):
 
     def score(
         self, batch: Sequence[Any], *, cache: Any = None, criteria: Sequence[str] = ()
-    ) -> list[RawScore]:
+    ) -> list[ModelScore]:
         """In order. The same item gets the same score whatever it is batched with, to float32 rounding.
 
         cache: kept by the caller. criteria: names it was trained on, or the text of new ones (scores then in 0..1).
@@ -139,7 +113,8 @@ class LoadedModel(Described):
                 batch, criteria={name: self.render(Text(text)) for name, text in texts.items()}, cache=cache
             )
             return [
-                self._raw_score(one, *parts) for one, parts in zip(batch, self._by_item(outputs), strict=True)
+                self._model_score(rendered, *parts)
+                for rendered, parts in zip(batch, self._by_item(outputs), strict=True)
             ]
 
     def _texts(self, names: Sequence[str]) -> dict[str, str]:
@@ -173,38 +148,44 @@ class LoadedModel(Described):
         low, high = self.criteria.get(name, {}).get("scale", (0.0, 1.0))
         return float(low + (high - low) * place)
 
-    def _raw_score(
+    def _model_score(
         self,
-        one: Rendered,
+        rendered: Rendered,
         first: Tensor,
         steps: Tensor,
         labels: list[list[float]] | None,
         criteria: Mapping[str, float],
         cached_tokens: int,
         ood_score: float | None,
-    ) -> RawScore:
-        return raw_score(
-            one,
+    ) -> ModelScore:
+        return model_score(
+            rendered,
             first,
             steps,
             self.model.aggregation,
             cached_tokens=cached_tokens,
-            labels=None if labels is None else self._labels(one, labels),
+            labels=None if labels is None else self._labels(rendered, labels),
             criteria=dict(criteria),
             ood_score=ood_score,
         )
 
-    def _labels(self, one: Rendered, kept: list[list[float]]) -> tuple[dict[str, float] | None, ...]:
+    def _labels(self, rendered: Rendered, kept: list[list[float]]) -> tuple[dict[str, float] | None, ...]:
         rows = iter(kept)
         names = self.model.heads.config.labels
         return tuple(
-            None if read is None else dict(zip(names, next(rows), strict=True)) for read in one.reads
+            None if read is None else dict(zip(names, next(rows), strict=True)) for read in rendered.reads
         )
 
 
-def raw_score(
-    one: Rendered, first: Tensor, steps: Tensor, aggregation: Aggregation, *, cached_tokens: int, **said: Any
-) -> RawScore:
+def model_score(
+    rendered: Rendered,
+    first: Tensor,
+    steps: Tensor,
+    aggregation: Aggregation,
+    *,
+    cached_tokens: int,
+    **details: Any,
+) -> ModelScore:
     """Of an item whose values are `first` [K], before the agent, and `steps` [steps kept, K].
 
     said: what else RawScore holds. Raises RewardError where they are not finite.
@@ -212,27 +193,27 @@ def raw_score(
     heads = aggregate(join([(first, steps)]), aggregation)[0]
     if not bool(heads.isfinite().all()):
         raise RewardError(
-            "the model's score is not a finite number; train it anew with a lower learning rate."
+            "the model's score is not a finite number; train it again with a lower learning rate."
         )
-    baseline = float(first.mean()) if aggregation == "value" else 0.0
+    offset = float(first.mean()) if aggregation == "value" else 0.0
     kept_values = iter(steps.mean(-1).tolist())
     kept_rewards = iter(step_rewards(first, steps, aggregation).mean(-1).tolist())
-    rewards, values, last = [], [], baseline
-    for read in one.reads:
+    rewards, values, last = [], [], offset
+    for read in rendered.reads:
         last = last if read is None else next(kept_values)
         values.append(last if aggregation == "value" or read is not None else 0.0)
         rewards.append(0.0 if read is None else next(kept_rewards))
-    return RawScore(
+    return ModelScore(
         raw=float(heads.mean()) if aggregation != "min" else min(steps.mean(-1).tolist()),
-        baseline=baseline,
+        offset=offset,
         std=float(heads.std(correction=0)) if len(heads) > 1 else None,
         step_rewards=tuple(rewards),
         values=tuple(values),
-        tokens=one.tokens,
+        tokens=rendered.tokens,
         cached_tokens=cached_tokens,
-        truncated=one.truncated,
-        dropped=tuple(step for step, read in enumerate(one.reads) if read is None),
-        **said,
+        truncated=rendered.truncated,
+        dropped=tuple(step for step, read in enumerate(rendered.reads) if read is None),
+        **details,
     )
 
 

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from workers.errors import RewardError, Unavailable
-from workers.models.loaded import Described, RawScore, raw_score
+from workers.models.loaded import Described, model_score
+from workers.schema.model_score import ModelScore
 from workers.text import Tokens
 
 # By item, token and head: the logits of a sequence classifier that is read at every token.
@@ -32,7 +33,7 @@ class RemoteModel(Described):
 
     def score(
         self, batch: Sequence[Tokens], *, cache: Any = None, criteria: Sequence[str] = ()
-    ) -> list[RawScore]:
+    ) -> list[ModelScore]:
         """In order; of no items only the probe is asked. Raises Unavailable where the server does not answer, or
         computes something else; RewardError for criteria, for which it has no head."""
         if criteria:
@@ -50,11 +51,11 @@ class RemoteModel(Described):
                 "Start it with this model's folder, as `export_model` writes it."
             )
 
-    def _score(self, one: Tokens, values: Tensor) -> RawScore:
+    def _score(self, one: Tokens, values: Tensor) -> ModelScore:
         read = values[one.places]
         if one.start is None:  # no state before the agent, which is 0 to a linear map
             read = torch.cat([read.new_zeros(1, self._heads), read])
-        return raw_score(
+        return model_score(
             one, read[0], read[1:], self.manifest["aggregation"], cached_tokens=0, labels=None, criteria={}
         )
 

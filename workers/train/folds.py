@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from workers.evaluate.judged import Judged, judge, on_reward_scale
-from workers.models import LoadedModel, RawScore, RewardModel, renderer_of
+from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
 from workers.objectives import collect
 from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe
@@ -129,6 +129,11 @@ class Folds:
 
 def _with_scores(records: Sequence[FeedbackRecord], scores: list[list[dict[str, Any]]]) -> list[Judged]:
     return [
-        Judged(record, tuple(RawScore(**one) for one in some))
-        for record, some in zip(records, scores, strict=True)
+        Judged(record, tuple(_model_score(score) for score in item))
+        for record, item in zip(records, scores, strict=True)
     ]
+
+
+def _model_score(fields: dict[str, Any]) -> ModelScore:
+    """As an earlier version wrote it, the offset is `baseline`."""
+    return ModelScore(**{"offset" if name == "baseline" else name: value for name, value in fields.items()})

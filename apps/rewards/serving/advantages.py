@@ -16,8 +16,8 @@ from apps.rewards.serving.requests import (
     parse_version,
     read_document,
 )
-from apps.rewards.serving.scored import Scored
-from workers.engine import Score
+from apps.rewards.serving.response import ScoreResponse
+from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import Item, Trajectory, parse_item
 from workers.schema.decode import finite, require_list, require_object
@@ -30,18 +30,18 @@ OPTIONS = ("scale", "eps", "omega", "gamma", "alpha")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A roll-out of a group. rollout: what was said of it; item: its place among those to be scored, or None."""
+class RolloutEntry:
+    """A roll-out of a group. rollout: what was said of it; item: its place among those to be response, or None."""
 
     rollout: Rollout
     item: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class AdvantageGroups:
     estimator: str
     options: Json
-    entries: tuple[tuple[Entry, ...], ...]
+    entries: tuple[tuple[RolloutEntry, ...], ...]
 
 
 def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
@@ -72,15 +72,15 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
         version=parse_version(document.get("version")),
         tags=parse_tags(document, headers),
         places=tuple(places),
-        context=Groups(estimator, _options(document.get("options") or {}), tuple(groups)),
+        context=AdvantageGroups(estimator, _options(document.get("options") or {}), tuple(groups)),
     )
 
 
-def reply_advantages(scored: Scored) -> Json:
+def advantages_reply(response: ScoreResponse) -> Json:
     """For each group, for each roll-out: {"advantage", "steps", "reward"}."""
-    asked: Groups = scored.asked.context
+    asked: AdvantageGroups = response.request.context
     rollouts = [
-        [entry.rollout if entry.item is None else _scored(entry, scored, entry.item) for entry in group]
+        [entry.rollout if entry.item is None else _scored(entry, response, entry.item) for entry in group]
         for group in asked.entries
     ]
     try:
@@ -94,10 +94,16 @@ def reply_advantages(scored: Scored) -> Json:
         ]
         for group, known in zip(found, rollouts, strict=True)
     ]
-    return scored.head() | {"estimator": asked.estimator, "groups": groups, "usage": scored.usage()}
+    return {
+        "endpoint": response.endpoint,
+        "version": response.version,
+        "estimator": asked.estimator,
+        "groups": groups,
+        "usage": response.usage,
+    }
 
 
-def _entry(raw: Any, at: str, items: list[Item], places: list[str]) -> Entry:
+def _entry(raw: Any, at: str, items: list[Item], places: list[str]) -> RolloutEntry:
     raw = require_object(raw, pointer=at)
     states = tuple(
         _name(one, f"{at}/states/{i}")
@@ -111,17 +117,17 @@ def _entry(raw: Any, at: str, items: list[Item], places: list[str]) -> Entry:
         reward = finite(raw["reward"], pointer=f"{at}/reward")
         if reward is None:
             raise InvalidRecord("expected a number, got null.", pointer=f"{at}/reward")
-        return Entry(Rollout(reward, _numbers(raw.get("steps"), f"{at}/steps"), states, stratum), None)
+        return RolloutEntry(Rollout(reward, _numbers(raw.get("steps"), f"{at}/steps"), states, stratum), None)
     item = parse_item(raw, pointer=at, extra_keys=("states", "stratum"))
     items.append(item)
     places.append(at)
-    return Entry(Rollout(0.0, (), states, stratum), len(items) - 1)
+    return RolloutEntry(Rollout(0.0, (), states, stratum), len(items) - 1)
 
 
-def _scored(entry: Entry, scored: Scored, place: int) -> Rollout:
+def _scored(entry: RolloutEntry, response: ScoreResponse, place: int) -> Rollout:
     """states: where none were sent, what the agent saw before each step. stratum: the number of its tool calls."""
-    score: Score = scored.scores[place]
-    content = scored.asked.items[place].content
+    score: ItemScore = response.scores[place]
+    content = response.request.items[place].content
     states, stratum = entry.rollout.states, entry.rollout.stratum
     if isinstance(content, Trajectory):
         states = states or _seen(content)

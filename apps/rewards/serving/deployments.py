@@ -1,21 +1,23 @@
-"""What is loaded for each endpoint. A new revision is loaded beside the old one, warmed up, and swapped in.
+"""What is loaded for each endpoint. A new revision is loaded while the old one serves, warmed up, and swapped in.
 
 All of this runs on the event loop; only loading itself happens in a thread. A revision that cannot be loaded leaves
-the old one serving and says why; it is tried again after a while, for a store that was out of reach.
+the old one serving, with the reason; loading is tried again after a while, for a store that was out of reach.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.directory import EndpointInfo, EndpointKey, ReleaseInfo, RevisionInfo
+from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.registry import EndpointInfo, EndpointKey, ReleaseInfo, RevisionInfo
 from workers.engine import Ask, Batcher, Scorer, ServedModel, Verify, Version
-from workers.engine.judging import no_judge
+from workers.engine.judge_components import no_judge
 from workers.engine.versions import no_verifier
 from workers.errors import RewardError
 from workers.schema.endpoints import parse_spec
@@ -23,31 +25,27 @@ from workers.schema.endpoints import parse_spec
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 30.0
-AT_ONCE = 4  # requests to a server that computes a model
+SERVER_REQUESTS = 4  # at the same time, to a server that computes a model
 # An artifact's name and its project's to the model and its cache.
 Load = Callable[[str, str], tuple[Scorer, Any]]
 # An artifact's name and that of a server to the model that the server computes.
 Connect = Callable[[str, str], Scorer]
-
-
-# Keys of judges by name, and their project's name, to who asks them.
-AskOf = Callable[[Mapping[str, int], str], Ask]
-
-
-# A project's name to who asks the verifiers of its endpoints.
-VerifyOf = Callable[[str], Verify]
+# Keys of judges by name, and their project's name, to the function that asks them.
+AskFor = Callable[[Mapping[str, int], str], Ask]
+# A project's name to the function that asks the verifiers of its endpoints.
+VerifyFor = Callable[[str], Verify]
 
 
 def no_verifiers(project: str) -> Verify:
     return no_verifier
 
 
-def nobody(judges: Mapping[str, int], project: str) -> Ask:
+def no_judges(judges: Mapping[str, int], project: str) -> Ask:
     return no_judge
 
 
 def no_server(artifact: str, server: str) -> Scorer:
-    raise RewardError(f"the server {server} cannot be asked from here: this engine calls nobody.")
+    raise RewardError(f"the server {server} cannot be called from this process.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,57 +59,67 @@ class Failure:
 
 @dataclass(eq=False, slots=True)
 class Slot:
-    """Where one revision of an endpoint is loaded. version: what is there, None before the first was loaded."""
+    """A place for a loaded revision of an endpoint. target: the revision it should hold. version: the one it holds."""
 
-    wanted: RevisionInfo | None = None
+    target: RevisionInfo | None = None
     version: Version | None = None
     failure: Failure | None = None
     loading: "asyncio.Task[None] | None" = None
 
     @property
-    def was_tried(self) -> bool:
-        return self.wanted is None or self.version is not None or self.failure is not None
+    def has_result(self) -> bool:
+        return self.target is None or self.version is not None or self.failure is not None
 
     @property
-    def has_wanted(self) -> bool:
+    def is_current(self) -> bool:
         return (
-            self.wanted is not None and self.version is not None and self.version.number == self.wanted.number
+            self.target is not None and self.version is not None and self.version.number == self.target.number
         )
 
     @property
     def missing(self) -> RevisionInfo | None:
         """The revision to load now, if any."""
-        if self.wanted is None or self.loading is not None:
+        if self.target is None or self.loading is not None:
             return None
-        if self.has_wanted:
+        if self.is_current:
             return None
-        if self.failure is not None and self.failure.number == self.wanted.number:
-            return self.wanted if time.monotonic() >= self.failure.retry_at else None
-        return self.wanted
+        if self.failure is not None and self.failure.number == self.target.number:
+            return self.target if time.monotonic() >= self.failure.retry_at else None
+        return self.target
 
-    def want(self, revision: RevisionInfo | None) -> None:
-        """A failure is of interest while its revision is the wanted one."""
-        self.wanted = revision
+    def set_target(self, revision: RevisionInfo | None) -> None:
+        """A failure is kept while its revision is the target."""
+        self.target = revision
         number = None if revision is None else revision.number
         if self.failure is not None and self.failure.number != number:
             self.failure = None
 
-    def put(self, version: Version | None) -> None:
+    def swap(self, version: Version | None) -> None:
         old, self.version = self.version, version
         if old is not None:
             old.retire()
 
-    def empty(self) -> None:
+    def clear(self) -> None:
         if self.loading is not None:
             self.loading.cancel()
             self.loading = None
-        self.want(None)
-        self.put(None)
+        self.set_target(None)
+        self.swap(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What answers one request. release, candidate: of an open release whose revision is loaded, else None."""
+
+    deployment: "Deployment"
+    active: Version
+    release: ReleaseInfo | None = None
+    candidate: Version | None = None
 
 
 @dataclass(eq=False, slots=True)
 class Deployment:
-    """An endpoint as it is now. active: what answers. candidate: of an open release."""
+    """An endpoint as it is now. active: the revision that answers. candidate: that of an open release."""
 
     info: EndpointInfo
     active: Slot = field(default_factory=Slot)
@@ -133,20 +141,51 @@ class Deployment:
             return None
         return release, version
 
+    @contextmanager
+    def lease(self) -> Iterator[Target]:
+        """What answers now; it stays loaded within the block. Raises Problem 503 where nothing does."""
+        with ExitStack() as leases:
+            active = leases.enter_context(self._serving_version().lease())
+            if (found := self.loaded_release) is None:
+                yield Target(self, active)
+            else:
+                release, candidate = found
+                yield Target(self, active, release, leases.enter_context(candidate.lease()))
+
     def follow(self, info: EndpointInfo) -> None:
         self.info = info
-        self.active.want(info.revision)
-        tried = self.candidate.version
-        if tried is not None and info.revision is not None and tried.number == info.revision.number:
-            self.candidate.version = None  # promoted: it moves as it is
-            self.active.put(tried)
+        self.active.set_target(info.revision)
+        candidate = self.candidate.version
+        if candidate is not None and info.revision is not None and candidate.number == info.revision.number:
+            self.candidate.version = None  # promoted: the loaded version moves
+            self.active.swap(candidate)
         if info.release is None:
-            self.candidate.empty()
+            self.candidate.clear()
         else:
-            self.candidate.want(info.release.revision)
+            self.candidate.set_target(info.release.revision)
+
+    def _serving_version(self) -> Version:
+        info = self.info
+        if info.switched_off:
+            reason = f": {info.reason}" if info.reason else "."
+            raise Problem(f"The endpoint {info.name} is switched off{reason}", status=503, switched_off=True)
+        if self.version is not None:
+            return self.version
+        if info.revision is None:
+            raise Problem(
+                f"Nothing is deployed on {info.name} yet; deploy a model with `deploy MODEL {info.name}`.",
+                status=503,
+            )
+        if self.failure is not None:
+            raise Problem(
+                f"{info.name}@{self.failure.number} cannot be served: {self.failure.detail}",
+                status=503,
+                headers={"Retry-After": f"{RETRY_SECONDS:.0f}"},  # when it is tried again
+            )
+        raise Problem(f"{info.name} is being loaded.", status=503, headers={"Retry-After": "2"})
 
 
-_Place = tuple[str, str | None]  # an artifact, and the server that computes it
+_SharedKey = tuple[str, str | None]  # an artifact, and the server that computes it
 
 
 @dataclass(eq=False, slots=True)
@@ -160,9 +199,9 @@ class Deployments:
         self,
         batcher: Batcher,
         load: Load,
-        verify: VerifyOf = no_verifiers,
+        verify: VerifyFor = no_verifiers,
         connect: Connect = no_server,
-        ask: AskOf = nobody,
+        ask: AskFor = no_judges,
     ) -> None:
         self.by_key: dict[EndpointKey, Deployment] = {}
         self._batcher = batcher
@@ -170,30 +209,30 @@ class Deployments:
         self._verify = verify
         self._connect = connect
         self._ask = ask
-        self._shared: dict[_Place, _Shared] = {}
-        self._lanes: dict[str, Batcher] = {}  # by server
-        self._one_at_a_time = asyncio.Lock()
+        self._shared: dict[_SharedKey, _Shared] = {}
+        self._server_batchers: dict[str, Batcher] = {}  # by server
+        self._loading_lock = asyncio.Lock()
         self._loader = ThreadPoolExecutor(1, thread_name_prefix="touchstone-loader")
 
     @property
     def batchers(self) -> list[Batcher]:
         """Where items wait: for this process, and for each server that computes models."""
-        return [self._batcher, *self._lanes.values()]
+        return [self._batcher, *self._server_batchers.values()]
 
     def update(self, endpoints: Mapping[EndpointKey, EndpointInfo]) -> None:
-        """Follow the directory: start loading what is new, retire what is gone."""
+        """Follow the registry: start loading what is new, retire what is gone."""
         for key in [key for key in self.by_key if key not in endpoints]:
             gone = self.by_key.pop(key)
-            gone.active.empty()
-            gone.candidate.empty()
+            gone.active.clear()
+            gone.candidate.clear()
         for key, info in endpoints.items():
             deployment = self.by_key.setdefault(key, Deployment(info))
             deployment.follow(info)
-            self._fill(deployment.active, info)
-            self._fill(deployment.candidate, info)
+            self._start_loading(deployment.active, info)
+            self._start_loading(deployment.candidate, info)
 
-    async def undeployed(self, revision: RevisionInfo, project: str) -> Version:
-        """A version of a spec that is not deployed. Raises RewardError or DomainError; retire it when it is used."""
+    async def load_ephemeral(self, revision: RevisionInfo, project: str) -> Version:
+        """A version of a spec that is not deployed. Raises RewardError or DomainError; retire it after use."""
         return await self._make_version(revision, project)
 
     def close(self) -> None:
@@ -203,15 +242,15 @@ class Deployments:
                     slot.loading.cancel()
         self._loader.shutdown(wait=False, cancel_futures=True)
 
-    def _fill(self, slot: Slot, info: EndpointInfo) -> None:
+    def _start_loading(self, slot: Slot, info: EndpointInfo) -> None:
         if (revision := slot.missing) is not None:
-            slot.loading = asyncio.create_task(self._bring_up(slot, revision, info))
+            slot.loading = asyncio.create_task(self._load_and_swap(slot, revision, info))
 
-    async def _bring_up(self, slot: Slot, revision: RevisionInfo, info: EndpointInfo) -> None:
+    async def _load_and_swap(self, slot: Slot, revision: RevisionInfo, info: EndpointInfo) -> None:
         started = time.perf_counter()
         try:
             version = await self._make_version(revision, info.project)
-        except Exception as error:  # whatever is wrong with a revision, the old one goes on
+        except Exception as error:  # whatever is wrong with a revision, the old one keeps serving
             expected = isinstance(error, DomainError | RewardError)
             detail = error.message if isinstance(error, DomainError | RewardError) else f"{error!r}"
             slot.failure = Failure(revision.number, detail, time.monotonic() + RETRY_SECONDS)
@@ -223,14 +262,14 @@ class Deployments:
         seconds = time.perf_counter() - started
         logger.info("%s@%s is loaded, in %.1f s", info.full_name, revision.number, seconds)
         slot.loading, slot.failure = None, None
-        if slot.wanted is None or slot.has_wanted:  # nobody waits for it any more
+        if slot.target is None or slot.is_current:  # it is no longer needed
             version.retire()
             return
-        slot.put(version)
-        self._fill(slot, info)  # another one may have come while this was loading
+        slot.swap(version)
+        self._start_loading(slot, info)  # another one may have come while this was loading
 
     async def _make_version(self, revision: RevisionInfo, project: str) -> Version:
-        async with self._one_at_a_time:  # so that the next one finds the models of this one
+        async with self._loading_lock:  # so that the next one reuses the models of this one
             loop = asyncio.get_running_loop()
             version = await loop.run_in_executor(self._loader, self._load_version, revision, project)
             for name, model in version.models.items():
@@ -243,7 +282,7 @@ class Deployments:
         models = {name: self._served(name, spec.servers.get(name), revision, project) for name in spec.models}
         ask = self._ask(revision.judges, project)
         verify = self._verify(project)
-        version = Version(revision.number, spec, models, self._batcher, self._release, verify, ask)
+        version = Version(revision.number, spec, models, self._batcher, self._let_go, verify, ask)
         version.warm_up()
         return version
 
@@ -257,14 +296,16 @@ class Deployments:
         if server is None:
             return ServedModel(name, *self._load(artifact, project))
         model = self._connect(artifact, server)
-        lane = self._lanes.get(server) or self._lanes.setdefault(server, self._batcher.lane(AT_ONCE))
-        return ServedModel(name, model, lane=lane)
+        own = self._server_batchers.get(server)
+        if own is None:
+            own = self._server_batchers[server] = self._batcher.clone_limits(SERVER_REQUESTS)
+        return ServedModel(name, model, own_batcher=own)
 
-    def _release(self, version: Version) -> None:
-        """The last request of a retired version is answered: let go of models nobody else serves."""
+    def _let_go(self, version: Version) -> None:
+        """The last request of a retired version is answered: drop the models that no other version serves."""
         for place, shared in list(self._shared.items()):
             shared.users.discard(version)
             if not shared.users:
                 del self._shared[place]
-                (shared.served.lane or self._batcher).forget(shared.served)
+                (shared.served.own_batcher or self._batcher).evict(shared.served)
         logger.info("version %s is drained and closed", version.number)

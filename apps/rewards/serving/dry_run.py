@@ -1,37 +1,44 @@
 """Scoring stored trajectories by a spec that is not deployed. For the web process only."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from starlette.requests import Request
 
 from apps.rewards.serving.access import INTERNAL, Caller
-from apps.rewards.serving.body import read_body
-from apps.rewards.serving.directory import RevisionInfo
 from apps.rewards.serving.problems import Problem
-from apps.rewards.serving.requests import ScoreRequest, read_document, whole_items
-from apps.rewards.serving.scored import Scored
-from apps.rewards.serving.state import State
+from apps.rewards.serving.registry import RevisionInfo
+from apps.rewards.serving.requests import ScoreRequest, load_items, read_document
+from apps.rewards.serving.response import ScoreResponse
+from apps.rewards.serving.state import ServiceState
 from workers.schema import Item, TrajectoryId
 from workers.schema.decode import convert
 
 POINTER = "/trajectory_ids"
 
 
-async def dry_run(request: Request, state: State, caller: Caller) -> Scored:
-    """{"spec", "artifacts": {model: artifact}, "judges": {name: key}, "trajectory_ids"}.
+async def dry_run(request: Request, state: ServiceState, caller: Caller) -> list[dict[str, Any]]:
+    """{"spec", "artifacts": {model: artifact}, "judges": {name: key}, "trajectory_ids"} to results.
 
-    Its models are let go of again afterwards.
+    The models are unloaded afterwards.
     """
     if caller.name != INTERNAL:
         raise Problem(f"There is no {request.url.path} here.", status=404)
-    document = await state.in_reader(read_document, await read_body(request))
+    parsers = state.intake.parsers(caller)
+    document = await state.intake.read(request, _parse, caller, parsers)
     artifacts = convert(document.get("artifacts"), dict[str, str], pointer="/artifacts")
     judges = convert(document.get("judges", {}), dict[str, int], pointer="/judges")
     ids = convert(document.get("trajectory_ids"), list[str], pointer=POINTER)
     spec = convert(document.get("spec"), dict, pointer="/spec")
-    asked = ScoreRequest(tuple(Item(content=TrajectoryId(one)) for one in ids), pointer=POINTER)
-    version = await state.deployments.undeployed(RevisionInfo(0, spec, artifacts, judges), caller.project)
+    asked = ScoreRequest(tuple(Item(content=TrajectoryId(number)) for number in ids), pointer=POINTER)
+    version = await state.deployments.load_ephemeral(RevisionInfo(0, spec, artifacts, judges), caller.project)
     with version.lease():
         version.retire()  # closed as soon as this is answered
-        with asked.placing():
-            items = await state.in_reader(whole_items, asked.items, caller.project)
-            scores = await version.score(await state.in_reader(version.render, items))
-    return Scored("dry run", 0, asked, scores, 0.0)
+        with asked.item_error_scope():
+            items = await parsers.run(load_items, asked.items, caller.project)
+            scores = await version.score(await parsers.run(version.render, items))
+    return ScoreResponse("dry run", 0, asked, items, scores, 0.0).results()
+
+
+def _parse(body: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
+    return read_document(body)

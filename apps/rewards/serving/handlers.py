@@ -1,9 +1,9 @@
 """The reward API: score, compare, rank, what is deployed; and every wire protocol over the same path."""
 
 import json
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,203 +13,134 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from apps.core.errors import DomainError
-from apps.rewards.serving.access import (
-    Caller,
-    UnknownEndpoint,
-    UnknownKey,
-    caller_of,
-    deployment_for,
-    serving_version,
-)
-from apps.rewards.serving.advantages import parse_advantages, reply_advantages
-from apps.rewards.serving.answering import answer
-from apps.rewards.serving.body import read_body
-from apps.rewards.serving.calls import Call
-from apps.rewards.serving.context import add_headers
-from apps.rewards.serving.deployments import Deployment
+from apps.rewards.serving.advantages import advantages_reply, parse_advantages
+from apps.rewards.serving.deployments import Target
 from apps.rewards.serving.describe import describe_deployment
 from apps.rewards.serving.dry_run import dry_run
-from apps.rewards.serving.problems import Problem, status_of
+from apps.rewards.serving.problems import status_of
+from apps.rewards.serving.request_log import RequestLog
 from apps.rewards.serving.requests import ScoreRequest, parse_score
-from apps.rewards.serving.scored import Scored
-from apps.rewards.serving.state import State
+from apps.rewards.serving.response import ScoreResponse
+from apps.rewards.serving.routing import answer
+from apps.rewards.serving.state import ServiceState
 from apps.rewards.serving.wire import Wire
 from apps.rewards.serving.wire.protocol import Parse
 from workers.errors import InvalidRecord, RewardError
 from workers.schema.logistic import logistic
 
-logger = logging.getLogger("touchstone.rewards")
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 async def score(request: Request) -> Response:
-    scored = await _scored(request, parse_score)
-    return _json(scored.head() | {"results": scored.results(), "usage": scored.usage()})
+    response = await _respond(request, parse_score)
+    return _json(response.to_json())
 
 
 async def compare(request: Request) -> Response:
-    """probability: sigma(raw_a - raw_b), or what a model that compares says. margin: reward_a - reward_b."""
-    scored = await _scored(request, _parse_two)
-    first, second = scored.scores
-    chance = logistic(first.raw - second.raw) if first.preferred is None else first.preferred
-    decision = {"probability": chance, "margin": first.reward - second.reward}
-    return _json(scored.head() | decision | {"results": scored.results(), "usage": scored.usage()})
+    """probability: sigma(raw_a - raw_b), or that of a model that compares. margin: reward_a - reward_b."""
+    response = await _respond(request, _parse_pair)
+    first, second = response.scores
+    probability = logistic(first.raw - second.raw) if first.preferred is None else first.preferred
+    return _json(response.to_json(probability=probability, margin=first.reward - second.reward))
 
 
 async def rank(request: Request) -> Response:
-    """order: places of the inputs, best first, equal ones as they came. rewards: as the inputs came."""
-    scored = await _scored(request, _parse_together)
-    rewards = scored.rewards
+    """order: places of the inputs, best first, equal ones in their order. rewards: in the order of the inputs."""
+    response = await _respond(request, _parse_ranking)
+    rewards = response.rewards
     order = sorted(range(len(rewards)), key=lambda index: -rewards[index])
-    ranked = {"order": order, "rewards": rewards, "results": scored.results()}
-    return _json(scored.head() | ranked | {"usage": scored.usage()})
+    return _json(response.to_json(order=order, rewards=rewards))
 
 
 async def critique(request: Request) -> Response:
-    """As `score`, with what each model that writes has to say of every input."""
-    scored = await _scored(request, _parse_writing)
-    results = [
-        result | {"critiques": score.critiques}
-        for result, score in zip(scored.results(), scored.scores, strict=True)
-    ]
-    return _json(scored.head() | {"results": results, "usage": scored.usage()})
+    """As `score`, with the critiques of each model or judge that writes them."""
+    response = await _respond(request, _parse_with_critiques)
+    return _json(response.to_json(with_critiques=True))
 
 
 async def advantages(request: Request) -> Response:
-    scored = await _scored(request, parse_advantages)
-    return _json(await _state(request).in_reader(reply_advantages, scored))
+    response = await _respond(request, parse_advantages)
+    return _json(await _state(request).run_in_parser_pool(advantages_reply, response))
 
 
 async def try_spec(request: Request) -> Response:
     state = _state(request)
-    scored = await dry_run(request, state, await _caller(request, state))
-    return _json({"results": scored.results()})
+    results = await dry_run(request, state, await state.access.admit(request))
+    return _json({"results": results})
 
 
 def wired(wire: Wire) -> Handler:
     """A handler that speaks a trainer's protocol. What its reply has no field for is in the headers."""
 
-    async def answer(request: Request) -> Response:
-        scored = await _scored(request, wire.parse, query_key=True)
-        response = _json(wire.reply(scored))
-        response.headers["X-Touchstone-Version"] = str(scored.version)
-        if scored.flags:
-            response.headers["X-Touchstone-Flags"] = ",".join(scored.flags)
-        return response
+    async def handle(request: Request) -> Response:
+        response = await _respond(request, wire.parse, query_key=True)
+        reply = _json(wire.reply(response))
+        reply.headers["X-Touchstone-Version"] = str(response.version)
+        if response.flags:
+            reply.headers["X-Touchstone-Flags"] = ",".join(response.flags)
+        return reply
 
-    return answer
+    return handle
 
 
 async def describe(request: Request) -> Response:
-    state = _state(request)
-    caller = await _caller(request, state)
-    return _json(describe_deployment(await _deployment(caller, request.path_params["endpoint"], state)))
+    access = _state(request).access
+    caller = await access.admit(request)
+    return _json(describe_deployment(await access.deployment(caller, request.path_params["endpoint"])))
 
 
-def _state(request: Request) -> State:
-    state: State = request.app.state.service
+def _state(request: Request) -> ServiceState:
+    state: ServiceState = request.app.state.service
     return state
 
 
-async def _caller(request: Request, state: State, *, query_key: bool = False) -> Caller:
-    """Whoever may call, and has not called too often. Raises OverKeyLimit, and what `caller_of` does."""
-    caller = await _known_caller(request, state, query_key=query_key)
+async def _respond(request: Request, parse: Parse, *, query_key: bool = False) -> ScoreResponse:
+    """The life of a score request: admitted, read, routed to a version, scored, recorded.
+
+    Once the endpoint is known the request is counted, whether it is answered or refused.
+    """
+    started, state = time.perf_counter(), _state(request)
+    caller = await state.access.admit(request, query_key=query_key)
+    log = RequestLog(request, started, state.usage, state.metrics, caller)
+    parsers = state.intake.parsers(caller)
+    name = request.path_params.get("endpoint")
     try:
-        state.gate.admit(caller.name, caller.limits)
-    finally:
-        add_headers(request.scope, state.gate.headers(caller.name, caller.limits))
-    return caller
+        with ExitStack() as leases:
 
+            async def resolve(name: str) -> Target:
+                log.deployment = await state.access.deployment(caller, name)
+                return leases.enter_context(log.deployment.lease())
 
-async def _known_caller(request: Request, state: State, *, query_key: bool) -> Caller:
-    if state.directory is None:
-        raise Problem(
-            "The reward service has not read the database yet.", status=503, headers={"Retry-After": "2"}
-        )
-    try:
-        return caller_of(request, state.directory, query_key=query_key)
-    except UnknownKey:
-        await state.watcher.catch_up()
-        return caller_of(request, state.directory, query_key=query_key)
-
-
-async def _deployment(caller: Caller, name: str, state: State) -> Deployment:
-    try:
-        return deployment_for(caller, name, state.deployments)
-    except UnknownEndpoint:
-        await state.watcher.catch_up()
-        return deployment_for(caller, name, state.deployments)
-
-
-async def _scored(request: Request, parse: Parse, *, query_key: bool = False) -> Scored:
-    """The answer, or an error that says why there is none; counted either way, once the endpoint is known."""
-    call = Call(request, time.perf_counter(), _state(request))
-    call.caller = caller = await _caller(request, call.state, query_key=query_key)
-    try:
-        return await _answered(request, parse, call, caller)
+            target = None if name is None else await resolve(name)  # refused before the body is read
+            asked = log.asked = await state.intake.read(request, parse, caller, parsers)
+            if target is None:
+                target = await resolve(asked.endpoint or "")
+            charge = partial(state.gate.charge, caller.name, caller.limits)
+            response = await answer(target, asked, caller, parsers, charge, started)
     except (DomainError, RewardError) as error:
-        call.refused(status_of(error))
+        log.refused(status_of(error))
         raise
     except Exception:
-        call.refused(500)
+        log.refused(500)
         raise
+    log.answered(response)
+    state.shadow.offer(target.deployment, response, caller)
+    return response
 
 
-async def _answered(request: Request, parse: Parse, call: Call, caller: Caller) -> Scored:
-    state = call.state
-    named = request.path_params.get("endpoint")
-    if named is not None:  # refused before the body is read
-        call.deployment = await _deployment(caller, named, state)
-        serving_version(call.deployment)
-    in_reader = state.intake.turn(state.in_reader, caller)
-    async with state.intake.room(caller) as room:
-        body = await read_body(request, room.take)
-        asked = call.asked = await in_reader.decode(parse, body, request.headers)
-        del body
-    deployment = call.deployment = await _deployment(caller, named or asked.endpoint or "", state)
-    charge = partial(state.gate.charge, caller.name, caller.limits)
-    answered = await answer(deployment, asked, caller, in_reader, charge)
-    scored = Scored(
-        deployment.info.name,
-        answered.version,
-        asked,
-        answered.scores,
-        time.perf_counter() - call.started,
-    )
-    call.answered(scored, answered)
-    state.shadow.offer(deployment, asked, answered, caller)
-    _log(scored, caller)
-    return scored
+def _parse_ranking(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    return replace(parse_score(body, headers), same_version=True)
 
 
-def _log(scored: Scored, caller: Caller) -> None:
-    tags, usage = scored.asked.tags, scored.usage()
-    logger.info(
-        "%s@%s inputs=%d tokens=%d cached=%d ms=%.1f caller=%s run=%s policy=%s",
-        *(
-            f"{caller.project}/{scored.endpoint}",
-            scored.version,
-            usage["inputs"],
-            usage["tokens"],
-            usage["cached_tokens"],
-        ),
-        *(usage["milliseconds"], caller.name, tags.run, tags.policy_version),
-    )
+def _parse_with_critiques(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    return replace(parse_score(body, headers), with_critiques=True)
 
 
-def _parse_together(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
-    return replace(parse_score(body, headers), together=True)
-
-
-def _parse_writing(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
-    return replace(parse_score(body, headers), writes=True)
-
-
-def _parse_two(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
-    asked = _parse_together(body, headers)
-    if len(asked.items) != 2:
-        raise InvalidRecord(f"compare takes two inputs, not {len(asked.items)}.", pointer="/inputs")
-    return replace(asked, compares=True)
+def _parse_pair(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
+    request = parse_score(body, headers)
+    if len(request.items) != 2:
+        raise InvalidRecord(f"compare takes two inputs, not {len(request.items)}.", pointer="/inputs")
+    return replace(request, same_version=True, is_pair=True)
 
 
 def _json(document: Any) -> Response:

@@ -1,94 +1,142 @@
-"""Taking bodies in: so many bytes at once, half of them for one project at most, large ones decoded one at a time.
+"""Reading the bodies of requests: up to a size and within a time, so many bytes at once, large ones decoded in turn.
 
-What is decoded takes several times the memory of its bytes, and Python decodes for one thread at a time: more at once
-would cost memory and be no faster. A key has half of the reader threads, so that it cannot hold up the others.
+A decoded body takes several times the memory of its bytes, and Python decodes for one thread at a time: decoding more
+of them together would cost memory and be no faster. One project may use half of the bytes, and one key half of the
+parser threads, so that neither can hold up the others.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
+
+from django.conf import settings
+from starlette.requests import Request
 
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.problems import Problem
 
+P = ParamSpec("P")
+T = TypeVar("T")
 LARGE_BYTES = 4 * 2**20
-BODIES = 8  # of the largest size, that are in memory at once
+BODIES = 8  # of the largest size, that are in memory together
+MOST_SECONDS = 60.0  # for a body: a sender of a byte at a time holds nothing for longer
 
 
 @dataclass(eq=False, slots=True)
-class Room:
-    """What one request holds of the intake. take: as its bytes come. Raises Problem 503."""
+class ParserSlot:
+    """Runs functions in the parser threads, of which a key has half."""
 
-    intake: "Intake"
-    project: str
-    held: int = 0
+    pool: Executor
+    slot: asyncio.Semaphore
 
-    def take(self, count: int) -> None:
-        self.intake.take(self.project, count)
-        self.held += count
+    async def run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        async with self.slot:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self.pool, partial(function, *args, **kwargs))
 
 
 @dataclass(eq=False)
 class Intake:
-    """On the event loop only. limit: bytes of bodies at once; readers: threads."""
+    """On the event loop only. limit: bytes of bodies in memory together. threads: of the pool."""
 
     limit: int
-    readers: int
+    pool: Executor
+    threads: int
     _held: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     _slots: "WeakValueDictionary[tuple[str, str], asyncio.Semaphore]" = field(
         default_factory=WeakValueDictionary
     )
     _large: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
-    def take(self, project: str, count: int) -> None:
+    def parsers(self, caller: Caller) -> ParserSlot:
+        slot = self._slots.get(caller.queue_key)
+        if slot is None:
+            self._slots[caller.queue_key] = slot = asyncio.Semaphore(max(self.threads // 2, 1))
+        return ParserSlot(self.pool, slot)
+
+    async def read(
+        self,
+        request: Request,
+        parse: Callable[[bytes, Mapping[str, str]], T],
+        caller: Caller,
+        parsers: ParserSlot,
+    ) -> T:
+        """The body of the request, parsed. Raises Problem 413, with the limit, as soon as it is passed; 408 where the
+        body does not arrive; 503 where too many bodies are being read; and what `parse` raises."""
+        held = 0
+        body = bytearray()
+        limit = _body_limit(request)
+        try:
+            async with asyncio.timeout(MOST_SECONDS):
+                async for chunk in request.stream():
+                    self.reserve(caller.project, len(chunk))
+                    held += len(chunk)
+                    body += chunk
+                    if len(body) > limit:
+                        raise _too_large(limit)
+        except TimeoutError:
+            raise Problem(
+                f"The body did not arrive within {MOST_SECONDS:g} s; send it again, or send smaller bodies.",
+                status=408,
+                headers={"Connection": "close"},
+            ) from None
+        else:
+            data = bytes(body)
+            del body
+            return await self.parse(parsers, parse, data, request.headers)
+        finally:
+            self.release(caller.project, held)
+
+    async def parse(
+        self,
+        parsers: ParserSlot,
+        parse: Callable[[bytes, Mapping[str, str]], T],
+        data: bytes,
+        headers: Mapping[str, str],
+    ) -> T:
+        if len(data) < LARGE_BYTES:
+            return await parsers.run(parse, data, headers)
+        async with self._large:  # until no other large body is being decoded
+            return await parsers.run(parse, data, headers)
+
+    def reserve(self, project: str, count: int) -> None:
+        """Raises Problem 503 where there is no room for so many bytes."""
         held = sum(self._held.values())
         if held + count > self.limit or self._held[project] + count > self.limit // 2:
             raise Problem(
-                f"The service holds {held // 2**20} MB of requests that are being read, "
-                f"{self._held[project] // 2**20} MB of them of this project; it takes {self.limit // 2**20} MB, and "
-                f"{self.limit // 2 // 2**20} MB of one project. Send fewer at once; try again in 2 s.",
+                f"The service is reading {held // 2**20} MB of requests, {self._held[project] // 2**20} MB of them of "
+                f"this project; the limit is {self.limit // 2**20} MB, and {self.limit // 2 // 2**20} MB for one "
+                "project. Send fewer requests at the same time; try again in 2 s.",
                 status=503,
                 headers={"Retry-After": "2", "Connection": "close"},
                 limit=self.limit,
             )
         self._held[project] += count
 
-    @asynccontextmanager
-    async def room(self, caller: Caller) -> AsyncIterator[Room]:
-        room = Room(self, caller.project)
-        try:
-            yield room
-        finally:
-            self._held[caller.project] -= room.held
-            if not self._held[caller.project]:
-                del self._held[caller.project]
-
-    def turn(self, in_reader: Callable[..., Any], caller: Caller) -> "Turn":
-        slot = self._slots.get(caller.turn)
-        if slot is None:
-            self._slots[caller.turn] = slot = asyncio.Semaphore(max(self.readers // 2, 1))
-        return Turn(in_reader, slot, self._large)
+    def release(self, project: str, count: int) -> None:
+        self._held[project] -= count
+        if not self._held[project]:
+            del self._held[project]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """Calls functions in the reader threads, of which a key has half."""
+def _body_limit(request: Request) -> int:
+    """In bytes. Raises Problem 413 where the request declares more."""
+    limit: int = settings.REWARDS_MAX_BODY_BYTES
+    declared = request.headers.get("Content-Length", "")
+    if declared.isdecimal() and (len(declared) > 18 or int(declared) > limit):
+        raise _too_large(limit)
+    return limit
 
-    in_reader: Callable[..., Any]
-    slot: asyncio.Semaphore
-    large: asyncio.Semaphore
 
-    async def __call__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        async with self.slot:
-            return await self.in_reader(function, *args, **kwargs)
-
-    async def decode(self, parse: Callable[..., Any], body: bytes, headers: Any) -> Any:
-        """`parse(body, headers)`; a large body waits until no other one is being decoded."""
-        if len(body) < LARGE_BYTES:
-            return await self(parse, body, headers)
-        async with self.slot, self.large:
-            return await self.in_reader(parse, body, headers)
+def _too_large(limit: int) -> Problem:
+    return Problem(
+        f"The request body is larger than the limit of {limit} bytes; send fewer items in a request, or raise "
+        "TOUCHSTONE_REWARDS_MAX_MB.",
+        status=413,
+        limit=limit,
+    )

@@ -21,11 +21,11 @@ from apps.judges.executing import criterion_of
 from apps.judges.models import Judge
 from apps.llm.calls import record_local_usage
 from apps.llm.models import SpendingPurpose
-from apps.rewards.serving.kept import Kept
-from apps.rewards.serving.lanes import Lanes
+from apps.rewards.serving.judge_cache import JudgeCache
+from apps.rewards.serving.judge_errors import SOON, refusal
 from apps.rewards.serving.language_models import LanguageModels
 from apps.rewards.serving.problems import Problem
-from apps.rewards.serving.refusals import SOON, refusal
+from apps.rewards.serving.thread_pools import OwnerPools
 from workers.engine import Ask, Opinion, Overloaded
 from workers.errors import RewardError
 from workers.schema import Trajectory
@@ -57,9 +57,9 @@ class Judges:
     """Called on the event loop."""
 
     def __init__(self, kept_bytes: int) -> None:
-        self._models = LanguageModels(Kept(kept_bytes))
+        self._models = LanguageModels(JudgeCache(kept_bytes))
         self._under_way = _UnderWay()
-        self._lanes = Lanes[int]("touchstone-judge", AT_ONCE)  # by language model
+        self._lanes = OwnerPools[int]("touchstone-judge", AT_ONCE)  # by language model
         self._looking_up = ThreadPoolExecutor(LOOKING_UP, thread_name_prefix="touchstone-judges")
 
     def of(self, judges: Mapping[str, int], project: str) -> Ask:

@@ -12,7 +12,7 @@ from apps.core.storage.model_folders import folder_of
 from apps.llm.calls import MOST_WAITED
 from apps.llm.models import LLMConnection, SpendingPurpose
 from apps.llm.relay import relay
-from apps.rewards.serving.kept import Kept
+from apps.rewards.serving.judge_cache import JudgeCache
 
 MOST_LOADED = 2  # that are in a folder
 _SLACK = 10.0  # seconds that the relay has beyond the server's
@@ -44,7 +44,7 @@ class _Open:
 class LanguageModels:
     """Thread-safe. What a server was found not to know, and what is loaded, lives as long as the process."""
 
-    def __init__(self, kept: Kept) -> None:
+    def __init__(self, kept: JudgeCache) -> None:
         self._kept = kept
         self._open: OrderedDict[tuple[int, float], _Open] = OrderedDict()
         self._lock = threading.Lock()

@@ -185,7 +185,7 @@ def _schemas() -> Json:
         "Critiqued": _object(
             said | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}}
         ),
-        "Usage": _object(
+        "UsageWriter": _object(
             {
                 "inputs": _COUNT,
                 "tokens": _COUNT,

@@ -1,4 +1,4 @@
-"""From the bytes of a request to what is to be scored. Runs in a pool of threads, off the event loop."""
+"""From the bytes of a request to what is to be scored. Runs in the parser threads, off the event loop."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.rewards.serving.problems import Problem
-from apps.rewards.serving.stored import stored_trajectory
+from apps.rewards.serving.trajectory_lookup import load_stored_trajectory
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import BODY_LIMITS, Item, TooMuchJson, TrajectoryId, parse_item, parse_json
 from workers.schema.decode import escape, kind_of, require_list, require_object
@@ -21,7 +21,7 @@ KEYS = ("inputs", "steps", "criteria", "uncertainty", "version", "run", "policy_
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Which run and policy the items are of, so that drift can be told per policy."""
+    """The policy run and policy version that the items are of, so that drift is measured per policy."""
 
     run: str | None = None
     policy_version: str | None = None
@@ -32,8 +32,8 @@ class ScoreRequest:
     """endpoint: where the body names it rather than the address. pointer: of the list the items came in, or None;
     places: of each item, where they came in no such list.
 
-    whole: refuse what is too long rather than leave steps out. together: its items are compared with each other.
-    compares: there are two, and which is better is asked too. writes: critiques are asked for.
+    no_truncation: refuse what is too long rather than drop steps. same_version: the items are compared with each
+    other, so one version scores all of them. is_pair: there are two, and a model that can compares them.
     context: what a wire protocol's reply needs to know.
     """
 
@@ -46,15 +46,15 @@ class ScoreRequest:
     endpoint: str | None = None
     pointer: str | None = "/inputs"
     places: tuple[str, ...] = ()
-    whole: bool = False
-    together: bool = False
-    compares: bool = False
-    writes: bool = False
+    no_truncation: bool = False
+    same_version: bool = False
+    is_pair: bool = False
+    with_critiques: bool = False
     context: Any = None
 
     @contextmanager
-    def placing(self, places: Sequence[int] | None = None) -> Iterator[None]:
-        """Errors of items are raised at their places in the body. places: of the items that are looked at."""
+    def item_error_scope(self, places: Sequence[int] | None = None) -> Iterator[None]:
+        """Errors of items are raised with pointers into the body. places: of the items in use; None for all."""
         try:
             yield
         except RewardError as error:
@@ -64,9 +64,9 @@ class ScoreRequest:
             if places is not None:
                 rest = (error.pointer or "")[found.end(1) :]
                 error = type(error)(error.message, pointer=f"/{places[int(found[1])]}{rest}")
-            raise self.placed(error) from None
+            raise self.rebase_error(error) from None
 
-    def placed(self, error: RewardError) -> RewardError:
+    def rebase_error(self, error: RewardError) -> RewardError:
         """The error with the pointer `/<index>...` of an item as a pointer into the body."""
         if self.places:
             _, index, rest = f"{error.pointer}/".split("/", 2)
@@ -92,10 +92,10 @@ def parse_score(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
 
 
 def limited(values: list[Any], at: str) -> list[Any]:
-    """Raises Problem 413 for more items than one request may have: reading them would hold up everybody."""
+    """Raises Problem 413 for more items than one request may have: reading them would hold up other callers."""
     if len(values) > MOST_ITEMS:
         raise Problem(
-            f"has {len(values)} items; a request may have {MOST_ITEMS}. Send them in several.",
+            f"has {len(values)} items; the limit for one request is {MOST_ITEMS}. Split the request.",
             status=413,
             pointer=at,
             limit=MOST_ITEMS,
@@ -107,7 +107,7 @@ def check_keys(document: Mapping[str, Any], known: Sequence[str], at: str = "") 
     unknown = next((key for key in document if key not in known), None)
     if unknown is not None:
         raise InvalidRecord(
-            f"unknown key {unknown!r}; there may be {', '.join(known)}.", pointer=f"{at}/{escape(unknown)}"
+            f"unknown key {unknown!r}; known keys are {', '.join(known)}.", pointer=f"{at}/{escape(unknown)}"
         )
 
 
@@ -132,16 +132,16 @@ def parse_tags(document: Mapping[str, Any], headers: Mapping[str, str]) -> Tags:
     )
 
 
-def whole_items(items: Sequence[Item], project: str) -> list[Item]:
+def load_items(items: Sequence[Item], project: str) -> list[Item]:
     """The items, stored trajectories read. Only `trajectory_id` reads the database."""
-    whole = []
+    loaded = []
     for index, item in enumerate(items):
         content = item.content
         if isinstance(content, TrajectoryId):
-            stored = stored_trajectory(content.id, project, pointer=f"/{index}/trajectory_id")
+            stored = load_stored_trajectory(content.id, project, pointer=f"/{index}/trajectory_id")
             item = item.with_content(stored)
-        whole.append(item)
-    return whole
+        loaded.append(item)
+    return loaded
 
 
 def _flag(document: dict[str, Any], name: str) -> bool:
@@ -156,18 +156,20 @@ def _criteria(value: Any) -> tuple[str, ...]:
     for index, name in enumerate(names):
         if not isinstance(name, str) or not 0 < len(name) <= LONGEST_CRITERION:
             raise InvalidRecord(
-                f"a criterion is the name of one the model was trained on, or its text, of 1 to {LONGEST_CRITERION} "
-                "characters.",
+                f"a criterion must be the name of one that the model was trained on, or its text, of 1 to "
+                f"{LONGEST_CRITERION} characters.",
                 pointer=f"/criteria/{index}",
             )
     if len(names) > MOST_CRITERIA:
-        raise InvalidRecord(f"at most {MOST_CRITERIA} criteria in a request.", pointer="/criteria")
+        raise InvalidRecord(
+            f"has {len(names)} criteria; the limit for one request is {MOST_CRITERIA}.", pointer="/criteria"
+        )
     return tuple(names)
 
 
 def parse_version(value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise InvalidRecord("a version is a whole number, as `version` of a reply.", pointer="/version")
+        raise InvalidRecord("must be a whole number, the `version` of a reply.", pointer="/version")
     return value
 
 
@@ -182,5 +184,5 @@ def _label(document: Mapping[str, Any], key: str, headers: Mapping[str, str], he
         value = str(value)
     if not isinstance(value, str) or not _LABEL.fullmatch(value):
         name = key if where else f"the header {header}"
-        raise InvalidRecord(f"{name} is text of 1 to 200 printable characters.", pointer=where or None)
+        raise InvalidRecord(f"{name} must be a text of 1 to 200 printable characters.", pointer=where or None)
     return value

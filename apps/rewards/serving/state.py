@@ -1,4 +1,4 @@
-"""What lives as long as the process: the engine, the directory, the deployments, the threads that read requests."""
+"""What lives as long as the process: the engine, the deployments, access, and the threads that parse requests."""
 
 import asyncio
 import logging
@@ -12,68 +12,70 @@ from django.conf import settings
 
 from apps.accounts.key_gate import KeyGate
 from apps.core.storage import artifacts
+from apps.rewards.serving.access import Access
+from apps.rewards.serving.change_listener import ChangeListener
 from apps.rewards.serving.deployments import Deployments, Load
-from apps.rewards.serving.directory import Directory
 from apps.rewards.serving.intake import BODIES, Intake
 from apps.rewards.serving.judges import Judges
-from apps.rewards.serving.metrics import Metrics
-from apps.rewards.serving.shadow import Shadow
-from apps.rewards.serving.usage import EVERY_SECONDS, Usage
+from apps.rewards.serving.prometheus_metrics import PrometheusMetrics
+from apps.rewards.serving.registry import EndpointRegistry
+from apps.rewards.serving.shadow import ShadowScorer
+from apps.rewards.serving.usage_writer import EVERY_SECONDS, UsageWriter
 from apps.rewards.serving.verifiers import Verifiers
 from apps.rewards.serving.vllm_server import VllmServers
-from apps.rewards.serving.watch import Watcher
 from workers.engine import Batcher, Scorer
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-READERS = 4
-WRITTEN_SECONDS = 3 * EVERY_SECONDS  # usage of a moment is in the database so much later
+PARSERS = 4
+WRITTEN_SECONDS = 3 * EVERY_SECONDS  # until usage is in the database, at most
 
 
 @dataclass(eq=False)
-class State:
-    """directory is None until the database was read once."""
-
+class ServiceState:
     deployments: Deployments
-    readers: ThreadPoolExecutor
-    usage: Usage = field(default_factory=Usage)
-    metrics: Metrics = field(init=False)
-    shadow: Shadow = field(init=False)
-    directory: Directory | None = None
-    was_ready: bool = False
+    parsers: ThreadPoolExecutor
+    usage: UsageWriter = field(default_factory=UsageWriter)
+    metrics: PrometheusMetrics = field(init=False)
+    shadow: ShadowScorer = field(init=False)
+    has_been_ready: bool = False
     gate: KeyGate = field(default_factory=KeyGate)
     intake: Intake = field(init=False)
-    watcher: Watcher = field(init=False)
+    listener: ChangeListener = field(init=False)
+    access: Access = field(init=False)
 
     def __post_init__(self) -> None:
-        self.watcher = Watcher(self.follow)
-        self.intake = Intake(BODIES * settings.REWARDS_MAX_BODY_BYTES, READERS)
-        self.metrics = Metrics(lambda: self.deployments.batchers, self.usage)
-        self.shadow = Shadow(self.usage, self.readers)
+        self.listener = ChangeListener(self.follow)
+        self.access = Access(self.deployments, self.listener, self.gate)
+        self.intake = Intake(BODIES * settings.REWARDS_MAX_BODY_BYTES, self.parsers, PARSERS)
+        self.metrics = PrometheusMetrics(lambda: self.deployments.batchers, self.usage)
+        self.shadow = ShadowScorer(self.usage, self.parsers)
 
-    def follow(self, directory: Directory) -> None:
-        self.directory = directory
-        self.deployments.update(directory.endpoints)
-        self.gate.learn(directory.used_today, before=directory.read_at - WRITTEN_SECONDS)
+    def follow(self, registry: EndpointRegistry) -> None:
+        self.access.registry = registry
+        self.deployments.update(registry.endpoints)
+        self.gate.learn(registry.used_today, before=registry.read_at - WRITTEN_SECONDS)
 
     @property
     def is_ready(self) -> bool:
         """Whether what was deployed at the start has been tried; once true it stays true."""
-        if not self.was_ready and self.directory is not None:
-            self.was_ready = all(one.active.was_tried for one in self.deployments.by_key.values())
-        return self.was_ready
+        if not self.has_been_ready and self.access.registry is not None:
+            self.has_been_ready = all(
+                deployment.active.has_result for deployment in self.deployments.by_key.values()
+            )
+        return self.has_been_ready
 
-    async def in_reader(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def run_in_parser_pool(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, lambda: function(*args, **kwargs))
+        return await loop.run_in_executor(self.parsers, lambda: function(*args, **kwargs))
 
 
 class StoredModels:
     """Loads stored artifacts on the device of the settings, each with the cache its kind has.
 
-    Chunks are kept by content and encoder, so a new version on the same encoder begins warm; a project sees its own
-    only. What decoders keep of growing trajectories is theirs alone.
+    Chunks are kept by content and encoder, so a new version on the same encoder starts warm; a project sees only its
+    own. Each decoder has its own session cache.
     """
 
     def __init__(self) -> None:
@@ -90,7 +92,7 @@ class StoredModels:
         model = load_scorer(
             artifacts.stage(artifact), device=settings.REWARDS_DEVICE, precision=settings.REWARDS_PRECISION
         )
-        if not isinstance(model, LoadedModel):  # one that writes keeps nothing
+        if not isinstance(model, LoadedModel):  # a generative model keeps nothing
             return model, None
         kind = model.model.backbone.kind
         caches = {"step-encoder": self._chunks.within(project), "decoder": self._sessions.within()}
@@ -98,18 +100,18 @@ class StoredModels:
 
 
 @asynccontextmanager
-async def running_state(load: Load) -> AsyncIterator[State]:
+async def running_state(load: Load) -> AsyncIterator[ServiceState]:
     batcher = Batcher(
         batch_tokens=settings.REWARDS_BATCH_TOKENS,
         queue_tokens=settings.REWARDS_QUEUE_TOKENS,
         duplicate_bytes=settings.REWARDS_CACHE_BYTES // 4,
     )
-    readers = ThreadPoolExecutor(READERS, thread_name_prefix="touchstone-reader")
+    parsers = ThreadPoolExecutor(PARSERS, thread_name_prefix="touchstone-parser")
     verifiers = Verifiers()
     servers = VllmServers()
     judges = Judges(settings.REWARDS_CACHE_BYTES // 8)
-    state = State(Deployments(batcher, load, verifiers.of, servers, judges.of), readers)
-    watching = asyncio.create_task(state.watcher.run())
+    state = ServiceState(Deployments(batcher, load, verifiers.of, servers, judges.of), parsers)
+    watching = asyncio.create_task(state.listener.run())
     counting = asyncio.create_task(state.usage.run())
     comparing = asyncio.create_task(state.shadow.run())
     tasks = (watching, counting, comparing)
@@ -125,15 +127,15 @@ async def running_state(load: Load) -> AsyncIterator[State]:
         state.deployments.close()
         verifiers.close()
         await asyncio.to_thread(judges.close)
-        await asyncio.to_thread(state.watcher.close)
+        await asyncio.to_thread(state.listener.close)
         await asyncio.to_thread(state.usage.close)
-        readers.shutdown(wait=False, cancel_futures=True)
-        for each in state.deployments.batchers:
-            await asyncio.to_thread(each.close)
+        parsers.shutdown(wait=False, cancel_futures=True)
+        for engine in state.deployments.batchers:
+            await asyncio.to_thread(engine.close)
         servers.close()
 
 
 def _report(task: "asyncio.Task[None]") -> None:
-    """None ends by itself: if one does, revoked keys are no longer seen, or usage is no longer counted."""
+    """None of them should end: without one, revoked keys stay live, or usage is no longer counted."""
     if not task.cancelled() and (error := task.exception()) is not None:
         logger.critical("the reward service no longer follows the database, or writes to it", exc_info=error)

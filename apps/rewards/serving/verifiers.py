@@ -12,8 +12,8 @@ import msgspec
 from apps.core.errors import DomainError
 from apps.core.http import outgoing
 from apps.core.http.outgoing import CallLimits, NoReply
-from apps.rewards.serving.lanes import Lanes
 from apps.rewards.serving.problems import Problem
+from apps.rewards.serving.thread_pools import OwnerPools
 from workers.engine import Overloaded, Verify
 from workers.schema import Item, item_json
 from workers.schema.endpoints import Verifier
@@ -34,7 +34,7 @@ class Verifiers:
     """Asks them in threads of each project's own. On the event loop only."""
 
     def __init__(self) -> None:
-        self._lanes = Lanes[str]("touchstone-verifier", AT_ONCE)
+        self._lanes = OwnerPools[str]("touchstone-verifier", AT_ONCE)
 
     def of(self, project: str) -> Verify:
         """Who asks the verifiers of a project's endpoints."""

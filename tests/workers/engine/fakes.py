@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workers.engine import Content
+from workers.engine import Content, ModelScore
 from workers.errors import RewardError
 from workers.schema import Features, Text, TokenIds
 
@@ -27,21 +27,6 @@ class FakeRendered:
     @property
     def key(self) -> bytes:
         return hashlib.sha256(repr(self.steps).encode()).digest()
-
-
-@dataclass(frozen=True)
-class FakeScore:
-    raw: float
-    baseline: float
-    std: float | None
-    step_rewards: tuple[float, ...]
-    values: tuple[float, ...]
-    tokens: int
-    cached_tokens: int
-    truncated: bool
-    criteria: dict[str, float] = field(default_factory=dict)
-    ood_score: float | None = None
-    critique: str | None = None
 
 
 @dataclass
@@ -73,7 +58,7 @@ class FakeModel:
         return bool(self.criteria)
 
     @property
-    def greeting(self) -> Content:
+    def warm_up_content(self) -> Content:
         return Text("Hello.")
 
     def count(self, text: str) -> int:
@@ -99,18 +84,26 @@ class FakeModel:
 
     def score(
         self, batch: Sequence[FakeRendered], *, cache: Any, criteria: Sequence[str] = ()
-    ) -> list[FakeScore]:
+    ) -> list[ModelScore]:
         if self.gate is not None and not self.gate.wait(timeout=20):
-            raise TimeoutError("nobody opened the gate")
+            raise TimeoutError("the gate was not opened")
         self.batches.append(len(batch))
         if any(step == tuple(map(ord, "broken")) for one in batch for step in one.steps):
             raise RewardError("this item breaks the batch.")
         return [self._score(one, criteria) for one in batch]
 
-    def _score(self, rendered: FakeRendered, criteria: Sequence[str]) -> FakeScore:
+    def _score(self, rendered: FakeRendered, criteria: Sequence[str]) -> ModelScore:
         steps = tuple(self.factor * sum(step) / 1000 for step in rendered.steps)
         nan = any(step == tuple(map(ord, "nan")) for step in rendered.steps)
         raw = float("nan") if nan else 0.25 + sum(steps)
-        said = {name: len(name) + rendered.steps[0][0] / 1000 for name in criteria}
-        read = (rendered.tokens, 0, rendered.truncated)
-        return FakeScore(raw, 0.25, self.spread, steps, (), *read, said, self.ood_score)
+        by_criterion = {name: len(name) + rendered.steps[0][0] / 1000 for name in criteria}
+        return ModelScore(
+            raw=raw,
+            offset=0.25,
+            std=self.spread,
+            step_rewards=steps,
+            tokens=rendered.tokens,
+            truncated=rendered.truncated,
+            criteria=by_criterion,
+            ood_score=self.ood_score,
+        )

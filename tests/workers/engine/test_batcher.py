@@ -87,7 +87,7 @@ def test_what_is_remembered_belongs_to_one_model(batcher, served, gate) -> None:
     one = raws(batcher.submit(served, render(served, "a")))
     two = raws(batcher.submit(other, render(other, "a")))
     assert (two[0] - 0.25) == pytest.approx(2 * (one[0] - 0.25))
-    batcher.forget(served)
+    batcher.evict(served)
     batcher.submit(served, render(served, "a")).result(timeout=10)
     assert sum(served.model.batches) == 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.workers.engine.fakes import FakeModel
 from tests.workers.judge.judges import decoder, writer
-from workers.engine import Batcher, Score, ServedModel, Version
+from workers.engine import Batcher, ItemScore, ServedModel, Version
 from workers.errors import RewardError
 from workers.models.generative.model import GenerativeModel
 from workers.schema import Item, Text, parse_item
@@ -36,7 +36,7 @@ def make_version(
     )
 
 
-def score(version: Version, *texts: str) -> list[Score]:
+def score(version: Version, *texts: str) -> list[ItemScore]:
     return asyncio.run(version.score(version.render([Item(content=Text(text)) for text in texts])))
 
 
@@ -45,7 +45,7 @@ def test_one_component_is_on_the_reward_scale(batcher) -> None:
     assert one.raw == pytest.approx(0.347)
     assert one.reward == pytest.approx((0.347 - 0.5) / 2)
     assert one.components == {"c0": pytest.approx(one.reward)}
-    assert sum(one.steps) == pytest.approx(one.raw - one.baseline)
+    assert sum(one.steps) == pytest.approx(one.raw - one.offset)
     assert one.std == pytest.approx(0.05)
     assert one.flags == ()
 
@@ -58,7 +58,7 @@ def test_several_components_add_up(batcher) -> None:
     first, second = (0.347 - 0.5) / 2, -2 * ((0.25 + 0.291) - 1) / 0.5
     assert one.components == {"c0": pytest.approx(first), "c1": pytest.approx(second)}
     assert one.reward == one.raw == pytest.approx(first + second)
-    assert sum(one.steps) == pytest.approx(one.raw - one.baseline)
+    assert sum(one.steps) == pytest.approx(one.raw - one.offset)
     assert one.std == pytest.approx((0.05**2 + 0.4**2) ** 0.5)
 
 
@@ -117,7 +117,7 @@ def compose(
     return Version(1, spec, served, batcher, lambda version: None, *([verify] if verify else []))
 
 
-def score_items(version: Version, *items: dict, criteria=()) -> list[Score]:
+def score_items(version: Version, *items: dict, criteria=()) -> list[ItemScore]:
     rendered = version.render([parse_item(one) for one in items], criteria=criteria)
     return asyncio.run(version.score(rendered))
 
@@ -143,9 +143,9 @@ def test_a_model_and_rules_add_up_step_by_step(batcher) -> None:
         "length": pytest.approx(-0.6),
     }
     assert one.reward == one.raw == pytest.approx(alone - 1.1)
-    assert one.baseline == pytest.approx((0.25 - 0.5) / 2)
+    assert one.offset == pytest.approx((0.25 - 0.5) / 2)
     assert one.steps == pytest.approx((0.194 / 2 - 0.4, 0.098 / 2 - 0.5 - 0.2))
-    assert sum(one.steps) == pytest.approx(one.raw - one.baseline)
+    assert sum(one.steps) == pytest.approx(one.raw - one.offset)
     assert one.std == pytest.approx(0.05)
 
 
@@ -209,7 +209,7 @@ def test_a_gate_looks_at_a_verifier_that_adds_nothing(batcher) -> None:
     assert right.reward == pytest.approx((0.25 + 0.098 - 0.5) / 2)
     assert wrong.raw == pytest.approx(0.347)  # a single model's own units, whatever looks on
     assert asked == [2]
-    with pytest.raises(RewardError, match="calls nobody"):
+    with pytest.raises(RewardError, match="cannot be called from this process"):
         score_items(compose(batcher, MODEL, verifier, transforms=transforms), {"text": "a"})
 
 
@@ -220,7 +220,7 @@ def test_delta_and_pessimism_are_refused_where_they_have_nothing_to_do(batcher) 
     version = compose(batcher, MODEL, models={"p/m@1": mean}, transforms=[{"type": "delta"}])
     (one,) = score_items(version, TURNS)
     assert version.aggregation == "value"
-    assert (one.raw, one.baseline) == (pytest.approx(0.098), 0.0)
+    assert (one.raw, one.offset) == (pytest.approx(0.098), 0.0)
     assert one.steps == pytest.approx((0.194, 0.098 - 0.194))
     single = compose(
         batcher, MODEL, models={"p/m@1": FakeModel(spread=None)}, transforms=[{"type": "pessimism"}]

@@ -11,7 +11,7 @@ import torch
 from workers.evaluate import Judge, compare, evaluate, predict
 from workers.evaluate.judged import Judged
 from workers.evaluate.report import length_correlation
-from workers.models import Lineage, RawScore, build, load, save
+from workers.models import Lineage, ModelScore, build, load, save
 from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory, write_records
 
 
@@ -76,7 +76,7 @@ def test_length_correlation() -> None:
     def one(task: int, length: int, raw: float) -> Judged:
         said = Step(source="agent", message=(Part(text="x" * length),))
         record = OutcomeRecord(trajectory=Trajectory(steps=(said,), task=Task(id=f"t{task}")), success=True)
-        return Judged(record, (RawScore(raw, 0.0, None, (raw,), (raw,), 1, 0, truncated=False),))
+        return Judged(record, (ModelScore(raw, 0.0, None, (raw,), (raw,), 1, 0, truncated=False),))
 
     rising = [
         one(task, *given)

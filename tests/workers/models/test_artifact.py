@@ -65,7 +65,7 @@ def test_nothing_in_the_folder_can_be_run(artifact) -> None:
 
 def test_step_rewards_sum_to_what_was_gained(model, make_trajectory) -> None:
     (one,) = model.score([model.render(make_trajectory("good sent lost " * 20))])
-    assert sum(one.step_rewards) == pytest.approx(one.raw - one.baseline, abs=1e-6)
+    assert sum(one.step_rewards) == pytest.approx(one.raw - one.offset, abs=1e-6)
 
 
 def test_a_cache_alters_nothing_and_says_what_it_saved(model, make_trajectory) -> None:

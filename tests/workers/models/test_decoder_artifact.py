@@ -109,9 +109,9 @@ def test_steps_sum_to_what_was_gained(made, tmp_path, make_trajectory) -> None:
     recipe = made()
     model = store(build(recipe), recipe, tmp_path / "model")
     (one,) = model.score([model.render(make_trajectory("good sent"))])
-    assert sum(one.step_rewards) == pytest.approx(one.raw - one.baseline, abs=1e-6)
+    assert sum(one.step_rewards) == pytest.approx(one.raw - one.offset, abs=1e-6)
     (text,) = model.score([model.render(TokenIds((20, 21, 22)))])
-    assert text.baseline == 0.0
+    assert text.offset == 0.0
 
 
 def test_a_template_changed_after_training_is_refused(made, tmp_path) -> None:

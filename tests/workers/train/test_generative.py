@@ -219,7 +219,7 @@ def test_the_artifact_scores_compares_and_says_why(finished: Path) -> None:
     both = model.score([model.render(a), model.render(b)])
     alone = model.score([model.render(b)])
     assert both[1].raw == alone[0].raw and both[0].critique is not None
-    assert sum(both[0].step_rewards) == both[0].raw - both[0].baseline
+    assert sum(both[0].step_rewards) == both[0].raw - both[0].offset
     (compared,) = model.compare([(a, b)])
     (swapped,) = model.compare([(b, a)])
     assert compared.probability == pytest.approx(1 - swapped.probability, abs=1e-6)

@@ -310,7 +310,7 @@ def test_numbers_are_learnt_from(run_directory, tiny_recipe) -> None:
     model = load(folder / "model")
     content = Features(((1.0, 0.0), (1.2, 0.0)))
     (one,) = model.score([model.render(content)])
-    assert sum(one.step_rewards) == pytest.approx(one.raw - one.baseline, abs=1e-6)
+    assert sum(one.step_rewards) == pytest.approx(one.raw - one.offset, abs=1e-6)
     with pytest.raises(RewardError, match="has 3 numbers; this model reads 2"):
         model.render(Features(((1.0, 0.0, 0.0),)))
     with pytest.raises(RewardError, match="this model reads numbers"):

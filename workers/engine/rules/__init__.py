@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from workers.engine.protocol import Rated
 from workers.engine.rules import length, pattern, repetition, tools
 from workers.schema import Item
 from workers.schema.endpoints import (
@@ -15,9 +14,10 @@ from workers.schema.endpoints import (
     ToolFormat,
     ToolMatch,
 )
+from workers.schema.model_score import ModelScore
 
 Count = Callable[[str], int]
-RULES: dict[type, Callable[[Any, Item, Count], Rated]] = {
+RULES: dict[type, Callable[[Any, Item, Count], ModelScore]] = {
     StepPenalty: length.steps,
     TokenPenalty: length.tokens,
     RepetitionPenalty: repetition.rate,
@@ -27,6 +27,6 @@ RULES: dict[type, Callable[[Any, Item, Count], Rated]] = {
 }
 
 
-def rate(rule: Component, item: Item, count: Count) -> Rated:
+def rate(rule: Component, item: Item, count: Count) -> ModelScore:
     """count: of the tokens in a text. Raises RewardError for an item without what the rule needs."""
     return RULES[type(rule)](rule, item, count)

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from workers.engine.protocol import Rated
-from workers.engine.rules.said import texts
+from workers.engine.rules.agent_text import texts
 from workers.schema import Features, Item, Trajectory
 from workers.schema.endpoints import StepPenalty, TokenPenalty
+from workers.schema.model_score import ModelScore
 
 
-def steps(rule: StepPenalty, item: Item, count: Callable[[str], int]) -> Rated:
+def steps(rule: StepPenalty, item: Item, count: Callable[[str], int]) -> ModelScore:
     """-1 for every agent step beyond `free`: at most 0. Token ids and texts are one step, rows of features one each."""
     content = item.content
     number = 1
@@ -16,13 +16,13 @@ def steps(rule: StepPenalty, item: Item, count: Callable[[str], int]) -> Rated:
         number = len(content.agent_steps)
     elif isinstance(content, Features):
         number = len(content.rows)
-    return Rated.of([-1.0 if step >= rule.free else 0.0 for step in range(number)])
+    return ModelScore.sum_of_steps([-1.0 if step >= rule.free else 0.0 for step in range(number)])
 
 
-def tokens(rule: TokenPenalty, item: Item, count: Callable[[str], int]) -> Rated:
+def tokens(rule: TokenPenalty, item: Item, count: Callable[[str], int]) -> ModelScore:
     """-(tokens beyond `free`) / `per`: at most 0. Each step pays for what it wrote beyond it."""
     total, paid = 0, []
     for text in texts(item):
         before, total = total, total + count(text)
         paid.append(-(max(0, total - rule.free) - max(0, before - rule.free)) / rule.per)
-    return Rated.of(paid)
+    return ModelScore.sum_of_steps(paid)

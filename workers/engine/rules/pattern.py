@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from workers.engine.protocol import Rated
-from workers.engine.rules.said import texts
+from workers.engine.rules.agent_text import texts
 from workers.schema import Item
 from workers.schema.endpoints import Pattern
+from workers.schema.model_score import ModelScore
 from workers.schema.patterns import compiled
 
 
-def rate(rule: Pattern, item: Item, count: Callable[[str], int]) -> Rated:
+def rate(rule: Pattern, item: Item, count: Callable[[str], int]) -> ModelScore:
     """1 where it is found, else 0; the step it is found in first has earned it."""
     said = texts(item)
     found, expression = [0.0] * len(said), compiled(rule.expression)
@@ -17,4 +17,4 @@ def rate(rule: Pattern, item: Item, count: Callable[[str], int]) -> Rated:
         if expression.search(said[step]) is not None:
             found[step] = 1.0
             break
-    return Rated.of(found)
+    return ModelScore.sum_of_steps(found)

@@ -4,15 +4,15 @@ import re
 from collections.abc import Callable
 from itertools import islice
 
-from workers.engine.protocol import Rated
-from workers.engine.rules.said import texts
+from workers.engine.rules.agent_text import texts
 from workers.schema import Item
 from workers.schema.endpoints import RepetitionPenalty
+from workers.schema.model_score import ModelScore
 
 _WORD = re.compile(r"\w+")
 
 
-def rate(rule: RepetitionPenalty, item: Item, count: Callable[[str], int]) -> Rated:
+def rate(rule: RepetitionPenalty, item: Item, count: Callable[[str], int]) -> ModelScore:
     """-(n-grams that came before / all n-grams) over all the agent wrote: -1 to 0, 0 for fewer than n words.
 
     Yeo et al. (arXiv 2502.03373), section 4.3: the n-gram penalty, as a share of the whole.
@@ -28,4 +28,4 @@ def rate(rule: RepetitionPenalty, item: Item, count: Callable[[str], int]) -> Ra
             again += gram in seen
             seen.add(gram)
         repeated.append(again)
-    return Rated.of([-again / total if total else 0.0 for again in repeated])
+    return ModelScore.sum_of_steps([-again / total if total else 0.0 for again in repeated])

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from workers.engine.protocol import Rated
-from workers.engine.rules.said import agent_steps, message_of
+from workers.engine.rules.agent_text import agent_steps, message_of
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import Item, Step, parse_json
 from workers.schema.endpoints import ToolFormat, ToolMatch
+from workers.schema.model_score import ModelScore
 from workers.schema.patterns import TextPattern
 
 _MOST_PAIRS = 1_000_000
@@ -32,16 +32,16 @@ class Call:
         return bool(self.name) and self.arguments is not None
 
 
-def formatted(rule: ToolFormat, item: Item, count: Callable[[str], int]) -> Rated:
+def formatted(rule: ToolFormat, item: Item, count: Callable[[str], int]) -> ModelScore:
     """Well-formed calls / calls: 0 to 1, 1 without a call. Each step has earned what its calls add."""
     steps = [calls_of(step) for step in agent_steps(item)]
     total = sum(map(len, steps))
     if not total:
-        return Rated.of([*[0.0] * (len(steps) - 1), 1.0])
-    return Rated.of([sum(call.is_formed for call in calls) / total for calls in steps])
+        return ModelScore.sum_of_steps([*[0.0] * (len(steps) - 1), 1.0])
+    return ModelScore.sum_of_steps([sum(call.is_formed for call in calls) / total for calls in steps])
 
 
-def matched(rule: ToolMatch, item: Item, count: Callable[[str], int]) -> Rated:
+def matched(rule: ToolMatch, item: Item, count: Callable[[str], int]) -> ModelScore:
     """(r_name + sum over matched calls of (r_param + r_value)) / its maximum: 0 to 1.
 
     r_name: names in common / all names, as multisets. r_param: of a pair of calls, parameter names in common / all.
@@ -51,7 +51,7 @@ def matched(rule: ToolMatch, item: Item, count: Callable[[str], int]) -> Rated:
     expected = expected_calls(item.reference)
     made = [call for step in agent_steps(item) for call in calls_of(step)]
     score = match(made, expected)
-    return Rated.of([*[0.0] * (len(agent_steps(item)) - 1), score])
+    return ModelScore.sum_of_steps([*[0.0] * (len(agent_steps(item)) - 1), score])
 
 
 def match(made: Sequence[Call], expected: Sequence[Call]) -> float:

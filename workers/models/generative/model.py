@@ -19,10 +19,11 @@ from workers.errors import RewardError
 from workers.models.backbones.decoder import conversation_renderer, decoder_folder
 from workers.models.generative.verdicts import Asked, VerdictRenderer, principle
 from workers.models.generative.writer import Writer, Written
-from workers.models.loaded import Described, RawScore
+from workers.models.loaded import Described
 from workers.models.quiet import quietly
 from workers.schema import Text
 from workers.schema.logistic import logistic
+from workers.schema.model_score import ModelScore
 from workers.schema.recipe import Recipe
 from workers.text import Content
 
@@ -66,7 +67,7 @@ class GenerativeModel(Described):
 
     ood_detector = None
     compares = True
-    greeting: Content = Text("Hello.")
+    warm_up_content: Content = Text("Hello.")
 
     def __init__(self, writer: Writer, manifest: dict[str, Any]) -> None:
         super().__init__(writer.renderer, manifest)
@@ -88,7 +89,7 @@ class GenerativeModel(Described):
 
     def score(
         self, batch: Sequence[Asked], *, cache: Any = None, criteria: Sequence[str] = ()
-    ) -> list[RawScore]:
+    ) -> list[ModelScore]:
         """In order. Each is written by itself, so that nothing depends on what is asked beside it.
 
         criteria: names it was trained on, the texts of new ones, or "The opposite of: " either. Raises RewardError for
@@ -135,21 +136,21 @@ class GenerativeModel(Described):
             )
         return Answer(written, log_odds)
 
-    def _scored(self, asked: Asked, criteria: Sequence[str]) -> RawScore:
+    def _scored(self, asked: Asked, criteria: Sequence[str]) -> ModelScore:
         ask = self.renderer.pair if asked.is_pair else self.renderer.render
         by = {name: ask(*asked.runs, by=self._text(name)) for name in criteria}
         answer, *others = self.answers([asked, *by.values()])
-        alone = self._raw_score(asked, answer)
+        alone = self._model_score(asked, answer)
         more = sum(one.tokens + len(said.written.ids) for one, said in zip(by.values(), others, strict=True))
         scores = {name: logistic(said.log_odds) for name, said in zip(by, others, strict=True)}
         cut = any(one.truncated for one in by.values())
         return replace(alone, tokens=alone.tokens + more, truncated=alone.truncated or cut, criteria=scores)
 
-    def _raw_score(self, asked: Asked, answer: Answer) -> RawScore:
+    def _model_score(self, asked: Asked, answer: Answer) -> ModelScore:
         steps = (*[0.0] * (len(asked.reads) - 1), answer.log_odds)
-        return RawScore(
+        return ModelScore(
             raw=answer.log_odds,
-            baseline=0.0,
+            offset=0.0,
             std=None,
             step_rewards=steps,
             values=steps,

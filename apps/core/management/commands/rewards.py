@@ -16,5 +16,5 @@ class Command(TouchstoneCommand):
 
     def run(self, *, host: str, port: int) -> dict[str, Any]:
         with record_heartbeats("rewards"):
-            serve("apps.rewards.service:application", host=host, port=port)
+            serve("apps.rewards.serving.app:application", host=host, port=port)
         return {}

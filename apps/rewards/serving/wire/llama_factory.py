@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, text_item, texts
 
 
@@ -16,8 +16,8 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return ScoreRequest(tuple(items), steps=False, tags=parse_tags(document, headers), pointer="/messages")
 
 
-def reply(scored: Scored) -> dict[str, Any]:
-    return {"scores": scored.rewards}
+def reply(response: ScoreResponse) -> dict[str, Any]:
+    return {"scores": response.rewards}
 
 
 WIRES = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, filled, pair_item, text
 from workers.errors import InvalidRecord
 from workers.schema.decode import require_list, require_object
@@ -29,14 +29,14 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     )
 
 
-def reply(scored: Scored) -> Json:
+def reply(response: ScoreResponse) -> Json:
     """reward_components: what each component adds, and what the transforms took away; their sum is the reward."""
-    (score,) = scored.scores
+    (score,) = response.scores
     components = dict(score.components)
     rest = score.reward - sum(components.values())
     if rest:
         components["transforms"] = rest
-    return scored.asked.context | {"reward": score.reward, "reward_components": components}
+    return response.request.context | {"reward": score.reward, "reward_components": components}
 
 
 def _prompt(asked: Json, at: str) -> list[Json]:

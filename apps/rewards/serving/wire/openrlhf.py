@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, pair_item, text_item, texts
 from workers.errors import InvalidRecord
 from workers.schema import Item
@@ -37,17 +37,17 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return ScoreRequest(items, steps=False, tags=parse_tags(document, headers), pointer="/query")
 
 
-def reply(scored: Scored) -> dict[str, Any]:
+def reply(response: ScoreResponse) -> dict[str, Any]:
     """rewards: final rewards, no sigmoid. scores: their logistic, for filters that expect 0 to 1."""
     logs = {
-        "raw_reward": [score.raw for score in scored.scores],
-        "truncated": [float("truncated" in score.flags) for score in scored.scores],
+        "raw_reward": [score.raw for score in response.scores],
+        "truncated": [float("truncated" in score.flags) for score in response.scores],
     }
-    if all(score.std is not None for score in scored.scores):
-        logs["reward_std"] = [score.std for score in scored.scores if score.std is not None]
+    if all(score.std is not None for score in response.scores):
+        logs["reward_std"] = [score.std for score in response.scores if score.std is not None]
     return {
-        "rewards": scored.rewards,
-        "scores": [logistic(reward) for reward in scored.rewards],
+        "rewards": response.rewards,
+        "scores": [logistic(reward) for reward in response.rewards],
         "extra_logs": logs,
     }
 

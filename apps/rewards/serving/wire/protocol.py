@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, limited
-from apps.rewards.serving.scored import Scored
-from workers.engine import Score
+from apps.rewards.serving.response import ScoreResponse
+from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import Item, parse_item
 from workers.schema.decode import kind_of, require_list
@@ -23,7 +23,7 @@ class Wire:
 
     path: str
     parse: Parse
-    reply: Callable[[Scored], Any]
+    reply: Callable[[ScoreResponse], Any]
     summary: str
     required: tuple[str, ...] = ()
     methods: tuple[str, ...] = ("POST",)
@@ -75,6 +75,6 @@ def flag(document: Mapping[str, Any], name: str) -> bool | None:
     return value
 
 
-def flags_of(score: Score) -> dict[str, Any]:
+def flags_of(score: ItemScore) -> dict[str, Any]:
     """A field for replies with room for it, where there is something to say: nothing is cut off in silence."""
     return {"flags": list(score.flags)} if score.flags else {}

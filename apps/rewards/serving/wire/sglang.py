@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, endpoint_of, filled, flags_of, pair_item, text_item
-from workers.engine import Score
+from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import Item, parse_item
 
@@ -33,9 +33,9 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     )
 
 
-def reply(scored: Scored) -> Any:
-    found = [_result(scored, score) for score in scored.scores]
-    return found[0] if scored.asked.context else found
+def reply(response: ScoreResponse) -> Any:
+    found = [_result(response, score) for score in response.scores]
+    return found[0] if response.request.context else found
 
 
 def _item(value: Any, name: str, at: str) -> Item:
@@ -48,13 +48,13 @@ def _item(value: Any, name: str, at: str) -> Item:
     return text_item(value, at)
 
 
-def _result(scored: Scored, score: Score) -> dict[str, Any]:
+def _result(response: ScoreResponse, score: ItemScore) -> dict[str, Any]:
     info = {
         "id": uuid.uuid4().hex,
         "finish_reason": None,
         "prompt_tokens": score.tokens,
         "cached_tokens": score.cached_tokens,
-        "e2e_latency": scored.seconds,
+        "e2e_latency": response.seconds,
     }
     return {"embedding": [score.reward], "meta_info": info | flags_of(score)}
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, pair_item
 
 
@@ -14,8 +14,8 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return ScoreRequest((item,), steps=False, tags=parse_tags(document, headers), pointer=None)
 
 
-def reply(scored: Scored) -> float:
-    return scored.rewards[0]
+def reply(response: ScoreResponse) -> float:
+    return response.rewards[0]
 
 
 WIRES = (

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import (
     Wire,
     endpoint_of,
@@ -21,7 +21,7 @@ from apps.rewards.serving.wire.protocol import (
     text,
     text_item,
 )
-from workers.engine import Score
+from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import Item
 from workers.schema.logistic import logistic
@@ -48,21 +48,22 @@ def parse_rerank(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return _request(document, headers, items, "/texts", texts=shown)
 
 
-def reply_predict(scored: Scored) -> list[Any]:
+def reply_predict(response: ScoreResponse) -> list[Any]:
     found = [
-        [{"score": _number(scored, score), "label": "LABEL_0"} | flags_of(score)] for score in scored.scores
+        [{"score": _number(response, score), "label": "LABEL_0"} | flags_of(score)]
+        for score in response.scores
     ]
-    return found if scored.asked.context["batch"] else found[0]
+    return found if response.request.context["batch"] else found[0]
 
 
-def reply_rerank(scored: Scored) -> list[Json]:
+def reply_rerank(response: ScoreResponse) -> list[Json]:
     """Best first; equal ones as they came."""
-    texts = scored.asked.context["texts"]
+    texts = response.request.context["texts"]
     ranks = [
-        {"index": index, "score": _number(scored, score)}
+        {"index": index, "score": _number(response, score)}
         | ({"text": texts[index]} if texts else {})
         | flags_of(score)
-        for index, score in enumerate(scored.scores)
+        for index, score in enumerate(response.scores)
     ]
     return sorted(ranks, key=lambda one: -one["score"])
 
@@ -75,7 +76,7 @@ def _request(
         endpoint=endpoint_of(document) if "model" in document else None,
         tags=parse_tags(document, headers),
         pointer=pointer,
-        whole=flag(document, "truncate") is False,
+        no_truncation=flag(document, "truncate") is False,
         context=context | {"raw": flag(document, "raw_scores") is not False},
     )
 
@@ -91,8 +92,8 @@ def _one(value: Any, at: str) -> Item:
     return pair_item(text(parts[0], f"{at}/0"), text(parts[1], f"{at}/1"), at)
 
 
-def _number(scored: Scored, score: Score) -> float:
-    return score.reward if scored.asked.context["raw"] else logistic(score.reward)
+def _number(response: ScoreResponse, score: ItemScore) -> float:
+    return score.reward if response.request.context["raw"] else logistic(score.reward)
 
 
 WIRES = tuple(

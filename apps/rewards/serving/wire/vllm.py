@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_document
-from apps.rewards.serving.scored import Scored
+from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import (
     Wire,
     endpoint_of,
@@ -23,7 +23,7 @@ from apps.rewards.serving.wire.protocol import (
     text,
     text_item,
 )
-from workers.engine import Score
+from workers.engine import ItemScore
 from workers.errors import InvalidRecord
 from workers.schema import Item, parse_item
 from workers.schema.decode import kind_of
@@ -82,55 +82,58 @@ def parse_rerank(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     return _request(document, headers, items, "/documents", documents=documents, top=top)
 
 
-def reply_classify(scored: Scored) -> Json:
+def reply_classify(response: ScoreResponse) -> Json:
     data = [
-        {"index": index, "label": "LABEL_0", "probs": [_number(scored, score)], "num_classes": 1}
+        {"index": index, "label": "LABEL_0", "probs": [_number(response, score)], "num_classes": 1}
         | flags_of(score)
-        for index, score in enumerate(scored.scores)
+        for index, score in enumerate(response.scores)
     ]
-    return _head(scored, "classify") | {"data": data, "usage": _usage(scored)}
+    return _head(response, "classify") | {"data": data, "usage": _usage(response)}
 
 
-def reply_pooling(scored: Scored) -> Json:
+def reply_pooling(response: ScoreResponse) -> Json:
     """A row for the whole; for process rewards (aggregations mean and min) one for every agent step."""
     data = [
-        {"index": index, "object": "pooling", "data": [[row] for row in _rows(scored, score)]}
+        {"index": index, "object": "pooling", "data": [[row] for row in _rows(response, score)]}
         | flags_of(score)
-        for index, score in enumerate(scored.scores)
+        for index, score in enumerate(response.scores)
     ]
-    return _head(scored, "pool") | {"data": data, "usage": _usage(scored)}
+    return _head(response, "pool") | {"data": data, "usage": _usage(response)}
 
 
-def reply_score(scored: Scored) -> Json:
+def reply_score(response: ScoreResponse) -> Json:
     data = [
-        {"index": index, "object": "score", "score": _number(scored, score)} | flags_of(score)
-        for index, score in enumerate(scored.scores)
+        {"index": index, "object": "score", "score": _number(response, score)} | flags_of(score)
+        for index, score in enumerate(response.scores)
     ]
-    return _head(scored, "score") | {"data": data, "usage": _usage(scored)}
+    return _head(response, "score") | {"data": data, "usage": _usage(response)}
 
 
-def reply_rerank(scored: Scored) -> Json:
+def reply_rerank(response: ScoreResponse) -> Json:
     """Best first; equal ones as they came."""
-    documents, top = scored.asked.context["documents"], scored.asked.context["top"]
+    documents, top = response.request.context["documents"], response.request.context["top"]
     results: list[Json] = [
-        {"index": index, "document": {"text": documents[index]}, "relevance_score": _number(scored, score)}
+        {"index": index, "document": {"text": documents[index]}, "relevance_score": _number(response, score)}
         | flags_of(score)
-        for index, score in enumerate(scored.scores)
+        for index, score in enumerate(response.scores)
     ]
     results.sort(key=lambda one: -one["relevance_score"])
-    usage = {"prompt_tokens": scored.tokens, "total_tokens": scored.tokens}
-    head = {"id": f"rerank-{uuid.uuid4().hex}", "model": scored.asked.context["model"]}
+    usage = {"prompt_tokens": response.tokens, "total_tokens": response.tokens}
+    head = {"id": f"rerank-{uuid.uuid4().hex}", "model": response.request.context["model"]}
     return head | {"usage": usage, "results": results[: top or None]}
 
 
-def reply_embeddings(scored: Scored) -> Json:
+def reply_embeddings(response: ScoreResponse) -> Json:
     """As OpenAI's; its client asks for base64 of little-endian float32 by itself."""
-    encode: Callable[[float], Any] = _base64 if scored.asked.context["base64"] else lambda number: [number]
+    encode: Callable[[float], Any] = (
+        _base64 if response.request.context["base64"] else lambda number: [number]
+    )
     data = [
-        {"object": "embedding", "index": index, "embedding": encode(_number(scored, score))} | flags_of(score)
-        for index, score in enumerate(scored.scores)
+        {"object": "embedding", "index": index, "embedding": encode(_number(response, score))}
+        | flags_of(score)
+        for index, score in enumerate(response.scores)
     ]
-    return _head(scored, "embd") | {"data": data, "usage": _usage(scored)}
+    return _head(response, "embd") | {"data": data, "usage": _usage(response)}
 
 
 def _request(
@@ -173,27 +176,27 @@ def _side(value: Any, at: str) -> str:
     return value
 
 
-def _number(scored: Scored, score: Score) -> float:
-    return logistic(score.reward) if scored.asked.context["activation"] else score.reward
+def _number(response: ScoreResponse, score: ItemScore) -> float:
+    return logistic(score.reward) if response.request.context["activation"] else score.reward
 
 
-def _rows(scored: Scored, score: Score) -> list[float]:
-    activation = scored.asked.context["activation"]
+def _rows(response: ScoreResponse, score: ItemScore) -> list[float]:
+    activation = response.request.context["activation"]
     rows = score.step_scores or (score.reward,)
     return [logistic(row) if activation else row for row in rows]
 
 
-def _head(scored: Scored, kind: str) -> Json:
+def _head(response: ScoreResponse, kind: str) -> Json:
     return {
         "id": f"{kind}-{uuid.uuid4().hex}",
         "object": "list",
         "created": int(time.time()),
-        "model": scored.asked.context["model"],
+        "model": response.request.context["model"],
     }
 
 
-def _usage(scored: Scored) -> Json:
-    return {"prompt_tokens": scored.tokens, "total_tokens": scored.tokens, "completion_tokens": 0}
+def _usage(response: ScoreResponse) -> Json:
+    return {"prompt_tokens": response.tokens, "total_tokens": response.tokens, "completion_tokens": 0}
 
 
 def _base64(number: float) -> str:

@@ -47,9 +47,9 @@ def words(text: str) -> int:
 
 
 def said(rule: Any, one: Item) -> tuple[float, list[float]]:
-    rated = rate(rule, one, words)
-    assert math.fsum(rated.steps) == pytest.approx(rated.value)
-    return rated.value, list(rated.steps)
+    score = rate(rule, one, words)
+    assert math.fsum(score.step_rewards) == pytest.approx(score.raw)
+    return score.raw, list(score.step_rewards)
 
 
 def test_length() -> None:

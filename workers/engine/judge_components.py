@@ -1,4 +1,4 @@
-"""Judges behind an endpoint, as the engine knows them: who is asked is none of its business.
+"""Judges behind an endpoint, as the engine knows them: how they are asked is up to its caller.
 
 A judge reads words and steps, as reward models do: never the task's instruction or the outcome, which not every form of
 an item has.
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from workers.engine.protocol import Rated
 from workers.errors import RewardError
 from workers.prompts.trajectory_text import leaves_out
 from workers.schema import Features, Item, Task, Text, TokenIds, Trajectory
 from workers.schema.endpoints import EndpointSpec, JudgePart
 from workers.schema.messages import build_trajectory, from_prompt_response
+from workers.schema.model_score import ModelScore
 
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a judge says of a run. value: 0 to 1; None where it cannot tell. critique: why, by criterion, in words."""
+    """A judge's score of a trajectory. value: 0 to 1; None where it cannot tell. critique: reasons, by criterion."""
 
     value: float | None
     critique: str
@@ -28,25 +28,25 @@ class Opinion:
 Ask = Callable[[JudgePart, Sequence[Trajectory]], Awaitable[list[Opinion]]]
 
 
-async def no_judge(part: JudgePart, runs: Sequence[Trajectory]) -> list[Opinion]:
-    raise RewardError(f"the judge {part.judge} cannot be asked from here: this engine calls nobody.")
+async def no_judge(part: JudgePart, trajectories: Sequence[Trajectory]) -> list[Opinion]:
+    raise RewardError(f"the judge {part.judge} cannot be called from this process.")
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """The judges of a spec. counted: those with a weight, or that a gate looks at; the others only say why."""
+class JudgeComponents:
+    """The judges of a spec. counted: those with a weight, or that a gate reads; the others only write critiques."""
 
     parts: tuple[JudgePart, ...]
     counted: frozenset[str]
 
     @classmethod
-    def of(cls, spec: EndpointSpec) -> "Bench":
-        parts = tuple(one for one in spec.components if isinstance(one, JudgePart))
-        return cls(parts, frozenset(one.name for one in parts if one.weight or one.name in spec.gates))
+    def from_spec(cls, spec: EndpointSpec) -> "JudgeComponents":
+        parts = tuple(component for component in spec.components if isinstance(component, JudgePart))
+        return cls(parts, frozenset(part.name for part in parts if part.weight or part.name in spec.gates))
 
-    def asked(self, *, writes: bool) -> list[JudgePart]:
-        """Who has to be asked. writes: whether critiques are wanted; else nobody is paid for them."""
-        return [one for one in self.parts if writes or one.name in self.counted]
+    def required(self, *, with_critiques: bool) -> list[JudgePart]:
+        """The judges to ask. Those that only write critiques cost nothing where none are wanted."""
+        return [part for part in self.parts if with_critiques or part.name in self.counted]
 
 
 def readable(item: Item) -> tuple[Trajectory, bool]:
@@ -64,19 +64,19 @@ def readable(item: Item) -> tuple[Trajectory, bool]:
     )
 
 
-def rated(part: JudgePart, opinion: Opinion, steps: int, index: int) -> Rated:
-    """All of it belongs to the whole run, so the last step has it. Raises RewardError at `/<index>` where there is no
-    number."""
+def judge_score(part: JudgePart, opinion: Opinion, steps: int, index: int) -> ModelScore:
+    """All of it belongs to the whole trajectory, so the last step has it. Raises RewardError at `/<index>` where there
+    is no number."""
     value = part.otherwise if opinion.value is None else opinion.value
     if value is None:
         raise RewardError(
             f"the judge {part.judge} cannot tell how good this is: {opinion.critique}\nGive the component {part.name} "
-            "an `otherwise`, or leave the item out.",
+            "an `otherwise`, or remove the item.",
             pointer=f"/{index}",
         )
-    return Rated(value, (*[0.0] * (steps - 1), value))
+    return ModelScore.at_last_step(value, steps)
 
 
-def _read(run: Trajectory) -> tuple[Trajectory, bool]:
-    run = replace(run, task=Task(id=""))
-    return run, leaves_out(run)
+def _read(trajectory: Trajectory) -> tuple[Trajectory, bool]:
+    trajectory = replace(trajectory, task=Task(id=""))
+    return trajectory, leaves_out(trajectory)

@@ -13,7 +13,7 @@ import psycopg
 from django.db import Error as DatabaseError
 from django.db import connection
 
-from apps.rewards.serving.directory import Directory, read_directory
+from apps.rewards.serving.registry import EndpointRegistry, read_registry
 
 logger = logging.getLogger(__name__)
 
@@ -25,14 +25,14 @@ RECONNECT_SECONDS = 1.0
 _DJANGOS = ("cursor_factory", "context", "connect_timeout")
 
 
-class _TakesNoChanges(Exception):
+class _ReadOnlyConnection(Exception):
     """The connection is to be made again; nothing is out of reach."""
 
 
-class Watcher:
+class ChangeListener:
     """on_change is called on the event loop with every reading. unreachable_since: a time, while it is so."""
 
-    def __init__(self, on_change: Callable[[Directory], None]) -> None:
+    def __init__(self, on_change: Callable[[EndpointRegistry], None]) -> None:
         self._on_change = on_change
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="touchstone-directory")
         self._began = -SPACING_SECONDS
@@ -45,7 +45,7 @@ class Watcher:
         while True:
             try:
                 await self._listen()
-            except _TakesNoChanges:
+            except _ReadOnlyConnection:
                 continue
             except (psycopg.Error, DatabaseError, OSError) as error:
                 if self.unreachable_since is None:
@@ -74,7 +74,7 @@ class Watcher:
 
     async def refresh(self) -> None:
         self._began = time.monotonic()
-        directory = await asyncio.get_running_loop().run_in_executor(self._reader, read_directory)
+        directory = await asyncio.get_running_loop().run_in_executor(self._reader, read_registry)
         self.reads += 1
         if self.unreachable_since is not None:
             logger.info("the database is back after %.0f s", time.time() - self.unreachable_since)
@@ -111,6 +111,6 @@ class Watcher:
             if not was:
                 logger.warning("the database takes no changes; serving goes on, usage waits")
             await asyncio.sleep(EVERY_SECONDS)
-            raise _TakesNoChanges
+            raise _ReadOnlyConnection
         if was:
             logger.info("the database takes changes again")

@@ -1,6 +1,6 @@
 """Turns by numbers: one caller in order, two by halves, keys within their project's part."""
 
-from workers.engine.fair import FairOrder
+from workers.engine.fair_order import FairOrder
 
 
 def drained(fair: FairOrder, work: list[tuple[str, str]], tokens: int = 10) -> list[tuple[str, str]]:

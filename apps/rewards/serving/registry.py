@@ -72,14 +72,14 @@ class EndpointInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class EndpointRegistry:
     keys: Mapping[str, KeyInfo] = field(default_factory=dict)  # by hash
     endpoints: Mapping[EndpointKey, EndpointInfo] = field(default_factory=dict)
     used_today: Mapping[str, int] = field(default_factory=dict)  # tokens by prefix
     read_at: float = 0.0  # of time.monotonic
 
 
-def read_directory() -> Directory:
+def read_registry() -> EndpointRegistry:
     """One moment of the database: an endpoint is never seen without a key made before it.
 
     For a thread of its own: it gives its connection back.
@@ -90,7 +90,7 @@ def read_directory() -> Directory:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             began, keys = time.monotonic(), _keys()
-            return Directory(keys, _endpoints(), _used_today(keys.values()), began)
+            return EndpointRegistry(keys, _endpoints(), _used_today(keys.values()), began)
     finally:
         connection.close()
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.engine.transforms import (
-    Whole,
+from workers.engine.composition import (
+    ItemScore,
     apply,
     clip,
     delta,
@@ -26,9 +26,9 @@ numbers = st.floats(-1e6, 1e6)
 positive = st.floats(1e-3, 1e3)
 
 
-def whole(reward: float, **fields: Any) -> Whole:
-    return Whole(
-        **({"reward": reward, "raw": reward, "baseline": 0.0, "std": None, "steps": (reward,)} | fields)
+def item_score(reward: float, **fields: Any) -> ItemScore:
+    return ItemScore(
+        **({"reward": reward, "raw": reward, "offset": 0.0, "std": None, "steps": (reward,)} | fields)
     )
 
 
@@ -38,7 +38,7 @@ def test_numbers_by_hand() -> None:
     assert clip(-1.0, 0.25) == -1.25
     assert squash(0.0, 3.0) == 0.0
     assert squash(3.0, 3.0) == pytest.approx(3 * math.tanh(1))
-    assert apply((Normalise(), Squash(scale=2.0), Clip(eta=0.5)), whole(1.0)).reward == pytest.approx(
+    assert apply((Normalise(), Squash(scale=2.0), Clip(eta=0.5)), item_score(1.0)).reward == pytest.approx(
         min(2 * math.tanh(0.5) - 0.5, 0.0)
     )
 
@@ -77,14 +77,14 @@ def test_what_differences_gather_is_the_score_of_the_step(steps: list[float]) ->
 
 def test_delta_by_hand() -> None:
     """A sum of steps 1, 3, 2 with the scale 2: the raw reward 6 becomes the last step's 2, the reward 4/2 less."""
-    before = whole(2.5, raw=6.0, baseline=0.0, steps=(1.0, 3.0, 2.0), unit=0.5)
+    before = item_score(2.5, raw=6.0, offset=0.0, steps=(1.0, 3.0, 2.0), unit=0.5)
     after = delta(before)
     assert (after.raw, after.reward, after.steps) == (2.0, 0.5, (1.0, 2.0, -1.0))
-    assert sum(after.steps) == after.raw - after.baseline
+    assert sum(after.steps) == after.raw - after.offset
 
 
 def test_in_their_order() -> None:
-    given_ = whole(1.5, std=0.25, values={"verified": 0.4})
+    given_ = item_score(1.5, std=0.25, values={"verified": 0.4})
     steps = (Normalise(), Pessimism(k=2), Gate(component="verified", otherwise=-3))
     assert apply(steps, given_).reward == -3.0
     assert apply(steps[:2], given_).reward == 1.0
@@ -94,7 +94,7 @@ def test_in_their_order() -> None:
 
 def test_pessimism_without_an_ensemble_is_refused() -> None:
     with pytest.raises(RewardError, match="single head"):
-        apply((Normalise(), Pessimism()), whole(1.0))
+        apply((Normalise(), Pessimism()), item_score(1.0))
 
 
 MAIN = {"name": "main", "model": "p/m@1"}

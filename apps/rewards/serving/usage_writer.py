@@ -11,9 +11,9 @@ from datetime import datetime
 import psycopg
 from django.db import DatabaseError, InterfaceError, connection
 
-from apps.rewards.accounting import Sample, write_usage
+from apps.rewards.accounting import SampledItem, write_usage
 from apps.rewards.releases import ScorePair
-from apps.rewards.usage import Event, Group
+from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.engine.rules import repetition
 from workers.errors import RewardError
 from workers.schema import Item
@@ -37,13 +37,13 @@ OTHERS = "(others)"
 class _Batch:
     """Written as a whole, under one name however often it is tried."""
 
-    events: Sequence[Event]
-    samples: Sequence[Sample]
+    events: Sequence[UsageEvent]
+    samples: Sequence[SampledItem]
     pairs: Sequence[ScorePair]
     name: uuid.UUID = field(default_factory=uuid.uuid4)
 
 
-class Usage:
+class UsageWriter:
     """`record`, `sample` and `pair` on the event loop only.
 
     lost: events that found no room while the database was away.
@@ -52,12 +52,12 @@ class Usage:
     def __init__(self) -> None:
         self.lost = 0
         self.written = 0
-        self._events: list[Event] = []
-        self._samples: list[Sample] = []
+        self._events: list[UsageEvent] = []
+        self._samples: list[SampledItem] = []
         self._pairs: list[ScorePair] = []
         self._policies: dict[int, set[str]] = {}  # of each release
         self._sample_tokens = 0
-        self._groups: set[Group] = set()
+        self._groups: set[UsageGroup] = set()
         self._hour: datetime | None = None
         self._unwritten: _Batch | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="touchstone-usage")
@@ -66,7 +66,7 @@ class Usage:
     def waiting(self) -> int:
         return len(self._events) + (len(self._unwritten.events) if self._unwritten else 0)
 
-    def record(self, event: Event) -> None:
+    def record(self, event: UsageEvent) -> None:
         if len(self._events) >= MOST_EVENTS:
             if not self.lost:
                 logger.error(
@@ -77,7 +77,7 @@ class Usage:
         group = self._bounded(event.group)
         self._events.append(event if group is event.group else replace(event, group=group))
 
-    def _bounded(self, group: Group) -> Group:
+    def _bounded(self, group: UsageGroup) -> UsageGroup:
         if group.hour != self._hour:
             self._hour, self._groups = group.hour, set()
         if group not in self._groups:
@@ -91,7 +91,7 @@ class Usage:
         room = len(self._samples) < MOST_SAMPLES and self._sample_tokens + tokens <= MOST_SAMPLE_TOKENS
         return room and tokens <= SAMPLE_TOKENS
 
-    def sample(self, sample: Sample) -> None:
+    def sample(self, sample: SampledItem) -> None:
         self._samples.append(sample)
         self._sample_tokens += sample.result["tokens"]
 
@@ -135,7 +135,7 @@ class Usage:
 
 def _repetition(item: Item) -> float:
     try:
-        return -repetition.rate(RepetitionPenalty(name="repetition"), item, len).value
+        return -repetition.rate(RepetitionPenalty(name="repetition"), item, len).raw
     except RewardError:  # token ids and numbers say nothing
         return 0.0
 

@@ -8,21 +8,21 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from apps.rewards.serving.directory import EndpointInfo
-from apps.rewards.serving.usage import Usage
+from apps.rewards.serving.registry import EndpointInfo
+from apps.rewards.serving.usage_writer import UsageWriter
 from apps.rewards.usage import LATENCY_MS
 from workers.engine import Batcher
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 
 
-class Metrics:
+class PrometheusMetrics:
     """One process's own. Endpoints are labels: the port they are read at is not the public one.
 
     batchers: those there are now.
     """
 
-    def __init__(self, batchers: Callable[[], Sequence[Batcher]], usage: Usage) -> None:
+    def __init__(self, batchers: Callable[[], Sequence[Batcher]], usage: UsageWriter) -> None:
         self._registry = registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)

@@ -12,7 +12,7 @@ _SLOT = 300  # bytes about, of a key and its place in the table
 
 
 @dataclass(eq=False, slots=True)
-class Kept:
+class JudgeCache:
     """Thread-safe. nbytes: about what it takes."""
 
     max_bytes: int
@@ -20,9 +20,9 @@ class Kept:
     _entries: "OrderedDict[str, bytes]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, whose: str) -> "KeptOf":
+    def of(self, whose: str) -> "LanguageModelCache":
         """The answers of one language model. whose: what it is, beside its name."""
-        return KeptOf(self, whose)
+        return LanguageModelCache(self, whose)
 
     def get(self, key: str) -> Any:
         with self._lock:
@@ -44,10 +44,10 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOf:
+class LanguageModelCache:
     """`workers.llm.client.Answers`."""
 
-    kept: Kept
+    kept: JudgeCache
     whose: str
 
     def get(self, key: str) -> Any:

@@ -2,11 +2,11 @@
 
 import threading
 
-from apps.rewards.serving.kept import Kept
+from apps.rewards.serving.judge_cache import JudgeCache
 
 
 def test_answers_are_of_the_one_who_gave_them() -> None:
-    kept = Kept(10_000)
+    kept = JudgeCache(10_000)
     one, other = kept.of("1"), kept.of("2")
     one.keep("a", {"score": 4}, {})
     assert one.get("a") == {"score": 4}
@@ -16,7 +16,7 @@ def test_answers_are_of_the_one_who_gave_them() -> None:
 
 
 def test_the_oldest_use_goes_first() -> None:
-    kept = Kept(2000)
+    kept = JudgeCache(2000)
     for name in ("a", "b", "c"):
         kept.put(name, "x" * 300)
     assert kept.get("a") is not None
@@ -28,7 +28,7 @@ def test_the_oldest_use_goes_first() -> None:
 
 
 def test_threads_agree_on_the_size() -> None:
-    kept = Kept(20_000)
+    kept = JudgeCache(20_000)
 
     def work(name: int) -> None:
         for number in range(300):

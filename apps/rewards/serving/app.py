@@ -1,4 +1,4 @@
-"""The reward service: an ASGI application of its own, run by `manage.py rewards`."""
+"""The ASGI application of the reward service, run by `manage.py rewards`."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -7,7 +7,7 @@ from typing import Any
 import django
 from django.apps import apps
 
-if not apps.ready:  # under a bare `uvicorn apps.rewards.service:application`
+if not apps.ready:  # under a bare `uvicorn apps.rewards.serving.app:application`
     django.setup()
 
 from django.conf import settings
@@ -24,10 +24,10 @@ from apps.rewards import routes
 from apps.rewards.serving import handlers
 from apps.rewards.serving.context import RequestContext
 from apps.rewards.serving.deployments import Load
-from apps.rewards.serving.metrics import MEDIA_TYPE
 from apps.rewards.serving.openapi import document
 from apps.rewards.serving.problems import problem_response
-from apps.rewards.serving.state import State, StoredModels, running_state
+from apps.rewards.serving.prometheus_metrics import MEDIA_TYPE
+from apps.rewards.serving.state import ServiceState, StoredModels, running_state
 from apps.rewards.serving.wire import WIRES
 
 
@@ -46,12 +46,15 @@ def make_application(load: Load) -> Starlette:
         middleware=[Middleware(RequestContext)],
         exception_handlers={HTTPException: _http_error},
     )
-    application.router.redirect_slashes = False  # a redirect is made of the Host header, which anybody writes
+    application.router.redirect_slashes = (
+        False  # a redirect is made of the Host header, which any client writes
+    )
     return application
 
 
 def _routes() -> list[BaseRoute]:
-    """Exactly those of `routes.PUBLIC`, which web passes on, and those within. KeyError: a route has no handler."""
+    """Exactly those of `routes.PUBLIC`, which web passes on, and the internal ones. Raises KeyError for a route
+    without a handler."""
     base = "/api/v1/rewards/{endpoint}"
     handled: dict[str, handlers.Handler] = {
         f"{base}/score": handlers.score,
@@ -68,7 +71,7 @@ def _routes() -> list[BaseRoute]:
         Route(route.path, handled.pop(route.path), methods=[*route.methods]) for route in routes.PUBLIC
     ]
     if handled:
-        raise RuntimeError(f"{', '.join(handled)}: not in apps/rewards/routes.py, so nobody could reach it")
+        raise RuntimeError(f"{', '.join(handled)}: not in apps/rewards/routes.py, so it could not be reached")
     return [
         *public,
         Route(routes.DRY_RUN, handlers.try_spec, methods=["POST"]),
@@ -84,24 +87,24 @@ async def _healthz(request: Request) -> Response:
 
 async def _readyz(request: Request) -> Response:
     """Counts only: the names of endpoints are their projects' business."""
-    state: State = request.app.state.service
-    all_of_them = list(state.deployments.by_key.values())
+    state: ServiceState = request.app.state.service
+    deployments = list(state.deployments.by_key.values())
     document: dict[str, Any] = {
         "status": "ready" if state.is_ready else "starting",
         "database": _database_state(state),
         "endpoints": {
-            "served": sum(one.version is not None for one in all_of_them),
-            "loading": sum(one.active.loading is not None for one in all_of_them),
-            "failed": sum(one.failure is not None for one in all_of_them),
+            "served": sum(deployment.version is not None for deployment in deployments),
+            "loading": sum(deployment.active.loading is not None for deployment in deployments),
+            "failed": sum(deployment.failure is not None for deployment in deployments),
         },
     }
     return JSONResponse(document, 200 if state.is_ready else 503)
 
 
-def _database_state(state: State) -> str:
-    if state.watcher.unreachable_since is not None:
+def _database_state(state: ServiceState) -> str:
+    if state.listener.unreachable_since is not None:
         return "unreachable"
-    return "read-only" if state.watcher.is_read_only else "ok"
+    return "read-only" if state.listener.is_read_only else "ok"
 
 
 async def _openapi(request: Request) -> Response:
@@ -110,15 +113,15 @@ async def _openapi(request: Request) -> Response:
 
 async def _metrics(request: Request) -> Response:
     """For Prometheus, at the service's own port and from the networks of TOUCHSTONE_METRICS_ALLOW only: it names the
-    endpoints of all projects. For everybody else there is no such path."""
+    endpoints of all projects. For other callers there is no such path."""
     if not _may_read_metrics(request):
         raise HTTPException(404)
-    state: State = request.app.state.service
+    state: ServiceState = request.app.state.service
     return Response(state.metrics.shown(), media_type=MEDIA_TYPE)
 
 
 def _may_read_metrics(request: Request) -> bool:
-    """What came through a proxy that is not trusted could be from anybody, whatever its own address."""
+    """What came through a proxy that is not trusted could be from anywhere, whatever its own address."""
     headers, peer = request.headers, request.client.host if request.client else ""
     is_passed_on = any(name in headers for name in ("x-forwarded-for", "forwarded", SIGNED_HEADER))
     if is_passed_on and not is_trusted_proxy(peer):

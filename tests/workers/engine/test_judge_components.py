@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.workers.engine.fakes import FakeModel
-from workers.engine import Batcher, Opinion, Prepared, Score, ServedModel, Version
+from workers.engine import Batcher, ItemScore, Opinion, Prepared, ServedModel, Version
 from workers.errors import RewardError
 from workers.schema import Task, Trajectory, parse_item
 from workers.schema.endpoints import JudgePart, parse_spec
@@ -63,12 +63,12 @@ def compose(batcher: Batcher, panel: Panel, *components: dict, transforms=(), mo
     return Version(1, spec, served, batcher, lambda version: None, ask=panel)
 
 
-def prepare(version: Version, *items: dict, writes: bool = False) -> Prepared:
-    return version.render([parse_item(one) for one in items], writes=writes)
+def prepare(version: Version, *items: dict, with_critiques: bool = False) -> Prepared:
+    return version.render([parse_item(one) for one in items], with_critiques=with_critiques)
 
 
-def score(version: Version, *items: dict, writes: bool = False) -> list[Score]:
-    return asyncio.run(version.score(prepare(version, *items, writes=writes)))
+def score(version: Version, *items: dict, with_critiques: bool = False) -> list[ItemScore]:
+    return asyncio.run(version.score(prepare(version, *items, with_critiques=with_critiques)))
 
 
 def test_a_judge_adds_to_a_model_and_rules_at_the_last_step(batcher, panel) -> None:
@@ -82,14 +82,14 @@ def test_a_judge_adds_to_a_model_and_rules_at_the_last_step(batcher, panel) -> N
     }
     assert one.reward == pytest.approx(alone + 0.2 - 0.5)
     assert one.steps == pytest.approx((0.194 / 2, 0.098 / 2 + 0.2 - 0.5))
-    assert sum(one.steps) == pytest.approx(one.raw - one.baseline)
+    assert sum(one.steps) == pytest.approx(one.raw - one.offset)
     assert one.std == pytest.approx(0.05), "a judge has no ensemble, and is as sure as a rule"
     assert one.critiques == {"tone": "It said b."}
 
 
 def test_judges_alone_need_no_model(batcher, panel) -> None:
     version = compose(batcher, panel, TONE)
-    assert version.writes
+    assert version.writes_critiques
     version.warm_up()
     assert panel.asked == [], "nobody is paid for warming up"
     first, second = score(version, {"text": "aaaa"}, {"prompt": "?", "response": "aa"})
@@ -101,7 +101,7 @@ def test_one_that_only_says_why_is_asked_for_critiques_only(batcher, panel) -> N
     version = compose(batcher, panel, MODEL, TONE | {"weight": 0})
     (plain,) = score(version, {"text": "unclear"})
     assert panel.asked == [] and plain.critiques == {}
-    (told,) = score(version, {"text": "unclear"}, writes=True)
+    (told,) = score(version, {"text": "unclear"}, with_critiques=True)
     assert told.critiques == {"tone": "It said unclear."}, "and it need not have a number"
     assert told.reward == plain.reward and told.components == plain.components
 

@@ -11,9 +11,9 @@ from django.db import OperationalError
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
 from apps.rewards.services import deploy
-from apps.rewards.serving import watch
-from apps.rewards.serving.directory import Directory
-from apps.rewards.serving.watch import Watcher
+from apps.rewards.serving import change_listener
+from apps.rewards.serving.change_listener import ChangeListener
+from apps.rewards.serving.registry import EndpointRegistry
 from tests.rewards.conftest import Service, make_model, running_service, wait_until
 from tests.workers.engine.fakes import FakeModel
 
@@ -21,10 +21,10 @@ from tests.workers.engine.fakes import FakeModel
 @pytest.fixture
 def deaf(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
     """A service that hears of nothing, and looks by itself once an hour."""
-    monkeypatch.setattr(watch, "CHANNELS", ())
-    monkeypatch.setattr(watch, "EVERY_SECONDS", 3600.0)
+    monkeypatch.setattr(change_listener, "CHANNELS", ())
+    monkeypatch.setattr(change_listener, "EVERY_SECONDS", 3600.0)
     with running_service() as running:
-        wait_until(lambda: running.state.watcher.reads == 1)
+        wait_until(lambda: running.state.listener.reads == 1)
         yield running
 
 
@@ -37,7 +37,7 @@ def test_a_key_and_an_endpoint_made_just_now_are_known(deaf: Service, project: P
     key = create_api_key(project=project, scopes=[Scope.REWARD])[1]
     deploy(model=make_model(project, deaf, FakeModel()), endpoint_name="fresh", project=project, by=None)
     assert _described(deaf, key).status_code in (200, 503)  # known, if perhaps not loaded yet
-    assert deaf.state.watcher.reads == 2
+    assert deaf.state.listener.reads == 2
 
 
 def test_what_is_not_there_is_looked_for_and_refused(deaf: Service, project: Project) -> None:
@@ -45,22 +45,22 @@ def test_what_is_not_there_is_looked_for_and_refused(deaf: Service, project: Pro
     other = create_api_key(project=create_project(slug="other"), scopes=[Scope.REWARD])[1]
     deploy(model=make_model(project, deaf, FakeModel()), endpoint_name="fresh", project=project, by=None)
     assert _described(deaf, key, "nothing").status_code == 404
-    assert deaf.state.watcher.reads == 3  # for the key, for the endpoint
+    assert deaf.state.listener.reads == 3  # for the key, for the endpoint
     # A stranger learns nothing, not by the time it takes either.
     assert _described(deaf, other).status_code == 404
-    assert deaf.state.watcher.reads == 4
+    assert deaf.state.listener.reads == 4
     assert _described(deaf, "tsk_unknown").status_code == 401
-    assert deaf.state.watcher.reads == 5
+    assert deaf.state.listener.reads == 5
 
 
 def test_without_a_key_nothing_is_looked_for(deaf: Service) -> None:
     assert httpx.get(f"{deaf.url}/api/v1/rewards/fresh").status_code == 401
-    assert deaf.state.watcher.reads == 1
+    assert deaf.state.listener.reads == 1
 
 
 def test_who_waits_together_shares_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "read_directory", Directory)
-    watcher = Watcher(lambda directory: None)
+    monkeypatch.setattr(change_listener, "read_directory", EndpointRegistry)
+    watcher = ChangeListener(lambda directory: None)
 
     async def hammered() -> list[int]:
         reads = []
@@ -72,19 +72,19 @@ def test_who_waits_together_shares_a_reading(monkeypatch: pytest.MonkeyPatch) ->
     began = time.monotonic()
     reads = asyncio.run(hammered())
     watcher.close()
-    assert reads[-1] <= 1 + (time.monotonic() - began) / watch.SPACING_SECONDS
+    assert reads[-1] <= 1 + (time.monotonic() - began) / change_listener.SPACING_SECONDS
     assert reads[0] >= 1 and reads == sorted(set(reads))  # each time anew
 
 
 def test_without_a_database_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def fails() -> Directory:
+    def fails() -> EndpointRegistry:
         tried.append(1)
         raise OperationalError("away")
 
-    monkeypatch.setattr(watch, "read_directory", fails)
-    watcher = Watcher(lambda directory: None)
+    monkeypatch.setattr(change_listener, "read_directory", fails)
+    watcher = ChangeListener(lambda directory: None)
     asyncio.run(watcher.catch_up())
     assert tried == [1]
     watcher.unreachable_since = time.time()

@@ -12,7 +12,7 @@ MOST_IDLE = 32  # lanes that are kept for their threads
 
 
 @dataclass(eq=False, slots=True)
-class Lane:
+class OwnerPool:
     """waiting: what has been given to it and is not done."""
 
     threads: ThreadPoolExecutor
@@ -27,20 +27,20 @@ class Lane:
             self.waiting -= count
 
 
-class Lanes(Generic[K]):
+class OwnerPools(Generic[K]):
     """On the event loop only. at_once: threads of a lane. name: of its threads."""
 
     def __init__(self, name: str, at_once: int) -> None:
         self._name, self._at_once = name, at_once
-        self._lanes: OrderedDict[K, Lane] = OrderedDict()
+        self._lanes: OrderedDict[K, OwnerPool] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._lanes)
 
-    def of(self, key: K) -> Lane:
+    def of(self, key: K) -> OwnerPool:
         if key not in self._lanes:
             self._forget_idle()
-            self._lanes[key] = Lane(ThreadPoolExecutor(self._at_once, thread_name_prefix=self._name))
+            self._lanes[key] = OwnerPool(ThreadPoolExecutor(self._at_once, thread_name_prefix=self._name))
         self._lanes.move_to_end(key)
         return self._lanes[key]
 

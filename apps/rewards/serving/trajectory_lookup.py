@@ -8,7 +8,7 @@ from workers import schema
 from workers.errors import InvalidRecord
 
 
-def stored_trajectory(key: str, project: str, *, pointer: str) -> schema.Trajectory:
+def load_stored_trajectory(key: str, project: str, *, pointer: str) -> schema.Trajectory:
     """The stored trajectory with this id, if it is of the project. Raises InvalidRecord at `pointer`."""
     try:
         number = int(key) if key.isascii() and key.isdecimal() and len(key) < 19 else None

@@ -1,0 +1,89 @@
+"""The answer to a score request, whatever protocol it came by."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from apps.rewards.serving.registry import ReleaseInfo
+from apps.rewards.serving.requests import ScoreRequest
+from workers.engine import ItemScore
+from workers.schema import Item
+
+
+@dataclass(eq=False, slots=True)
+class ScoreResponse:
+    """version: of the scores; the active one's where they are of both. seconds: since the request arrived.
+
+    release: the open one; None where one version was asked for. by_candidate: places of the items that its candidate
+    scored. usage: as the reply has it.
+    """
+
+    endpoint: str
+    version: int
+    request: ScoreRequest
+    items: Sequence[Item]
+    scores: list[ItemScore]
+    seconds: float
+    release: ReleaseInfo | None = None
+    by_candidate: frozenset[int] = frozenset()
+    usage: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.usage = {
+            "inputs": len(self.scores),
+            "tokens": sum(score.tokens for score in self.scores),
+            "cached_tokens": sum(score.cached_tokens for score in self.scores),
+            "milliseconds": round(self.seconds * 1000, 1),
+        }
+
+    @property
+    def tokens(self) -> int:
+        tokens: int = self.usage["tokens"]
+        return tokens
+
+    @property
+    def rewards(self) -> list[float]:
+        return [score.reward for score in self.scores]
+
+    @property
+    def flags(self) -> list[str]:
+        """Those that any of the results has."""
+        return sorted({flag for score in self.scores for flag in score.flags})
+
+    def places_by_version(self) -> dict[int, list[int]]:
+        """The places of the items that each version scored."""
+        everything = range(len(self.scores))
+        if self.release is None or not self.by_candidate:
+            return {self.version: list(everything)}
+        candidate = self.release.revision.number
+        found: dict[int, list[int]] = {}
+        for place in everything:
+            version = candidate if place in self.by_candidate else self.version
+            found.setdefault(version, []).append(place)
+        return found
+
+    def to_json(self, *, with_critiques: bool = False, **fields: Any) -> dict[str, Any]:
+        """The reply of the reward API. fields: what a call adds to it."""
+        head = {"endpoint": self.endpoint, "version": self.version}
+        return head | fields | {"results": self.results(with_critiques=with_critiques), "usage": self.usage}
+
+    def results(self, *, with_critiques: bool = False) -> list[dict[str, Any]]:
+        request = self.request
+        return [
+            {
+                "reward": score.reward,
+                "raw": score.raw,
+                "baseline": score.offset,
+                "std": score.std if request.uncertainty else None,
+                "steps": [{"agent_step": index, "reward": reward} for index, reward in enumerate(score.steps)]
+                if request.steps
+                else None,
+                "criteria": score.criteria,
+                "components": score.components,
+                "flags": score.flags,
+                "tokens": score.tokens,
+                "cached_tokens": score.cached_tokens,
+                **({"critiques": score.critiques} if with_critiques else {}),
+            }
+            for score in self.scores
+        ]

@@ -1,0 +1,44 @@
+"""Whether the loaded models of a spec can serve it together."""
+
+import math
+from collections.abc import Mapping
+
+from workers.engine.batcher import ServedModel
+from workers.errors import RewardError
+from workers.schema.endpoints import Delta, EndpointSpec, RewardModelPart
+
+
+def require_usable_models(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> None:
+    """Raises RewardError for a model without reward statistics, or without the criterion head that the spec needs."""
+    for served in models.values():
+        if not (math.isfinite(served.model.median) and 0 < served.model.std < math.inf):
+            raise RewardError(
+                f"{served.name} has no usable reward statistics (median {served.model.median}, standard "
+                f"deviation {served.model.std}); train it on trajectories it can distinguish."
+            )
+        if spec.criteria(served.name) and not served.model.scores_criteria:
+            raise RewardError(
+                f"{served.name} scores no criteria; train one on rubric scores, or a judge with `principles = true`."
+            )
+
+
+def common_aggregation(spec: EndpointSpec, models: Mapping[str, ServedModel]) -> str:
+    """The aggregation of the models; rules alone are summed. Raises RewardError where models differ, or where delta
+    has nothing to do."""
+    names = {
+        component.model
+        for component in spec.components
+        if isinstance(component, RewardModelPart) and component.weight
+    }
+    found = sorted({models[name].model.aggregation for name in names})
+    if len(found) > 1:
+        raise RewardError(
+            f"the components aggregate their steps differently ({', '.join(found)}); "
+            "their step rewards cannot be added. Deploy models of one aggregation together."
+        )
+    if found == ["value"] and any(isinstance(transform, Delta) for transform in spec.transforms):
+        raise RewardError(
+            "delta makes differences of step scores, and the steps of this model (aggregation value) are differences "
+            "already; remove the transform."
+        )
+    return found[0] if found else "sum"
