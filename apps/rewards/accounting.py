@@ -1,4 +1,4 @@
-"""Writing down what was asked. Called by every replica, again after a failure: nothing is counted twice."""
+"""Storing usage, samples and compared pairs. Replicas call it again after a failure: nothing is counted twice."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _KEYS = ("endpoint_id", "hour", "version", "caller", "run", "policy_version")
 
 @dataclass(frozen=True, slots=True)
 class SampledItem:
-    """An item to be kept, without what `redaction` finds. result: JSON."""
+    """A sampled item with its result as JSON; what `redaction` matches is removed when it is stored."""
 
     group: UsageGroup
     item: Item
@@ -41,7 +41,7 @@ def write_usage(
     pairs: Sequence[ScorePair] = (),
 ) -> bool:
     """Add a batch to the rollups, once however often it is called; whether it was now. Repeated requests, by any
-    replica, count as such. What is about an endpoint that is gone is dropped."""
+    replica, count as such. What belongs to a deleted endpoint is dropped."""
     if not _receipts([batch]):
         return False
     named = {
@@ -61,16 +61,20 @@ def write_usage(
     for group in sorted(tallies, key=str):
         if group.endpoint in there:
             _add(group, tallies[group])
-    ScoreSample.objects.bulk_create(_sample(one) for one in samples if one.group.endpoint in there)
+    ScoreSample.objects.bulk_create(
+        _score_sample(sampled) for sampled in samples if sampled.group.endpoint in there
+    )
     _add_pairs(group_pairs(pairs))
     return True
 
 
-def forget_old() -> None:
-    """Receipts and samples that have had their time."""
+def delete_expired() -> None:
+    """Delete receipts and samples that are past their retention."""
     now = timezone.now()
     ScoreReceipt.objects.filter(at__lt=now - RECEIPTS_KEPT).delete()
-    ScoreSample.objects.filter(endpoint__sample_share=0).delete()  # written while it was being switched off
+    ScoreSample.objects.filter(
+        endpoint__sample_share=0
+    ).delete()  # stored while sampling was being turned off
     for endpoint in Endpoint.objects.filter(sample_share__gt=0):
         endpoint.samples.filter(at__lt=now - timedelta(days=endpoint.sample_days)).delete()
         old = endpoint.samples.order_by("-at", "-pk").values_list("pk", flat=True)[endpoint.sample_most :]
@@ -78,7 +82,7 @@ def forget_old() -> None:
 
 
 def _receipts(ids: Sequence[UUID]) -> set[UUID]:
-    """Those that were not there."""
+    """Insert them; returns those that are new."""
     if not ids:
         return set()
     with connection.cursor() as cursor:
@@ -125,18 +129,18 @@ def _upsert(
         )
 
 
-def _sample(one: SampledItem) -> ScoreSample:
-    group, content = one.group, one.item.content
+def _score_sample(sampled: SampledItem) -> ScoreSample:
+    group, content = sampled.group, sampled.item.content
     return ScoreSample(
         endpoint_id=group.endpoint,
         version=group.version,
         caller=group.caller,
         run=group.run,
         policy_version=group.policy_version,
-        item=one.redaction.of(item_json(one.item)),
-        result=dict(one.result),
-        reward=one.result["reward"],
-        tokens=one.result["tokens"],
-        repetition=one.repetition,
+        item=sampled.redaction.apply(item_json(sampled.item)),
+        result=dict(sampled.result),
+        reward=sampled.result["reward"],
+        tokens=sampled.result["tokens"],
+        repetition=sampled.repetition,
         steps=len(content.agent_steps) if isinstance(content, Trajectory) else 1,
     )

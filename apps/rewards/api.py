@@ -1,4 +1,4 @@
-"""Endpoints over the JSON API: what is deployed, a new spec, and the way back."""
+"""Endpoints over the JSON API: what is deployed, new specs, releases and rollback."""
 
 from typing import Annotated, Any
 
@@ -52,13 +52,13 @@ def list_endpoints(
     """Newest first."""
     project = project_of_key(request.auth, slug, Scope.ADMIN)
     page, following = paginate(endpoints_of(project), cursor=cursor, limit=limit)
-    return {"items": [_endpoint(one) for one in page], "next": following}
+    return {"items": [_endpoint(endpoint) for endpoint in page], "next": following}
 
 
 @router.get("/projects/{slug}/endpoints/{name}", summary="An endpoint and its revisions")
 def get_endpoint(request: KeyRequest, slug: str, name: str) -> dict[str, Any]:
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)
-    return _endpoint(endpoint) | {"revisions": [_revision(one) for one in revisions_of(endpoint)]}
+    return _endpoint(endpoint) | {"revisions": [_revision(revision) for revision in revisions_of(endpoint)]}
 
 
 @router.put("/projects/{slug}/endpoints/{name}", summary="A new revision: components and transforms")
@@ -71,7 +71,7 @@ def put_endpoint(
     share: float = 0.0,
     automatic: bool = False,
 ) -> dict[str, Any]:
-    """`{"components": [{"name", "model", "weight"}], "transforms": [{"type": "clip", "eta": 0}]}`. Made if new.
+    """`{"components": [{"name", "model", "weight"}], "transforms": [{"type": "clip", "eta": 0}]}`. Created if new.
 
     `?stage=shadow`, or `?stage=canary&share=0.1`: released in stages, instead of immediately.
     """
@@ -83,7 +83,7 @@ def put_endpoint(
     return _endpoint(revision.endpoint) | {"revision": _revision(revision)}
 
 
-@router.post("/projects/{slug}/endpoints/{name}/rollback", summary="Back to an earlier revision")
+@router.post("/projects/{slug}/endpoints/{name}/rollback", summary="Roll back to an earlier revision")
 def rollback(request: KeyRequest, slug: str, name: str, body: RollbackIn | None = None) -> dict[str, Any]:
     """Without `to`, to the revision before the active one."""
     endpoint = endpoint_of(project_of_key(request.auth, slug, Scope.ADMIN), name)

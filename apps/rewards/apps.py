@@ -9,5 +9,5 @@ class RewardsConfig(AppConfig):
         from apps.core.jobs import periodic
         from apps.rewards import accounting, services
 
-        periodic.register("rewards.forget_old", 300.0, accounting.forget_old)
+        periodic.register("rewards.delete_expired", 300.0, accounting.delete_expired)
         periodic.register("rewards.advance_releases", 5.0, services.advance_releases)

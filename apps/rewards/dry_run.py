@@ -1,4 +1,4 @@
-"""What a spec would change, before it is deployed: stored trajectories scored by it, beside what answers now."""
+"""The effect of a spec before it is deployed: stored trajectories scored by it and by the active revision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from apps.accounts.models import Project
 from apps.rewards import remote
 from apps.rewards.models import Endpoint
-from apps.rewards.specs import Checked, checked_spec
+from apps.rewards.specs import CheckedSpec, checked_spec
 from apps.trajectories.models import Trajectory
 
 MOST, MOST_TOKENS = 60, 120_000
@@ -16,7 +16,7 @@ MOVERS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class DryRunRow:
     """before: None where nothing is deployed yet. Rewards are final; components are what each adds."""
 
     trajectory: Trajectory
@@ -34,9 +34,9 @@ class Row:
 class DryRun:
     """rows: those that moved most first. drawing: for charts.js."""
 
-    rows: list[Row]
+    rows: list[DryRunRow]
     count: int
-    turned: int  # pairs whose order is another one
+    turned: int  # pairs whose order changes
     pairs: int
     drawing: dict[str, Any]
 
@@ -54,7 +54,7 @@ def dry_run(*, project: Project, endpoint: Endpoint | None, spec: Any) -> DryRun
     after = _scored(project, wanted, chosen)
     before = _scored(project, now, chosen) if now is not None else None
     rows = [
-        Row(
+        DryRunRow(
             trajectory,
             before[place]["reward"] if before else None,
             after[place]["reward"],
@@ -70,29 +70,29 @@ def dry_run(*, project: Project, endpoint: Endpoint | None, spec: Any) -> DryRun
 
 
 def _chosen(project: Project, most: int) -> list[Trajectory]:
-    """The newest, up to as many tokens as are scored while somebody waits."""
+    """The newest, up to as many tokens as are scored while a person waits."""
     found: list[Trajectory] = []
     tokens = 0
-    for one in project.trajectories.select_related("task").order_by("-pk")[:most]:
-        tokens += one.token_count
+    for trajectory in project.trajectories.select_related("task").order_by("-pk")[:most]:
+        tokens += trajectory.token_count
         if found and tokens > MOST_TOKENS:
             break
-        found.append(one)
+        found.append(trajectory)
     return found
 
 
-def _scored(project: Project, checked: Checked, chosen: Sequence[Trajectory]) -> list[dict[str, Any]]:
+def _scored(project: Project, checked: CheckedSpec, chosen: Sequence[Trajectory]) -> list[dict[str, Any]]:
     return remote.dry_run(
         project,
         spec=checked.spec.to_builtins(),
         artifacts=checked.artifacts,
         judges={name: judge.pk for name, judge in checked.judges.items()},
-        trajectory_ids=[str(one.pk) for one in chosen],
+        trajectory_ids=[str(trajectory.pk) for trajectory in chosen],
     )
 
 
-def _turned(rows: Sequence[Row]) -> tuple[int, int]:
-    """Of pairs that had an order: how many have another one now."""
+def _turned(rows: Sequence[DryRunRow]) -> tuple[int, int]:
+    """Pairs whose order changes, and all that had an order."""
     known = [(row.before, row.after) for row in rows if row.before is not None]
     pairs = [
         ((first[0] - second[0]), (first[1] - second[1]))
@@ -103,21 +103,23 @@ def _turned(rows: Sequence[Row]) -> tuple[int, int]:
     return sum(before * after <= 0 for before, after in pairs), len(pairs)
 
 
-def _drawing(rows: Sequence[Row]) -> dict[str, Any]:
-    """Now across, then up: on the diagonal nothing changes."""
+def _drawing(rows: Sequence[DryRunRow]) -> dict[str, Any]:
+    """Active revision across, this spec up: on the diagonal nothing changes."""
     if rows[0].before is None:
         ordered = sorted(row.after for row in rows)
         return {
             "kind": "line",
             "x": {"name": "trajectories, from the lowest reward to the highest"},
             "y": {"name": "reward"},
-            "series": [{"name": "reward", "points": [[place, one] for place, one in enumerate(ordered, 1)]}],
+            "series": [
+                {"name": "reward", "points": [[place, reward] for place, reward in enumerate(ordered, 1)]}
+            ],
         }
     ends = [min(row.before for row in rows if row.before is not None)]
     ends.append(max(row.before for row in rows if row.before is not None))
     return {
         "kind": "scatter",
-        "x": {"name": "reward now"},
+        "x": {"name": "reward by the active revision"},
         "y": {"name": "reward by this spec"},
         "series": [
             {"name": "trajectories", "points": [[row.before, row.after] for row in rows]},

@@ -1,4 +1,4 @@
-"""Forms of endpoints, with the widgets our look expects."""
+"""Forms of endpoints."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from apps.accounts.models import Project
 from apps.core.forms import add_widget_classes
 from apps.rewards.models import Endpoint, EndpointRevision
 from apps.rewards.redaction import KINDS, parse_redaction
-from apps.rewards.releases import FEWEST, ReleaseRules
+from apps.rewards.releases import MIN_PAIRS, ReleaseRules
 from apps.rewards.selectors import revisions_of
 from apps.rewards.services import CANARY_SHARE, MOST_SAMPLE_DAYS, MOST_SAMPLES, ReleaseOptions
 from apps.training.models import RewardModel
@@ -33,7 +33,7 @@ def _percent(label: str, share: float, help_text: str = "") -> forms.FloatField:
 
 def _revision_label(revision: EndpointRevision) -> str:
     parts = revision.spec["components"]
-    return f"{revision.number}: {', '.join(one.get('model') or one.get('judge') or one['type'] for one in parts)}"
+    return f"{revision.number}: {', '.join(part.get('model') or part.get('judge') or part['type'] for part in parts)}"
 
 
 class DeployForm(forms.Form):
@@ -41,7 +41,7 @@ class DeployForm(forms.Form):
         None, label="Model", empty_label=None
     )
     endpoint = forms.SlugField(
-        max_length=60, help_text="A new name makes an endpoint; an existing one gets a new revision."
+        max_length=60, help_text="A new name creates an endpoint; an existing endpoint gets a new revision."
     )
     stage = forms.ChoiceField(
         label="Release",
@@ -55,16 +55,18 @@ class DeployForm(forms.Form):
         initial="",
     )
     transform = forms.ChoiceField(
-        label="After normalising",
+        label="Transform after normalising",
         choices=[
-            ("", "nothing"),
+            ("", "None"),
             ("clip", "clip: min(reward - eta, 0)"),
             ("squash", "squash: into [-scale, scale]"),
         ],
         required=False,
     )
     amount = forms.FloatField(
-        label="eta, or scale", required=False, help_text="In standard deviations of the training rewards."
+        label="Parameter: eta of clip, scale of squash",
+        required=False,
+        help_text="In standard deviations of the training rewards. Leave empty for the default.",
     )
 
     def __init__(self, project: Project, *args: Any, **kwargs: Any) -> None:
@@ -78,7 +80,7 @@ class DeployForm(forms.Form):
         return ReleaseOptions(stage, CANARY_SHARE) if stage else None
 
     def transforms(self) -> list[dict[str, Any]]:
-        """As deploy takes them; the service checks the amount."""
+        """The service checks the amount."""
         kind, amount = self.cleaned_data["transform"], self.cleaned_data["amount"]
         if not kind:
             return []
@@ -87,10 +89,10 @@ class DeployForm(forms.Form):
 
 
 class ComposeForm(forms.Form):
-    """A whole spec, as JSON."""
+    """A spec, as JSON."""
 
     endpoint = forms.SlugField(
-        max_length=60, help_text="A new name makes an endpoint; an existing one gets a new revision."
+        max_length=60, help_text="A new name creates an endpoint; an existing endpoint gets a new revision."
     )
     spec = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 18, "spellcheck": "false"}),
@@ -110,12 +112,12 @@ class ComposeForm(forms.Form):
 
 
 class TryForm(forms.Form):
-    """A prompt and a response, or any item as JSON."""
+    """A prompt and a response, or any input as JSON."""
 
     prompt = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 2}), strip=False)
     response = forms.CharField(required=False, widget=forms.Textarea(attrs={"rows": 4}), strip=False)
     item = forms.CharField(
-        label="Or an item, as JSON",
+        label="Input, as JSON",
         required=False,
         widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "placeholder": '{"messages": [...]}'}),
     )
@@ -136,7 +138,7 @@ class TryForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or {}
         if not self.errors and data["item"] is None and not data["response"]:
-            self.add_error("response", "Write what the agent answered, or give an item.")
+            self.add_error("response", "Enter a response, or an input as JSON.")
         return data
 
     def to_item(self) -> dict[str, Any]:
@@ -146,7 +148,7 @@ class TryForm(forms.Form):
 
 
 class ReleaseForm(forms.Form):
-    """Shares are asked for in per cent."""
+    """Shares are in per cent."""
 
     revision: "forms.ModelChoiceField[EndpointRevision]" = forms.ModelChoiceField(
         None, to_field_name="number", empty_label=None
@@ -172,20 +174,27 @@ class ReleaseForm(forms.Form):
         initial="",
     )
     pairs = forms.IntegerField(
-        min_value=FEWEST, initial=_RULES.pairs, help_text="Items scored by both, before anything is decided."
+        min_value=MIN_PAIRS,
+        initial=_RULES.pairs,
+        label="Minimum items",
+        help_text="Items scored by both revisions before a decision.",
     )
-    failed = _percent("Items it cannot score", _RULES.failed)
-    uncertain = _percent("More uncertain items", _RULES.uncertain)
-    out_of_distribution = _percent("More items out of distribution", _RULES.out_of_distribution)
+    failed = _percent("Maximum failures", _RULES.failed)
+    uncertain = _percent("Maximum increase of uncertain items", _RULES.uncertain)
+    out_of_distribution = _percent(
+        "Maximum increase of items out of distribution", _RULES.out_of_distribution
+    )
     length = _percent(
-        "More correlation with length", _RULES.length, "Of reward with the logarithm of tokens; 100 is 1."
+        "Maximum increase of the correlation with length",
+        _RULES.length,
+        "Correlation of the reward with the logarithm of tokens; 100 % is 1.",
     )
     agreement = forms.FloatField(
-        label="Least agreement",
+        label="Minimum agreement",
         min_value=-1,
         max_value=1,
         initial=_RULES.agreement,
-        help_text="Correlation of its rewards with the active revision's.",
+        help_text="Correlation of its rewards with those of the active revision, from -1 to 1.",
     )
 
     def __init__(self, endpoint: Endpoint, *args: Any, **kwargs: Any) -> None:
@@ -208,24 +217,24 @@ class ReleaseForm(forms.Form):
 
 class SamplesForm(forms.Form):
     share = forms.FloatField(
-        label="Share of what is scored, in per cent",
+        label="Sampled share of items, in per cent",
         min_value=0,
         max_value=100,
-        help_text="0 keeps nothing, and deletes what was kept. All answers to a prompt are kept together.",
+        help_text="0 turns sampling off and deletes all samples. All answers to one prompt are sampled together.",
     )
-    days = forms.IntegerField(label="For how many days", min_value=1, max_value=MOST_SAMPLE_DAYS)
-    most = forms.IntegerField(label="At most how many", min_value=1, max_value=MOST_SAMPLES)
+    days = forms.IntegerField(label="Retention, in days", min_value=1, max_value=MOST_SAMPLE_DAYS)
+    most = forms.IntegerField(label="Maximum samples", min_value=1, max_value=MOST_SAMPLES)
     redacts = forms.MultipleChoiceField(
-        label="Taken out before anything is kept",
+        label="Redacted before storing",
         choices=[(name, kind.label) for name, kind in KINDS.items()],
         required=False,
         widget=forms.CheckboxSelectMultiple,
     )
     patterns = forms.CharField(
-        label="And what these find",
+        label="Custom redaction patterns",
         required=False,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        help_text="A regular expression (RE2) on each line.",
+        help_text="One regular expression (RE2) per line.",
     )
 
     def __init__(self, endpoint: Endpoint, data: Any = None) -> None:
@@ -253,7 +262,7 @@ class SamplesForm(forms.Form):
 
 
 class SwitchForm(forms.Form):
-    reason = forms.CharField(max_length=500, help_text="Callers are told.")
+    reason = forms.CharField(max_length=500, help_text="Shown to API callers.")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

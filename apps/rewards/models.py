@@ -1,4 +1,4 @@
-"""Endpoints and their revisions: what is deployed, what was, and who switched it."""
+"""Endpoints, their revisions and releases, and what is recorded of their use."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -12,8 +12,8 @@ from apps.training.models import RewardModel
 class Endpoint(models.Model):
     """Unique per project: trainers name it in a URL without a project, and their key says which project's it is.
 
-    sample_share: of what is scored, that is kept; 0 keeps nothing. It is kept for sample_days, at most sample_most
-    items, without what sample_redacts (kinds of `redaction.KINDS`) and sample_patterns find.
+    sample_share: of scored items, that is stored; 0 stores nothing. Samples are kept for sample_days, at most
+    sample_most of them, without what sample_redacts (kinds of `redaction.KINDS`) and sample_patterns match.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="endpoints")
@@ -62,7 +62,7 @@ class EndpointRevision(models.Model):
 
 
 class RevisionModel(models.Model):
-    """A model a revision serves cannot be deleted."""
+    """A model that a revision serves cannot be deleted."""
 
     revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="uses")
     model = models.ForeignKey(RewardModel, models.PROTECT, related_name="uses")
@@ -72,7 +72,7 @@ class RevisionModel(models.Model):
 
 
 class RevisionJudge(models.Model):
-    """A judge a revision asks cannot be removed."""
+    """A judge that a revision uses cannot be deleted."""
 
     revision = models.ForeignKey(EndpointRevision, models.CASCADE, related_name="asks")
     judge = models.ForeignKey(Judge, models.PROTECT, related_name="asked_by")
@@ -153,9 +153,9 @@ class ReleaseRollup(models.Model):
 
 
 class ScoreRollup(models.Model):
-    """What was asked within an hour, of one version, by one caller, of one training run and policy: see `usage.Tally`.
+    """Usage within an hour, by version, caller, policy run and policy version: see `usage.UsageTally`.
 
-    version 0: no version answered. Rows are added to by every replica.
+    version 0: no version answered. Every replica adds to the rows.
     """
 
     endpoint = models.ForeignKey(Endpoint, models.CASCADE, related_name="rollups")
@@ -192,7 +192,7 @@ class ScoreRollup(models.Model):
 
 
 class ScoreReceipt(models.Model):
-    """Something that is counted once: a request that its sender may repeat, or a batch of counts. Kept for an hour."""
+    """Something that is counted once: a request that may be repeated, or a batch of counts. Kept for an hour."""
 
     id = models.UUIDField(primary_key=True)
     at = models.DateTimeField(default=timezone.now, db_index=True)
@@ -202,7 +202,7 @@ class ScoreReceipt(models.Model):
 
 
 class ScoreSample(models.Model):
-    """An item as it was scored, with its result, where the endpoint keeps samples. item: as of the reward API.
+    """A scored item with its result, where the endpoint has sampling on. item: as in the reward API.
 
     steps: the agent's. reward, tokens: of the result. repetition: share of what the agent wrote that it had written
     before (n-grams of four words).

@@ -1,4 +1,4 @@
-"""What an item was asked: the steps before the agent's first."""
+"""The prompt of an item: the steps before the agent's first."""
 
 from workers.schema import Trajectory
 from workers.schema.items import Content

@@ -25,22 +25,22 @@ COUNTS = (
     "outside_active",
     "outside_candidate",
 )
-FEWEST = 30  # pairs below which nothing is said of a difference
-PATIENCE = 10  # times the pairs that are asked for: what is not clear by then is not better
+MIN_PAIRS = 30  # pairs below which no difference is reported
+PATIENCE = 10  # times the required pairs: a candidate that is still unclear then is rolled back
 _Z = 2.576  # 99 %
 
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class ReleaseRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a candidate must hold to. All but `pairs` and `agreement` say how much worse than the active it may be.
+    """What a candidate must meet. All but `pairs` and `agreement` limit how much worse than the active one it may be.
 
-    pairs: items scored by both before anything is decided. failed: share of items it could not score (the active's is
-    0: it answered them). uncertain, out_of_distribution: shares of items flagged so. length: size of the correlation
-    of reward with the logarithm of the length in tokens. agreement: the least correlation of the two rewards.
+    pairs: items scored by both before a decision. failed: share of items it could not score (0 for the active one, as
+    it answered them). uncertain, out_of_distribution: shares of items with this flag. length: size of the correlation
+    of reward with the logarithm of the length in tokens. agreement: minimum correlation of the two rewards.
     """
 
-    pairs: Annotated[int, msgspec.Meta(ge=FEWEST, le=1_000_000)] = 200
+    pairs: Annotated[int, msgspec.Meta(ge=MIN_PAIRS, le=1_000_000)] = 200
     failed: Share = 0.01
     uncertain: Share = 0.05
     out_of_distribution: Share = 0.05
@@ -108,7 +108,7 @@ class PairStatistics:
         return self.moments[NUMBERS.index(name)] / self.pairs if self.pairs else None
 
     def correlation(self, first: str, second: str) -> float | None:
-        """Pearson's; None where one of them is always the same."""
+        """Pearson's; None where one of them is constant."""
         if self.pairs < 2:
             return None
         i, j = sorted((NUMBERS.index(first), NUMBERS.index(second)))
@@ -132,30 +132,33 @@ def group_pairs(pairs: Iterable[ScorePair]) -> dict[tuple[int, str, str], PairSt
 
 
 def merge_pairs(rows: Iterable[Any]) -> PairStatistics:
-    whole = PairStatistics()
+    total = PairStatistics()
     for row in rows:
-        whole.merge(row)
-    return whole
+        total.merge(row)
+    return total
 
 
-State = Literal["fine", "worse", "unclear"]
+CheckState = Literal["fine", "worse", "unclear"]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """One rule. worse: for sure. unclear: beyond the limit, but that may be chance."""
+    """One rule. worse: with 99 % confidence. unclear: beyond the limit, but that may be chance."""
 
     name: str
     active: float | None
     candidate: float | None
     limit: float
-    state: State
+    state: CheckState
 
     @property
-    def words(self) -> str:
+    def sentence(self) -> str:
         if self.name == "agreement":
-            return f"{self.label} is {self.shown_candidate}; {self.shown_limit} is asked for"
-        return f"{self.label} is {self.shown_candidate} against {self.shown_active}; {self.shown_limit} is allowed"
+            return f"{self.label} is {self.shown_candidate}; {self.shown_limit} is required"
+        return (
+            f"{self.label} is {self.shown_candidate}, and {self.shown_active} for the active revision; "
+            f"{self.shown_limit} is allowed"
+        )
 
     @property
     def label(self) -> str:
@@ -184,7 +187,7 @@ _SHARES = ("failed", "uncertain", "out_of_distribution")
 _LABELS = {
     "failed": "the share of items that could not be scored",
     "uncertain": "the uncertain share",
-    "out_of_distribution": "the share out of distribution",
+    "out_of_distribution": "the out-of-distribution share",
     "length": "the correlation of reward with length",
     "agreement": "the correlation of its rewards with the active revision's",
 }
@@ -192,7 +195,7 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDecision:
-    """passes: it may go on. fails: it is to be withdrawn. Neither: there is not enough to say."""
+    """passes: it may advance. fails: it is to be rolled back. waits: too few items, or unclear."""
 
     says: Literal["passes", "fails", "waits"]
     reason: str
@@ -201,22 +204,22 @@ class ReleaseDecision:
 
 def decide_release(pairs: PairStatistics, rules: ReleaseRules) -> ReleaseDecision:
     checks = tuple(_checks(pairs, rules))
-    worse = [check.words for check in checks if check.state == "worse"]
-    if worse and pairs.items >= FEWEST:
+    worse = [check.sentence for check in checks if check.state == "worse"]
+    if worse and pairs.items >= MIN_PAIRS:
         return ReleaseDecision("fails", _sentence(worse), checks)
     if pairs.items < rules.pairs:
         return ReleaseDecision("waits", f"{pairs.items} of {rules.pairs} items were scored by both.", checks)
-    unclear = [check.words for check in checks if check.state == "unclear"]
+    unclear = [check.sentence for check in checks if check.state == "unclear"]
     if not unclear:
-        return ReleaseDecision("passes", f"It held to every rule on {pairs.items} items.", checks)
+        return ReleaseDecision("passes", f"It met every rule on {pairs.items} items.", checks)
     if pairs.items >= PATIENCE * rules.pairs:
         return ReleaseDecision("fails", _sentence(unclear), checks)
-    return ReleaseDecision("waits", f"Not clear on {pairs.items} items: {_sentence(unclear)}", checks)
+    return ReleaseDecision("waits", f"Unclear after {pairs.items} items: {_sentence(unclear)}", checks)
 
 
-def _sentence(words: Sequence[str]) -> str:
-    whole = "; ".join(words)
-    return f"{whole[0].upper()}{whole[1:]}."
+def _sentence(clauses: Sequence[str]) -> str:
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _checks(pairs: PairStatistics, rules: ReleaseRules) -> Iterable[RuleCheck]:
@@ -242,17 +245,17 @@ def _checks(pairs: PairStatistics, rules: ReleaseRules) -> Iterable[RuleCheck]:
         yield RuleCheck("agreement", None, agreement, rules.agreement, state)
 
 
-def _share_check(name: str, active: int, candidate: int, of: int, limit: float) -> RuleCheck:
-    if not of:
+def _share_check(name: str, active: int, candidate: int, count: int, limit: float) -> RuleCheck:
+    if not count:
         return RuleCheck(name, None, None, limit, "fine")
-    more = (candidate - active) / of
+    more = (candidate - active) / count
     # With one more of either kind (Agresti and Caffo 2000): 0 of 30 is not known to be never.
-    smooth = [(one + 1) / (of + 2) for one in (active, candidate)]
-    error = _Z * math.sqrt(sum(one * (1 - one) for one in smooth) / (of + 2))
-    return RuleCheck(name, active / of, candidate / of, limit, _state(more, error, limit))
+    smooth = [(number + 1) / (count + 2) for number in (active, candidate)]
+    error = _Z * math.sqrt(sum(share * (1 - share) for share in smooth) / (count + 2))
+    return RuleCheck(name, active / count, candidate / count, limit, _state(more, error, limit))
 
 
-def _state(difference: float, error: float, limit: float) -> State:
+def _state(difference: float, error: float, limit: float) -> CheckState:
     if difference <= limit:
         return "fine"
     return "worse" if difference - error > limit else "unclear"

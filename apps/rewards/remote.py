@@ -63,17 +63,17 @@ def dry_run(
 
 
 def wait_until_served(revision: EndpointRevision, *, seconds: float) -> tuple[bool, str]:
-    """Whether the service answers with `revision`, waiting for it up to `seconds`, and how that stands in words."""
+    """Whether the service answers with `revision`, waiting for it up to `seconds`, and its state in words."""
     deadline = time.monotonic() + seconds
     with client_for(revision.endpoint, timeout=5.0) as client:
         while True:
-            served, note, is_final = _standing(client, revision)
+            served, note, is_final = _served_state(client, revision)
             if served or is_final or time.monotonic() >= deadline:
                 return served, note
             time.sleep(POLL_SECONDS)
 
 
-def _standing(client: RewardClient, revision: EndpointRevision) -> tuple[bool, str, bool]:
+def _served_state(client: RewardClient, revision: EndpointRevision) -> tuple[bool, str, bool]:
     """Served; in words; whether waiting cannot change it."""
     try:
         deployed = client.describe()
@@ -81,7 +81,7 @@ def _standing(client: RewardClient, revision: EndpointRevision) -> tuple[bool, s
         return False, f"the reward service does not know {revision} yet ({error})", False
     except RewardServiceError as error:
         down = error.status is None
-        return False, f"the reward service cannot be asked ({error})", down
+        return False, f"the reward service cannot be reached ({error})", down
     if deployed["version"] == revision.number:
         return True, f"the reward service answers with {revision}", True
     failure = deployed["failure"]

@@ -1,6 +1,6 @@
-"""Every path of the reward service: those that anybody with a key may ask for, by way of web, and those within.
+"""Every path of the reward service: the public ones, which web proxies, and the internal ones.
 
-One table for the service, which registers exactly these, and for the web process, which passes on exactly the public
+One table for the service, which registers exactly these, and for the web process, which proxies exactly the public
 ones.
 """
 
@@ -32,5 +32,5 @@ COMPAT = (
 )
 PUBLIC = (*API, *COMPAT)
 
-# At the service's own port only, and never passed on.
+# At the service's own port only, and never proxied.
 DRY_RUN, HEALTH, READY, METRICS = "/internal/dry-run", "/healthz", "/readyz", "/metrics"

@@ -30,16 +30,16 @@ def endpoint_of(project: Project, name: str) -> Endpoint:
 def endpoint_named(text: str) -> Endpoint:
     """The endpoint `project/name`, or `name` where only one project has it. For commands, which see every project.
 
-    Raises NotFound with how to make one, DomainError with the full names where several projects have one.
+    Raises NotFound with how to create one, DomainError with the full names where several projects have one.
     """
     slug, _, name = text.rpartition("/")
     rows = Endpoint.objects.select_related("active", "project").filter(name=name).order_by("project__slug")
     found = list(rows.filter(project__slug=slug) if slug else rows)
     if not found:
-        raise NotFound(f"There is no endpoint {text!r}; make one with `deploy MODEL {name}`.")
+        raise NotFound(f"There is no endpoint {text!r}; create one with `deploy MODEL {name}`.")
     if len(found) > 1:
         names = ", ".join(endpoint.full_name for endpoint in found)
-        raise DomainError(f"{len(found)} projects have an endpoint {name!r}; name one of {names}.")
+        raise DomainError(f"{len(found)} projects have an endpoint {name!r}; use one of {names}.")
     return found[0]
 
 
@@ -73,7 +73,7 @@ def open_release(endpoint: Endpoint) -> Release | None:
 
 
 def pair_statistics(release: Release, stage: str | None = None) -> PairStatistics:
-    """What both revisions said in a stage, that which it is in without one."""
+    """Scores of both revisions in a stage, by default its current one."""
     return merge_pairs(release.rollups.filter(stage=stage or release.stage))
 
 
@@ -82,7 +82,7 @@ def release_decision(release: Release) -> ReleaseDecision:
 
 
 def trajectory_of(sample: ScoreSample) -> Trajectory | None:
-    """What was scored, as a trajectory; None for what has no steps to be shown: token ids and numbers."""
+    """The scored item as a trajectory; None for token ids and numbers, which have no steps to show."""
     content = parse_item(sample.item).content
     if isinstance(content, Text):
         return build_trajectory(from_prompt_response([], content.text), Task(id=""))
@@ -90,7 +90,7 @@ def trajectory_of(sample: ScoreSample) -> Trajectory | None:
 
 
 def sampled_trajectories(endpoint: Endpoint, count: int) -> Iterator[tuple[str, Trajectory]]:
-    """The newest samples that are trajectories, each with a name of its own."""
+    """The newest samples that are trajectories, each with its own name."""
     for sample in endpoint.samples.order_by("-at")[:count]:
         trajectory = trajectory_of(sample)
         if trajectory is not None:

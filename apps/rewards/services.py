@@ -1,4 +1,4 @@
-"""What changes an endpoint. Every change is audited and announced to the reward service when it commits."""
+"""Changes of endpoints. Every change is audited and announced to the reward service when it commits."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ from apps.rewards.models import Endpoint, EndpointRevision, Release, RevisionJud
 from apps.rewards.redaction import parse_redaction
 from apps.rewards.releases import parse_rules
 from apps.rewards.selectors import release_decision
-from apps.rewards.specs import check_models, checked_spec, placed
+from apps.rewards.specs import check_models, checked_spec, error_pointer
 from apps.training.models import RewardModel
 from apps.training.services import lock_usable
 from workers.schema.endpoints import (
@@ -57,7 +57,7 @@ def create_endpoint(*, project: Project, name: str, by: Actor) -> Endpoint:
     """An endpoint with nothing on it yet. Raises Conflict where the project has one of that name."""
     check_slug(name, what="endpoint", pointer="/endpoint")
     if name in RESERVED:
-        raise DomainError(f"{name!r} is the address of a page; choose another name.", pointer="/endpoint")
+        raise DomainError(f"{name!r} is reserved for a page; choose another name.", pointer="/endpoint")
     try:
         with transaction.atomic():
             endpoint = Endpoint.objects.create(project=project, name=name)
@@ -110,10 +110,10 @@ def put_spec(
     checked = checked_spec(project=project, spec=spec)
     for index, component in enumerate(checked.spec.components):
         if isinstance(component, RewardModelPart | CriterionPart):
-            with placed(f"/components/{index}/model"):
+            with error_pointer(f"/components/{index}/model"):
                 lock_usable(checked.models[component.model])
         elif isinstance(component, JudgePart):
-            with placed(f"/components/{index}/judge"):
+            with error_pointer(f"/components/{index}/judge"):
                 lock_judge(checked.judges[component.judge])
     endpoint = _endpoint_for(project, endpoint_name, by)
     models, judges = list(checked.models.values()), list(checked.judges.values())
@@ -125,7 +125,9 @@ def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None) -> Endpoin
     """Make an earlier revision the active one: number `to`, or the one before the active."""
     endpoint = _locked(endpoint)
     if endpoint.active is None:
-        raise DomainError(f"Nothing is deployed on {endpoint.name}, so there is nothing to go back from.")
+        raise DomainError(
+            f"Nothing is deployed on {endpoint.name}, so it cannot be rolled back; deploy a model first."
+        )
     rows = (
         endpoint.revisions.filter(number=to)
         if to
@@ -134,7 +136,7 @@ def rollback(*, endpoint: Endpoint, by: Actor, to: int | None = None) -> Endpoin
     revision = rows.order_by("-number").first()
     if revision is None:
         which = f"revision {to}" if to else f"revision before {endpoint.active.number}"
-        raise DomainError(f"{endpoint.name} has no {which}.", status=409)
+        raise DomainError(f"{endpoint.name} has no {which}; choose another one.", status=409)
     before = endpoint.active.number
     _activate(endpoint, revision, by)
     _record(endpoint, by, "endpoint.rolled_back", {"from": before, "to": revision.number})
@@ -226,9 +228,11 @@ def advance_releases() -> None:
 
 @transaction.atomic
 def switch_off(*, endpoint: Endpoint, reason: str, by: Actor) -> Endpoint:
-    """Answer every request with 503 and the reason, at once."""
+    """Answer every request with 503 and the reason, immediately."""
     if not reason.strip():
-        raise DomainError("Say why the endpoint is switched off; callers are told.", pointer="/reason")
+        raise DomainError(
+            "Enter the reason why the endpoint is switched off; it is shown to callers.", pointer="/reason"
+        )
     endpoint = _locked(endpoint)
     endpoint.switched_off, endpoint.switched_off_reason = True, reason.strip()
     endpoint.save(update_fields=["switched_off", "switched_off_reason"])
@@ -256,7 +260,7 @@ def keep_samples(
     redacts: Sequence[str] = (),
     patterns: Sequence[str] = (),
 ) -> Endpoint:
-    """Keep `share` of what is scored, redacted, for so many days, at most so many items. None: what is there goes."""
+    """Store `share` of scored items, redacted, for `days`, at most `most` of them. A share of 0 deletes all samples."""
     _check_samples(share, days, most)
     redaction = parse_redaction(redacts, patterns)
     endpoint = _locked(endpoint)
@@ -279,7 +283,7 @@ def _check_samples(share: float, days: int, most: int) -> None:
         ("most", most, 1, MOST_SAMPLES),
     ):
         if not low <= value <= high:
-            raise DomainError(f"{name} is from {low} to {high}, not {value:g}.", pointer=f"/{name}")
+            raise DomainError(f"{name} must be from {low} to {high}, not {value:g}.", pointer=f"/{name}")
 
 
 def _endpoint_for(project: Project, name: str, by: Actor) -> Endpoint:

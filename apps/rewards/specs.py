@@ -1,4 +1,4 @@
-"""Whether a spec can be served: its models and judges are there, and can do what it asks of them."""
+"""Whether a spec can be served: its models and judges exist, and support what it needs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,7 +28,7 @@ from workers.schema.endpoints import (
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedSpec:
     """spec: with the full names of its models. models: by these. judges: by name."""
 
     spec: EndpointSpec
@@ -40,31 +40,31 @@ class Checked:
         return {name: model.artifact for name, model in self.models.items()}
 
 
-def checked_spec(*, project: Project, spec: Any) -> Checked:
+def checked_spec(*, project: Project, spec: Any) -> CheckedSpec:
     """A spec as decoded JSON. Raises InvalidRecord or DomainError with the pointer of the bad field."""
     parsed = parse_spec(spec)
     models, names, judges = dict[str, RewardModel](), dict[str, str](), dict[str, Judge]()
     for index, component in enumerate(parsed.components):
         at = f"/components/{index}"
         if isinstance(component, RewardModelPart | CriterionPart):
-            with placed(f"{at}/model"):
+            with error_pointer(f"{at}/model"):
                 model = model_named(component.model, project=project)
             names[component.model] = str(model)
             models[str(model)] = model
             _require_server(component, f"{at}/server")
         elif isinstance(component, Verifier):
-            with placed(f"{at}/url"):
+            with error_pointer(f"{at}/url"):
                 check_url(component.url)
         elif isinstance(component, JudgePart):
             judges[component.judge] = _judge(component, project, at)
     full = parsed.with_models(names)
     check_models(full, models)
-    return Checked(full, models, judges)
+    return CheckedSpec(full, models, judges)
 
 
 @contextmanager
-def placed(pointer: str) -> Iterator[None]:
-    """Errors within are raised at this place of the spec."""
+def error_pointer(pointer: str) -> Iterator[None]:
+    """DomainErrors of the block get this pointer into the spec."""
     try:
         yield
     except DomainError as error:
@@ -73,11 +73,11 @@ def placed(pointer: str) -> Iterator[None]:
 
 
 def _judge(part: JudgePart, project: Project, at: str) -> Judge:
-    with placed(f"{at}/judge"):
+    with error_pointer(f"{at}/judge"):
         judge = get_judge_by_name(project, part.judge)
         if judge.mode != Judge.Mode.SCORE:
             raise DomainError(
-                f"{judge.name} says which of two runs is better; a reward needs a judge that scores each run."
+                f"The judge {judge.name} compares two trajectories; choose a judge that scores each trajectory."
             )
         if judge.llm_connection is None:
             raise DomainError(
@@ -89,12 +89,12 @@ def _judge(part: JudgePart, project: Project, at: str) -> Judge:
     }
     if part.criterion is None and not any(weights.values()):
         raise DomainError(
-            f"Every weight in {judge.rubric} is 0, so there is no mean of it; name a criterion.",
+            f"Every weight in {judge.rubric} is 0, so it has no mean; set `criterion`.",
             pointer=f"{at}/criterion",
         )
     if part.criterion is not None and part.criterion not in weights:
         raise DomainError(
-            f"{judge.name} does not judge by {part.criterion!r}; it judges by {', '.join(weights)}.",
+            f"{judge.name} has no criterion {part.criterion!r}; its criteria are {', '.join(weights)}.",
             pointer=f"{at}/criterion",
         )
     return judge
@@ -107,13 +107,18 @@ def _require_server(component: RewardModelPart | CriterionPart, pointer: str) ->
 
 
 def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
-    """What the models' manifests tell of whether they can do what the spec asks. Raises DomainError."""
-    summed = [models[one.model] for one in spec.components if isinstance(one, RewardModelPart) and one.weight]
+    """By the manifests of the models. Raises DomainError where one does not support what the spec needs."""
+    summed = [
+        models[component.model]
+        for component in spec.components
+        if isinstance(component, RewardModelPart) and component.weight
+    ]
     _refuse_mixed_aggregations(summed)
-    for index, one in enumerate(spec.components):
-        if isinstance(one, CriterionPart) and not models[one.model].manifest.get("criteria"):
+    for index, component in enumerate(spec.components):
+        if isinstance(component, CriterionPart) and not models[component.model].manifest.get("criteria"):
             raise DomainError(
-                f"{one.model} scores no criteria; train one on rubric scores, or a judge with `principles = true`.",
+                f"{component.model} scores no criteria; train one on rubric scores, or a judge with "
+                "`principles = true`.",
                 pointer=f"/components/{index}/model",
             )
     for index, transform in enumerate(spec.transforms):
@@ -128,13 +133,13 @@ def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:
         if isinstance(transform, Delta) and values:
             raise DomainError(
                 f"delta makes differences of step scores, and those of {values[0]} (aggregation value) are differences "
-                "already; leave the transform out.",
+                "already; remove the transform.",
                 pointer=at,
             )
 
 
 def _heads(model: RewardModel) -> int | None:
-    """Of the ensemble; None where the manifest does not say."""
+    """Of the ensemble; None where the manifest has no count."""
     heads = model.manifest.get("heads") or {}
     return heads.get("ensemble")
 

@@ -1,6 +1,6 @@
 """Short-lived tokens with which the web process and the commands speak to the reward service, signed by SECRET_KEY.
 
-The service checks them without the database. They are good for one project.
+The service checks them without the database. Each is valid for one project.
 """
 
 from django.core import signing
@@ -16,7 +16,7 @@ def make_token(project: str) -> str:
 
 
 def project_of_token(token: str) -> str | None:
-    """The slug a token speaks for; None if it is not ours or too old."""
+    """The slug a token speaks for; None if it is invalid or expired."""
     try:
         project = signing.loads(token.removeprefix(PREFIX), salt=_SALT, max_age=MAX_AGE_SECONDS)
     except signing.BadSignature:

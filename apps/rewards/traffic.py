@@ -1,4 +1,4 @@
-"""What the rollups of an endpoint say: added up, and as drawings."""
+"""Traffic of an endpoint: its rollups summed, and as charts."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ SPANS = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta
 BY = {
     "version": "Revision",
     "caller": "Key",
-    "run": "Run",
+    "run": "Policy run",
     "policy_version": "Policy version",
 }
 MOST_ROWS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """What was asked, in the numbers people look at. Rewards: on the reward scale; milliseconds: within the service."""
+class TrafficSummary:
+    """Numbers of the usage page. Rewards: on the reward scale; milliseconds: within the service."""
 
     name: str
     tally: UsageTally
@@ -58,16 +58,16 @@ class Summary:
         return 100 * self.tally.truncated / self.tally.items if self.tally.items else 0.0
 
     @property
-    def turned_away(self) -> int:
+    def rejected(self) -> int:
         return self.tally.refused + self.tally.overloaded + self.tally.failed
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """rows: by what was asked for, most requests first. drawings: by name, for charts.js."""
+    """rows: by the chosen column, most requests first. drawings: by name, for charts.js."""
 
-    whole: Summary
-    rows: list[Summary]
+    total: TrafficSummary
+    rows: list[TrafficSummary]
     hidden: int
     drawings: dict[str, Any]
 
@@ -76,45 +76,47 @@ def traffic_of(endpoint: Endpoint, *, span: str, by: str) -> Traffic:
     since = timezone.now() - SPANS[span]
     rollups = list(endpoint.rollups.filter(hour__gte=since).order_by("hour"))
     groups: dict[str, list[ScoreRollup]] = {}
-    for one in rollups:
-        groups.setdefault(str(getattr(one, by)), []).append(one)
-    rows = [Summary(name, added(some)) for name, some in groups.items()]
-    rows.sort(key=lambda one: (-one.tally.requests, one.name))
-    whole = Summary("all", added(rollups))
+    for rollup in rollups:
+        groups.setdefault(str(getattr(rollup, by)), []).append(rollup)
+    rows = [TrafficSummary(name, sum_rollups(group)) for name, group in groups.items()]
+    rows.sort(key=lambda row: (-row.tally.requests, row.name))
+    total = TrafficSummary("all", sum_rollups(rollups))
     return Traffic(
-        whole, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), _drawings(whole.tally, rollups, rows)
+        total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), _drawings(total.tally, rollups, rows)
     )
 
 
-def added(rollups: Iterable[ScoreRollup]) -> UsageTally:
+def sum_rollups(rollups: Iterable[ScoreRollup]) -> UsageTally:
     total = UsageTally()
-    for one in rollups:
+    for rollup in rollups:
         for name in SUMS:
-            setattr(total, name, getattr(total, name) + getattr(one, name))
+            setattr(total, name, getattr(total, name) + getattr(rollup, name))
         for name in ("latency", "rewards"):
             bins = getattr(total, name)
-            for place, count in enumerate(getattr(one, name)):
+            for place, count in enumerate(getattr(rollup, name)):
                 bins[place] += count
     return total
 
 
-def _drawings(tally: UsageTally, rollups: Sequence[ScoreRollup], rows: Sequence[Summary]) -> dict[str, Any]:
+def _drawings(
+    tally: UsageTally, rollups: Sequence[ScoreRollup], rows: Sequence[TrafficSummary]
+) -> dict[str, Any]:
     """Rewards of the five largest rows, as shares, so that policies of different length compare."""
     hours: dict[datetime, list[int]] = {}
-    for one in rollups:
-        counts = hours.setdefault(one.hour, [0, 0])
-        counts[0] += one.requests
-        counts[1] += one.refused + one.overloaded + one.failed
+    for rollup in rollups:
+        counts = hours.setdefault(rollup.hour, [0, 0])
+        counts[0] += rollup.requests
+        counts[1] += rollup.refused + rollup.overloaded + rollup.failed
     labels = [f"{timezone.localtime(hour):%d %b %H:%M}" for hour in hours]
-    largest = [one for one in rows if one.tally.items][:5]
+    largest = [row for row in rows if row.tally.items][:5]
     return {
         "requests": {
             "kind": "bar",
             "x": {"labels": labels},
-            "y": {"name": "requests an hour"},
+            "y": {"name": "requests per hour"},
             "series": [
                 {"name": "answered", "points": [counts[0] for counts in hours.values()]},
-                {"name": "turned away", "points": [counts[1] for counts in hours.values()]},
+                {"name": "rejected", "points": [counts[1] for counts in hours.values()]},
             ],
         },
         "latency": {
@@ -126,13 +128,13 @@ def _drawings(tally: UsageTally, rollups: Sequence[ScoreRollup], rows: Sequence[
         "rewards": {
             "kind": "line",
             "x": {"name": "reward, up to", "labels": [*(f"{edge:g}" for edge in REWARDS), "more"]},
-            "y": {"name": "per cent of items", "min": 0},
+            "y": {"name": "% of items", "min": 0},
             "series": [
                 {
-                    "name": one.name or "none said",
-                    "points": [round(100 * count / one.tally.items, 3) for count in one.tally.rewards],
+                    "name": row.name or "not set",
+                    "points": [round(100 * count / row.tally.items, 3) for count in row.tally.rewards],
                 }
-                for one in largest
+                for row in largest
             ],
         },
     }

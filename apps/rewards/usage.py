@@ -1,4 +1,4 @@
-"""What was asked of an endpoint, counted: by hour, version, caller, training run and policy. Pure; see `services`."""
+"""Usage of an endpoint, counted by hour, version, caller, policy run and policy version. Pure; see `accounting`."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class UsageGroup:
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """One request. receipt: what its repetitions have in common, if the caller named it. status: of HTTP."""
+    """One request. receipt: the same for repetitions of a request, if the caller sent a key. status: of HTTP."""
 
     group: UsageGroup
     status: int
@@ -101,15 +101,15 @@ class UsageTally:
 def group_usage(events: Iterable[UsageEvent], repeated: Iterable[int] = ()) -> dict[UsageGroup, UsageTally]:
     """repeated: places of events that were counted before."""
     found: dict[UsageGroup, UsageTally] = {}
-    again = set(repeated)
+    counted_before = set(repeated)
     for place, event in enumerate(events):
-        found.setdefault(event.group, UsageTally()).add(event, is_repeated=place in again)
+        found.setdefault(event.group, UsageTally()).add(event, is_repeated=place in counted_before)
     return found
 
 
 def quantile(counts: Sequence[int], edges: Sequence[float], share: float) -> float | None:
-    """The value below which `share` of what was counted lies, straight within its bin. None where there is nothing;
-    the last edge where it is beyond."""
+    """The value below which `share` of the counts lies, interpolated within its bin. None without counts; the last edge
+    where it lies beyond."""
     total = sum(counts)
     if not total:
         return None

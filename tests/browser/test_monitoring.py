@@ -85,7 +85,7 @@ def test_an_exploit_is_seen_and_closed(
         tools.shoot(page, "monitor-none")
 
         page.get_by_role("link", name="Say what is kept").click()
-        page.get_by_text("What is kept", exact=True).click()
+        page.get_by_text("Sampling settings", exact=True).click()
         page.get_by_label("Share of what is scored, in per cent").fill("20")
         tools.shoot(page, "endpoint-samples")
         page.get_by_role("button", name="Save").click()
@@ -195,7 +195,7 @@ def test_a_release(
         counted = {name: getattr(pairs, name) for name in PairStatistics.__slots__}
         ReleaseRollup.objects.create(release=release, stage="canary", policy_version="step-9", **counted)
         expect(page.get_by_role("rowheader", name="The uncertain share")).to_be_visible()
-        expect(page.get_by_text("Not clear on 400 items")).to_be_visible()
+        expect(page.get_by_text("Unclear after 400 items")).to_be_visible()
         tools.shoot(page, "release")
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Promote").click()

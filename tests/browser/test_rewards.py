@@ -12,10 +12,10 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import User
 from apps.annotation.models import Campaign
-from apps.rewards.accounting import Sample, write_usage
+from apps.rewards.accounting import SampledItem, write_usage
 from apps.rewards.models import Endpoint
 from apps.rewards.services import deploy
-from apps.rewards.usage import Event, Group
+from apps.rewards.usage import UsageEvent, UsageGroup
 from tests.rewards.conftest import make_model, running_service, serves, wait_until
 from tests.rewards.judged import judge_of, model_at
 from tests.rewards.test_usage_page import ATIF, RESULT
@@ -31,11 +31,11 @@ def used(campaign: Campaign) -> Endpoint:
     endpoint = Endpoint.objects.create(project=campaign.project, name="reward", sample_share=0.1)
     dice, now = random.Random(0), timezone.now().replace(minute=0, second=0, microsecond=0)
     for step in range(8):
-        group = Group(
+        group = UsageGroup(
             endpoint.pk, now - timedelta(hours=7 - step), 1, "tsk_941c9d6e", "grpo-1", f"step-{100 * step}"
         )
         events = [
-            Event(
+            UsageEvent(
                 group,
                 200,
                 dice.lognormvariate(3.5, 0.8),
@@ -46,8 +46,8 @@ def used(campaign: Campaign) -> Endpoint:
             )
             for _ in range(60)
         ]
-        events += [Event(group, 429, 1.0)] * step
-        samples = [Sample(group, parse_item({"trajectory": ATIF}), RESULT)] if step % 3 == 0 else []
+        events += [UsageEvent(group, 429, 1.0)] * step
+        samples = [SampledItem(group, parse_item({"trajectory": ATIF}), RESULT)] if step % 3 == 0 else []
         write_usage(batch=uuid.uuid4(), events=events, samples=samples)
     return endpoint
 
@@ -108,7 +108,7 @@ def test_judges_are_offered(
     address = f"{live_server.url}/p/desk/endpoints/compose/"
     page.goto(address)
     page.locator("summary", has_text="Judges").click()
-    expect(page.get_by_text("No judge here scores runs by a rubric yet.")).to_be_visible()
+    expect(page.get_by_text("No judge of this project scores trajectories by a rubric.")).to_be_visible()
     tools.shoot(page, "endpoint-compose-no-judge")
     judge_of(campaign.project, model_at(campaign.project, "http://127.0.0.1:9/v1"))
     page.goto(address)

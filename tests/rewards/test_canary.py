@@ -257,7 +257,7 @@ def test_rules_take_a_good_one_from_shadow_to_promotion(service, project, http, 
     advance_releases()
     release.refresh_from_db()
     assert (release.stage, release.share) == ("canary", 0.1)
-    assert "held to every rule" in release.reason
+    assert "met every rule" in release.reason
     wait_until(lambda: service.deployed[endpoint].loaded_release[0].share == 0.1)
     assert pair_statistics(release).items == 0  # a stage begins anew
     some("b")
@@ -285,7 +285,7 @@ def test_rules_withdraw_a_canary_that_is_worse(service, project, http, endpoint)
     advance_releases()
     release.refresh_from_db()
     assert release.stage == "withdrawn"
-    assert release.reason.startswith("The uncertain share is 100.0 % against 0.0 %")
+    assert release.reason.startswith("The uncertain share is 100.0 %, and 0.0 % for the active revision")
     wait_until(lambda: service.deployed[endpoint].loaded_release is None)
     assert ask(http, endpoint, messages("p0"))["version"] == 1
 

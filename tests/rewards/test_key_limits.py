@@ -16,7 +16,7 @@ from apps.rewards.models import Endpoint, ScoreRollup
 from apps.rewards.serving.access import Caller
 from apps.rewards.serving.intake import Intake
 from apps.rewards.serving.problems import Problem
-from apps.rewards.usage import Tally
+from apps.rewards.usage import UsageTally
 from tests.rewards.test_hostile import PATHS
 
 GOOD = {"inputs": [{"text": "hello there"}]}
@@ -61,7 +61,7 @@ def test_tokens_are_counted_before_they_are_scored(http, endpoint, project, fake
 
 def test_tokens_of_the_day_count_on_after_a_restart(http, endpoint, project) -> None:
     key, headers = limited(project, tokens_per_day=1000)
-    tally = Tally(requests=1, tokens=1000)
+    tally = UsageTally(requests=1, tokens=1000)
     ScoreRollup.objects.create(
         endpoint=Endpoint.objects.get(name=endpoint),
         hour=timezone.now().replace(minute=0, second=0, microsecond=0),

@@ -41,16 +41,16 @@ def test_a_number_that_is_no_card_is_not_called_one() -> None:
 
 def test_everywhere_in_a_value_but_in_names() -> None:
     value = {"a@example.org": ["x a@example.org", 7, None, True, {"y": "a@example.org"}]}
-    assert Redaction(("email",)).of(value) == {
+    assert Redaction(("email",)).apply(value) == {
         "a@example.org": ["x [email]", 7, None, True, {"y": "[email]"}]
     }
-    assert Redaction().of(value) is value
+    assert Redaction().apply(value) is value
 
 
 def test_own_patterns() -> None:
     redaction = parse_redaction([], [r"(?i)order \d+", "Eve"])
-    assert redaction.of("ORDER 77 of Eve") == "[redacted] of [redacted]"
-    assert redaction.of("half a pair: \ud800") == "half a pair: ?"
+    assert redaction.apply("ORDER 77 of Eve") == "[redacted] of [redacted]"
+    assert redaction.apply("half a pair: \ud800") == "half a pair: ?"
     with pytest.raises(InvalidRecord):
         parse_redaction([], ["x"] * (MOST_PATTERNS + 1))
 

@@ -114,7 +114,7 @@ def test_one_that_disagrees_is_sent_away() -> None:
     whole = PairStatistics()
     for number in range(200):
         whole.add(pair(number, -number, tokens=100 + number % 7))
-    assert "at least 0.00 is asked for" in decide_release(whole, ReleaseRules()).reason
+    assert "at least 0.00 is required" in decide_release(whole, ReleaseRules()).reason
     assert decide_release(whole, ReleaseRules(agreement=-1.0)).says == "passes"
 
 

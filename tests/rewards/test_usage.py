@@ -13,7 +13,7 @@ from django.utils import timezone as now
 
 from apps.core.errors import DomainError
 from apps.rewards import accounting
-from apps.rewards.accounting import RECEIPTS_KEPT, forget_old, write_usage
+from apps.rewards.accounting import RECEIPTS_KEPT, delete_expired, write_usage
 from apps.rewards.models import Endpoint, ScoreReceipt, ScoreRollup, ScoreSample
 from apps.rewards.services import keep_samples, switch_off
 from apps.rewards.serving import usage_writer as serving
@@ -103,7 +103,7 @@ def test_what_is_about_an_endpoint_that_is_gone_is_dropped(row) -> None:
 def test_receipts_are_forgotten(row) -> None:
     write_usage(batch=uuid.uuid4(), events=[event(group(row.pk), 0.1)])
     ScoreReceipt.objects.update(at=now.now() - 2 * RECEIPTS_KEPT)
-    forget_old()
+    delete_expired()
     assert not ScoreReceipt.objects.exists()
 
 
@@ -255,10 +255,10 @@ def test_samples_go_when_their_time_has_come(project) -> None:
         sample.reward, sample.tokens, sample.steps = float(days), 1, 1
         sample.at = now.now() - timedelta(days=days)
         sample.save()
-    forget_old()
+    delete_expired()
     assert sorted(row.samples.values_list("reward", flat=True)) == [0.0, 1.0]
     Endpoint.objects.update(sample_share=0.0)
-    forget_old()
+    delete_expired()
     assert not row.samples.exists()
 
 

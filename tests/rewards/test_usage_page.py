@@ -58,7 +58,7 @@ def text_of(answer: Any) -> str:
 
 
 def test_nothing_was_asked(researcher_client, row) -> None:
-    assert "Nothing was asked in this time" in text_of(researcher_client.get(url("endpoint-usage")))
+    assert "No requests in this period" in text_of(researcher_client.get(url("endpoint-usage")))
 
 
 def test_what_was_asked(researcher_client, row) -> None:
@@ -66,7 +66,7 @@ def test_what_was_asked(researcher_client, row) -> None:
     asked(row, run="grpo-1", policy_version="step-2")
     page = text_of(researcher_client.get(url("endpoint-usage")))
     assert "4 answered, with 8 items" in page
-    assert "2 overloaded (429), 2 refused (other 4xx), 2 off, not loaded or failed (5xx)" in page
+    assert "2 overloaded (429), 2 refused (other 4xx), 2 disabled, not loaded or failed (5xx)" in page
     assert "25.0 % from the cache" in page
     assert "0.750" in page and "± 0.250, n 8" in page
     assert "50.0 % of items" in page
@@ -87,7 +87,7 @@ def test_samples_are_shown_as_trajectories(researcher_client, row) -> None:
     assert "Where is &lt;b&gt;it&lt;/b&gt;?" in page and "It comes today." in page
     assert "Reward 0.5000" in page and "+1.2500" in page and "uncertain" in page
     assert "Just text." in text_of(researcher_client.get(url("sample-detail", text.pk)))
-    assert "no text to be shown" in text_of(researcher_client.get(url("sample-detail", ids.pk)))
+    assert "no text to show" in text_of(researcher_client.get(url("sample-detail", ids.pk)))
     assert researcher_client.get(url("sample-detail", 10**6)).status_code == 404
 
 
@@ -97,7 +97,7 @@ def test_samples_are_kept_and_deleted(researcher_client, row) -> None:
     row.refresh_from_db()
     assert (row.sample_share, row.sample_days, row.sample_most) == (0.025, 7, 100)
     assert (row.sample_redacts, row.sample_patterns) == (["email"], ["a+b"])
-    assert "2.5 % of what is scored is kept" in text_of(researcher_client.get(url("endpoint-usage")))
+    assert "2.5 % of scored items are stored" in text_of(researcher_client.get(url("endpoint-usage")))
     asked(row, {"text": "a"})
     refused = text_of(researcher_client.post(url("endpoint-samples"), settings | {"patterns": "("}))
     assert "is no regular expression of RE2" in refused

@@ -66,11 +66,11 @@ def test_what_changes_something_is_posted_by_researchers(desk, sample, researche
 
 
 def test_the_list_is_empty_then_names_what_is_deployed(desk, researcher_client) -> None:
-    assert "Nothing to deploy yet" in researcher_client.get(url("endpoint-list")).content.decode()
+    assert "No models yet" in researcher_client.get(url("endpoint-list")).content.decode()
     model = RewardModel.objects.create(
         project=desk, name="m", version=1, artifact="models/a", manifest=MANIFEST
     )
-    assert "Nothing is deployed yet" in researcher_client.get(url("endpoint-list")).content.decode()
+    assert "No endpoints yet" in researcher_client.get(url("endpoint-list")).content.decode()
     deploy(model=model, endpoint_name="desk-reward", project=desk, by=None)
     page = researcher_client.get(url("endpoint-list")).content.decode()
     assert "desk-reward" in page
@@ -92,7 +92,7 @@ def test_deploying(desk, model, researcher_client) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"endpoint": "deploy"}, "is the address of a page"),
+        ({"endpoint": "deploy"}, "is reserved for a page"),
         ({"endpoint": "a b"}, "valid"),
         ({"endpoint": "fresh", "transform": "squash", "amount": "-1"}, "Expected `float` &gt; 0.0"),
         ({"endpoint": "fresh", "transform": "delta"}, "not one of the available choices"),
@@ -142,14 +142,14 @@ def test_the_off_switch_wants_a_reason(sample, researcher_client) -> None:
 def test_without_a_service_the_pages_say_so(sample, researcher_client, settings) -> None:
     settings.REWARDS_ADDRESS = "http://127.0.0.1:9"
     state = researcher_client.get(url("endpoint-state", "desk-reward")).content.decode()
-    assert "does not answer" in state
+    assert "did not respond" in state
     assert "hx-trigger" not in state
     tried = researcher_client.post(url("endpoint-try", "desk-reward"), {"response": "Hello"}).content.decode()
-    assert "does not answer" in tried
+    assert "did not respond" in tried
 
 
 def test_the_node_of_the_project_home(desk, sample, researcher_client) -> None:
-    assert "See them" in researcher_client.get(url("project-node")).content.decode()
+    assert "View endpoints" in researcher_client.get(url("project-node")).content.decode()
     assert member_client(desk, Role.ANNOTATOR).get(url("project-node")).status_code == 403
 
 
@@ -165,7 +165,7 @@ def test_trying_an_endpoint_shows_its_steps(service, endpoint, project, settings
     assert "+0.0970" in page
     assert "+0.0980" in page
     assert ("<html" in page) == (not headers)
-    assert "What answers" in researcher_client.get(url("endpoint-detail", endpoint)).content.decode()
+    assert "Active revision" in researcher_client.get(url("endpoint-detail", endpoint)).content.decode()
     assert "desk/politeness@1" in researcher_client.get(url("endpoint-state", endpoint)).content.decode()
     bad = researcher_client.post(
         url("endpoint-try", endpoint), {"item": "{"}, headers=headers
@@ -174,6 +174,6 @@ def test_trying_an_endpoint_shows_its_steps(service, endpoint, project, settings
     refused = researcher_client.post(url("endpoint-try", endpoint), {"item": '{"text": 3}'}, headers=headers)
     assert "/inputs/0/text" in refused.content.decode()
     assert (
-        "Write what the agent answered"
+        "Enter a response"
         in researcher_client.post(url("endpoint-try", endpoint), {}).content.decode()
     )

@@ -188,7 +188,7 @@ def model_score(
 ) -> ModelScore:
     """Of an item whose values are `first` [K], before the agent, and `steps` [steps kept, K].
 
-    said: what else RawScore holds. Raises RewardError where they are not finite.
+    details: further fields of ModelScore. Raises RewardError where they are not finite.
     """
     heads = aggregate(join([(first, steps)]), aggregation)[0]
     if not bool(heads.isfinite().all()):

@@ -1,4 +1,4 @@
-"""Writing an endpoint's spec: several components and transforms, tried on stored trajectories before it is deployed."""
+"""Composing an endpoint's spec: components and transforms, with a dry run on stored trajectories."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ from workers.errors import RewardError
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
-    """`?endpoint=` begins with what answers now. POST with `deploy` deploys, without it is a dry run."""
+    """`?endpoint=` starts from its active revision. POST with `deploy` deploys; without, it is a dry run."""
     name = request.POST.get("endpoint") or request.GET.get("endpoint", "")
     endpoint = endpoints_of(project).filter(name=name).first()
     data = request.POST if request.method == "POST" else None
@@ -38,24 +38,24 @@ def endpoint_compose(request: ProjectRequest, project: Project) -> HttpResponse:
         try:
             if "deploy" in request.POST:
                 revision = services.put_spec(project=project, endpoint_name=name, spec=spec, by=request.user)
-                messages.success(request, f"This is revision {revision.number} of {name}.")
+                messages.success(request, f"Deployed revision {revision.number} of {name}.")
                 return redirect("rewards:endpoint-detail", project.slug, name)
             context["tried"] = dry_run(project=project, endpoint=endpoint, spec=spec)
             context["is_empty"] = context["tried"] is None
         except (DomainError, RewardError) as error:
-            form.add_error("endpoint" if error.pointer == "/endpoint" else "spec", _placed(error))
+            form.add_error("endpoint" if error.pointer == "/endpoint" else "spec", _with_pointer(error))
         except RewardServiceError as error:
             context["failure"] = str(error)
     return render(request, "rewards/endpoint_compose.html", context)
 
 
 def _judges(project: Project) -> list[dict[str, Any]]:
-    """Those that score, what they judge by, and a component of each."""
+    """Judges that score, their criteria, and the component of each."""
     rows = project.judges.filter(mode=Judge.Mode.SCORE).select_related("llm_connection", "rubric")
     return [
         {
             "judge": judge,
-            "criteria": [one.name for one in judge.criteria if one is not None],
+            "criteria": [criterion.name for criterion in judge.criteria if criterion is not None],
             "component": json.dumps(
                 {"name": slugify(judge.name) or "judge", "type": "judge", "judge": judge.name}
             ),
@@ -64,12 +64,12 @@ def _judges(project: Project) -> list[dict[str, Any]]:
     ]
 
 
-def _placed(error: DomainError | RewardError) -> str:
+def _with_pointer(error: DomainError | RewardError) -> str:
     return f"{error.pointer}: {error.message}" if error.pointer else error.message
 
 
 def _first_spec(project: Project, endpoint: Endpoint | None) -> str:
-    """What answers now; else the newest model alone."""
+    """Of the active revision; else the newest model alone."""
     if endpoint is not None and endpoint.active is not None:
         return json.dumps(endpoint.active.spec, indent=2)
     model = models_of(project).first()

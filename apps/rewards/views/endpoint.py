@@ -1,4 +1,4 @@
-"""Endpoints: what is deployed, the way back, the off switch, and a box to try one."""
+"""Endpoints: what is deployed, rollback, switching off, and a form that scores one input."""
 
 from typing import Any
 
@@ -39,13 +39,13 @@ def endpoint_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(shows_models=True)
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
-    """The station of the project home."""
+    """The card of the project home."""
     count = endpoints_of(project).count()
     off = endpoints_of(project).filter(switched_off=True).count()
     context: dict[str, Any] = {"count": count, "unit": "endpoint" if count == 1 else "endpoints"}
     context["text"] = f"{off} switched off" if off else ""
     if Role(request.membership.role).includes(Role.RESEARCHER):
-        name, label = ("endpoint-list", "See them") if count else ("endpoint-deploy", "Deploy a model")
+        name, label = ("endpoint-list", "View endpoints") if count else ("endpoint-deploy", "Deploy a model")
         context |= {"url": reverse(f"rewards:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
 
@@ -89,7 +89,7 @@ def endpoint_detail(request: ProjectRequest, project: Project, name: str) -> Htt
 @require_safe
 @project_view(Role.RESEARCHER)
 def endpoint_state(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
-    """What the reward service says; polled while it loads a revision."""
+    """State in the reward service; polled while it loads a revision."""
     endpoint = _endpoint(project, name)
     return render(request, "rewards/_endpoint_state.html", {"project": project, **_state(endpoint)})
 
@@ -119,7 +119,7 @@ def endpoint_rollback(request: ProjectRequest, project: Project, name: str) -> H
     to = request.POST.get("to", "")
     number = int(to) if to.isascii() and to.isdecimal() and len(to) < 10 else None
     revision = services.rollback(endpoint=_endpoint(project, name), to=number, by=request.user)
-    messages.success(request, f"{name} goes back to revision {revision.number}.")
+    messages.success(request, f"{name} was rolled back to revision {revision.number}.")
     return redirect("rewards:endpoint-detail", project.slug, name)
 
 
@@ -130,13 +130,13 @@ def endpoint_switch(request: ProjectRequest, project: Project, name: str) -> Htt
     endpoint = _endpoint(project, name)
     if "on" in request.POST:
         services.switch_on(endpoint=endpoint, by=request.user)
-        messages.success(request, f"{name} is on.")
+        messages.success(request, f"{name} is enabled.")
         return redirect("rewards:endpoint-detail", project.slug, name)
     form = SwitchForm(request.POST)
     if not form.is_valid():
         return _detail(request, endpoint, switch_form=form)
     services.switch_off(endpoint=endpoint, reason=form.cleaned_data["reason"], by=request.user)
-    messages.success(request, f"{name} is off; callers are told why.")
+    messages.success(request, f"{name} is disabled; callers get the reason.")
     return redirect("rewards:endpoint-detail", project.slug, name)
 
 
@@ -171,7 +171,7 @@ def _state(endpoint: Endpoint) -> dict[str, Any]:
             context["deployed"] = client.describe()
     except RewardServiceError as error:
         context["failure"] = str(error)
-        context["is_waiting"] = error.status == 404  # it has not read the endpoint yet
+        context["is_waiting"] = error.status == 404  # it has not read the new endpoint yet
         return context
     deployed = context["deployed"]
     context["is_waiting"] = deployed["version"] != deployed["wanted"] and deployed["failure"] is None

@@ -1,4 +1,4 @@
-"""What was asked of an endpoint, and samples of it."""
+"""Usage of an endpoint, and its samples."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -46,27 +46,25 @@ def _usage(request: ProjectRequest, endpoint: Endpoint, form: SamplesForm | None
 @require_POST
 @project_view(Role.RESEARCHER)
 def endpoint_samples(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
-    """What is kept of what is scored; a share of 0 deletes what was."""
+    """Sampling settings; a share of 0 deletes all samples."""
     endpoint = endpoint_of(project, name)
     form = SamplesForm(endpoint, request.POST)
     if not form.is_valid():
         return _usage(request, endpoint, form)
     services.keep_samples(endpoint=endpoint, by=request.user, **form.settings())
     kept = form.cleaned_data["share"] > 0
-    messages.success(
-        request, "Samples are kept from now on." if kept else "Samples are deleted, and no more kept."
-    )
+    messages.success(request, "Sampling is on." if kept else "Sampling is off; all samples were deleted.")
     return redirect("rewards:endpoint-usage", project.slug, name)
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def sample_detail(request: ProjectRequest, project: Project, name: str, pk: int) -> HttpResponse:
-    """A sampled request as a trajectory, with what each step was given."""
+    """A sampled item as a trajectory, with the reward of each step."""
     sample = endpoint_of(project, name).samples.filter(pk=pk).select_related("endpoint").first()
     if sample is None:
         raise NotFound(
-            "There is no such sample; samples are kept for as long as the endpoint's usage page says."
+            "There is no such sample; samples are deleted at the end of the retention on the endpoint's usage page."
         )
     trajectory = trajectory_of(sample)
     cards = cards_of(trajectory, STEPS_SHOWN) if trajectory else []

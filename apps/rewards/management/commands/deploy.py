@@ -1,4 +1,4 @@
-"""`deploy MODEL ENDPOINT`: a new revision of an endpoint, which is made if there is none."""
+"""`deploy MODEL ENDPOINT`: a new revision of an endpoint, which is created if it does not exist."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -15,8 +15,8 @@ class Command(TouchstoneCommand):
     help = "Deploy a model on an endpoint, and wait until the reward service answers with it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("model", help="project/name@version; the newest version without")
-        parser.add_argument("endpoint", help="its name in the project of the model; made if it is new")
+        parser.add_argument("model", help="project/name@version; without a version, the newest")
+        parser.add_argument("endpoint", help="its name in the project of the model; created if it is new")
         parser.add_argument(
             "--shadow", action="store_true", help="score in the shadow of the active revision"
         )
@@ -48,8 +48,8 @@ class Command(TouchstoneCommand):
         slug, short = endpoint.rpartition("/")[::2]
         if slug not in ("", found.project.slug):
             raise DomainError(
-                f"The model {found} is of the project {found.project.slug}, so it cannot be deployed on {endpoint}; "
-                f"name {short} alone, or import the model into {slug}."
+                f"The model {found} belongs to the project {found.project.slug}, so it cannot be deployed on "
+                f"{endpoint}; name {short} alone, or import the model into {slug}."
             )
         revision = deploy(
             model=found, endpoint_name=short, project=found.project, by=None, release_options=release_options

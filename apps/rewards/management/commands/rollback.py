@@ -10,12 +10,12 @@ from apps.rewards.services import rollback
 
 
 class Command(TouchstoneCommand):
-    help = "Go back to an earlier revision of an endpoint."
+    help = "Roll an endpoint back to an earlier revision."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("endpoint", help=ENDPOINT_HELP)
         parser.add_argument(
-            "--to", type=int, help="the number of the revision; the one before the active without"
+            "--to", type=int, help="the number of the revision; by default the one before the active one"
         )
         parser.add_argument("--no-wait", action="store_true", help="do not wait for the reward service")
         parser.add_argument("--timeout", type=float, default=120.0, help="seconds to wait for it")
@@ -25,7 +25,7 @@ class Command(TouchstoneCommand):
     ) -> dict[str, Any]:
         revision = rollback(endpoint=endpoint_named(endpoint), to=to, by=None)
         models = spec_of(revision).models
-        self.say(f"{endpoint} is back at revision {revision.number}: {', '.join(models)}.")
+        self.say(f"{endpoint} was rolled back to revision {revision.number}: {', '.join(models)}.")
         result = {"endpoint": endpoint, "revision": revision.number, "model": models[0]}
         if no_wait:
             return result

@@ -26,7 +26,7 @@ Line = tuple[int, dict[str, Any]]  # its number in the file, and the item
 
 
 class Command(TouchstoneCommand):
-    help = "Score items through the reward service: one JSON object a line in, one result a line out."
+    help = "Score items through the reward service: one JSON object per line in, one result per line out."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("endpoint", help=ENDPOINT_HELP)
@@ -34,7 +34,7 @@ class Command(TouchstoneCommand):
 
     def run(self, *, endpoint: str, file: str, **_: Any) -> dict[str, Any]:
         found = endpoint_named(endpoint)
-        kept: list[dict[str, Any]] = []
+        results: list[dict[str, Any]] = []
         version: int | None = None
         with (
             nullcontext(sys.stdin) if file == "-" else _open(file) as lines,
@@ -46,10 +46,10 @@ class Command(TouchstoneCommand):
                 bar.advance(len(page))
                 for result in reply["results"]:
                     if self.as_json:
-                        kept.append(result)
+                        results.append(result)
                     else:
                         self.stdout.write(json.dumps(result, ensure_ascii=False))
-        return {"endpoint": endpoint, "version": version, "results": kept}
+        return {"endpoint": endpoint, "version": version, "results": results}
 
 
 def _open(file: str) -> Any:

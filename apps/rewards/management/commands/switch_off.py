@@ -9,7 +9,7 @@ from apps.rewards.services import switch_off
 
 
 class Command(TouchstoneCommand):
-    help = "Switch an endpoint off; callers are told why."
+    help = "Switch an endpoint off; callers get the reason."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("endpoint", help=ENDPOINT_HELP)
