@@ -12,7 +12,7 @@ from apps.core.errors import DomainError
 from apps.core.http.outgoing import check_url
 from apps.judges.models import Judge
 from apps.judges.selectors import get_judge_by_name
-from apps.rewards.serving.vllm_server import unknown
+from apps.rewards.serving.vllm_server import unknown_server_message
 from apps.training.models import RewardModel
 from apps.training.selectors import model_named
 from workers.schema.endpoints import (
@@ -81,7 +81,7 @@ def _judge(part: JudgePart, project: Project, at: str) -> Judge:
             )
         if judge.llm_connection is None:
             raise DomainError(
-                f"The language model of {judge.name} was removed, so there is nobody to ask. Make a judge with another."
+                f"The language model of {judge.name} was deleted; create a judge with another one."
             )
     assert judge.rubric is not None
     weights = {
@@ -103,7 +103,7 @@ def _judge(part: JudgePart, project: Project, at: str) -> Judge:
 def _require_server(component: RewardModelPart | CriterionPart, pointer: str) -> None:
     server = component.server if isinstance(component, RewardModelPart) else None
     if server is not None and server not in settings.VLLM_SERVERS:
-        raise DomainError(unknown(server), pointer=pointer)
+        raise DomainError(unknown_server_message(server), pointer=pointer)
 
 
 def check_models(spec: EndpointSpec, models: Mapping[str, RewardModel]) -> None:

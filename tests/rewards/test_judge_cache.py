@@ -7,7 +7,7 @@ from apps.rewards.serving.judge_cache import JudgeCache
 
 def test_answers_are_of_the_one_who_gave_them() -> None:
     kept = JudgeCache(10_000)
-    one, other = kept.of("1"), kept.of("2")
+    one, other = kept.for_model("1"), kept.for_model("2")
     one.keep("a", {"score": 4}, {})
     assert one.get("a") == {"score": 4}
     assert other.get("a") is None and one.get("b") is None

@@ -75,8 +75,8 @@ def test_the_service_is_told_who_they_are(desk, inspector) -> None:
     [
         ({"judge": "nobody"}, 404, "judge", "there: comparer, inspector"),
         ({"judge": "theirs"}, 404, "judge", "There is no judge theirs in desk"),
-        ({"judge": "comparer"}, 400, "judge", "a reward needs a judge that scores each run"),
-        ({"criterion": "Charm"}, 400, "criterion", "it judges by Care, Speed"),
+        ({"judge": "comparer"}, 400, "judge", "choose a judge that scores each trajectory"),
+        ({"criterion": "Charm"}, 400, "criterion", "its criteria are Care, Speed"),
         ({"otherwise": 3}, 422, "otherwise", ""),
     ],
 )
@@ -92,10 +92,10 @@ def test_what_is_wrong_is_said_at_its_place(
     assert not EndpointRevision.objects.exists()
 
 
-def test_there_must_be_somebody_to_ask(admin, desk, rules, inspector) -> None:
+def test_the_llm_connection_of_a_judge_must_exist(admin, desk, rules, inspector) -> None:
     delete_llm_connection(llm_connection=rules, by=None)
     reply = put(admin, PART)
-    assert reply.json()["pointer"] == "/components/0/judge" and "nobody to ask" in reply.json()["detail"]
+    assert reply.json()["pointer"] == "/components/0/judge" and "was deleted" in reply.json()["detail"]
 
 
 def test_a_rubric_without_weights_has_no_mean(admin, desk, inspector) -> None:
@@ -140,10 +140,10 @@ def test_the_page_says_why_it_stays(desk, inspector) -> None:
 def test_composing_offers_the_judges_there_are(desk, rules) -> None:
     client, address = member_client(desk, Role.RESEARCHER), reverse("rewards:endpoint-compose", args=["desk"])
     empty = client.get(address).content.decode()
-    assert "No judge here scores runs by a rubric yet" in empty
+    assert "No judge of this project scores trajectories by a rubric" in empty
     assert reverse("judges:judge-list", args=["desk"]) in empty
     judge_of(desk, rules, name="comparer", mode="compare")
-    assert "No judge here scores runs" in client.get(address).content.decode()
+    assert "No judge of this project scores" in client.get(address).content.decode()
     judge_of(desk, rules)
     page = client.get(address).content.decode()
     assert "No judge here" not in page and "Care, Speed" in page and "comparer" not in page

@@ -162,8 +162,8 @@ def test_a_judge_of_another_project_is_not_asked(http, service, endpoint, key) -
     run, _ = readable(parse_item(item(0)))
     part = JudgePart(name="x", judge="theirs")
     for asked in ({"theirs": theirs.pk}, {}):
-        waiting = judges.of(asked, "desk")(part, [run])
-        with pytest.raises(Problem, match="The judge theirs was removed"):
+        waiting = judges.asker(asked, "desk")(part, [run])
+        with pytest.raises(Problem, match="The judge theirs was deleted"):
             asyncio.run_coroutine_threadsafe(waiting, service.loop).result(10)
 
 
@@ -236,7 +236,7 @@ def test_what_does_not_apply_is_no_part_of_the_mean(http, endpoint, script) -> N
     script.answer = unclear("c1")
     (one,) = ask(http, endpoint, "critique", item(1)).json()["results"]
     assert one["reward"] == pytest.approx(0.75)
-    assert "Speed: cannot be told, seen at step 1. Nobody says." in one["critiques"]["parcels"]
+    assert "Speed: not applicable, seen at step 1. Nobody says." in one["critiques"]["parcels"]
 
 
 def test_what_cannot_be_told_is_an_error_or_what_the_spec_says(
@@ -269,11 +269,11 @@ def test_a_weight_below_nought_is_better_the_lower(http, service, project, llm_c
 @pytest.mark.parametrize(
     ("reply", "status", "said", "retry"),
     [
-        ("no json at all", 502, "gave no answer that can be used", "5"),
-        ("{}", 502, "gave no answer that can be used", "5"),
+        ("no json at all", 502, "gave an invalid reply", "5"),
+        ("{}", 502, "gave an invalid reply", "5"),
         ((200, completion("", refusal="I would rather not.")), 502, "I would rather not", "5"),
         ((400, {"error": {"message": "too many tokens"}}), 502, "too many tokens", "5"),
-        ((500, {}), 503, "does not answer", "5"),
+        ((500, {}), 503, "does not respond", "5"),
         (None, 503, "did not answer", "5"),
         ((429, {"error": {"message": "slow down"}}), 429, "is busy", "5"),
         ((401, {"error": {"message": "who are you"}}), 503, "refused the key", None),
@@ -381,7 +381,7 @@ def test_what_has_no_words_is_refused_and_what_is_cut_is_said(http, endpoint) ->
 
 def test_too_many_that_wait_are_an_overload(http, service, endpoint, llm_connection, script) -> None:
     judges = service.state.deployments._ask.__self__
-    judges._lanes.of(llm_connection.pk).waiting = 4000
+    judges._pools.get(llm_connection.pk).waiting = 4000
     reply = ask(http, endpoint, "score", item(0))
     assert reply.status_code == 429 and reply.headers["Retry-After"] == "5" and script.asked == []
     assert "4000 runs are waiting for the language model of the judge inspector" in detail(reply)
@@ -401,7 +401,7 @@ class Recorder:
 def folder_that_knows(item: dict, said: str, judge: Judge, place: Path) -> Path:
     """A decoder that has learnt by heart what to say of this item."""
     model = Recorder(said)
-    core = LLMClient(LLMServer(model="here"), JudgeCache(10**6).of("test"), model=model)
+    core = LLMClient(LLMServer(model="here"), JudgeCache(10**6).for_model("test"), model=model)
     criteria = [Criterion(**criterion_of(one, judge.mode)) for one in judge.criteria]
     run, _ = readable(parse_item(item))
     RubricJudge(core, criteria).score(run)
@@ -431,11 +431,11 @@ def test_a_language_model_in_a_folder_is_loaded_here(
     )
     assert (
         "It says a." in one["critiques"]["parcels"]
-        and "Speed: cannot be told." in one["critiques"]["parcels"]
+        and "Speed: not applicable." in one["critiques"]["parcels"]
     )
     assert ask(http, name, "critique", {"text": "a"}).json()["results"] == [one]
     spent = Spending.objects.get()
     assert (spent.purpose, spent.calls, spent.cost) == ("endpoint", 1, 0) and spent.completion_tokens > 0
     LLMConnection.objects.filter(pk=here.pk).update(folder=str(folder.parent))
     reply = ask(http, name, "score", {"text": "b"})
-    assert reply.status_code == 503 and "cannot be asked" in detail(reply)
+    assert reply.status_code == 503 and "cannot be called" in detail(reply)

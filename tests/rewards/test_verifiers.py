@@ -56,12 +56,12 @@ def test_verifiers_that_hang_hold_up_no_other_project(monkeypatch: pytest.Monkey
     async def run(slow: str, quick: str) -> float:
         verifiers = Verifiers()
         hanging: list[asyncio.Task[Any]] = [
-            asyncio.create_task(verifiers.of("beta")(verifier_at(slow, 5.0), ITEMS))  # type: ignore[arg-type]
+            asyncio.create_task(verifiers.verifier("beta")(verifier_at(slow, 5.0), ITEMS))  # type: ignore[arg-type]
             for _ in range(6)
         ]
         await asyncio.sleep(0.1)
         began = time.monotonic()
-        assert await verifiers.of("alpha")(verifier_at(quick), ITEMS) == [1.0]
+        assert await verifiers.verifier("alpha")(verifier_at(quick), ITEMS) == [1.0]
         seconds = time.monotonic() - began
         assert not any(task.done() for task in hanging)
         for task in hanging:
@@ -80,20 +80,20 @@ def test_verifiers_that_hang_hold_up_no_other_project(monkeypatch: pytest.Monkey
 def test_too_many_that_wait_are_told_so() -> None:
     async def run() -> None:
         verifiers = Verifiers()
-        verifiers._lanes.of("beta").waiting = module.MOST_WAITING
+        verifiers._pools.get("beta").waiting = module.MOST_WAITING
         with pytest.raises(Overloaded, match=r"1000 requests of the project beta"):
-            await verifiers.of("beta")(verifier_at("http://127.0.0.1:1"), ITEMS)
+            await verifiers.verifier("beta")(verifier_at("http://127.0.0.1:1"), ITEMS)
         verifiers.close()
 
     asyncio.run(run())
 
 
-def test_lanes_of_what_is_gone_leave_no_threads() -> None:
-    lanes = OwnerPools[int]("test", 1)
-    busy = lanes.of(-1)
+def test_pools_of_deleted_owners_leave_no_threads() -> None:
+    pools = OwnerPools[int]("test", 1)
+    busy = pools.get(-1)
     with busy.holding(1):
         for key in range(200):
-            lanes.of(key)
-        assert lanes.of(-1) is busy, "what is waited for stays"
-    assert len(lanes) <= MOST_IDLE + 2
-    lanes.close()
+            pools.get(key)
+        assert pools.get(-1) is busy, "what is waited for stays"
+    assert len(pools) <= MOST_IDLE + 2
+    pools.close()

@@ -212,7 +212,7 @@ def test_while_the_server_is_away_every_request_is_told_to_try_again(
         assert http.post("/api/v1/rewards/big/score", json=new).status_code == 200
     reply = http.post("/api/v1/rewards/big/score", json={"inputs": [{"text": "of it"}]})
     assert reply.status_code == 503
-    assert "vLLM server gpu does not answer: 127.0.0.1 gave no reply" in reply.json()["detail"]
+    assert "vLLM server gpu does not respond: 127.0.0.1 gave no reply" in reply.json()["detail"]
 
 
 @pytest.mark.parametrize("what", ANSWERS)

@@ -169,7 +169,7 @@ class Batcher:
         return request.future
 
     def evict(self, served: ServedModel) -> None:
-        """Drop what is remembered of a model that is no longer served."""
+        """Drop the cached scores of a model that is no longer served."""
         with self._changed:
             self.duplicates.evict_model(id(served))
         if served.cache is not None:

@@ -1,7 +1,7 @@
-"""Who is next: work of several callers in the order of virtual finish times, so that a long queue of one holds up none.
+"""Work of several callers in the order of virtual finish times, so that a long queue of one caller delays no other.
 
 Self-clocked fair queueing (Golestani, INFOCOM 1994), which gives what deficit round robin does (Shreedhar & Varghese,
-1996) without rounds: each piece of work gets the time at which it would end if all callers were served at once, and
+1996) without rounds: each piece of work gets the time at which it would end if all callers were served in parallel, and
 the earliest is taken. Projects share equally, the keys of a project share its part. The work of one caller alone stays
 in the order it came.
 
@@ -17,7 +17,7 @@ NO_CALLER: Caller = ("", "")
 
 @dataclass(eq=False, slots=True)
 class FairOrder:
-    """Not for several threads at once. queued: tokens, in all."""
+    """Not thread-safe. queued: tokens of all callers."""
 
     queued: int = 0
     _now: float = 0.0
@@ -35,7 +35,7 @@ class FairOrder:
         return not self.queued or self.waiting(caller) + new <= min(limit, 2 * limit - self.queued)
 
     def put(self, caller: Caller, tokens: int) -> float:
-        """When it is its turn: smaller is earlier."""
+        """Its finish time: smaller is earlier."""
         project, _ = caller
         if caller not in self._entries:
             self._entries[caller] = 0
@@ -48,20 +48,20 @@ class FairOrder:
         return self._last[caller]
 
     def take(self, caller: Caller, tokens: int, turn: float) -> None:
-        """It no longer waits."""
+        """Work is taken from the queue."""
         self._now = max(self._now, turn)
         self._tokens[caller] -= tokens
         self._entries[caller] -= 1
         self.queued -= tokens
         if not self._entries[caller]:
-            self._forget(caller)
+            self._drop_caller(caller)
 
-    def _forget(self, caller: Caller) -> None:
+    def _drop_caller(self, caller: Caller) -> None:
         project, _ = caller
         del self._entries[caller], self._tokens[caller]
         self._keys[project] -= 1
         if not self._keys[project]:
             del self._keys[project]
-        if not self._entries:  # nobody waits: a new beginning, and numbers stay small
+        if not self._entries:  # nothing waits: start again, so that numbers stay small
             self._now = 0.0
             self._last.clear()

@@ -1,1 +1,1 @@
-"""The reward service's parts. Only the `rewards` process imports this: it is the one that loads models."""
+"""The reward service's parts. Only the `rewards` process imports it: no other process loads models."""

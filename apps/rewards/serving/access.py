@@ -100,7 +100,7 @@ def find_caller(request: Request, registry: EndpointRegistry, *, query_key: bool
     if Scope.REWARD not in key.scopes:
         raise Problem(
             f"This key has the scopes {', '.join(sorted(key.scopes))}; the call needs {Scope.REWARD.value}. "
-            f"An owner can make one with `create_api_key {key.project} --scopes {Scope.REWARD.value}`.",
+            f"An owner can create one with `create_api_key {key.project} --scopes {Scope.REWARD.value}`.",
             status=403,
         )
     address = client_address(request)

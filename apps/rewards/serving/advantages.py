@@ -31,7 +31,7 @@ OPTIONS = ("scale", "eps", "omega", "gamma", "alpha")
 
 @dataclass(frozen=True, slots=True)
 class RolloutEntry:
-    """A roll-out of a group. rollout: what was said of it; item: its place among those to be response, or None."""
+    """A roll-out of a group. item: its place among the items to be scored, or None where it was scored already."""
 
     rollout: Rollout
     item: int | None
@@ -89,8 +89,8 @@ def advantages_reply(response: ScoreResponse) -> Json:
         raise Problem(f"{error}.", status=422, pointer="/groups") from error
     groups = [
         [
-            {"advantage": one.trajectory, "steps": list(one.steps), "reward": rollout.reward}
-            for one, rollout in zip(group, known, strict=True)
+            {"advantage": advantage.trajectory, "steps": list(advantage.steps), "reward": rollout.reward}
+            for advantage, rollout in zip(group, known, strict=True)
         ]
         for group, known in zip(found, rollouts, strict=True)
     ]
@@ -106,12 +106,12 @@ def advantages_reply(response: ScoreResponse) -> Json:
 def _entry(raw: Any, at: str, items: list[Item], places: list[str]) -> RolloutEntry:
     raw = require_object(raw, pointer=at)
     states = tuple(
-        _name(one, f"{at}/states/{i}")
-        for i, one in enumerate(require_list(raw.get("states") or [], pointer=f"{at}/states"))
+        _name(state, f"{at}/states/{i}")
+        for i, state in enumerate(require_list(raw.get("states") or [], pointer=f"{at}/states"))
     )
     stratum = raw.get("stratum")
     if stratum is not None and not isinstance(stratum, str | int | float):
-        raise InvalidRecord("a stratum is a text or a number.", pointer=f"{at}/stratum")
+        raise InvalidRecord("a stratum must be a text or a number.", pointer=f"{at}/stratum")
     if "reward" in raw:
         check_keys(raw, _OWN, at)
         reward = finite(raw["reward"], pointer=f"{at}/reward")
@@ -140,20 +140,21 @@ def _scored(entry: RolloutEntry, response: ScoreResponse, place: int) -> Rollout
 
 
 def _seen(trajectory: Trajectory) -> tuple[str, ...]:
-    """Of each agent step, a hash of what came to the agent since its last one: the anchor states of GiGPO.
+    """For each agent step, a hash of what the agent saw since its last one: the anchor states of GiGPO.
 
-    Where nothing came, the situation is the last one and what the agent did in it.
+    Where it saw nothing, the situation is the last one and what the agent did in it.
     """
     states: list[str] = []
     seen: list[str] = []
     done: list[str] = []
     for step in trajectory.steps:
         if step.source == "agent":
-            told = seen or [*states[-1:], *done]
-            states.append(hashlib.sha256("\0".join(told).encode()).hexdigest())
+            situation = seen or [*states[-1:], *done]
+            states.append(hashlib.sha256("\0".join(situation).encode()).hexdigest())
             seen, done = [], []
-        for one in segments(step):
-            (seen if one.source in ("system", "user", "environment") else done).append(one.text)
+        for segment in segments(step):
+            is_seen = segment.source in ("system", "user", "environment")
+            (seen if is_seen else done).append(segment.text)
     return tuple(states)
 
 
@@ -167,13 +168,15 @@ def _options(raw: Any) -> Json:
 
 
 def _numbers(value: Any, at: str) -> tuple[float, ...]:
-    found = [finite(one, pointer=f"{at}/{i}") for i, one in enumerate(require_list(value or [], pointer=at))]
+    found = [
+        finite(number, pointer=f"{at}/{i}") for i, number in enumerate(require_list(value or [], pointer=at))
+    ]
     if None in found:
         raise InvalidRecord("expected a number, got null.", pointer=f"{at}/{found.index(None)}")
-    return tuple(one for one in found if one is not None)
+    return tuple(number for number in found if number is not None)
 
 
 def _name(value: Any, at: str) -> str:
     if not isinstance(value, str):
-        raise InvalidRecord("a state is named by a text.", pointer=at)
+        raise InvalidRecord("a state must be a text.", pointer=at)
     return value

@@ -1,6 +1,6 @@
-"""Keeping up with the database: LISTEN on a connection of its own as a hint, and a read every few seconds regardless.
+"""Following changes of the database: LISTEN on a separate connection is a hint, and all is read every few seconds.
 
-While the database is away the service goes on with what it knows.
+While the database is unreachable the service continues with the registry it has.
 """
 
 import asyncio
@@ -18,19 +18,19 @@ from apps.rewards.serving.registry import EndpointRegistry, read_registry
 logger = logging.getLogger(__name__)
 
 CHANNELS = ("touchstone_keys", "touchstone_endpoints")
-EVERY_SECONDS = 4.0  # an off switch is followed within five, however it is heard of
-SPACING_SECONDS = 0.25  # between readings that somebody waits for
+EVERY_SECONDS = 4.0  # an endpoint that is switched off stops within five
+SPACING_SECONDS = 0.25  # between reads that a request waits for
 RECONNECT_SECONDS = 1.0
 # Of the parameters Django connects with, those that are about its cursors rather than about the server.
-_DJANGOS = ("cursor_factory", "context", "connect_timeout")
+_DJANGO_PARAMETERS = ("cursor_factory", "context", "connect_timeout")
 
 
 class _ReadOnlyConnection(Exception):
-    """The connection is to be made again; nothing is out of reach."""
+    """The connection is to be made again; the database is reachable."""
 
 
 class ChangeListener:
-    """on_change is called on the event loop with every reading. unreachable_since: a time, while it is so."""
+    """on_change is called on the event loop with every read. unreachable_since: a time; None while it is reachable."""
 
     def __init__(self, on_change: Callable[[EndpointRegistry], None]) -> None:
         self._on_change = on_change
@@ -50,17 +50,17 @@ class ChangeListener:
             except (psycopg.Error, DatabaseError, OSError) as error:
                 if self.unreachable_since is None:
                     self.unreachable_since = time.time()
-                    logger.warning("the database is out of reach; serving what is known: %s", error)
+                    logger.warning("the database is unreachable; serving the known registry: %s", error)
                 await asyncio.sleep(RECONNECT_SECONDS)
 
     def close(self) -> None:
         self._reader.shutdown(wait=True)
 
     async def catch_up(self) -> None:
-        """Return when all is known that was written before the call, or the database is out of reach.
+        """Return when everything written before the call is known, or the database is unreachable.
 
-        For who names what is not known: it may have been made a moment ago. All who wait share a reading, and there
-        are at most four a second.
+        For a request that names an unknown key or endpoint: it may be new. Waiting requests share a read, and there are
+        at most four reads per second.
         """
         asked = time.monotonic()
         async with self._waiting:
@@ -70,7 +70,7 @@ class ChangeListener:
             try:
                 await self.refresh()
             except DatabaseError as error:
-                logger.warning("the database is out of reach; answering from what is known: %s", error)
+                logger.warning("the database is unreachable; answering from the known registry: %s", error)
 
     async def refresh(self) -> None:
         self._began = time.monotonic()
@@ -83,7 +83,9 @@ class ChangeListener:
 
     async def _listen(self) -> None:
         params = {
-            key: value for key, value in connection.get_connection_params().items() if key not in _DJANGOS
+            key: value
+            for key, value in connection.get_connection_params().items()
+            if key not in _DJANGO_PARAMETERS
         }
         direct = await psycopg.AsyncConnection.connect(**params, autocommit=True, connect_timeout=5)
         async with direct:
@@ -95,22 +97,24 @@ class ChangeListener:
                     pass
 
     async def _subscribe(self, direct: psycopg.AsyncConnection) -> None:
-        """A standby takes no LISTEN: there a reading every few seconds has to do."""
+        """A standby does not support LISTEN: there the read every few seconds has to do."""
         try:
             for channel in CHANNELS:
                 await direct.execute(f"LISTEN {channel}")
         except psycopg.errors.ReadOnlySqlTransaction as error:
-            logger.warning("the database tells no changes; it is read every %g s: %s", EVERY_SECONDS, error)
+            logger.warning(
+                "the database sends no notifications; it is read every %g s: %s", EVERY_SECONDS, error
+            )
 
     async def _note_read_only(self, direct: psycopg.AsyncConnection) -> None:
-        """Raises _TakesNoChanges, so that another connection is made: after a failover this one may lead to the old
+        """Raises _ReadOnlyConnection, so that another connection is made: after a failover this one may lead to the old
         server."""
         row = await (await direct.execute("SELECT current_setting('transaction_read_only')::bool")).fetchone()
         was, self.is_read_only = self.is_read_only, bool(row and row[0])
         if self.is_read_only:
             if not was:
-                logger.warning("the database takes no changes; serving goes on, usage waits")
+                logger.warning("the database is read-only; serving continues, usage waits")
             await asyncio.sleep(EVERY_SECONDS)
             raise _ReadOnlyConnection
         if was:
-            logger.info("the database takes changes again")
+            logger.info("the database is writable again")

@@ -1,4 +1,4 @@
-"""Around every request: an id, a log line, and an answer whatever goes wrong."""
+"""Around every request: an id, a log line, and a problem document for any error."""
 
 import logging
 import time
@@ -19,14 +19,14 @@ _HEADERS = "touchstone.headers"
 
 
 def add_headers(scope: Scope, headers: Mapping[str, str]) -> None:
-    """Have the answer to this request carry them, also where it is an error."""
+    """Add headers to the reply to this request, also if it is an error."""
     scope.setdefault(_HEADERS, []).extend(
         (name.lower().encode(), value.encode()) for name, value in headers.items()
     )
 
 
 class RequestContext:
-    """Errors for people become problem documents; everything else a reference, with the traceback in the log."""
+    """Errors for the user become problem documents; others get a reference, and their traceback is in the log."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -55,15 +55,15 @@ class RequestContext:
             await self.app(scope, receive, tagged)
         except (DomainError, RewardError) as error:
             await response_of(error, scope["path"])(scope, receive, tagged)
-        except (
-            ClientDisconnect
-        ):  # nobody is there to be told; strangers must not fill the log with tracebacks
-            logger.info("the client left before its body had come: %s %s", scope["method"], scope["path"])
+        except ClientDisconnect:  # no tracebacks: strangers must not fill the log
+            logger.info(
+                "the client disconnected before its body arrived: %s %s", scope["method"], scope["path"]
+            )
         except Exception:
             logger.exception("failed on %s %s", scope["method"], scope["path"])
             if status:
                 raise
-            detail = "Something went wrong on our side. The log has the details under this reference."
+            detail = "An internal error occurred. The log has the details under this reference."
             await problem_response(500, detail, reference=number)(scope, receive, tagged)
         finally:
             ms = (time.perf_counter() - started) * 1000

@@ -1,14 +1,14 @@
-"""What is deployed on an endpoint, for people and trainers."""
+"""The description of a deployment that `GET /` returns."""
 
 from typing import Any
 
 from apps.rewards.serving.deployments import Deployment
 from workers.engine import Version
-from workers.schema.endpoints import UNCERTAIN_ABOVE, JudgePart, RewardModelPart
+from workers.schema.endpoints import UNCERTAIN_ABOVE, CriterionPart, JudgePart, RewardModelPart
 
 
 def describe_deployment(deployment: Deployment) -> dict[str, Any]:
-    """version: what answers, null before anything was loaded. wanted: the active revision of the database."""
+    """version: the one that answers, null before one is loaded. wanted: the active revision in the database."""
     info, version, failure = deployment.info, deployment.version, deployment.failure
     return {
         "endpoint": info.name,
@@ -19,13 +19,13 @@ def describe_deployment(deployment: Deployment) -> dict[str, Any]:
         "switched_off": info.switched_off,
         "switched_off_reason": info.reason,
         "release": (release := _release(deployment)),
-        "trial": release,  # its name before
+        "trial": release,  # the older key
         **(_nothing() if version is None else _version(version)),
     }
 
 
 def _release(deployment: Deployment) -> dict[str, Any] | None:
-    """What is tried beside it. version: its revision once it is loaded here, else null."""
+    """The open release. version: its revision once it is loaded here, else null."""
     release, failure = deployment.info.release, deployment.candidate.failure
     if release is None:
         return None
@@ -55,7 +55,9 @@ def _nothing() -> dict[str, Any]:
 def _version(version: Version) -> dict[str, Any]:
     """With several components raw is on the reward scale already: median 0, standard deviation 1."""
     parts = [
-        (one, version.models[one.model].model) for one in version.spec.components if hasattr(one, "model")
+        (component, version.models[component.model].model)
+        for component in version.spec.components
+        if isinstance(component, RewardModelPart | CriterionPart)
     ]
     models = [
         {
@@ -66,18 +68,18 @@ def _version(version: Version) -> dict[str, Any]:
             "template_fingerprint": model.manifest.get("template_fingerprint"),
             "template_rewrites": model.rewrites,
             "precision": model.precision,
-            "criteria": {name: one.get("scale") for name, one in model.criteria.items()},
+            "criteria": {name: criterion.get("scale") for name, criterion in model.criteria.items()},
         }
         for component, model in parts
     ]
     fingerprints = {model["template_fingerprint"] for model in models}
-    counted = [one for one in version.spec.components if one.weight]
+    counted = [component for component in version.spec.components if component.weight]
     alone = len(counted) == 1 and isinstance(counted[0], RewardModelPart)
     return {
         "spec": version.spec.to_builtins(),
         "aggregation": version.aggregation,
         "reward_statistics": next(
-            one["reward_statistics"] for one in models if one["component"] == counted[0].name
+            model["reward_statistics"] for model in models if model["component"] == counted[0].name
         )
         if alone
         else {"median": 0.0, "std": 1.0},
@@ -85,8 +87,8 @@ def _version(version: Version) -> dict[str, Any]:
         "uncertain_above": UNCERTAIN_ABOVE,
         "models": models,
         "judges": [
-            {"component": one.name, "judge": one.judge, "criterion": one.criterion, "weight": one.weight}
-            for one in version.spec.components
-            if isinstance(one, JudgePart)
+            {"component": part.name, "judge": part.judge, "criterion": part.criterion, "weight": part.weight}
+            for part in version.spec.components
+            if isinstance(part, JudgePart)
         ],
     }

@@ -1,4 +1,4 @@
-"""What judges answered, kept in memory: the same question is not asked twice. Bounded in bytes, oldest use out."""
+"""Replies of judges in memory: the same question is not asked twice. Bounded in bytes, least recently used out."""
 
 import threading
 from collections import OrderedDict
@@ -20,9 +20,9 @@ class JudgeCache:
     _entries: "OrderedDict[str, bytes]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def of(self, whose: str) -> "LanguageModelCache":
-        """The answers of one language model. whose: what it is, beside its name."""
-        return LanguageModelCache(self, whose)
+    def for_model(self, model_key: str) -> "LanguageModelCache":
+        """The replies of one language model. model_key: identifies it."""
+        return LanguageModelCache(self, model_key)
 
     def get(self, key: str) -> Any:
         with self._lock:
@@ -48,13 +48,13 @@ class LanguageModelCache:
     """`workers.llm.client.Answers`."""
 
     kept: JudgeCache
-    whose: str
+    model_key: str
 
     def get(self, key: str) -> Any:
-        return self.kept.get(f"{self.whose} {key}")
+        return self.kept.get(f"{self.model_key} {key}")
 
     def keep(self, key: str, answer: Any, about: Mapping[str, str]) -> None:
-        self.kept.put(f"{self.whose} {key}", answer)
+        self.kept.put(f"{self.model_key} {key}", answer)
 
 
 def _size(data: bytes) -> int:

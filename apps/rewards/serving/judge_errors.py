@@ -1,4 +1,4 @@
-"""Why a judge gave no answer, as an error of the request: whose fault it is, and whether trying again helps."""
+"""A judge's failure as an error of the request: whose fault it is, and whether a retry helps."""
 
 import math
 from contextlib import suppress
@@ -15,16 +15,16 @@ from workers.errors import RewardError
 SOON = 5  # seconds
 _BUSY, _NO_ANSWER = 429, 502
 _QUESTION = (400, 413, 422)  # a server that refuses what it is asked
-_OWNERS = (401, 402, 403, 404)  # what an owner has to mend
+_OWNERS = (401, 402, 403, 404)  # that an owner has to fix
 
 
-def refusal(error: DomainError | RewardError | Error, *, judge: str, llm_connection: str) -> Exception:
-    """Overloaded where its turn comes later; Problem 502 for what is no answer, else 503. There is a Retry-After where
-    it is a matter of time."""
+def judge_error(error: DomainError | RewardError | Error, *, judge: str, llm_connection: str) -> Exception:
+    """Overloaded where it is rate-limited; Problem 502 for an invalid reply, else 503. There is a Retry-After where a
+    retry may help."""
     if isinstance(error, Error):
-        return _problem(503, f"The judge {judge} cannot be asked while the database is away.", SOON)
+        return _problem(503, f"The judge {judge} cannot be called while the database is unreachable.", SOON)
     if isinstance(error, DomainError):
-        return _problem(503, f"The judge {judge} cannot be asked: {error.message}")
+        return _problem(503, f"The judge {judge} cannot be called: {error.message}")
     import openai
 
     from workers.llm.completions import NoAnswer
@@ -32,28 +32,28 @@ def refusal(error: DomainError | RewardError | Error, *, judge: str, llm_connect
     who = f"The language model {llm_connection} of the judge {judge}"
     cause = error.__cause__
     if isinstance(cause, openai.APIStatusError):
-        return _of_status(cause, error.message, who)
+        return _status_error(cause, error.message, who)
     if isinstance(cause, openai.APIConnectionError):
-        return _problem(503, f"{who} does not answer: {error.message}", SOON)
+        return _problem(503, f"{who} does not respond: {error.message}", SOON)
     if isinstance(error, NoAnswer):
-        return _problem(502, f"The judge {judge} gave no answer that can be used: {error.message}", SOON)
-    return _problem(503, f"{who} cannot be asked: {error.message}")
+        return _problem(502, f"The judge {judge} gave an invalid reply: {error.message}", SOON)
+    return _problem(503, f"{who} cannot be called: {error.message}")
 
 
-def _of_status(cause: Any, said: str, who: str) -> Exception:
-    """cause: openai's error, of what the relay said, or passed on."""
+def _status_error(cause: Any, message: str, who: str) -> Exception:
+    """cause: openai's error: a reply of the relay, or one that it passed on."""
     status, headers = cause.status_code, cause.response.headers
     is_ours = REFUSED in headers
     if is_ours and isinstance(cause.body, dict):
-        said = str(cause.body.get("message", said))
+        message = str(cause.body.get("message", message))
     if status == _BUSY:
         seconds = _seconds(headers.get("retry-after"))
-        return Overloaded(f"{who} is busy: {said} Try again in {seconds} s.", retry_after=seconds)
+        return Overloaded(f"{who} is busy: {message} Try again in {seconds} s.", retry_after=seconds)
     if not is_ours and status in _QUESTION:
-        return _problem(502, f"{who} did not take the question: {said}", SOON)
+        return _problem(502, f"{who} rejected the request: {message}", SOON)
     if (is_ours and status != _NO_ANSWER) or status in _OWNERS:
-        return _problem(503, f"{who} cannot be asked: {said}")
-    return _problem(503, f"{who} does not answer: {said}", SOON)
+        return _problem(503, f"{who} cannot be called: {message}")
+    return _problem(503, f"{who} does not respond: {message}", SOON)
 
 
 def _seconds(header: str | None) -> int:

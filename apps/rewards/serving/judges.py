@@ -1,7 +1,7 @@
-"""Judges of an endpoint's spec: asked about each run, in threads of their own, within their language model's limits.
+"""Judges of an endpoint's spec: asked about each trajectory, in their own threads, within the limits of their LLM.
 
-Nothing is made up: where there is no answer the request has an error, and what others of it were answered is kept, so
-that who tries again pays for what failed only. Two that ask the same at once share one answer.
+Without a reply the request is an error, never a guess; the replies to its other items are cached, so
+that a retry pays only for what failed. Two requests that ask the same at the same time share one reply.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from apps.judges.models import Judge
 from apps.llm.calls import record_local_usage
 from apps.llm.models import SpendingPurpose
 from apps.rewards.serving.judge_cache import JudgeCache
-from apps.rewards.serving.judge_errors import SOON, refusal
+from apps.rewards.serving.judge_errors import SOON, judge_error
 from apps.rewards.serving.language_models import LanguageModels
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.thread_pools import OwnerPools
@@ -31,13 +31,13 @@ from workers.errors import RewardError
 from workers.schema import Trajectory
 from workers.schema.endpoints import JudgePart
 
-AT_ONCE = 8  # runs that a language model is asked about together
-MOST_WAITING = 4000  # runs for a language model
+CONCURRENT_CALLS = 8  # trajectories, for each language model
+MOST_WAITING = 4000  # trajectories, for each language model
 LOOKING_UP = 2  # threads
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _JudgeState:
     """A judge as it is now. names, weights: of its criteria."""
 
     judge: Judge
@@ -46,8 +46,8 @@ class _Asked:
 
 
 @dataclass(eq=False, slots=True)
-class _UnderWay:
-    """Questions that are being answered, by what was asked."""
+class _InProgress:
+    """Requests to judges in progress, by their content."""
 
     answers: dict[bytes, "Future[list[Any]]"] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -58,31 +58,32 @@ class Judges:
 
     def __init__(self, kept_bytes: int) -> None:
         self._models = LanguageModels(JudgeCache(kept_bytes))
-        self._under_way = _UnderWay()
-        self._lanes = OwnerPools[int]("touchstone-judge", AT_ONCE)  # by language model
+        self._in_progress = _InProgress()
+        self._pools = OwnerPools[int]("touchstone-judge", CONCURRENT_CALLS)  # by language model
         self._looking_up = ThreadPoolExecutor(LOOKING_UP, thread_name_prefix="touchstone-judges")
 
-    def of(self, judges: Mapping[str, int], project: str) -> Ask:
-        """Who asks the judges of a revision. judges: their keys, by name."""
+    def asker(self, judges: Mapping[str, int], project: str) -> Ask:
+        """The function that asks the judges of a revision. judges: their keys, by name."""
         return partial(self._ask, judges, project)
 
     async def _ask(
         self, judges: Mapping[str, int], project: str, part: JudgePart, runs: Sequence[Trajectory]
     ) -> list[Opinion]:
-        """Raises Problem 503 where nobody can be asked or does not answer, 502 where that is no answer; Overloaded."""
+        """Raises Problem 503 where the judge cannot be called or does not respond, 502 for an invalid reply, and
+        Overloaded."""
         loop = asyncio.get_running_loop()
         key = judges.get(part.judge)
         asked = await loop.run_in_executor(self._looking_up, _look_up, key, project, part)
         assert asked.judge.llm_connection_id is not None
-        lane = self._lanes.of(asked.judge.llm_connection_id)
-        if lane.waiting >= MOST_WAITING:
+        pool = self._pools.get(asked.judge.llm_connection_id)
+        if pool.waiting >= MOST_WAITING:
             raise Overloaded(
-                f"{lane.waiting} runs are waiting for the language model of the judge {part.judge}; the limit is "
-                f"{MOST_WAITING}. Try again in {SOON} s, with fewer at once.",
+                f"{pool.waiting} trajectories are waiting for the language model of the judge {part.judge}; the limit "
+                f"is {MOST_WAITING}. Try again in {SOON} s, with fewer items.",
                 retry_after=SOON,
             )
-        with lane.holding(len(runs)):
-            futures = [lane.threads.submit(self._opinion, asked, part, run) for run in runs]
+        with pool.holding(len(runs)):
+            futures = [pool.threads.submit(self._opinion, asked, part, run) for run in runs]
             try:
                 return await asyncio.gather(*map(asyncio.wrap_future, futures))
             finally:
@@ -91,19 +92,19 @@ class Judges:
 
     def close(self) -> None:
         self._looking_up.shutdown(wait=False, cancel_futures=True)
-        self._lanes.close()
+        self._pools.close()
         self._models.close()
 
-    def _opinion(self, asked: _Asked, part: JudgePart, run: Trajectory) -> Opinion:
+    def _opinion(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> Opinion:
         return _opinion(asked, part, self._scored(asked, part, run))
 
-    def _scored(self, asked: _Asked, part: JudgePart, run: Trajectory) -> list[Any]:
-        """What is asked for already is waited for."""
-        key, under_way = _key(asked.judge, run), self._under_way
-        with under_way.lock:
-            other = under_way.answers.get(key)
+    def _scored(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> list[Any]:
+        """Waits for a request in progress with the same content."""
+        key, in_progress = _key(asked.judge, run), self._in_progress
+        with in_progress.lock:
+            other = in_progress.answers.get(key)
             if other is None:
-                mine = under_way.answers[key] = Future()
+                mine = in_progress.answers[key] = Future()
         if other is not None:
             return other.result()
         try:
@@ -115,10 +116,10 @@ class Judges:
             mine.set_result(found)
             return found
         finally:
-            with under_way.lock:
-                del under_way.answers[key]
+            with in_progress.lock:
+                del in_progress.answers[key]
 
-    def _score(self, asked: _Asked, part: JudgePart, run: Trajectory) -> list[Any]:
+    def _score(self, asked: _JudgeState, part: JudgePart, run: Trajectory) -> list[Any]:
         from workers.judge.rubric import Criterion, RubricJudge
 
         judge, row = asked.judge, asked.judge.llm_connection
@@ -127,7 +128,7 @@ class Judges:
             model = self._models.get(row, part.timeout_seconds)
             rubric = RubricJudge(
                 model,
-                [Criterion(**one) for one in asked.criteria],
+                [Criterion(**criterion) for criterion in asked.criteria],
                 version=judge.prompt,
                 samples=judge.samples,
                 guidelines=judge.guidelines,
@@ -139,7 +140,7 @@ class Judges:
                     usage = {name: getattr(model.usage, name) for name in _COUNTED}
                     record_local_usage(row, usage, SpendingPurpose.ENDPOINTS)
         except (RewardError, DomainError, Error) as error:
-            raise refusal(error, judge=judge.name, llm_connection=row.name) from error
+            raise judge_error(error, judge=judge.name, llm_connection=row.name) from error
         finally:
             connections.close_all()
 
@@ -147,30 +148,30 @@ class Judges:
 _COUNTED = ("calls", "prompt_tokens", "completion_tokens")
 
 
-def _look_up(key: int | None, project: str, part: JudgePart) -> _Asked:
-    """For a thread: it gives its connection back. Raises Problem 503 where there is nobody to ask."""
+def _look_up(key: int | None, project: str, part: JudgePart) -> _JudgeState:
+    """For a thread: it returns its connection. Raises Problem 503 where the judge cannot be called."""
     try:
         rows = Judge.objects.select_related("llm_connection", "rubric")
         judge = rows.filter(pk=key or 0, project__slug=project, mode=Judge.Mode.SCORE).first()
         if judge is None or judge.rubric is None:
             raise Problem(
-                f"The judge {part.judge} was removed; without it there is no reward. Deploy a revision without it.",
+                f"The judge {part.judge} was deleted; without it there is no reward. Deploy a revision without it.",
                 status=503,
             )
         if judge.llm_connection is None:
             raise Problem(
-                f"The language model of the judge {part.judge} was removed, so there is nobody to ask. Make a judge "
-                "with another, and deploy a revision with that.",
+                f"The language model of the judge {part.judge} was deleted. Create a judge "
+                "with another one, and deploy a revision with that judge.",
                 status=503,
             )
         entries = list(judge.rubric.entries.select_related("criterion"))
-        return _Asked(
+        return _JudgeState(
             judge,
             tuple(criterion_of(entry.criterion, judge.mode) for entry in entries),
             tuple(entry.weight for entry in entries),
         )
     except Error as error:
-        raise refusal(error, judge=part.judge, llm_connection="") from error
+        raise judge_error(error, judge=part.judge, llm_connection="") from error
     finally:
         connections.close_all()
 
@@ -184,25 +185,25 @@ def _key(judge: Judge, run: Trajectory) -> bytes:
     return hashlib.sha256(asked.encode(errors="surrogatepass")).digest()
 
 
-def _opinion(asked: _Asked, part: JudgePart, scored: Sequence[Any]) -> Opinion:
+def _opinion(asked: _JudgeState, part: JudgePart, scored: Sequence[Any]) -> Opinion:
     """scored: `workers.judge.rubric.Scored`, by criterion.
 
-    What does not apply is no part of the mean. What has a weight below 0 is better the lower it is.
+    Criteria that do not apply are left out of the mean. One with a weight below 0 is better the lower its score.
     """
     rows = [
-        (criterion, weight, one)
-        for criterion, weight, one in zip(asked.criteria, asked.weights, scored, strict=True)
+        (criterion, weight, score)
+        for criterion, weight, score in zip(asked.criteria, asked.weights, scored, strict=True)
         if part.criterion in (None, criterion["name"])
     ]
-    told = [
-        (1.0 if part.criterion is not None else weight, _place(criterion, one.value))
-        for criterion, weight, one in rows
-        if one.value is not None
+    known = [
+        (1.0 if part.criterion is not None else weight, _place(criterion, score.value))
+        for criterion, weight, score in rows
+        if score.value is not None
     ]
-    total = math.fsum(abs(weight) for weight, _ in told)
-    better = ((abs(weight), place if weight > 0 else 1 - place) for weight, place in told)
+    total = math.fsum(abs(weight) for weight, _ in known)
+    better = ((abs(weight), place if weight > 0 else 1 - place) for weight, place in known)
     value = math.fsum(weight * place for weight, place in better) / total if total else None
-    return Opinion(value, "\n".join(_in_words(criterion, one) for criterion, _, one in rows))
+    return Opinion(value, "\n".join(_in_words(criterion, score) for criterion, _, score in rows))
 
 
 def _place(criterion: Mapping[str, Any], value: float) -> float:
@@ -210,8 +211,12 @@ def _place(criterion: Mapping[str, Any], value: float) -> float:
     return min(max((value - low) / (high - low), 0.0), 1.0)
 
 
-def _in_words(criterion: Mapping[str, Any], one: Any) -> str:
+def _in_words(criterion: Mapping[str, Any], score: Any) -> str:
     low, high = criterion["low"], criterion["high"]
-    said = "cannot be told" if one.value is None else f"{one.value:.3g} on the scale from {low:g} to {high:g}"
-    at = "" if one.step is None else f", seen at step {one.step}"
-    return f"{criterion['name']}: {said}{at}. {one.reason}".strip()
+    value = (
+        "not applicable"
+        if score.value is None
+        else f"{score.value:.3g} on the scale from {low:g} to {high:g}"
+    )
+    at = "" if score.step is None else f", seen at step {score.step}"
+    return f"{criterion['name']}: {value}{at}. {score.reason}".strip()

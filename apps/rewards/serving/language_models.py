@@ -44,8 +44,8 @@ class _Open:
 class LanguageModels:
     """Thread-safe. What a server was found not to know, and what is loaded, lives as long as the process."""
 
-    def __init__(self, kept: JudgeCache) -> None:
-        self._kept = kept
+    def __init__(self, cache: JudgeCache) -> None:
+        self._cache = cache
         self._open: OrderedDict[tuple[int, float], _Open] = OrderedDict()
         self._lock = threading.Lock()
         self._opening: dict[int, threading.Lock] = {}
@@ -76,15 +76,15 @@ class LanguageModels:
                 opening = self._opening.setdefault(row.pk, threading.Lock())
             with opening:  # a folder is not loaded twice
                 found = self._there(key, place) or self._add(key, place, row, server, seconds)
-        whose = f"{row.pk} {place.base_url} {place.folder}"
-        return LLMClient(server, self._kept.of(whose), model=found.model)
+        model_key = f"{row.pk} {place.base_url} {place.folder}"
+        return LLMClient(server, self._cache.for_model(model_key), model=found.model)
 
     def close(self) -> None:
         with self._lock:
             going = list(self._open.values())
             self._open.clear()
-        for one in going:
-            one.closes.close()
+        for opened in going:
+            opened.closes.close()
 
     def _there(self, key: tuple[int, float], place: _Place) -> _Open | None:
         with self._lock:
@@ -108,13 +108,17 @@ class LanguageModels:
                 server = replace(server, base_url=address)
             added = _Open(place, model_of(server, word), opening.pop_all())
         with self._lock:
-            going = [one for other, one in self._open.items() if other[0] == row.pk and one.place != place]
+            going = [
+                found for other, found in self._open.items() if other[0] == row.pk and found.place != place
+            ]
             self._open = OrderedDict(
-                (other, one) for other, one in self._open.items() if other[0] != row.pk or one.place == place
+                (other, found)
+                for other, found in self._open.items()
+                if other[0] != row.pk or found.place == place
             )
             self._open[key] = added
-            loaded = [other for other, one in self._open.items() if one.place.folder]
+            loaded = [other for other, found in self._open.items() if found.place.folder]
             going += [self._open.pop(other) for other in loaded[:-MOST_LOADED]]
-        for one in going:
-            one.closes.close()
+        for opened in going:
+            opened.closes.close()
         return added

@@ -66,8 +66,8 @@ def response_of(error: DomainError | RewardError, path: str = "") -> Response:
     elif isinstance(error, Problem):
         headers, members = error.headers, error.members
     if path.startswith("/compat/vllm/"):  # as OpenAI's
-        said = {"message": error.message, "type": HTTPStatus(status).phrase, "param": error.pointer}
-        members = members | {"error": said | {"code": status}}
+        fields = {"message": error.message, "type": HTTPStatus(status).phrase, "param": error.pointer}
+        members = members | {"error": fields | {"code": status}}
     elif path.startswith("/compat/tei/"):
         members = members | {"error": error.message, "error_type": HTTPStatus(status).phrase}
     return problem_response(status, error.message, pointer=error.pointer, headers=headers, **members)

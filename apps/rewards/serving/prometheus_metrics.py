@@ -1,4 +1,4 @@
-"""What a Prometheus server reads at /metrics."""
+"""Metrics for Prometheus, at /metrics."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,9 +17,9 @@ MEDIA_TYPE = CONTENT_TYPE_LATEST
 
 
 class PrometheusMetrics:
-    """One process's own. Endpoints are labels: the port they are read at is not the public one.
+    """Of one process. Endpoints are labels: the port they are read at is not the public one.
 
-    batchers: those there are now.
+    batchers: the current ones.
     """
 
     def __init__(self, batchers: Callable[[], Sequence[Batcher]], usage: UsageWriter) -> None:
@@ -50,15 +50,17 @@ class PrometheusMetrics:
             registry=registry,
         )
         self._gauge(
-            "queue_tokens", "Tokens waiting to be scored.", lambda: sum(one.queued for one in batchers())
+            "queue_tokens",
+            "Tokens waiting to be scored.",
+            lambda: sum(batcher.queued for batcher in batchers()),
         )
         self._gauge(
             "queue_limit_tokens",
             "Beyond it, requests are refused.",
-            lambda: sum(one.queue_tokens for one in batchers()),
+            lambda: sum(batcher.queue_tokens for batcher in batchers()),
         )
         self._gauge(
-            "batches_total", "Micro-batches computed.", lambda: sum(one.batches for one in batchers())
+            "batches_total", "Micro-batches computed.", lambda: sum(batcher.batches for batcher in batchers())
         )
         self._gauge("usage_waiting", "Requests whose usage is not written yet.", lambda: usage.waiting)
         self._gauge("usage_lost_total", "Requests whose usage is lost.", lambda: usage.lost)

@@ -1,4 +1,4 @@
-"""What the service knows of the database: live keys, endpoints and their revisions. Read whole, kept in memory."""
+"""Live keys, endpoints and their revisions in memory, all read together from the database."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,7 @@ class RevisionInfo:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseInfo:
-    """A revision beside the active one. share: of what is asked that it answers; 0 in the shadow."""
+    """An open release. share: of requests that its revision answers; 0 for a shadow."""
 
     pk: int
     stage: str
@@ -82,7 +82,7 @@ class EndpointRegistry:
 def read_registry() -> EndpointRegistry:
     """One moment of the database: an endpoint is never seen without a key made before it.
 
-    For a thread of its own: it gives its connection back.
+    For a separate thread: it returns its connection.
     """
     try:
         key_addresses.flush()
@@ -105,7 +105,7 @@ def _keys() -> dict[str, KeyInfo]:
 
 
 def _used_today(keys: Iterable[KeyInfo]) -> dict[str, int]:
-    """Tokens of this day (UTC) of the keys that have a limit of them, as far as replicas have written them."""
+    """Tokens of this day (UTC) of the keys with a daily limit, as far as replicas have written them."""
     prefixes = [key.prefix for key in keys if key.limits.tokens_per_day]
     if not prefixes:
         return {}

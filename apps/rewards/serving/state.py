@@ -110,7 +110,7 @@ async def running_state(load: Load) -> AsyncIterator[ServiceState]:
     verifiers = Verifiers()
     servers = VllmServers()
     judges = Judges(settings.REWARDS_CACHE_BYTES // 8)
-    state = ServiceState(Deployments(batcher, load, verifiers.of, servers, judges.of), parsers)
+    state = ServiceState(Deployments(batcher, load, verifiers.verifier, servers, judges.asker), parsers)
     watching = asyncio.create_task(state.listener.run())
     counting = asyncio.create_task(state.usage.run())
     comparing = asyncio.create_task(state.shadow.run())

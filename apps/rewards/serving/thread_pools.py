@@ -1,4 +1,4 @@
-"""Threads that wait for others, apart by whose they are: one that hangs holds up nobody but those who wait for it."""
+"""Threads that wait for other servers, in a pool for each owner: a server that hangs holds up only its owner."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
-MOST_IDLE = 32  # lanes that are kept for their threads
+MOST_IDLE = 32  # pools that are kept for their threads
 
 
 @dataclass(eq=False, slots=True)
 class OwnerPool:
-    """waiting: what has been given to it and is not done."""
+    """waiting: work that was given to it and is not done."""
 
     threads: ThreadPoolExecutor
     waiting: int = 0
@@ -28,28 +28,28 @@ class OwnerPool:
 
 
 class OwnerPools(Generic[K]):
-    """On the event loop only. at_once: threads of a lane. name: of its threads."""
+    """On the event loop only. size: threads of a pool. name: of its threads."""
 
-    def __init__(self, name: str, at_once: int) -> None:
-        self._name, self._at_once = name, at_once
-        self._lanes: OrderedDict[K, OwnerPool] = OrderedDict()
+    def __init__(self, name: str, size: int) -> None:
+        self._name, self._size = name, size
+        self._pools: OrderedDict[K, OwnerPool] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._lanes)
+        return len(self._pools)
 
-    def of(self, key: K) -> OwnerPool:
-        if key not in self._lanes:
-            self._forget_idle()
-            self._lanes[key] = OwnerPool(ThreadPoolExecutor(self._at_once, thread_name_prefix=self._name))
-        self._lanes.move_to_end(key)
-        return self._lanes[key]
+    def get(self, key: K) -> OwnerPool:
+        if key not in self._pools:
+            self._close_idle()
+            self._pools[key] = OwnerPool(ThreadPoolExecutor(self._size, thread_name_prefix=self._name))
+        self._pools.move_to_end(key)
+        return self._pools[key]
 
     def close(self) -> None:
-        for lane in self._lanes.values():
-            lane.threads.shutdown(wait=False, cancel_futures=True)
+        for pool in self._pools.values():
+            pool.threads.shutdown(wait=False, cancel_futures=True)
 
-    def _forget_idle(self) -> None:
-        """Whoever makes and removes projects, judges and models in turn leaves no threads behind."""
-        idle = [key for key, lane in self._lanes.items() if not lane.waiting]
+    def _close_idle(self) -> None:
+        """Deleted projects, judges and models leave no threads behind."""
+        idle = [key for key, pool in self._pools.items() if not pool.waiting]
         for key in idle[: max(len(idle) - MOST_IDLE + 1, 0)]:
-            self._lanes.pop(key).threads.shutdown(wait=False)
+            self._pools.pop(key).threads.shutdown(wait=False)

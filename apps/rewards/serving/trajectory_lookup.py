@@ -1,4 +1,4 @@
-"""Items by `trajectory_id`: the one form that reads the database. For a thread of its own."""
+"""Items by `trajectory_id`: the only form that reads the database. For a separate thread."""
 
 from django.db import connection
 

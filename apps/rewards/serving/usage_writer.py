@@ -1,4 +1,4 @@
-"""Counting what is asked: in memory at once, in the database every few seconds, made up for after it was away."""
+"""Usage counted in memory, and written to the database every few seconds; while it is unreachable, usage waits."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ from workers.schema.endpoints import RepetitionPenalty
 logger = logging.getLogger(__name__)
 
 EVERY_SECONDS = 2.0
-MOST_EVENTS = 100_000  # waiting, while the database is away; what is beyond is counted as lost
+MOST_EVENTS = 100_000  # waiting, while the database is unreachable; more are counted as lost
 MOST_SAMPLES = 500
-SAMPLE_TOKENS = 50_000  # of one: it is there to be looked at
+SAMPLE_TOKENS = 50_000  # of one sample: people read them
 MOST_SAMPLE_TOKENS = 1_000_000  # waiting to be written
 MOST_PAIRS, MOST_POLICIES = 20_000, 200
 BATCH = 5_000
@@ -35,7 +35,7 @@ OTHERS = "(others)"
 
 @dataclass(eq=False)
 class _Batch:
-    """Written as a whole, under one name however often it is tried."""
+    """Written in one transaction, under one name however often it is retried."""
 
     events: Sequence[UsageEvent]
     samples: Sequence[SampledItem]
@@ -46,7 +46,7 @@ class _Batch:
 class UsageWriter:
     """`record`, `sample` and `pair` on the event loop only.
 
-    lost: events that found no room while the database was away.
+    lost: events without room while the database was unreachable.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class UsageWriter:
         if len(self._events) >= MOST_EVENTS:
             if not self.lost:
                 logger.error(
-                    "usage is lost: %d requests wait for the database, no more are kept", MOST_EVENTS
+                    "usage is lost: %d requests wait for the database, which is the limit", MOST_EVENTS
                 )
             self.lost += 1
             return
@@ -87,7 +87,7 @@ class UsageWriter:
         return group
 
     def has_room(self, tokens: int) -> bool:
-        """Whether an item of so many tokens can be kept, of those that wait to be written."""
+        """Whether an item of so many tokens fits among the samples that wait to be written."""
         room = len(self._samples) < MOST_SAMPLES and self._sample_tokens + tokens <= MOST_SAMPLE_TOKENS
         return room and tokens <= SAMPLE_TOKENS
 
@@ -96,7 +96,7 @@ class UsageWriter:
         self._sample_tokens += sample.result["tokens"]
 
     def pair(self, pair: ScorePair) -> None:
-        """What two revisions said of an item. What finds no room while the database is away is not missed."""
+        """An item scored by two revisions. Dropped where there is no room while the database is unreachable."""
         if len(self._pairs) >= MOST_PAIRS:
             return
         policies = self._policies.setdefault(pair.release, set())
@@ -136,13 +136,13 @@ class UsageWriter:
 def _repetition(item: Item) -> float:
     try:
         return -repetition.rate(RepetitionPenalty(name="repetition"), item, len).raw
-    except RewardError:  # token ids and numbers say nothing
+    except RewardError:  # token ids and numbers have no text
         return 0.0
 
 
 def _write(batch: _Batch) -> None:
     try:
-        samples = [replace(one, repetition=_repetition(one.item)) for one in batch.samples]
+        samples = [replace(sampled, repetition=_repetition(sampled.item)) for sampled in batch.samples]
         write_usage(batch=batch.name, events=batch.events, samples=samples, pairs=batch.pairs)
     finally:
         connection.close()

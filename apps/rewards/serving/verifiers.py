@@ -19,42 +19,42 @@ from workers.schema import Item, item_json
 from workers.schema.endpoints import Verifier
 
 logger = logging.getLogger(__name__)
-AT_ONCE = 16  # requests to the verifiers of a project
+CONCURRENT_CALLS = 16  # requests to the verifiers of a project
 MOST_WAITING = 1000  # requests of a project
 _SOON = 5  # seconds
 MOST_BYTES = 2**20  # of an answer
 RETRY_AFTER = {"Retry-After": f"{_SOON}"}
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _VerifierReply(msgspec.Struct, frozen=True):
     rewards: list[float]
 
 
 class Verifiers:
-    """Asks them in threads of each project's own. On the event loop only."""
+    """Asks them in a thread pool for each project. On the event loop only."""
 
     def __init__(self) -> None:
-        self._lanes = OwnerPools[str]("touchstone-verifier", AT_ONCE)
+        self._pools = OwnerPools[str]("touchstone-verifier", CONCURRENT_CALLS)
 
-    def of(self, project: str) -> Verify:
-        """Who asks the verifiers of a project's endpoints."""
+    def verifier(self, project: str) -> Verify:
+        """The function that asks the verifiers of a project's endpoints."""
         return partial(self._ask, project)
 
     async def _ask(self, project: str, verifier: Verifier, items: Sequence[Item]) -> list[float]:
-        """A number for each item. Raises Problem 503 where there is no answer, 502 where it is none: never a guess.
+        """A number for each item. Raises Problem 503 without a reply, 502 for an invalid one: never a guess.
         Overloaded where too many wait."""
-        lane = self._lanes.of(project)
-        if lane.waiting >= MOST_WAITING:
+        pool = self._pools.get(project)
+        if pool.waiting >= MOST_WAITING:
             raise Overloaded(
-                f"{lane.waiting} requests of the project {project} are waiting for its verifiers; the limit is "
-                f"{MOST_WAITING}. Try again in {_SOON} s, with fewer at once.",
+                f"{pool.waiting} requests of the project {project} are waiting for its verifiers; the limit is "
+                f"{MOST_WAITING}. Try again in {_SOON} s, with fewer items.",
                 retry_after=_SOON,
             )
-        with lane.holding(1):
-            return await asyncio.get_running_loop().run_in_executor(lane.threads, ask, verifier, items)
+        with pool.holding(1):
+            return await asyncio.get_running_loop().run_in_executor(pool.threads, ask, verifier, items)
 
     def close(self) -> None:
-        self._lanes.close()
+        self._pools.close()
 
 
 def ask(verifier: Verifier, items: Sequence[Item]) -> list[float]:
@@ -62,19 +62,19 @@ def ask(verifier: Verifier, items: Sequence[Item]) -> list[float]:
     try:
         answer = _post(verifier, body)
     except DomainError as error:
-        logger.warning("the verifier %s does not answer: %r", verifier.name, error)
+        logger.warning("the verifier %s does not respond: %r", verifier.name, error)
         raise Problem(
-            f"The verifier {verifier.name} does not answer: {error.message} Without it there is no reward. Try again "
+            f"The verifier {verifier.name} does not respond: {error.message} Without it there is no reward. Try again "
             "shortly.",
             status=503,
             headers=RETRY_AFTER,
         ) from error
     rewards = _rewards(answer)
     if rewards is None or len(rewards) != len(items):
-        logger.warning("the verifier %s answered what is none: %.200r", verifier.name, answer)
+        logger.warning("the verifier %s gave an invalid reply: %.200r", verifier.name, answer)
         raise Problem(
-            f"The verifier {verifier.name} did not answer with a finite number for each of {len(items)} items: "
-            '{"rewards": [number, ...]} is what it is to send.',
+            f"The verifier {verifier.name} did not reply with a finite number for each of {len(items)} items: "
+            'it must send {"rewards": [number, ...]}.',
             status=502,
             headers=RETRY_AFTER,
         )
@@ -92,7 +92,7 @@ def _post(verifier: Verifier, body: bytes) -> bytes:
 
 def _rewards(answer: bytes) -> list[float] | None:
     try:
-        rewards = msgspec.json.decode(answer, type=_Answer).rewards
+        rewards = msgspec.json.decode(answer, type=_VerifierReply).rewards
     except (ValueError, RecursionError):  # of msgspec, and of bytes that are no text
         return None
     return rewards if all(map(math.isfinite, rewards)) else None

@@ -1,7 +1,7 @@
 """vLLM servers that compute the decoders of endpoints: their addresses and keys are the operator's.
 
-Asked is `/pooling`, for the task token_classify, by token ids and without an activation: what the classifier's heads
-say after every token.
+Requests go to `/pooling`, for the task token_classify, with token ids and without an activation: the outputs of the
+classifier's heads after every token.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,22 +23,22 @@ T = TypeVar("T")
 _LIMITS = outgoing.CallLimits(seconds=60.0, body=32 * 2**20)  # numbers for every token of a batch
 
 
-class _One(msgspec.Struct, frozen=True):
+class _PoolingData(msgspec.Struct, frozen=True):
     index: int
     data: list[list[float]]
 
 
-class _Answer(msgspec.Struct, frozen=True):
-    data: list[_One]
+class _PoolingReply(msgspec.Struct, frozen=True):
+    data: list[_PoolingData]
 
 
-class _Served(msgspec.Struct, frozen=True):
+class _ServedModel(msgspec.Struct, frozen=True):
     id: str
     max_model_len: int | None = None
 
 
-class _Models(msgspec.Struct, frozen=True):
-    data: list[_Served]
+class _ModelsReply(msgspec.Struct, frozen=True):
+    data: list[_ServedModel]
 
 
 class VllmServers:
@@ -53,7 +53,7 @@ class VllmServers:
 
         address = settings.VLLM_SERVERS.get(name)
         if address is None:
-            raise RewardError(unknown(name))
+            raise RewardError(unknown_server_message(name))
         server = self._servers.get(name) or self._servers.setdefault(name, VllmServer(name, address))
         return load_remote(artifacts.stage(artifact), server.reading)
 
@@ -62,13 +62,13 @@ class VllmServers:
             server.close()
 
 
-def unknown(name: str) -> str:
+def unknown_server_message(name: str) -> str:
     known = ", ".join(settings.VLLM_SERVERS) or "none"
     return f"there is no vLLM server {name!r}; TOUCHSTONE_VLLM_SERVERS names {known}."
 
 
 class VllmServer:
-    """Its methods may be called from any thread. They raise Unavailable where there is no answer, or none as vLLM's."""
+    """Its methods may be called from any thread. They raise Unavailable without a valid reply."""
 
     def __init__(self, name: str, address: str) -> None:
         self.name = name
@@ -82,8 +82,8 @@ class VllmServer:
         self._model = ""
 
     def reading(self, tokens: int) -> Callable[[Sequence[Sequence[int]]], list[list[list[float]]]]:
-        """What asks it of items of up to `tokens` tokens. Raises RewardError where it reads less."""
-        served = self._asked("GET", "/v1/models", None, _Models).data
+        """The function that computes items of up to `tokens` tokens. Raises RewardError where it reads less."""
+        served = self._request("GET", "/v1/models", None, _ModelsReply).data
         if not served:
             raise Unavailable(f"the vLLM server {self.name} serves no model.")
         self._model, longest = served[0].id, served[0].max_model_len
@@ -103,8 +103,8 @@ class VllmServer:
             "use_activation": False,
             "encoding_format": "float",
         }
-        answer = self._asked("POST", "/pooling", body, _Answer)
-        by_index = {one.index: one.data for one in answer.data}
+        reply = self._request("POST", "/pooling", body, _PoolingReply)
+        by_index = {row.index: row.data for row in reply.data}
         if set(by_index) != set(range(len(batch))):
             raise Unavailable(f"the vLLM server {self.name} answered {len(by_index)} of {len(batch)} items.")
         return [by_index[index] for index in range(len(batch))]
@@ -112,7 +112,7 @@ class VllmServer:
     def close(self) -> None:
         self._http.close()
 
-    def _asked(self, method: str, path: str, body: object, kind: type[T]) -> T:
+    def _request(self, method: str, path: str, body: object, kind: type[T]) -> T:
         sent = b"" if body is None else msgspec.json.encode(body)
         try:
             reply = self._http.request(
@@ -120,7 +120,7 @@ class VllmServer:
             )
         except DomainError as error:
             raise Unavailable(
-                f"The vLLM server {self.name} does not answer: {error.message} Without it there is no reward. Try "
+                f"The vLLM server {self.name} does not respond: {error.message} Without it there is no reward. Try "
                 "again shortly."
             ) from error
         if reply.status == 429 or reply.status >= 500:
@@ -128,8 +128,8 @@ class VllmServer:
                 f"The vLLM server {self.name} answers {reply.status}; without it there is no reward. Try again shortly."
             )
         if reply.status != 200:
-            said = reply.body[:300].decode(errors="replace")
-            raise Unavailable(f"the vLLM server {self.name} refuses: {reply.status} {said}")
+            message = reply.body[:300].decode(errors="replace")
+            raise Unavailable(f"the vLLM server {self.name} refuses: {reply.status} {message}")
         try:
             return msgspec.json.decode(reply.body, type=kind)
         except (ValueError, RecursionError) as error:

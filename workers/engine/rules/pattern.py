@@ -1,4 +1,4 @@
-"""A regular expression over what the agent said."""
+"""A regular expression over what the agent wrote."""
 
 from collections.abc import Callable
 
@@ -11,10 +11,10 @@ from workers.schema.patterns import compiled
 
 def rate(rule: Pattern, item: Item, count: Callable[[str], int]) -> ModelScore:
     """1 where it is found, else 0; the step it is found in first has earned it."""
-    said = texts(item)
-    found, expression = [0.0] * len(said), compiled(rule.expression)
-    for step in range(len(said)) if rule.within == "all" else [len(said) - 1]:
-        if expression.search(said[step]) is not None:
+    by_step = texts(item)
+    found, expression = [0.0] * len(by_step), compiled(rule.expression)
+    for step in range(len(by_step)) if rule.within == "all" else [len(by_step) - 1]:
+        if expression.search(by_step[step]) is not None:
             found[step] = 1.0
             break
     return ModelScore.sum_of_steps(found)

@@ -21,7 +21,7 @@ _TAGGED = TextPattern(r"(?s)<tool_call>(.*?)(?:</tool_call>|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ParsedCall:
     """arguments: None where they are no JSON object."""
 
     name: str
@@ -34,7 +34,7 @@ class Call:
 
 def formatted(rule: ToolFormat, item: Item, count: Callable[[str], int]) -> ModelScore:
     """Well-formed calls / calls: 0 to 1, 1 without a call. Each step has earned what its calls add."""
-    steps = [calls_of(step) for step in agent_steps(item)]
+    steps = [tool_calls(step) for step in agent_steps(item)]
     total = sum(map(len, steps))
     if not total:
         return ModelScore.sum_of_steps([*[0.0] * (len(steps) - 1), 1.0])
@@ -49,12 +49,12 @@ def matched(rule: ToolMatch, item: Item, count: Callable[[str], int]) -> ModelSc
     ToolRL (Qian et al., arXiv 2504.13958), section 3.3, its correctness reward mapped from [-3, 3] to [0, 1].
     """
     expected = expected_calls(item.reference)
-    made = [call for step in agent_steps(item) for call in calls_of(step)]
+    made = [call for step in agent_steps(item) for call in tool_calls(step)]
     score = match(made, expected)
     return ModelScore.sum_of_steps([*[0.0] * (len(agent_steps(item)) - 1), score])
 
 
-def match(made: Sequence[Call], expected: Sequence[Call]) -> float:
+def match(made: Sequence[ParsedCall], expected: Sequence[ParsedCall]) -> float:
     """As `matched`; 1 where none was expected and none was made."""
     if not expected:
         return 1.0 if not made else 0.0
@@ -63,10 +63,10 @@ def match(made: Sequence[Call], expected: Sequence[Call]) -> float:
     score = _in_common([call.name for call in made], [call.name for call in expected])
     pairs = sorted(
         (
-            (-_alike(one, other), i, j)
-            for i, one in enumerate(made)
+            (-_similarity(call, other), i, j)
+            for i, call in enumerate(made)
             for j, other in enumerate(expected)
-            if one.name == other.name
+            if call.name == other.name
         )
     )
     used_made: set[int] = set()
@@ -80,15 +80,17 @@ def match(made: Sequence[Call], expected: Sequence[Call]) -> float:
     return score / most
 
 
-def calls_of(step: Step) -> list[Call]:
+def tool_calls(step: Step) -> list[ParsedCall]:
     calls = [
-        Call(call.name, call.arguments if isinstance(call.arguments, dict) else _object(call.arguments_text))
+        ParsedCall(
+            call.name, call.arguments if isinstance(call.arguments, dict) else _object(call.arguments_text)
+        )
         for call in step.tool_calls
     ]
     return calls + [_tagged(text) for text in _TAGGED.findall(message_of(step))]
 
 
-def expected_calls(reference: str | None) -> list[Call]:
+def expected_calls(reference: str | None) -> list[ParsedCall]:
     """Of JSON like [{"name": "refund", "arguments": {"order": 7}}, ...]. Raises RewardError at /reference."""
     hint = 'the reference is the right calls as JSON: [{"name": "...", "arguments": {...}}, ...].'
     if reference is None:
@@ -101,7 +103,7 @@ def expected_calls(reference: str | None) -> list[Call]:
         raise RewardError(f"{hint} This one is {error.message}", pointer="/reference") from None
     if not isinstance(calls, list) or not all(map(_is_call, calls)):
         raise RewardError(hint[0].upper() + hint[1:], pointer="/reference")
-    return [Call(call["name"], call.get("arguments", {})) for call in calls]
+    return [ParsedCall(call["name"], call.get("arguments", {})) for call in calls]
 
 
 def _is_call(value: Any) -> bool:
@@ -112,14 +114,16 @@ def _is_call(value: Any) -> bool:
     )
 
 
-def _tagged(text: str) -> Call:
+def _tagged(text: str) -> ParsedCall:
     call = _object(text)
     if call is None:
-        return Call("", None)
+        return ParsedCall("", None)
     name, arguments = call.get("name"), call.get("arguments", call.get("parameters"))
     if isinstance(arguments, str):
         arguments = _object(arguments)
-    return Call(name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else None)
+    return ParsedCall(
+        name if isinstance(name, str) else "", arguments if isinstance(arguments, dict) else None
+    )
 
 
 def _object(text: str) -> dict[str, Any] | None:
@@ -130,7 +134,7 @@ def _object(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _alike(made: Call, expected: Call) -> float:
+def _similarity(made: ParsedCall, expected: ParsedCall) -> float:
     """r_param + r_value of two calls of one name."""
     mine, theirs = made.arguments or {}, expected.arguments or {}
     equal = sum(key in mine and mine[key] == value for key, value in theirs.items())

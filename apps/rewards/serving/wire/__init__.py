@@ -1,4 +1,4 @@
-"""The protocols that trainers already speak: one module each, with a table WIRES of what it answers."""
+"""The protocols of trainers: one module each, with a table WIRES of its paths."""
 
 from apps.rewards.serving.wire import llama_factory, nemo_gym, openrlhf, sglang, slime, tei, vllm
 from apps.rewards.serving.wire.protocol import Wire

@@ -12,7 +12,7 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     """`messages` are whole conversations as texts; `model` is not looked at: the address names the endpoint."""
     document = read_document(body)
     found = texts(document.get("messages"), "/messages")
-    items = [text_item(one, f"/messages/{index}") for index, one in enumerate(found)]
+    items = [text_item(text, f"/messages/{index}") for index, text in enumerate(found)]
     return ScoreRequest(tuple(items), steps=False, tags=parse_tags(document, headers), pointer="/messages")
 
 

@@ -40,11 +40,11 @@ def reply(response: ScoreResponse) -> Json:
 
 
 def _prompt(asked: Json, at: str) -> list[Json]:
-    said = asked.get("input")
+    content = asked.get("input")
     messages = (
-        [{"role": "user", "content": said}]
-        if isinstance(said, str)
-        else list(_messages(require_list(said, pointer=f"{at}/input"), f"{at}/input"))
+        [{"role": "user", "content": content}]
+        if isinstance(content, str)
+        else list(_messages(require_list(content, pointer=f"{at}/input"), f"{at}/input"))
     )
     instructions = asked.get("instructions")
     if instructions is None:
@@ -53,7 +53,7 @@ def _prompt(asked: Json, at: str) -> list[Json]:
 
 
 def _messages(items: Iterable[Any], at: str) -> Iterable[Json]:
-    """Chat messages: what an assistant says, thinks and calls before anybody else speaks is one of them."""
+    """Chat messages: consecutive texts, reasoning and calls of the assistant make one message."""
     pending: Json | None = None
     for index, raw in enumerate(items):
         place = f"{at}/{index}"
@@ -74,7 +74,7 @@ def _messages(items: Iterable[Any], at: str) -> Iterable[Json]:
 
 
 def _is_over(pending: Json, kind: str) -> bool:
-    """Whether the assistant begins anew: it spoke or called already."""
+    """Whether the assistant starts another message: this one has text or calls already."""
     return pending["content"] is not None or "tool_calls" in pending
 
 

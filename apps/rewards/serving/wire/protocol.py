@@ -16,7 +16,7 @@ Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """path: with `{endpoint}`, or the request's `model` names it. Keys we do not know are the sender's business.
+    """path: with `{endpoint}`, or the request's `model` names it. Unknown keys are ignored.
 
     summary, required: for the OpenAPI document.
     """
@@ -33,7 +33,7 @@ def endpoint_of(document: Mapping[str, Any]) -> str:
     """The endpoint that `model` names. Some clients send the path of a folder: its last part counts."""
     name = document.get("model")
     if not isinstance(name, str) or not name.strip("/"):
-        raise InvalidRecord("`model` names the endpoint; it is missing.", pointer="/model")
+        raise InvalidRecord("is missing; `model` must name the endpoint.", pointer="/model")
     return name.rstrip("/").rsplit("/", 1)[-1]
 
 
@@ -47,7 +47,7 @@ def texts(value: Any, at: str) -> list[str]:
     """A list of texts; a single one counts as a list of one."""
     if isinstance(value, str):
         return [value]
-    return [text(one, f"{at}/{index}") for index, one in enumerate(filled(value, at))]
+    return [text(element, f"{at}/{index}") for index, element in enumerate(filled(value, at))]
 
 
 def filled(value: Any, at: str) -> list[Any]:
@@ -76,5 +76,5 @@ def flag(document: Mapping[str, Any], name: str) -> bool | None:
 
 
 def flags_of(score: ItemScore) -> dict[str, Any]:
-    """A field for replies with room for it, where there is something to say: nothing is cut off in silence."""
+    """A field for replies that have room for it, where there are flags: no truncation is silent."""
     return {"flags": list(score.flags)} if score.flags else {}

@@ -23,7 +23,7 @@ def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
         name == "input_ids" and isinstance(value, list) and value[:1] and isinstance(value[0], int)
     )
     values = [value] if single else filled(value, at)
-    items = [_item(one, name, at if single else f"{at}/{index}") for index, one in enumerate(values)]
+    items = [_item(text, name, at if single else f"{at}/{index}") for index, text in enumerate(values)]
     return ScoreRequest(
         tuple(items),
         endpoint=endpoint_of(document),

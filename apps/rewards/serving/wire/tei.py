@@ -34,16 +34,16 @@ def parse_predict(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     value = document.get("inputs")
     is_batch = isinstance(value, list) and bool(value) and isinstance(value[0], list)
     if isinstance(value, list) and is_batch:
-        inputs = [_one(one, f"/inputs/{index}") for index, one in enumerate(filled(value, "/inputs"))]
+        inputs = [_item(entry, f"/inputs/{index}") for index, entry in enumerate(filled(value, "/inputs"))]
     else:
-        inputs = [_one(value, "/inputs")]
+        inputs = [_item(value, "/inputs")]
     return _request(document, headers, inputs, "/inputs" if is_batch else None, batch=is_batch)
 
 
 def parse_rerank(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     document = read_document(body)
     query, texts = text(document.get("query"), "/query"), filled(document.get("texts"), "/texts")
-    items = [pair_item(query, text(one, f"/texts/{i}"), f"/texts/{i}") for i, one in enumerate(texts)]
+    items = [pair_item(query, text(answer, f"/texts/{i}"), f"/texts/{i}") for i, answer in enumerate(texts)]
     shown = texts if flag(document, "return_text") else None
     return _request(document, headers, items, "/texts", texts=shown)
 
@@ -65,7 +65,7 @@ def reply_rerank(response: ScoreResponse) -> list[Json]:
         | flags_of(score)
         for index, score in enumerate(response.scores)
     ]
-    return sorted(ranks, key=lambda one: -one["score"])
+    return sorted(ranks, key=lambda rank: -rank["score"])
 
 
 def _request(
@@ -81,7 +81,7 @@ def _request(
     )
 
 
-def _one(value: Any, at: str) -> Item:
+def _item(value: Any, at: str) -> Item:
     parts = [value] if isinstance(value, str) else filled(value, at)
     if len(parts) > 2:
         raise InvalidRecord(

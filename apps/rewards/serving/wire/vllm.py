@@ -1,7 +1,7 @@
 """vLLM's pooling server: classify, pooling, score, rerank and embeddings; `model` names the endpoint.
 
 Also what verl's reward loop sends. Numbers are final rewards, no sigmoid, unless `use_activation` (or the older
-`activation`) is true. Fields that are about a server of one's own (truncation, padding, priority) are not looked at.
+`activation`) is true. Fields that configure a vLLM server (truncation, padding, priority) are ignored.
 """
 
 import base64
@@ -46,7 +46,7 @@ def parse_inputs(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
         items = (
             [_input(value, "/input")]
             if single
-            else [_input(one, f"/input/{index}") for index, one in enumerate(filled(value, "/input"))]
+            else [_input(entry, f"/input/{index}") for index, entry in enumerate(filled(value, "/input"))]
         )
     return _request(document, headers, items, pointer)
 
@@ -62,12 +62,12 @@ def parse_pairs(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
         first *= len(second)
     if len(first) != len(second):
         raise InvalidRecord(
-            f"has {len(second)} for {len(first)} of {sides[0]}; send as many, or a single one there.",
+            f"has {len(second)} for {len(first)} of {sides[0]}; send the same number, or a single one there.",
             pointer=f"/{sides[1]}",
         )
     items = [
-        pair_item(one, other, f"/{sides[1]}/{index}")
-        for index, (one, other) in enumerate(zip(first, second, strict=True))
+        pair_item(prompt, answer, f"/{sides[1]}/{index}")
+        for index, (prompt, answer) in enumerate(zip(first, second, strict=True))
     ]
     return _request(document, headers, items, f"/{sides[1]}")
 
@@ -77,8 +77,11 @@ def parse_rerank(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
     query, documents = text(document.get("query"), "/query"), _sides(document.get("documents"), "/documents")
     top = document.get("top_n", 0)
     if isinstance(top, bool) or not isinstance(top, int) or top < 0:
-        raise InvalidRecord("top_n is a whole number from 0, which means all.", pointer="/top_n")
-    items = [pair_item(query, one, f"/documents/{index}") for index, one in enumerate(documents)]
+        raise InvalidRecord("top_n must be a whole number; 0 means all.", pointer="/top_n")
+    items = [
+        pair_item(query, document_text, f"/documents/{index}")
+        for index, document_text in enumerate(documents)
+    ]
     return _request(document, headers, items, "/documents", documents=documents, top=top)
 
 
@@ -92,7 +95,7 @@ def reply_classify(response: ScoreResponse) -> Json:
 
 
 def reply_pooling(response: ScoreResponse) -> Json:
-    """A row for the whole; for process rewards (aggregations mean and min) one for every agent step."""
+    """One row for the item; for process rewards (aggregations mean and min) one for every agent step."""
     data = [
         {"index": index, "object": "pooling", "data": [[row] for row in _rows(response, score)]}
         | flags_of(score)
@@ -117,14 +120,14 @@ def reply_rerank(response: ScoreResponse) -> Json:
         | flags_of(score)
         for index, score in enumerate(response.scores)
     ]
-    results.sort(key=lambda one: -one["relevance_score"])
+    results.sort(key=lambda result: -result["relevance_score"])
     usage = {"prompt_tokens": response.tokens, "total_tokens": response.tokens}
     head = {"id": f"rerank-{uuid.uuid4().hex}", "model": response.request.context["model"]}
     return head | {"usage": usage, "results": results[: top or None]}
 
 
 def reply_embeddings(response: ScoreResponse) -> Json:
-    """As OpenAI's; its client asks for base64 of little-endian float32 by itself."""
+    """As OpenAI's; its client requests base64 of little-endian float32 by default."""
     encode: Callable[[float], Any] = (
         _base64 if response.request.context["base64"] else lambda number: [number]
     )
@@ -141,7 +144,7 @@ def _request(
 ) -> ScoreRequest:
     encoding = document.get("encoding_format", "float")
     if encoding not in ("float", "base64"):
-        raise InvalidRecord("encoding_format is float or base64.", pointer="/encoding_format")
+        raise InvalidRecord("must be float or base64.", pointer="/encoding_format")
     context |= {
         "model": document.get("model"),
         "activation": flag(document, "use_activation") or flag(document, "activation"),
@@ -165,7 +168,7 @@ def _input(value: Any, at: str) -> Item:
 def _sides(value: Any, at: str) -> list[str]:
     """Texts, bare or as {"text": ...}."""
     values = [value] if isinstance(value, str | dict) else filled(value, at)
-    return [_side(one, f"{at}/{index}") for index, one in enumerate(values)]
+    return [_side(side, f"{at}/{index}") for index, side in enumerate(values)]
 
 
 def _side(value: Any, at: str) -> str:

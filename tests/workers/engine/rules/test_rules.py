@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.engine.rules import rate
-from workers.engine.rules.tools import Call, match
+from workers.engine.rules.tools import ParsedCall, match
 from workers.errors import InvalidRecord, RewardError
 from workers.schema import Item, parse_item
 from workers.schema.endpoints import (
@@ -130,7 +130,7 @@ def test_what_has_no_text_is_refused_by_rules_that_read() -> None:
 
 calls = st.lists(
     st.builds(
-        Call,
+        ParsedCall,
         st.sampled_from(["look", "find", ""]),
         st.none() | st.dictionaries(st.sampled_from("abc"), st.integers(0, 2), max_size=3),
     ),
@@ -139,7 +139,9 @@ calls = st.lists(
 
 
 @given(calls, calls)
-def test_a_match_is_a_share_and_whole_only_where_all_is_right(made: list[Call], expected: list[Call]) -> None:
+def test_a_match_is_a_share_and_whole_only_where_all_is_right(
+    made: list[ParsedCall], expected: list[ParsedCall]
+) -> None:
     assert 0 <= match(made, expected) <= 1 + 1e-12
     assert match(expected, expected) == pytest.approx(1.0)
 
