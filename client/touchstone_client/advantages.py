@@ -1,4 +1,4 @@
-"""Advantage estimators for groups of roll-outs of one prompt. Pure Python; the endpoint's `advantages` is these.
+"""Advantage estimators for groups of roll-outs of one prompt. Pure Python; the endpoint's `advantages` uses them.
 
     rollouts = [Rollout(reward=1.0), Rollout(reward=0.0)]
     advantages([rollouts], "grpo")[0][0].trajectory  # 0.707
@@ -14,8 +14,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """reward: of the whole. steps: reward of each agent step, where it is known. states: by agent step, a name for what
-    the agent saw before it (equal names, equal situations). stratum: what kind of roll-out it is.
+    """reward: of the trajectory. steps: reward of each agent step, where it is known. states: by agent step, a name for
+    what the agent saw before it (equal names, equal situations). stratum: roll-outs are grouped by it.
     """
 
     reward: float
@@ -38,17 +38,20 @@ Estimator = Callable[..., list[Advantage]]
 def advantages(
     groups: Sequence[Sequence[Rollout]], estimator: str = "grpo", **options: Any
 ) -> list[list[Advantage]]:
-    """One list for each group, in order. options: those of the estimator. Raises ValueError for what it cannot take."""
+    """One list for each group, in order. options: those of the estimator. Raises ValueError for invalid input."""
     if estimator not in ESTIMATORS:
-        raise ValueError(f"there is no estimator {estimator!r}; there are {', '.join(ESTIMATORS)}")
+        raise ValueError(f"unknown estimator {estimator!r}; known are {', '.join(ESTIMATORS)}")
     try:
         found = [ESTIMATORS[estimator](group, **options) for group in groups]
     except (TypeError, ArithmeticError) as error:
         raise ValueError(f"{estimator}: {error}") from error
     if not all(
-        math.isfinite(number) for group in found for one in group for number in (one.trajectory, *one.steps)
+        math.isfinite(number)
+        for group in found
+        for advantage in group
+        for number in (advantage.trajectory, *advantage.steps)
     ):
-        raise ValueError(f"{estimator}: the rewards are too large to be told apart in floating point")
+        raise ValueError(f"{estimator}: the rewards are too large to be distinguished in floating point")
     return found
 
 
@@ -58,29 +61,29 @@ def grpo(group: Sequence[Rollout], *, scale: bool = True, eps: float = 1e-4) -> 
     scale False: without the division (Dr. GRPO, arXiv 2503.20783). std: of the sample, n - 1, as TRL and verl have it.
     DeepSeekMath (Shao et al., arXiv 2402.03300), section 4.1.2.
     """
-    return _spread(group, _standardised([one.reward for one in group], scale, eps))
+    return _spread(group, _standardised([rollout.reward for rollout in group], scale, eps))
 
 
 def grpo_process(group: Sequence[Rollout], *, scale: bool = True, eps: float = 1e-4) -> list[Advantage]:
-    """Step rewards standardised over all steps of the group; a step has the sum of its own and the later ones.
+    """Step rewards standardised over all steps of the group; a step has the sum of its reward and the later ones.
 
     The trajectory has its first step's: the sum of all. DeepSeekMath (arXiv 2402.03300), section 4.1.3.
     """
     _require(group, "steps")
-    flat = iter(_standardised([reward for one in group for reward in one.steps], scale, eps))
+    flat = iter(_standardised([reward for rollout in group for reward in rollout.steps], scale, eps))
     found = []
-    for one in group:
-        steps = _to_go([next(flat) for _ in one.steps], 1.0)
+    for rollout in group:
+        steps = _to_go([next(flat) for _ in rollout.steps], 1.0)
         found.append(Advantage(steps[0], tuple(steps)))
     return found
 
 
 def rloo(group: Sequence[Rollout]) -> list[Advantage]:
     """r_i - mean of the others' r; 0 in a group of one. RLOO (Ahmadian et al., arXiv 2402.14740), eq. 8."""
-    total, count = math.fsum(one.reward for one in group), len(group)
+    total, count = math.fsum(rollout.reward for rollout in group), len(group)
     if count < 2:
         return _spread(group, [0.0] * count)
-    return _spread(group, [one.reward - (total - one.reward) / (count - 1) for one in group])
+    return _spread(group, [rollout.reward - (total - rollout.reward) / (count - 1) for rollout in group])
 
 
 def gigpo(
@@ -98,13 +101,13 @@ def gigpo(
     """
     _require(group, "steps")
     _require(group, "states")
-    episode = _standardised([one.reward for one in group], scale, eps)
-    returns = [_to_go(one.steps, gamma) for one in group]
+    episode = _standardised([rollout.reward for rollout in group], scale, eps)
+    returns = [_to_go(rollout.steps, gamma) for rollout in group]
     met: dict[str, list[tuple[int, int]]] = {}
-    for i, one in enumerate(group):
-        for t, state in enumerate(one.states):
+    for i, rollout in enumerate(group):
+        for t, state in enumerate(rollout.states):
             met.setdefault(state, []).append((i, t))
-    within = [[0.0] * len(one.steps) for one in group]
+    within = [[0.0] * len(rollout.steps) for rollout in group]
     for places in met.values():
         for (i, t), value in zip(
             places, _standardised([returns[i][t] for i, t in places], scale, eps), strict=True
@@ -121,21 +124,21 @@ def stratified(
 ) -> list[Advantage]:
     """alpha * (advantage among the roll-outs of its stratum) + (1 - alpha) * (as `grpo` over the whole group).
 
-    Roll-outs that differ in kind, as in the number of their tool calls, are not held against each other.
+    Roll-outs that differ in kind, as in the number of their tool calls, are not compared with each other.
     Stratified GRPO (Zhu et al., arXiv 2510.06214): stratified advantage normalisation, blended.
     """
     if not 0 <= alpha <= 1:
-        raise ValueError(f"alpha is {alpha}; it is from 0 (the whole group) to 1 (the strata alone)")
-    whole = _standardised([one.reward for one in group], scale, eps)
+        raise ValueError(f"alpha is {alpha}; it must be from 0 (the whole group) to 1 (the strata alone)")
+    overall = _standardised([rollout.reward for rollout in group], scale, eps)
     strata: dict[Hashable, list[int]] = {}
-    for i, one in enumerate(group):
-        strata.setdefault(one.stratum, []).append(i)
-    found = list(whole)
+    for i, rollout in enumerate(group):
+        strata.setdefault(rollout.stratum, []).append(i)
+    found = list(overall)
     for places in strata.values():
         for i, value in zip(
             places, _standardised([group[i].reward for i in places], scale, eps), strict=True
         ):
-            found[i] = alpha * value + (1 - alpha) * whole[i]
+            found[i] = alpha * value + (1 - alpha) * overall[i]
     return _spread(group, found)
 
 
@@ -171,14 +174,14 @@ def _to_go(rewards: Sequence[float], gamma: float) -> list[float]:
 
 def _spread(group: Sequence[Rollout], values: Sequence[float]) -> list[Advantage]:
     return [
-        Advantage(value, (value,) * max(len(one.steps), len(one.states)))
-        for one, value in zip(group, values, strict=True)
+        Advantage(value, (value,) * max(len(rollout.steps), len(rollout.states)))
+        for rollout, value in zip(group, values, strict=True)
     ]
 
 
 def _require(group: Sequence[Rollout], name: str) -> None:
-    for i, one in enumerate(group):
-        if not getattr(one, name):
+    for i, rollout in enumerate(group):
+        if not getattr(rollout, name):
             raise ValueError(f"roll-out {i} has no {name}, which this estimator needs")
-        if one.states and len(one.states) != len(one.steps):
-            raise ValueError(f"roll-out {i} has {len(one.states)} states for {len(one.steps)} steps")
+        if rollout.states and len(rollout.states) != len(rollout.steps):
+            raise ValueError(f"roll-out {i} has {len(rollout.states)} states for {len(rollout.steps)} steps")

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class RewardServiceError(Exception):
-    """The service, or the way to it, failed. `problem` is its problem document (RFC 9457), empty without one."""
+    """The service failed or could not be reached. `problem` is its problem document (RFC 9457), empty without one."""
 
     def __init__(
         self, message: str, *, status: int | None = None, problem: Mapping[str, Any] | None = None
@@ -34,4 +34,4 @@ class Unavailable(RewardServiceError):
 
 
 class BadReply(RewardServiceError):
-    """The answer is not one of a reward service."""
+    """The reply is not one of a reward service."""

@@ -58,7 +58,7 @@ class RewardWrapper(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
 
 
 def flat(space: gymnasium.Space[Any], value: Any) -> list[float]:
-    """A value of a space as one list of numbers, what is discrete as one-hot."""
+    """A value of a space as one list of numbers; discrete values are one-hot."""
     return [float(number) for number in np.asarray(gymnasium.spaces.flatten(space, value)).ravel()]
 
 

@@ -5,7 +5,7 @@
     reward_func = openrlhf_reward_func(URL, ENDPOINT, KEY)
 
 OpenRLHF calls f(queries, prompts, labels) and reads `rewards`, `scores` and `extra_logs`. Without a script its own HTTP
-client asks `/compat/openrlhf/ENDPOINT/get_reward?key=KEY`, for the same rewards.
+client calls `/compat/openrlhf/ENDPOINT/get_reward?key=KEY`, for the same rewards.
 """
 
 import math
@@ -31,7 +31,10 @@ def openrlhf_reward_func(
     def reward_func(
         queries: Sequence[str], prompts: Sequence[str], labels: Sequence[Any], **more: Any
     ) -> dict[str, Any]:
-        items = [to_item(*one) for one in zip(queries, prompts, labels, strict=True)]
+        items = [
+            to_item(query, prompt, label)
+            for query, prompt, label in zip(queries, prompts, labels, strict=True)
+        ]
         return to_reply(client.score(items, steps=False).results)
 
     weakref.finalize(reward_func, client.close)
@@ -45,12 +48,12 @@ def to_item(query: str, prompt: str, label: Any) -> Item:
         return {"text": query} | reference
     start = query.find(prompt)
     if not 0 <= start <= _LONGEST_MARK:
-        raise ValueError("the query does not begin with its prompt, so there is no telling its response")
+        raise ValueError("the query does not begin with its prompt, so its response is unknown")
     return {"prompt": prompt, "response": query[start + len(prompt) :]} | reference
 
 
 def to_reply(results: Sequence[Result]) -> dict[str, Any]:
-    """rewards: tensors where torch is there, as OpenRLHF's examples return them; else lists."""
+    """rewards: tensors where torch is installed, as OpenRLHF's examples return them; else lists."""
     rewards = [result.reward for result in results]
     logs = {
         "raw_reward": [result.raw for result in results],

@@ -1,4 +1,4 @@
-"""PettingZoo environments that record: every agent's part in an episode is a trajectory of its own."""
+"""PettingZoo environments that record: every agent's part in an episode is a separate trajectory."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -12,8 +12,8 @@ from touchstone_client.gym import flat
 from touchstone_client.recording import Outbox, Recorder, Sink
 
 
-class _Parts:
-    """The recorders of an episode's agents. Those of one episode share `episode` and name each other in `agents`."""
+class _AgentRecorders:
+    """The recorders of an episode's agents. Trajectories of one episode share `episode` and list `agents`."""
 
     def __init__(self, env: Any, sink: Sink, task: str | None, agent_version: str | None) -> None:
         self._env, self._outbox, self._task, self._version = env, Outbox(sink), task, agent_version
@@ -69,7 +69,7 @@ class RecordParallel(BaseParallelWrapper[str, Any, Any]):
         agent_version: str | None = None,
     ) -> None:
         super().__init__(env)
-        self._parts = _Parts(env, sink, task, agent_version)
+        self._parts = _AgentRecorders(env, sink, task, agent_version)
         self._seen: dict[str, Any] = {}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> Any:
@@ -104,7 +104,7 @@ class RecordTurns(BaseWrapper[str, Any, Any]):
         agent_version: str | None = None,
     ) -> None:
         super().__init__(env)
-        self._parts = _Parts(env, sink, task, agent_version)
+        self._parts = _AgentRecorders(env, sink, task, agent_version)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         self._parts.emit(finished=False)

@@ -1,4 +1,4 @@
-"""Many single items asked for at once, sent together."""
+"""Concurrent requests for single items, sent in one request."""
 
 import asyncio
 import weakref
@@ -13,18 +13,19 @@ Waiting = list[tuple[Item, "asyncio.Future[Result]"]]
 
 
 @dataclass(eq=False)
-class _Loop:
-    """Who waits on one event loop."""
+class _LoopQueue:
+    """The requests that wait on one event loop."""
 
     waiting: Waiting = field(default_factory=list)
     tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
 
 class Pool:
-    """`await score(item)` from many tasks: what gathers within `wait_seconds` is one request, of at most `batch` items.
+    """`await score(item)` from many tasks: items that arrive within `wait_seconds` are one request,
+    of at most `batch` items.
 
-    Raises RewardServiceError, for all items of the request that failed. Requests run in threads on connections that are
-    kept: an event loop may end, and the next one go on with them. They are closed when the pool is gone.
+    Raises RewardServiceError, for all items of the request that failed. Requests run in threads on kept
+    connections, which outlive an event loop and are closed with the pool.
     """
 
     def __init__(
@@ -43,26 +44,28 @@ class Pool:
             url, endpoint, key, run=run, policy_version=policy_version, batch=batch, retries=retries
         )
         self._batch, self._wait = batch, wait_seconds
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Loop] = weakref.WeakKeyDictionary()
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopQueue] = (
+            weakref.WeakKeyDictionary()
+        )
         weakref.finalize(self, self._client.close)
 
     async def score(self, item: Item) -> Result:
         loop = asyncio.get_running_loop()
-        own = self._loops.setdefault(loop, _Loop())
+        queue = self._loops.setdefault(loop, _LoopQueue())
         future: asyncio.Future[Result] = loop.create_future()
-        own.waiting.append((item, future))
-        if len(own.waiting) == 1:
-            loop.call_later(self._wait, self._send, own)
-        elif len(own.waiting) >= self._batch:
-            self._send(own)
+        queue.waiting.append((item, future))
+        if len(queue.waiting) == 1:
+            loop.call_later(self._wait, self._send, queue)
+        elif len(queue.waiting) >= self._batch:
+            self._send(queue)
         return await future
 
-    def _send(self, own: _Loop) -> None:
-        waiting, own.waiting = own.waiting, []
+    def _send(self, queue: _LoopQueue) -> None:
+        waiting, queue.waiting = queue.waiting, []
         if waiting:
             task = asyncio.ensure_future(_answer(self._client, waiting))
-            own.tasks.add(task)
-            task.add_done_callback(own.tasks.discard)
+            queue.tasks.add(task)
+            task.add_done_callback(queue.tasks.discard)
 
 
 async def _answer(client: RewardClient, waiting: Waiting) -> None:

@@ -45,7 +45,7 @@ def to_project(url: str, project: str, key: str, **options: Any) -> Sink:
 
 
 class Outbox:
-    """Hands episodes on in their order. One that `sink` raised for waits, and goes before the next."""
+    """Passes episodes on in order. One for which `sink` raised waits, and is sent before the next."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -62,7 +62,7 @@ class Outbox:
 
 
 class Recorder:
-    """One episode's numbers. objectives: names of its rewards where they are several; weights: what each is worth."""
+    """One episode's numbers. objectives, weights: names and weights of several rewards."""
 
     def __init__(
         self, objectives: Sequence[str] | None = None, weights: Sequence[float] | None = None
@@ -73,21 +73,21 @@ class Recorder:
         self.rewards: list[Any] = []
 
     def act(self, observation: Sequence[float], action: Sequence[float]) -> None:
-        """What was seen, and what was done then."""
+        """An observation, and the action taken then."""
         self.observations.append(list(observation))
         self.actions.append(list(action))
         self.rewards.append(0.0)
 
     def reward(self, value: Any) -> None:
-        """Of what was done last; several times are added."""
+        """Of the last action; rewards of several calls are added."""
         given = np.asarray(value, dtype=float)
         self.rewards[-1] = (np.asarray(self.rewards[-1]) + given).tolist()
 
     def episode(self, last: Sequence[float] | None, **about: Any) -> Episode:
-        width = next((len(one) for one in self.rewards if isinstance(one, list)), None)
+        width = next((len(reward) for reward in self.rewards if isinstance(reward, list)), None)
         rewards = self.rewards
-        if width is not None:  # of several objectives: none of them was paid where the sum is still a number
-            rewards = [one if isinstance(one, list) else [one] * width for one in rewards]
+        if width is not None:  # of several objectives; a plain number is a step without a reward
+            rewards = [reward if isinstance(reward, list) else [reward] * width for reward in rewards]
         observations = self.observations + ([list(last)] if last is not None else [])
         found = {"observations": observations, "actions": self.actions, "rewards": rewards} | about
         if width is not None and self.objectives is not None:
@@ -98,15 +98,15 @@ class Recorder:
 
 
 class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
-    """Hands every episode of a Gymnasium environment to `sink` when it ends; one that is reset before, or closed, too.
+    """Passes every episode of a Gymnasium environment to `sink` when it ends, is reset or closed.
 
-    What `sink` raises, the environment raises; the episode waits, and is handed over again with the next one, or by
+    What `sink` raises, the environment raises; the episode waits, and is passed on again with the next one, or by
     `close`.
 
     task: the name under which episodes are compared; by default the environment's id, and its seed where reset with
     one. agent: of the policy, with its version. clip: keep every so many frames of an environment whose render mode is
-    `rgb_array`, as an animated WebP of at most 320 pixels; None for none. objectives, weights: of rewards that are
-    several numbers, their names and what each is worth.
+    `rgb_array`, as an animated WebP of at most 320 pixels; None for none. objectives, weights: names and
+    weights of a reward that is several numbers.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class RecordEpisodes(gymnasium.Wrapper[ObsType, ActType, ObsType, ActType]):
         super().__init__(env)
         if clip is not None and env.render_mode != "rgb_array":
             raise ValueError(
-                f"clip needs an environment made with render_mode='rgb_array'; this one has {env.render_mode!r}."
+                f"clip needs an environment made with render_mode='rgb_array'; its render_mode is {env.render_mode!r}."
             )
         self._outbox, self._clip = Outbox(sink), clip
         self._about = {"task": task, "agent": _agent(agent, agent_version), **dict(metadata or {})}

@@ -34,7 +34,7 @@ PATIENT = Retries()
 
 
 def is_worth_retrying(response: httpx.Response) -> bool:
-    """Overload and restarts pass; an endpoint that somebody switched off does not come back within seconds."""
+    """Overload and restarts pass; an endpoint that was switched off does not come back within seconds."""
     return response.status_code in RETRIED and not problem_of(response).get("switched_off", False)
 
 

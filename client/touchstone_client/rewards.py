@@ -24,7 +24,7 @@ from touchstone_client.values import (
 
 
 class _Requests:
-    """What both clients send. run, policy_version: which training run and policy the items are of, for drift."""
+    """The requests of both clients. run, policy_version: the policy run and version of the items, to measure drift."""
 
     def __init__(self, endpoint: str, run: str | None, policy_version: str | None, batch: int) -> None:
         if batch < 1:
@@ -45,7 +45,7 @@ class _Requests:
         version: int | None,
         policy_version: str | None,
     ) -> dict[str, Any]:
-        """Those of `score`. A policy's version that is said with a call counts before the client's."""
+        """Those of `score`. The policy version of a call replaces the client's."""
         options: dict[str, Any] = {"steps": steps, "uncertainty": uncertainty, "version": version}
         if criteria is not None:
             options["criteria"] = list(criteria)
@@ -70,8 +70,8 @@ class RewardClient:
         with RewardClient("http://127.0.0.1:8000", "sample", key) as client:
             client.score([{"prompt": "Where is my parcel?", "response": "It comes today."}]).rewards
 
-    key: an API key with the scope `reward`, or a function that gives one. batch: items per request; more are sent
-    one request after the other. May be used by several threads. Every method raises RewardServiceError.
+    key: an API key with the scope `reward`, or a function that returns one. batch: items per request; more are sent
+    in several requests, one after the other. May be used by several threads. Every method raises RewardServiceError.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
-"""One HTTP call with its retries, in both colours; what they share is pure.
+"""One HTTP call with its retries, blocking and async; the shared parts are pure.
 
-Replies are asked for uncompressed, and bytes counted as they come: what answers at the address may not be the server.
+Replies are requested uncompressed, and their bytes counted on arrival: the address may belong to another server.
 """
 
 import asyncio
@@ -43,10 +43,10 @@ class Caller:
             try:
                 headers = headers_of(self._key, name)
                 with self._client.stream(method, path, headers=headers, **request) as streamed:
-                    reading = Reading(streamed)
+                    reading = BoundedReply(streamed)
                     for part in streamed.iter_raw():
                         reading.take(part)
-                    response = reading.whole()
+                    response = reading.response()
             except httpx.TransportError as error:
                 failure = error
             if response is not None and not is_worth_retrying(response):
@@ -77,10 +77,10 @@ class AsyncCaller:
             try:
                 headers = headers_of(self._key, name)
                 async with self._client.stream(method, path, headers=headers, **request) as streamed:
-                    reading = Reading(streamed)
+                    reading = BoundedReply(streamed)
                     async for part in streamed.aiter_raw():
                         reading.take(part)
-                    response = reading.whole()
+                    response = reading.response()
             except httpx.TransportError as error:
                 failure = error
             if response is not None and not is_worth_retrying(response):
@@ -94,25 +94,25 @@ class AsyncCaller:
         await self._client.aclose()
 
 
-class Reading:
-    """A reply as it comes, within the limits. Raises BadReply."""
+class BoundedReply:
+    """A reply that is read up to the limits. Raises BadReply."""
 
     def __init__(self, response: httpx.Response) -> None:
         coding = response.headers.get("Content-Encoding", "identity").strip().lower()
         if coding not in ("", "identity"):
             raise BadReply(
-                f"The reply is compressed ({coding[:60]}), which was not asked for; a proxy between here and the "
-                "server may be the reason."
+                f"The reply is compressed ({coding[:60]}), which was not requested; a proxy between client "
+                "and server may be the cause."
             )
         self._response, self._body = response, bytearray()
 
     def take(self, part: bytes) -> None:
         self._body += part
         if len(self._body) > MOST_BYTES:
-            raise BadReply(f"The reply has more than {MOST_BYTES:,} bytes; ask for fewer items at once.")
+            raise BadReply(f"The reply has more than {MOST_BYTES:,} bytes; send fewer items in a request.")
 
-    def whole(self) -> httpx.Response:
-        """As httpx gives one that it read itself."""
+    def response(self) -> httpx.Response:
+        """As httpx returns one that it read itself."""
         kept = [(name, value) for name, value in self._response.headers.raw if name.lower() not in _FRAMING]
         return httpx.Response(
             self._response.status_code,
@@ -127,12 +127,12 @@ def read_reply(response: httpx.Response) -> Any:
         try:
             return response.json()
         except (ValueError, RecursionError) as error:
-            raise BadReply(f"The reply is no JSON: {response.text[:200]!r}") from error
+            raise BadReply(f"The reply is not JSON: {response.text[:200]!r}") from error
     raise error_of(response)
 
 
 def error_of(response: httpx.Response) -> RewardServiceError:
-    """The error of a reply that is none, with the problem document where there is one."""
+    """The error of a failed reply, with its problem document where there is one."""
     status = response.status_code
     problem = problem_of(response)
     detail = problem.get("detail") or response.text[:200] or response.reason_phrase
@@ -146,4 +146,4 @@ def last_error(
 ) -> RewardServiceError:
     if response is not None:
         return error_of(response)
-    return Unreachable(f"The reward service does not answer after {attempts} attempts: {failure!r}")
+    return Unreachable(f"The reward service did not respond after {attempts} attempts: {failure!r}")

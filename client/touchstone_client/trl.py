@@ -27,9 +27,9 @@ def trl_reward(
     reference: str | None = None,
     retries: Retries = PATIENT,
 ) -> RewardFunction:
-    """name: what TRL logs the rewards under; the endpoint's by default. Its connections are kept for its life.
+    """name: under which TRL logs the rewards; the endpoint's by default. Connections live as long as it.
 
-    reference: the column of the dataset whose texts go along as references, for endpoints that compare with one.
+    reference: the column of the dataset whose texts are sent as references, for endpoints that use them.
     """
     client = RewardClient(url, endpoint, key, run=run, retries=retries)
 
@@ -59,7 +59,7 @@ def trl_reward_async(
     reference: str | None = None,
     retries: Retries = PATIENT,
 ) -> AsyncRewardFunction:
-    """As trl_reward; TRL awaits several such functions at once."""
+    """As trl_reward; TRL awaits several such functions concurrently."""
 
     async def reward(
         prompts: Sequence[Any],
@@ -70,7 +70,7 @@ def trl_reward_async(
     ) -> list[float]:
         items = to_items(prompts, completions, columns[reference] if reference else None)
         policy = policy_of(trainer_state)
-        # A client of its own for each call: an event loop's connections do not outlive it.
+        # One client for each call: connections do not outlive their event loop.
         async with AsyncRewardClient(url, endpoint, key, run=run, retries=retries) as client:
             return (await client.score(items, steps=False, uncertainty=False, policy_version=policy)).rewards
 
@@ -90,7 +90,7 @@ def to_items(
     ]
     if references is None:
         return list(items)
-    return [item | {"reference": str(one)} for item, one in zip(items, references, strict=True)]
+    return [item | {"reference": str(reference)} for item, reference in zip(items, references, strict=True)]
 
 
 def policy_of(trainer_state: Any) -> str | None:

@@ -1,4 +1,4 @@
-"""What the service answers, as values."""
+"""The replies of the service, as values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ class Result:
 
     reward: the final value, on the reward scale (0 is the training median, 1 one standard deviation above it),
     transforms included. raw, baseline, steps: the model's own units; steps by agent_step, summing to raw - baseline
-    for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale. critiques: what
-    judges wrote, by component, where they were asked to.
+    for the aggregations `value` and `sum`. std: the ensemble's disagreement, on the reward scale. critiques: of
+    judges, by component, where they were requested.
     """
 
     reward: float
@@ -79,7 +79,7 @@ def read_scores(reply: Any, expected: int) -> Scores:
         results = _results(reply)
         scores = Scores(reply["endpoint"], reply["version"], results, reply["usage"])
     except (KeyError, TypeError, ValueError) as error:
-        raise BadReply(f"The reply has not the shape of scores ({error!r}).") from error
+        raise BadReply(f"The reply does not have the shape of scores ({error!r}).") from error
     if len(results) != expected:
         raise BadReply(f"The reply has {len(results)} results for {expected} items.")
     return scores
@@ -98,18 +98,21 @@ def read_ranking(reply: Any, expected: int) -> Ranking:
 def read_advantages(reply: Any, groups: Sequence[Sequence[Item]]) -> list[list[Advantage]]:
     try:
         found = [
-            [Advantage(float(one["advantage"]), tuple(float(step) for step in one["steps"])) for one in group]
+            [
+                Advantage(float(entry["advantage"]), tuple(float(step) for step in entry["steps"]))
+                for entry in group
+            ]
             for group in reply["groups"]
         ]
     except (KeyError, TypeError, ValueError) as error:
-        raise BadReply(f"The reply has not the shape of advantages ({error!r}).") from error
+        raise BadReply(f"The reply does not have the shape of advantages ({error!r}).") from error
     if [len(group) for group in found] != [len(group) for group in groups]:
-        raise BadReply("The reply has not an advantage for each roll-out.")
+        raise BadReply("The reply does not have an advantage for each roll-out.")
     return found
 
 
 def merge(pages: list[Scores]) -> Scores:
-    """Scores of several requests as one; usage adds up. version: the last's, should it have changed between."""
+    """Scores of several requests as one; usage adds up. version: that of the last one."""
     usage = {
         key: sum(page.usage[key] for page in pages)
         for key, value in pages[-1].usage.items()

@@ -29,8 +29,8 @@ def verl_compute_score(
     retries: Retries = PATIENT,
 ) -> ComputeScore:
     """prompt: the key of `extra_info` under which a sample has its prompt (text or messages); without one the solution
-    is scored as text. Samples that are asked for at once go out together. The ground truth is sent as the reference
-    where it is text.
+    is scored as text. Concurrent samples are sent in one request. The ground truth is sent as the reference if it
+    is text.
     """
     pool = Pool(url, endpoint, key, run=run, retries=retries)
 
@@ -41,7 +41,7 @@ def verl_compute_score(
         extra_info: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> dict[str, Any]:
-        """{"score": reward, "raw_reward": ..., "uncertain": 0 or 1, ...}: verl logs what is beside the score."""
+        """{"score": reward, "raw_reward": ..., "uncertain": 0 or 1, ...}: verl logs all but the score."""
         result = await pool.score(to_item(solution_str, ground_truth, extra_info or {}, prompt))
         return {
             "score": result.reward,

@@ -1,4 +1,4 @@
-"""The OpenAPI document of what this service answers, at /api/v1/rewards/openapi.json."""
+"""The OpenAPI document of the reward API, at /api/v1/rewards/openapi.json."""
 
 from typing import Any
 
@@ -22,17 +22,17 @@ _LABEL = {
 _NUMBER: Json = {"type": "number"}
 _COUNT: Json = {"type": "integer", "minimum": 0}
 _REFUSALS = {
-    "400": "the body is no JSON",
-    "401": "no key, or a dead one",
-    "403": "the key has not the scope `reward`",
+    "400": "the body is not JSON",
+    "401": "no key, or one that is revoked or expired",
+    "403": "the key does not have the scope `reward`",
     "404": "no such endpoint for this key",
     "408": "the body did not arrive in time",
-    "409": "another revision than `version` answers",
-    "413": "the body is over the limit, or an item is longer than the model reads and was not to be cut",
-    "422": "a wrong value, named by `pointer`; or a judge cannot tell of this input",
-    "429": "too much is waiting, or a judge's turn comes later; see Retry-After",
-    "502": "a verifier or judge behind the endpoint answered what is none; see Retry-After",
-    "503": "switched off, not loaded yet, or a verifier or judge cannot be asked; see Retry-After, where it passes",
+    "409": "`version` is not served",
+    "413": "the body is over the limit, or an input is longer than the model reads and truncation is off",
+    "422": "an invalid value, named by `pointer`; or a judge cannot score the input",
+    "429": "the queue is full, or a judge is rate-limited; see Retry-After",
+    "502": "a verifier or judge of the endpoint gave an invalid reply; see Retry-After",
+    "503": "switched off, not loaded yet, or a verifier or judge cannot be called; see Retry-After where there is one",
 }
 
 
@@ -40,15 +40,17 @@ def document() -> Json:
     base = "/api/v1/rewards/{endpoint}"
     described = "What is deployed: version, spec, reward statistics, template fingerprint"
     paths: Json = {
-        f"{base}/score": {"post": _operation("Rewards of items, in order", "ScoreRequest", "Scores")},
+        f"{base}/score": {"post": _operation("Rewards of inputs, in order", "ScoreRequest", "Scores")},
         f"{base}/compare": {
-            "post": _operation("How likely the first of two is better", "CompareRequest", "Comparison")
-        },
-        f"{base}/rank": {"post": _operation("The best of several", "ScoreRequest", "Ranking")},
-        f"{base}/critique": {
             "post": _operation(
-                "Rewards of items, and why, in words, by component", "ScoreRequest", "Critiques"
+                "Probability that the first of two inputs is better", "CompareRequest", "Comparison"
             )
+        },
+        f"{base}/rank": {
+            "post": _operation("Order of several inputs, best first", "ScoreRequest", "Ranking")
+        },
+        f"{base}/critique": {
+            "post": _operation("Rewards of inputs, with critiques by component", "ScoreRequest", "Critiques")
         },
         f"{base}/advantages": {
             "post": _operation("Advantages of groups of roll-outs", "AdvantagesRequest", "Advantages")
@@ -86,7 +88,7 @@ def document() -> Json:
 
 def _operation(summary: str, asks: str | None, answers: str | None, *, query_key: bool = False) -> Json:
     schema = {"$ref": _REF + answers} if answers else {}
-    answered = {"description": "answered", "content": {JSON_TYPE: {"schema": schema}}}
+    answered = {"description": "OK", "content": {JSON_TYPE: {"schema": schema}}}
     problem = {"schema": {"$ref": f"{_REF}Problem"}}
     operation: Json = {
         "summary": summary,
@@ -138,7 +140,7 @@ def _schemas() -> Json:
     head = {"endpoint": {"type": "string"}, "version": {"type": "integer", "minimum": 1}}
     usage = {"usage": {"$ref": f"{_REF}Usage"}}
     scores = head | {"results": _list(result)} | usage
-    said: Json = {
+    result_fields: Json = {
         "reward": _NUMBER,
         "raw": _NUMBER,
         "baseline": _NUMBER,
@@ -181,9 +183,9 @@ def _schemas() -> Json:
                 "options": {"type": "object", "properties": dict.fromkeys(OPTIONS, option)},
             },
         ),
-        "Result": _object(said),
+        "Result": _object(result_fields),
         "Critiqued": _object(
-            said | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}}
+            result_fields | {"critiques": {"type": "object", "additionalProperties": {"type": "string"}}}
         ),
         "UsageWriter": _object(
             {
