@@ -110,11 +110,11 @@ def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
             found[f"grpo, {name}"] = _told(seed, f"grpo, {name}", learnt, began)
         for by in ("steps", "trajectories"):
             began = time.monotonic()
-            learnt = gigpo.train(client, seed=seed, by=by, steps=8 if quick else gigpo.STEPS)  # type: ignore[arg-type]
-            found[f"loop, {by}"] = _told(seed, f"loop, {by}", learnt, began)
+            curve = gigpo.train(client, seed=seed, by=by, steps=8 if quick else gigpo.STEPS)  # type: ignore[arg-type]
+            found[f"loop, {by}"] = _told(seed, f"loop, {by}", curve, began)
         tries = best_of_n.TRIES[:3] if quick else best_of_n.TRIES
         found["best of n"] = best_of_n.best_of_n(client, seed=seed, tries=tries)
-        found["refined"] = best_of_n.refined(client, seed=seed, tries=tries)
+        found["refined"] = best_of_n.refine(client, seed=seed, tries=tries)
     return found
 
 
@@ -142,10 +142,10 @@ def pendulum(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
 PARTS: dict[str, Callable[..., dict[str, Any]]] = {"desk": desk, "control": pendulum}
 
 
-def _told(seed: int, name: str, learnt: Learnt, began: float) -> dict[str, Any]:
-    said = {"before": learnt.before, "after": learnt.after, "true": learnt.true, "given": learnt.given}
-    shown = {"seed": seed, "policy": name, "before": round(learnt.before, 3), "after": round(learnt.after, 3)}
-    shown |= {"last": round(statistics.mean(learnt.true[-SMOOTH:]), 3)}
+def _told(seed: int, name: str, curve: TrainingCurve, began: float) -> dict[str, Any]:
+    said = {"before": curve.before, "after": curve.after, "true": curve.true, "given": curve.given}
+    shown = {"seed": seed, "policy": name, "before": round(curve.before, 3), "after": round(curve.after, 3)}
+    shown |= {"last": round(statistics.mean(curve.true[-SMOOTH:]), 3)}
     sys.stderr.write(json.dumps(shown | {"seconds": round(time.monotonic() - began)}) + "\n")
     return said
 

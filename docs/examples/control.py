@@ -1,8 +1,8 @@
-"""A control task whose reward nobody wrote down: learnt from comparisons of clips, and solved by a stock agent.
+"""A control task without a written reward: learnt from comparisons of clips, and solved by a stock agent.
 
 python -m docs.examples.control --url http://127.0.0.1:8000 --endpoint pendulum --key tsk_... [--by steps|trajectories]
 
-Christiano et al. (2017), "Deep Reinforcement Learning from Human Preferences": somebody is shown two clips of a
+Christiano et al. (2017), "Deep Reinforcement Learning from Human Preferences": an annotator sees two clips of a
 pendulum and says which is better; a model of the numbers alone learns what each step is worth, so that its sums explain
 what was said. A stock SAC of stable-baselines3 then swings the pendulum up for that reward. The environment's own
 reward decides what the scripted annotator says, is measured by, and goes nowhere else.
@@ -42,7 +42,7 @@ RECIPE = {
 }
 By = Literal["steps", "trajectories"]
 _TASKS = 30  # names that comparisons are divided among, so that some can be held out
-_SOFT = 5.0  # of true reward: how far apart clips are that one in four is judged wrongly
+_SOFT = 5.0  # of true reward: the difference of two clips of which one pair in four is judged wrongly
 
 
 @dataclass
@@ -119,7 +119,7 @@ class AtTheEnd(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 def solve(client: RewardClient | None, *, seed: int, steps: int = STEPS, by: By = "steps") -> Solved:
-    """A stock SAC, the endpoint its only reward; without one, the environment's own, to be held against.
+    """A stock SAC, the endpoint its only reward; without one, the environment's own, for comparison.
 
     by: a reward for each step, or their sum at the end. Raises RewardServiceError where the endpoint gives none.
     """
@@ -165,7 +165,7 @@ class _Measured(BaseCallback):
 
 
 def main() -> None:
-    parser = asking(__doc__, seed=0)
+    parser = argument_parser(__doc__, seed=0)
     parser.add_argument("--project", default="sample")
     parser.add_argument("--by", choices=("steps", "trajectories"), default="steps")
     parser.add_argument("--steps", type=int, default=STEPS)

@@ -51,8 +51,8 @@ _PAD, _END, _UNKNOWN = "<pad>", "<end>", "<unknown>"
 
 
 @dataclass(frozen=True)
-class Played:
-    """messages: as the endpoint takes them. reward: the hidden true one; nobody may learn from it.
+class DeskEpisode:
+    """messages: as the endpoint takes them. reward: the hidden true one, which is never trained on.
 
     states: before each move, a name for the situation: equal names, equal situations.
     """
@@ -63,8 +63,8 @@ class Played:
 
 
 @dataclass
-class Learnt:
-    """true: by optimiser step, the mean hidden reward of what was tried; given: what the endpoint said of it.
+class TrainingCurve:
+    """true: by optimiser step, the mean hidden reward of the samples; given: that of the endpoint.
 
     before, after: the hidden reward of what the policy most likely does.
     """
@@ -74,16 +74,16 @@ class Learnt:
     true: list[float] = field(default_factory=list)
     given: list[float] = field(default_factory=list)
 
-    def note(self, played: Sequence[Played], rewards: Sequence[float]) -> None:
-        self.true.append(sum(one.reward for one in played) / len(played))
+    def note(self, played: Sequence[DeskEpisode], rewards: Sequence[float]) -> None:
+        self.true.append(sum(episode.reward for episode in played) / len(played))
         self.given.append(sum(rewards) / len(rewards))
 
     def __str__(self) -> str:
         return f"true reward of what it most likely does: {self.before:.2f} before, {self.after:.2f} after"
 
 
-def play(task: Task, moves: Sequence[str]) -> Played:
-    """What comes of moves; what is no move is answered with an error, as the desk does."""
+def play(task: Task, moves: Sequence[str]) -> DeskEpisode:
+    """Plays the moves; an unknown move gets an error, as at the desk."""
     world, states = World(), []
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": world.reset(task)}]
     for move in moves[:MOST_MOVES]:
@@ -93,10 +93,10 @@ def play(task: Task, moves: Sequence[str]) -> Played:
         action = _parsed(WRITES[move](task)) if move in WRITES else Action(move, {})
         observation, _ = world.step(action.text)
         messages += spoken(action, observation, None, len(messages))
-    if not states:  # whoever writes nothing has said nothing
+    if not states:  # an empty plan is an empty reply
         states.append(_situation(world))
         messages.append({"role": "assistant", "content": "..."})
-    return Played(messages, world.reward, states)
+    return DeskEpisode(messages, world.reward, states)
 
 
 def words(task: Task) -> str:
@@ -116,7 +116,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 
 
 def new_policy(reads: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM:
-    """Two layers of 64, that writes moves at random: it was shown plans that nobody thought about."""
+    """Two layers of 64, that writes random moves: it was trained on random plans."""
     torch.manual_seed(seed)
     config = LlamaConfig(
         vocab_size=len(reads),
@@ -131,7 +131,7 @@ def new_policy(reads: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM
     )
     policy = LlamaForCausalLM(config)
     optimiser = torch.optim.AdamW(policy.parameters(), lr=3e-3)
-    plans = thoughtless(random.Random(seed))
+    plans = random_plans(random.Random(seed))
     for _ in range(_SHOWN):
         asked = [next(plans) for _ in range(64)]
         batch = reads(
@@ -152,20 +152,20 @@ def new_policy(reads: PreTrainedTokenizerFast, *, seed: int) -> LlamaForCausalLM
 
 def true_reward(policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast) -> float:
     """Of what it most likely does, over all requests: the hidden truth, in [0, 1]."""
-    played = [one for _, one in _tried(policy, reads, list(TASKS.values()), do_sample=False)]
-    return sum(one.reward for one in played) / len(played)
+    played = [episode for _, episode in _tried(policy, reads, list(TASKS.values()), do_sample=False)]
+    return sum(episode.reward for episode in played) / len(played)
 
 
 def sampled(
     policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, answers: int
-) -> list[tuple[Task, Played]]:
-    """So many answers to every request."""
+) -> list[tuple[Task, DeskEpisode]]:
+    """`answers` to every request."""
     return _tried(policy, reads, [task for task in TASKS.values() for _ in range(answers)], do_sample=True)
 
 
 def _tried(
     policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, tasks: list[Task], *, do_sample: bool
-) -> list[tuple[Task, Played]]:
+) -> list[tuple[Task, DeskEpisode]]:
     batch = reads([words(task) for task in tasks], return_tensors="pt", padding=True)
     asked = {name: batch[name] for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
@@ -174,7 +174,7 @@ def _tried(
     return [(task, play(task, text.split())) for task, text in zip(tasks, written, strict=True)]
 
 
-def thoughtless(dice: random.Random) -> Iterator[tuple[str, str]]:
+def random_plans(dice: random.Random) -> Iterator[tuple[str, str]]:
     """Requests with moves drawn at random, a reply at the end."""
     tasks, others = list(TASKS.values()), [name for name in MOVES if name not in REPLIES]
     while True:
@@ -183,9 +183,9 @@ def thoughtless(dice: random.Random) -> Iterator[tuple[str, str]]:
 
 
 def _situation(world: World) -> str:
-    """What has been seen and done, in whatever order."""
+    """What was seen and done, in any order."""
     state = world.state
-    done = sorted(f"{one.kind} {one.order} {one.value}" for one in state.effects)
+    done = sorted(f"{effect.kind} {effect.order} {effect.value}" for effect in state.effects)
     return " | ".join([world.task.id, *done, *sorted(state.seen), *map(str, sorted(state.verified))])
 
 

@@ -12,12 +12,12 @@ from touchstone_client import RewardClient, Rollout, advantages
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from apps.demo.world import TASKS, Task
-from docs.examples.asking import asking
+from docs.examples.command_line import argument_parser
 from docs.examples.desk import (
     MOST_MOVES,
     REPLIES,
-    Learnt,
-    Played,
+    DeskEpisode,
+    TrainingCurve,
     new_policy,
     play,
     tokenizer,
@@ -33,12 +33,12 @@ NEAR = 0.05  # how much moving away from the first policy costs, by nat
 By = Literal["steps", "trajectories"]
 
 
-def train(client: RewardClient, *, seed: int, by: By = "steps", steps: int = STEPS) -> Learnt:
+def train(client: RewardClient, *, seed: int, by: By = "steps", steps: int = STEPS) -> TrainingCurve:
     """steps: GiGPO (Feng et al., arXiv 2505.10978) with a reward for each move; trajectories: GRPO with one for all."""
     reads = tokenizer()
     policy, first = new_policy(reads, seed=seed), new_policy(reads, seed=seed)
     optimiser = torch.optim.Adam(policy.parameters(), lr=LEARNING_RATE)
-    learnt, dice = Learnt(before=true_reward(policy, reads)), random.Random(seed)
+    curve, dice = TrainingCurve(before=true_reward(policy, reads)), random.Random(seed)
     torch.manual_seed(seed)
     for step in range(steps):
         tasks = [task for task in dice.sample(list(TASKS.values()), REQUESTS) for _ in range(GROUP)]
@@ -46,22 +46,24 @@ def train(client: RewardClient, *, seed: int, by: By = "steps", steps: int = STE
         written = reads.batch_decode(tokens[:, start:], skip_special_tokens=True)
         played = [play(task, text.split()) for task, text in zip(tasks, written, strict=True)]
         results = client.score(
-            [{"messages": one.messages} for one in played],
+            [{"messages": episode.messages} for episode in played],
             steps=by == "steps",
             uncertainty=False,
             policy_version=f"step-{step}",
         ).results
         rollouts = [
-            Rollout(one.reward, tuple(one.steps or ()), tuple(each.states) if one.steps else ())
-            for one, each in zip(results, played, strict=True)
+            Rollout(result.reward, tuple(result.steps or ()), tuple(episode.states) if result.steps else ())
+            for result, episode in zip(results, played, strict=True)
         ]
         groups = [rollouts[at : at + GROUP] for at in range(0, len(rollouts), GROUP)]
         found = advantages(groups, "gigpo" if by == "steps" else "grpo")
-        worth = [one.steps or (one.trajectory,) * MOST_MOVES for group in found for one in group]
+        worth = [
+            advantage.steps or (advantage.trajectory,) * MOST_MOVES for group in found for advantage in group
+        ]
         learn(policy, first, optimiser, tokens, start, worth, played)
-        learnt.note(played, [one.reward for one in results])
-    learnt.after = true_reward(policy, reads)
-    return learnt
+        curve.note(played, [result.reward for result in results])
+    curve.after = true_reward(policy, reads)
+    return curve
 
 
 def rolled_out(
@@ -83,13 +85,13 @@ def learn(
     tokens: Tensor,
     start: int,
     worth: list[tuple[float, ...]],
-    played: list[Played],
+    played: list[DeskEpisode],
 ) -> None:
     """One step up the advantages of the moves that were made."""
     made = torch.zeros(tokens.shape[0], tokens.shape[1] - start)
     value = torch.zeros_like(made)
-    for row, (numbers, one) in enumerate(zip(worth, played, strict=True)):
-        count = min(len(one.states), made.shape[1])
+    for row, (numbers, episode) in enumerate(zip(worth, played, strict=True)):
+        count = min(len(episode.states), made.shape[1])
         made[row, :count] = 1
         value[row, :count] = torch.tensor(numbers[:count])
     chosen, likely = _logprobs(policy, tokens, start)
@@ -113,7 +115,7 @@ def _logprobs(policy: LlamaForCausalLM, tokens: Tensor, start: int) -> tuple[Ten
 
 
 def main() -> None:
-    parser = asking(__doc__, seed=0)
+    parser = argument_parser(__doc__, seed=0)
     parser.add_argument("--by", choices=("steps", "trajectories"), default="steps")
     parser.add_argument("--steps", type=int, default=STEPS)
     options = parser.parse_args()

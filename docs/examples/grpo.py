@@ -40,7 +40,7 @@ def train(
     """Raises RewardServiceError where the endpoint gives no rewards."""
     reads = tokenizer()
     policy: Any = new_policy(reads, seed=seed)
-    learnt = Learnt(before=true_reward(policy, reads))
+    curve = TrainingCurve(before=true_reward(policy, reads))
     for number in range(rounds):
         if number and feedback_loop is not None:
             feedback_loop.ask(sampled(policy, reads, ANSWERS), occasion=f"round {number} of {seed}")
@@ -48,27 +48,29 @@ def train(
         with tempfile.TemporaryDirectory() as scratch:
             policy.save_pretrained(scratch)
             reads.save_pretrained(scratch)
-            policy = _round(Path(scratch), reads, client, learnt, steps=steps, seed=seed + 1000 * number)
-    learnt.after = true_reward(policy, reads)
-    return learnt
+            policy = _round(Path(scratch), reads, client, curve, steps=steps, seed=seed + 1000 * number)
+    curve.after = true_reward(policy, reads)
+    return curve
 
 
-def _round(folder: Path, reads: Any, client: RewardClient, learnt: Learnt, *, steps: int, seed: int) -> Any:
+def _round(
+    folder: Path, reads: Any, client: RewardClient, curve: TrainingCurve, *, steps: int, seed: int
+) -> Any:
     """Some steps of a stock GRPOTrainer on the policy in a folder; the policy after them."""
 
     def desk(
         prompts: Sequence[str], completions: Sequence[str], task: Sequence[str], **more: Any
     ) -> list[float]:
-        """What TRL asks for rewards. The hidden reward is written down beside it, and not passed on."""
-        played = [play(TASKS[one], text.split()) for one, text in zip(task, completions, strict=True)]
+        """The reward function for TRL. The hidden reward is recorded, and not passed on."""
+        played = [play(TASKS[name], text.split()) for name, text in zip(task, completions, strict=True)]
         version = f"{policy_of(more.get('trainer_state'))} of {seed}"
         rewards = client.score(
-            [{"messages": one.messages} for one in played],
+            [{"messages": episode.messages} for episode in played],
             steps=False,
             uncertainty=False,
             policy_version=version,
         ).rewards
-        learnt.note(played, rewards)
+        curve.note(played, rewards)
         return rewards
 
     config = GRPOConfig(
@@ -97,7 +99,7 @@ def _round(folder: Path, reads: Any, client: RewardClient, learnt: Learnt, *, st
 
 
 def main() -> None:
-    parser = asking(__doc__, seed=0)
+    parser = argument_parser(__doc__, seed=0)
     parser.add_argument("--web", help="of the pages; people are asked after every round")
     parser.add_argument("--project", default="sample")
     parser.add_argument("--rounds", type=int, default=ROUNDS)

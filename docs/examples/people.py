@@ -19,15 +19,15 @@ import httpx
 from apps.demo import annotators
 from apps.demo.agents import Conversation
 from apps.demo.world import TASKS, Dice, Task
-from docs.examples.asking import asking
-from docs.examples.desk import Played, play, thoughtless
+from docs.examples.command_line import argument_parser
+from docs.examples.desk import DeskEpisode, play, random_plans
 
-PAIRS = 4  # comparisons of a request at a time
+PAIRS = 4  # comparisons for each request
 ANSWERS = 8  # answers to a request that pairs are drawn from
 
 
 class Refused(Exception):
-    """What the server said."""
+    """The server refused a call."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +46,18 @@ class FeedbackLoop:
     def campaign(self) -> str:
         return f"Asked for {self.endpoint}"
 
-    def ask(self, played: Sequence[tuple[Task, Played]], *, occasion: str) -> int:
-        """Have people compare answers to the same request; how many comparisons there were."""
-        return self.tell(list(comparisons(played, occasion)))
+    def collect_comparisons(self, played: Sequence[tuple[Task, DeskEpisode]], *, occasion: str) -> int:
+        """Have people compare answers to the same request; returns the number of comparisons."""
+        return self.submit(list(comparisons(played, occasion)))
 
-    def tell(self, said: Sequence[dict[str, Any]]) -> int:
-        """Comparisons as `POST /feedback` takes them; how many."""
-        body = "".join(json.dumps(one | {"campaign": self.campaign}) + "\n" for one in said)
+    def submit(self, feedback: Sequence[dict[str, Any]]) -> int:
+        """Comparisons as `POST /feedback` takes them; returns their number."""
+        body = "".join(json.dumps(comparison | {"campaign": self.campaign}) + "\n" for comparison in feedback)
         self._call("POST", f"projects/{self.project}/feedback", content=body.encode())
-        return len(said)
+        return len(feedback)
 
-    def turn(self) -> str:
-        """Freeze, train, deploy; the model that answers now. Raises Refused where any of it failed."""
+    def retrain(self) -> str:
+        """Freeze, train, deploy; returns the model that is active now. Raises Refused where a step failed."""
         wanted = {"name": self.endpoint, "kinds": ["pairwise"], "campaigns": [*self.own, self.campaign]}
         dataset = self._call("POST", f"projects/{self.project}/datasets", json=wanted)["name"]
         self._ended(f"projects/{self.project}/datasets/{dataset.rpartition('/')[2]}")
@@ -86,34 +86,37 @@ class FeedbackLoop:
         try:
             answer = httpx.request(method, f"{self.web}/api/v1/{path}", headers=headers, timeout=60, **more)
         except httpx.HTTPError as error:
-            raise Refused(f"{method} {path}: nobody answers at {self.web} ({error}); is it up?") from error
+            raise Refused(
+                f"{method} {path}: {self.web} does not respond ({error}); check that it is running."
+            ) from error
         if answer.is_error:
             raise Refused(f"{method} {path}: {answer.status_code} {answer.text[:500]}")
         found: dict[str, Any] = answer.json()
         return found
 
 
-def comparisons(played: Sequence[tuple[Task, Played]], occasion: str) -> Iterable[dict[str, Any]]:
-    """What the sample project's annotators say of PAIRS pairs of each request: noisily, each with a bias of her own."""
+def comparisons(played: Sequence[tuple[Task, DeskEpisode]], occasion: str) -> Iterable[dict[str, Any]]:
+    """Comparisons of PAIRS pairs for each request by the sample project's annotators, with noise and biases."""
     dice, by_task = Dice(f"desk {occasion}"), dict[str, list[Conversation]]()
-    for number, (task, one) in enumerate(played):
-        told = Conversation(f"{occasion}-{number}", task, "policy", one.messages, one)  # type: ignore[arg-type]
-        by_task.setdefault(task.id, []).append(told)
+    for number, (task, episode) in enumerate(played):
+        name = f"{occasion}-{number}"
+        conversation = Conversation(name, task, "policy", episode.messages, episode)  # type: ignore[arg-type]
+        by_task.setdefault(task.id, []).append(conversation)
     for group in by_task.values():
         pairs = [(a, b) for a, b in combinations(group, 2) if a.messages != b.messages]
         for a, b in dice.shuffled(pairs)[:PAIRS]:
-            said = annotators.preference(annotators.someone(dice), a, b)
-            yield said | {"a": {"messages": a.messages}, "b": {"messages": b.messages}}
+            preference = annotators.preference(annotators.someone(dice), a, b)
+            yield preference | {"a": {"messages": a.messages}, "b": {"messages": b.messages}}
 
 
-def first_tries(seed: int) -> list[tuple[Task, Played]]:
-    """What a policy does that has learnt nothing yet."""
-    plans = thoughtless(random.Random(seed))
+def first_tries(seed: int) -> list[tuple[Task, DeskEpisode]]:
+    """Answers of an untrained policy."""
+    plans = random_plans(random.Random(seed))
     return [(task, play(task, next(plans)[1].split())) for task in TASKS.values() for _ in range(ANSWERS)]
 
 
 def main() -> None:
-    parser = asking(__doc__, of="the pages")
+    parser = argument_parser(__doc__, server="the pages")
     parser.add_argument("--project", default="sample")
     options = parser.parse_args()
     feedback_loop = FeedbackLoop(options.url, options.project, options.endpoint, options.key)

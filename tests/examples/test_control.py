@@ -20,7 +20,7 @@ from workers.train.folds import Folds
 
 
 @pytest.fixture(scope="module")
-def learnt() -> LoadedModel:
+def curve() -> LoadedModel:
     """From half of what the example asks."""
     said = []
     for one in control.comparisons(0, 300):
@@ -33,10 +33,10 @@ def learnt() -> LoadedModel:
     return model
 
 
-def test_the_reward_tells_better_clips(learnt: LoadedModel) -> None:
+def test_the_reward_tells_better_clips(curve: LoadedModel) -> None:
     """Of clips nobody compared, more than nine of ten pairs, where the annotator himself errs now and then."""
     clips = list(islice(control.clips(77), 200))
-    scores = learnt.score([learnt.render(Features(tuple(map(tuple, one.rows)))) for one in clips])
+    scores = curve.score([curve.render(Features(tuple(map(tuple, one.rows)))) for one in clips])
     pairs = [(place, place + 1) for place in range(0, len(clips), 2)]
     right = [(scores[a].raw > scores[b].raw) == (clips[a].reward > clips[b].reward) for a, b in pairs]
     assert sum(right) / len(right) > 0.9
@@ -58,7 +58,7 @@ def test_the_annotator_errs_where_clips_are_close() -> None:
 @pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.filterwarnings("ignore")  # stable-baselines3, about others
-def test_a_stock_agent_asks_for_each_step(learnt: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stock_agent_asks_for_each_step(curve: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(control, "EVERY", 60)
     monkeypatch.setattr(control, "EPISODES", 1)
     before = torch.get_num_threads()
@@ -66,7 +66,7 @@ def test_a_stock_agent_asks_for_each_step(learnt: LoadedModel, monkeypatch: pyte
     project = create_project(slug="desk")
     key = create_api_key(project=project, scopes=[Scope.REWARD])[1]
     with running_service() as service:
-        model = make_model(project, service, learnt)
+        model = make_model(project, service, curve)
         deploy(model=model, endpoint_name="pendulum", project=project, by=None)
         wait_until(lambda: serves(service, "pendulum", 1))
         with RewardClient(service.url, "pendulum", key) as client:

@@ -10,8 +10,8 @@ from docs.examples.desk import (
     MOVES,
     new_policy,
     play,
+    random_plans,
     sampled,
-    thoughtless,
     tokenizer,
     true_reward,
     words,
@@ -61,6 +61,6 @@ def test_a_new_policy_writes_moves_at_random() -> None:
     tried = sampled(policy, reads, 2)
     assert len(tried) == 2 * len(TASKS) and len({str(one.messages) for _, one in tried}) > 60
     assert 0.1 < true_reward(policy, reads) < 0.6
-    plans = thoughtless(random.Random(0))
+    plans = random_plans(random.Random(0))
     request, plan = next(plans)
     assert request in {words(task) for task in TASKS.values()} and set(plan.split()) <= set(MOVES)

@@ -54,10 +54,12 @@ def feedback_loop(live_server: Any, scopes: list[Scope], **more: Any) -> Feedbac
 def test_once_around(live_server: Any, workers: None) -> None:
     turned = feedback_loop(live_server, [Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.ADMIN], own=())
     some = [one for one in first_tries(0) if one[0].id in ("desk-000", "desk-001", "desk-002", "desk-003")]
-    assert turned.ask(some, occasion="first") == Preference.objects.count() == 4 * PAIRS
-    assert turned.ask(some, occasion="first") == 4 * PAIRS == Preference.objects.count()  # said already
-    assert turned.turn() == "desk/desk@1"
-    assert turned.turn() == "desk/desk@2"
+    assert turned.collect_comparisons(some, occasion="first") == Preference.objects.count() == 4 * PAIRS
+    assert (
+        turned.collect_comparisons(some, occasion="first") == 4 * PAIRS == Preference.objects.count()
+    )  # said already
+    assert turned.retrain() == "desk/desk@1"
+    assert turned.retrain() == "desk/desk@2"
     endpoint = Endpoint.objects.get()
     assert endpoint.active is not None and endpoint.active.spec["components"][0]["model"] == "desk/desk@2"
     dataset_version = DatasetVersion.objects.order_by("version").first()
@@ -68,9 +70,9 @@ def test_once_around(live_server: Any, workers: None) -> None:
 def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
     turned = feedback_loop(live_server, [Scope.TRAIN])
     with pytest.raises(Refused, match="403"):
-        turned.ask(first_tries(0)[:16], occasion="first")
+        turned.collect_comparisons(first_tries(0)[:16], occasion="first")
     with pytest.raises(Refused, match="failed: There is no feedback that matches"):
-        turned.turn()
+        turned.retrain()
 
 
 def test_nobody_there_is_said() -> None:
@@ -82,10 +84,10 @@ def test_nobody_there_is_said() -> None:
 def test_a_key_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.delenv("TOUCHSTONE_KEY", raising=False)
     with pytest.raises(SystemExit):
-        asking("Said.").parse_args(["--url", "http://x"])
+        argument_parser("Said.").parse_args(["--url", "http://x"])
     assert "--key" in capsys.readouterr().err
     monkeypatch.setenv("TOUCHSTONE_KEY", "tsk_1")
-    assert asking("Said.", seed=3).parse_args(["--url", "http://x"]).key == "tsk_1"
+    assert argument_parser("Said.", seed=3).parse_args(["--url", "http://x"]).key == "tsk_1"
 
 
 def test_people_are_of_many_minds() -> None:

@@ -53,9 +53,9 @@ def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
 
 @pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
 def test_trl_learns_what_is_paid(client: RewardClient) -> None:
-    learnt = grpo.train(client, seed=0, rounds=2, steps=12)
-    assert len(learnt.given) == 24
-    first, last = statistics.mean(learnt.given[:4]), statistics.mean(learnt.given[-4:])
+    curve = grpo.train(client, seed=0, rounds=2, steps=12)
+    assert len(curve.given) == 24
+    first, last = statistics.mean(curve.given[:4]), statistics.mean(curve.given[-4:])
     assert last > first + 0.05, (first, last)
 
     def counted() -> bool:
@@ -71,7 +71,7 @@ def test_trl_learns_what_is_paid(client: RewardClient) -> None:
 def test_the_best_of_more_is_paid_better(client: RewardClient) -> None:
     tries = (1, 4, 8)
     plain = best_of_n.best_of_n(client, seed=0, tries=tries)
-    mended = best_of_n.refined(client, seed=0, tries=tries)
+    mended = best_of_n.refine(client, seed=0, tries=tries)
     assert len(plain) == len(mended) == 3
     # What is paid is letters: long replies, which are no ruder than short ones, and better than none.
     assert plain[-1] > plain[0] and mended[-1] > mended[0]
