@@ -4,8 +4,8 @@ python -m docs.examples.best_of_n --url http://127.0.0.1:8000 --endpoint desk --
 
 A scripted agent draws random plans (see desk.py). Best of n takes the plan with the highest reward. Refinement spends
 three tries of four on the best plan so far: it replaces or removes the move with the lowest reward, adds one, or
-changes the reply, and keeps a plan with a higher reward. The cost of both is the number of plans scored; the result is the
-hidden reward of the chosen plans, and both may exploit errors of the endpoint.
+changes the reply, and keeps a plan with a higher reward. The cost of both is the number of plans scored; the result is
+the hidden reward of the chosen plans, and both may exploit errors of the endpoint.
 """
 
 import random
