@@ -86,10 +86,10 @@ def test_an_exploit_is_seen_and_closed(
 
         page.get_by_role("link", name="Say what is kept").click()
         page.get_by_text("Sampling settings", exact=True).click()
-        page.get_by_label("Share of what is scored, in per cent").fill("20")
+        page.get_by_label("Sampled share of items, in per cent").fill("20")
         tools.shoot(page, "endpoint-samples")
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("20 % of what is scored is kept")).to_be_visible()
+        expect(page.get_by_text("20 % of scored items are stored")).to_be_visible()
 
         endpoint.refresh_from_db()
         scored(endpoint)

@@ -117,10 +117,10 @@ def test_what_is_wrong_is_said_at_the_spec(researcher_client, endpoint, asks, sp
 
 
 def test_without_trajectories_or_service(researcher_client, project, endpoint, asks, settings) -> None:
-    assert "Nothing to try it on" in post(researcher_client, SPEC).content.decode()
+    assert "No trajectories to score" in post(researcher_client, SPEC).content.decode()
     store(project, ["aa"])
     settings.REWARDS_ADDRESS = "http://127.0.0.1:9"
-    assert "does not answer" in post(researcher_client, SPEC).context["failure"]
+    assert "did not respond" in post(researcher_client, SPEC).context["failure"]
 
 
 def test_a_dry_run_is_the_web_processes_own(service, endpoint, key, project) -> None:

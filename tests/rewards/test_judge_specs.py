@@ -146,7 +146,7 @@ def test_composing_offers_the_judges_there_are(desk, rules) -> None:
     assert "No judge of this project scores" in client.get(address).content.decode()
     judge_of(desk, rules)
     page = client.get(address).content.decode()
-    assert "No judge here" not in page and "Care, Speed" in page and "comparer" not in page
+    assert "No judge of this project" not in page and "Care, Speed" in page and "comparer" not in page
     assert "&quot;judge&quot;: &quot;inspector&quot;" in page
 
 
@@ -162,7 +162,7 @@ def test_composing_deploys_one_and_shows_it(desk, inspector) -> None:
     assert "/components/0/judge" in " ".join(bad.context["form"].errors["spec"])
 
 
-def test_composing_says_which_judge_has_nobody_to_ask(desk, rules, inspector) -> None:
+def test_composing_says_which_judge_has_no_llm_connection(desk, rules, inspector) -> None:
     delete_llm_connection(llm_connection=rules, by=None)
     page = member_client(desk, Role.RESEARCHER).get(reverse("rewards:endpoint-compose", args=["desk"]))
-    assert "its language model was removed" in page.content.decode()
+    assert "its LLM connection was deleted" in page.content.decode()
