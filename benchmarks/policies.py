@@ -31,7 +31,7 @@ from touchstone_client import RewardClient
 from benchmarks.drawing import levels
 from benchmarks.kept import Kept
 from docs.examples import best_of_n, control, gigpo, grpo
-from docs.examples.desk import Learnt
+from docs.examples.desk import TrainingCurve
 from docs.examples.people import FeedbackLoop, first_tries
 from tests.ports import free_port
 
@@ -99,15 +99,15 @@ def demo() -> Iterator[Demo]:
 def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     rounds, steps = (2, 4) if quick else (grpo.ROUNDS, grpo.STEPS)
     feedback_loop = FeedbackLoop(of.web, "sample", f"desk-{seed}", of.key)
-    feedback_loop.ask(first_tries(seed), occasion=f"first of {seed}")
-    feedback_loop.turn()
+    feedback_loop.collect_comparisons(first_tries(seed), occasion=f"first of {seed}")
+    feedback_loop.retrain()
     found: dict[str, Any] = {}
     with RewardClient(of.rewards, feedback_loop.endpoint, of.key, run=f"policies-{seed}") as client:
         _served(client)
         for name, around in (("as it was", None), ("people asked", feedback_loop)):
             began = time.monotonic()
-            learnt = grpo.train(client, seed=seed, feedback_loop=around, rounds=rounds, steps=steps)
-            found[f"grpo, {name}"] = _told(seed, f"grpo, {name}", learnt, began)
+            curve = grpo.train(client, seed=seed, feedback_loop=around, rounds=rounds, steps=steps)
+            found[f"grpo, {name}"] = _told(seed, f"grpo, {name}", curve, began)
         for by in ("steps", "trajectories"):
             began = time.monotonic()
             curve = gigpo.train(client, seed=seed, by=by, steps=8 if quick else gigpo.STEPS)  # type: ignore[arg-type]
@@ -121,8 +121,8 @@ def desk(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
 def pendulum(of: Demo, seed: int, *, quick: bool) -> dict[str, Any]:
     """{name: {steps: true return of an episode}}"""
     feedback_loop = FeedbackLoop(of.web, "sample", f"pendulum-{seed}", of.key, own=(), recipe=control.RECIPE)
-    feedback_loop.tell(list(control.comparisons(seed)))
-    feedback_loop.turn()
+    feedback_loop.submit(list(control.comparisons(seed)))
+    feedback_loop.retrain()
     found: dict[str, Any] = {}
     with RewardClient(of.rewards, feedback_loop.endpoint, of.key, run=f"policies-{seed}") as client:
         client.score([{"features": next(control.clips(0)).rows}], steps=False, uncertainty=False)

@@ -22,7 +22,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from touchstone_client import RewardClient
 from touchstone_client.gym import RewardWrapper, flat_row
 
-from docs.examples.asking import asking
+from docs.examples.command_line import argument_parser
 from docs.examples.people import FeedbackLoop
 
 ENVIRONMENT = "Pendulum-v1"
@@ -174,8 +174,8 @@ def main() -> None:
     feedback_loop = FeedbackLoop(
         options.url, options.project, options.endpoint, options.key, own=(), recipe=RECIPE
     )
-    print(f"{feedback_loop.tell(list(comparisons(options.seed)))} comparisons of clips; training ...")
-    print(f"{feedback_loop.turn()} answers as {options.endpoint}")
+    print(f"{feedback_loop.submit(list(comparisons(options.seed)))} comparisons of clips; training ...")
+    print(f"{feedback_loop.retrain()} is deployed on {options.endpoint}")
     with RewardClient(options.url, options.endpoint, options.key, run=f"control-{options.seed}") as client:
         solved = solve(client, seed=options.seed, steps=options.steps, by=options.by)
         for steps, mean in solved.returns.items():

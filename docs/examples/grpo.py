@@ -18,8 +18,17 @@ from touchstone_client.trl import policy_of
 from trl import GRPOConfig, GRPOTrainer
 
 from apps.demo.world import TASKS
-from docs.examples.asking import asking
-from docs.examples.desk import MOST_MOVES, Learnt, new_policy, play, sampled, tokenizer, true_reward, words
+from docs.examples.command_line import argument_parser
+from docs.examples.desk import (
+    MOST_MOVES,
+    TrainingCurve,
+    new_policy,
+    play,
+    sampled,
+    tokenizer,
+    true_reward,
+    words,
+)
 from docs.examples.people import ANSWERS, FeedbackLoop
 
 ROUNDS = 6
@@ -36,15 +45,17 @@ def train(
     feedback_loop: FeedbackLoop | None = None,
     rounds: int = ROUNDS,
     steps: int = STEPS,
-) -> Learnt:
+) -> TrainingCurve:
     """Raises RewardServiceError where the endpoint gives no rewards."""
     reads = tokenizer()
     policy: Any = new_policy(reads, seed=seed)
     curve = TrainingCurve(before=true_reward(policy, reads))
     for number in range(rounds):
         if number and feedback_loop is not None:
-            feedback_loop.ask(sampled(policy, reads, ANSWERS), occasion=f"round {number} of {seed}")
-            feedback_loop.turn()
+            feedback_loop.collect_comparisons(
+                sampled(policy, reads, ANSWERS), occasion=f"round {number} of {seed}"
+            )
+            feedback_loop.retrain()
         with tempfile.TemporaryDirectory() as scratch:
             policy.save_pretrained(scratch)
             reads.save_pretrained(scratch)

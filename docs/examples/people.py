@@ -120,9 +120,9 @@ def main() -> None:
     parser.add_argument("--project", default="sample")
     options = parser.parse_args()
     feedback_loop = FeedbackLoop(options.url, options.project, options.endpoint, options.key)
-    count = feedback_loop.ask(first_tries(0), occasion="first")
+    count = feedback_loop.collect_comparisons(first_tries(0), occasion="first")
     print(f"{count} comparisons; training ...")
-    print(f"{feedback_loop.turn()} answers as {options.endpoint}")
+    print(f"{feedback_loop.retrain()} is deployed on {options.endpoint}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from apps.datasets.models import DatasetVersion
 from apps.rewards.models import Endpoint
 from apps.training import runner
 from apps.training.models import TrainingRun
-from docs.examples.asking import asking
+from docs.examples.command_line import argument_parser
 from docs.examples.people import PAIRS, FeedbackLoop, Refused, comparisons, first_tries
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_home")]
@@ -75,10 +75,10 @@ def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
         turned.retrain()
 
 
-def test_nobody_there_is_said() -> None:
-    nobody = FeedbackLoop("http://127.0.0.1:9", "desk", "desk", "tsk_1")
-    with pytest.raises(Refused, match="nobody answers at http"):
-        nobody.turn()
+def test_a_server_that_does_not_respond_is_an_error() -> None:
+    unreachable = FeedbackLoop("http://127.0.0.1:9", "desk", "desk", "tsk_1")
+    with pytest.raises(Refused, match="does not respond"):
+        unreachable.retrain()
 
 
 def test_a_key_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,9 +45,9 @@ def client() -> Iterator[RewardClient]:
 
 @pytest.mark.parametrize("by", ["steps", "trajectories"])
 def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
-    learnt = gigpo.train(client, seed=0, by=by, steps=20)
-    assert len(learnt.given) == len(learnt.true) == 20
-    first, last = statistics.mean(learnt.given[:5]), statistics.mean(learnt.given[-5:])
+    curve = gigpo.train(client, seed=0, by=by, steps=20)
+    assert len(curve.given) == len(curve.true) == 20
+    first, last = statistics.mean(curve.given[:5]), statistics.mean(curve.given[-5:])
     assert last > first + 0.1, (first, last)
 
 

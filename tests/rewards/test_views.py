@@ -173,7 +173,4 @@ def test_trying_an_endpoint_shows_its_steps(service, endpoint, project, settings
     assert "not valid JSON" in bad
     refused = researcher_client.post(url("endpoint-try", endpoint), {"item": '{"text": 3}'}, headers=headers)
     assert "/inputs/0/text" in refused.content.decode()
-    assert (
-        "Enter a response"
-        in researcher_client.post(url("endpoint-try", endpoint), {}).content.decode()
-    )
+    assert "Enter a response" in researcher_client.post(url("endpoint-try", endpoint), {}).content.decode()
