@@ -21,7 +21,7 @@ class PlanForm(forms.Form):
         help_text="What the endpoint serves, and the samples it keeps as what is really asked.",
     )
     every = forms.IntegerField(
-        label="Choose anew after",
+        label="Rank again after",
         min_value=1,
         max_value=10_000,
         help_text="Judgements in this campaign. It also happens when items come, or a new model.",

@@ -38,7 +38,7 @@ def save_plan(
     if endpoint is not None and endpoint.project_id != campaign.project_id:
         raise DomainError("The endpoint belongs to another project.", pointer="/endpoint", status=404)
     if not 1 <= every <= 10_000:
-        raise DomainError("Choose anew after 1 to 10,000 judgements.", pointer="/every")
+        raise DomainError("Enter 1 to 10,000 annotations to rank again after.", pointer="/every")
     if wanted is not None and not 0.5 < wanted < 1:
         raise DomainError("The wished accuracy is above 50 % and below 100 %.", pointer="/wanted")
     plan, _ = SelectionPlan.objects.update_or_create(

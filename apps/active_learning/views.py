@@ -34,7 +34,7 @@ def plan_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
         except DomainError as error:
             form.add_error((error.pointer or "").removeprefix("/") or None, error.message)
         else:
-            messages.success(request, "Saved; it is being chosen anew.")
+            messages.success(request, "Saved. Items are being ranked again.")
             return redirect("active_learning:plan-detail", project.slug, pk)
     context = {"project": project, "campaign": campaign, "form": form} | _status(plan)
     status = 422 if form.is_bound and form.errors else 200
@@ -57,7 +57,9 @@ def plan_now(request: ProjectRequest, project: Project, pk: int) -> HttpResponse
     if plan is None:
         raise NotFound("This campaign does not choose yet; say how it should first.")
     started = services.select_next(plan=plan)
-    messages.success(request, "It is being chosen anew." if started else "It is being chosen already.")
+    messages.success(
+        request, "Items are being ranked again." if started else "Items are being ranked already."
+    )
     return redirect("active_learning:plan-detail", project.slug, pk)
 
 

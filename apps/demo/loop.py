@@ -108,7 +108,9 @@ def load_sample(project: Project, by: User) -> Loaded:
 def _refuse_rejected(name: str, rejected: list[dict[str, Any]]) -> None:
     if rejected:
         first = rejected[0]
-        raise DomainError(f"{name}.jsonl, line {first['line']}: {first['message']} Make the sample anew.")
+        raise DomainError(
+            f"{name}.jsonl, line {first['line']}: {first['message']} Generate the sample again."
+        )
 
 
 def make_campaign(project: Project, by: User) -> Campaign:
@@ -201,7 +203,7 @@ def hidden_accuracy(preferences: list[PreferenceRecord]) -> float:
     """How often the hidden reward itself prefers what the annotators preferred; equal rewards count a half."""
     decided = [record for record in preferences if record.choice in ("a", "b")]
     if not decided:
-        raise DomainError("The held-out tasks have no decided comparison; freeze the sample anew.")
+        raise DomainError("The held-out tasks have no decided comparison; freeze the sample again.")
     return math.fsum(_agrees(record) for record in decided) / len(decided)
 
 

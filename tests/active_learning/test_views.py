@@ -47,7 +47,7 @@ def test_it_is_set_by_the_form(page: Client, campaign: Campaign) -> None:
     answer = page.post(_url("plan-detail", campaign), said, follow=True)
     plan = SelectionPlan.objects.get()
     assert (plan.strategy, plan.every, plan.wanted) == ("uncertainty", 5, 0.825)
-    assert "being chosen anew" in answer.content.decode()
+    assert "being ranked again" in answer.content.decode()
     assert 'value="82.5"' in answer.content.decode()
 
 
@@ -83,8 +83,8 @@ def test_what_it_says_of_the_wish(
 
 def test_now(page: Client, plan: SelectionPlan, campaign: Campaign) -> None:
     chose(plan)
-    assert "being chosen anew" in page.post(_url("plan-now", campaign), follow=True).content.decode()
-    assert "chosen already" in page.post(_url("plan-now", campaign), follow=True).content.decode()
+    assert "being ranked again" in page.post(_url("plan-now", campaign), follow=True).content.decode()
+    assert "ranked already" in page.post(_url("plan-now", campaign), follow=True).content.decode()
 
 
 def test_an_annotator_is_told_why_of_her_own_items(

@@ -45,7 +45,7 @@ def test_a_campaign_asks_first_what_helps_most(
     page.get_by_label("What an answer would teach most").check()
     page.get_by_label("Accuracy to be reached").fill("75")
     page.get_by_role("button", name="Choose like this").click()
-    expect(page.get_by_text("Saved; it is being chosen anew.")).to_be_visible()
+    expect(page.get_by_text("Saved. Items are being ranked again.")).to_be_visible()
     selection = claim_next(ItemSelection)
     assert selection is not None
     execute(selection)

@@ -50,7 +50,7 @@ class Local:
         ids = self._conversations.question([_step(message) for message in wanted.messages])
         if len(ids) > self.room:
             raise NoAnswer(
-                f"The question has {len(ids):,} tokens; this model reads {self.room:,} beside an answer of "
+                f"The question has {len(ids):,} tokens; this model reads {self.room:,} with an answer of "
                 f"{self.answer_tokens:,}."
             )
         held = _Held(self._vocabulary, _bounded(wanted.schema), len(ids))

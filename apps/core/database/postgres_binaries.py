@@ -123,7 +123,7 @@ def _unprivileged() -> pwd.struct_passwd:
         except KeyError:
             continue
     raise DomainError(
-        "PostgreSQL does not run as root, and there is no user named nobody. Run as another user."
+        "PostgreSQL does not run as root, and this machine has no unprivileged user (nobody). Run as another user."
     )
 
 

@@ -106,7 +106,7 @@ class CallerTurns:
 
     def _limits(self, scope: Scope, body: _Body) -> list[_Limit]:
         """What holds for a request whose body is here, by what its caller is known by."""
-        each = f"{self.at_once} at once (TOUCHSTONE_REQUESTS_AT_ONCE)"
+        each = f"{self.at_once} at the same time (TOUCHSTONE_REQUESTS_AT_ONCE)"
         limits = []
         if credential := _credential(scope, self.cookie):
             if body.is_large:  # first: while it waits for this one, small ones have the others

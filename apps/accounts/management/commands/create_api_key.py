@@ -33,7 +33,7 @@ class Command(TouchstoneCommand):
             "--user", help="the address of the member whose key it is; it ends when they leave"
         )
         expiry = parser.add_mutually_exclusive_group()
-        expiry.add_argument("--days", type=int, help="expires after so many days")
+        expiry.add_argument("--days", type=int, help="days until the key expires")
         expiry.add_argument("--expires", help="the last day (YYYY-MM-DD), or `never`")
         for name, of in (("requests", "minute"), ("tokens", "minute"), ("tokens", "day")):
             parser.add_argument(f"--{name}-per-{of}", type=int, help=f"{name} per {of} at most; 0: no limit")

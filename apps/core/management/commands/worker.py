@@ -22,7 +22,7 @@ class Command(TouchstoneCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("queue", choices=broker.QUEUES)
         parser.add_argument(
-            "--concurrency", type=int, default=None, help="jobs at once (default: 2, on gpu 1)"
+            "--concurrency", type=int, default=None, help="concurrent jobs (default: 2, on gpu 1)"
         )
 
     def run(self, *, queue: str, concurrency: int | None) -> dict[str, Any]:
