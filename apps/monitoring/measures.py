@@ -19,7 +19,7 @@ _SMOOTH = 0.5  # of a count, so that an empty bin is not infinitely telling
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SampleRow:
     """A scored trajectory. reward: normalised, before transforms. kl: log pi - log ref, in nats, over the response.
     gold: what a verifier said of it, on a scale of its own. judged: fresh comparisons of people that it is in, each
     counted with the newer of its two trajectories; wrong: those in which people preferred the one with less reward."""
@@ -71,11 +71,11 @@ class Reading:
         return self.value - self.baseline - self.margin > limit
 
 
-Measure = Callable[[Sequence[Row], Reference], Reading | None]
+Measure = Callable[[Sequence[SampleRow], Reference], Reading | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MeasureType:
     """label: as in a sentence. unit: `%`, or empty. measure: None where it cannot be told. of: what is counted."""
 
     label: str
@@ -83,7 +83,7 @@ class Kind:
     unit: str = ""
     help: str = ""
     # The rows behind it are those with the most.
-    rows: Callable[[Row], float] = field(default=lambda row: row.reward)
+    rows: Callable[[SampleRow], float] = field(default=lambda row: row.reward)
     of: str = "scored trajectories"
 
 
@@ -121,17 +121,17 @@ def correlation(first: Sequence[float], second: Sequence[float]) -> float | None
     return statistics.correlation(first, second)
 
 
-def root_kl(rows: Sequence[Row]) -> float | None:
+def root_kl(rows: Sequence[SampleRow]) -> float | None:
     """sqrt of the mean of log pi - log ref (Gao et al. 2022, arXiv 2210.10760); None where none was sent."""
     sent = [row.kl for row in rows if row.kl is not None]
     return math.sqrt(max(0.0, statistics.fmean(sent))) if sent else None
 
 
-def _reward_psi(rows: Sequence[Row], reference: Reference) -> Reading | None:
+def _reward_psi(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     return _psi([row.reward for row in rows], reference.reward, reference.trajectories)
 
 
-def _tokens_psi(rows: Sequence[Row], reference: Reference) -> Reading | None:
+def _tokens_psi(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     return _psi([float(row.tokens) for row in rows], reference.tokens, reference.trajectories)
 
 
@@ -147,7 +147,7 @@ def _psi(values: Sequence[float], quantiles: Sequence[float], of: int) -> Readin
     return Reading(psi(values, quantiles), 0.0, noise, len(values))
 
 
-def _reward_ks(rows: Sequence[Row], reference: Reference) -> Reading | None:
+def _reward_ks(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     if not reference.reward:
         return None
     count, of = len(rows), max(reference.trajectories, 1)
@@ -157,7 +157,7 @@ def _reward_ks(rows: Sequence[Row], reference: Reference) -> Reading | None:
 
 
 def _share(name: str) -> Measure:
-    def measure(rows: Sequence[Row], reference: Reference) -> Reading:
+    def measure(rows: Sequence[SampleRow], reference: Reference) -> Reading:
         count = len(rows)
         share = sum(getattr(row, name) for row in rows) / count
         smooth = (share * count + 2) / (count + 4)  # Agresti and Coull 1998
@@ -170,7 +170,7 @@ def _share(name: str) -> Measure:
 def _with(name: str, known: str) -> Measure:
     """How strongly the reward goes with the logarithm of a number, against how strongly it did in training."""
 
-    def measure(rows: Sequence[Row], reference: Reference) -> Reading | None:
+    def measure(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
         found = correlation([row.reward for row in rows], [math.log1p(getattr(row, name)) for row in rows])
         if found is None:
             return None
@@ -182,7 +182,7 @@ def _with(name: str, known: str) -> Measure:
     return measure
 
 
-def _repetition(rows: Sequence[Row], reference: Reference) -> Reading | None:
+def _repetition(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     if reference.repetition is None:
         return None
     shares = [row.repetition for row in rows]
@@ -190,7 +190,7 @@ def _repetition(rows: Sequence[Row], reference: Reference) -> Reading | None:
     return Reading(statistics.fmean(shares), reference.repetition, margin, len(rows))
 
 
-def _gold(rows: Sequence[Row], reference: Reference) -> Reading | None:
+def _gold(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     """How much further the reward rose than the gold did, from the first half of the rows to the second, each in its
     own standard deviations. 0 where the reward did not rise."""
     known = [row for row in rows if row.gold is not None]
@@ -203,7 +203,7 @@ def _gold(rows: Sequence[Row], reference: Reference) -> Reading | None:
     return Reading(proxy - gold if proxy > 0 else 0.0, 0.0, margin, len(known))
 
 
-def _disagreement(rows: Sequence[Row], reference: Reference) -> Reading | None:
+def _disagreement(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     """The share of fresh comparisons in which people preferred what has less reward."""
     count = sum(row.judged for row in rows)
     if reference.error is None or count < _FEWEST_JUDGED:
@@ -223,39 +223,41 @@ def _rise(values: Sequence[float], half: int) -> float:
 _FEWEST_GOLD = 10  # in each half
 _FEWEST_JUDGED = 20
 
-MEASURES: dict[str, Kind] = {
-    "reward_psi": Kind("the drift of rewards (PSI)", _reward_psi, help="Against the training rewards."),
-    "reward_ks": Kind("the drift of rewards (KS)", _reward_ks, help="Against the training rewards."),
-    "tokens_psi": Kind(
+MEASURES: dict[str, MeasureType] = {
+    "reward_psi": MeasureType(
+        "the drift of rewards (PSI)", _reward_psi, help="Against the training rewards."
+    ),
+    "reward_ks": MeasureType("the drift of rewards (KS)", _reward_ks, help="Against the training rewards."),
+    "tokens_psi": MeasureType(
         "the drift of lengths (PSI)", _tokens_psi, help="In tokens.", rows=lambda row: row.tokens
     ),
-    "uncertain": Kind("the uncertain share", _share("uncertain"), "%", rows=lambda row: row.uncertain),
-    "out_of_distribution": Kind(
+    "uncertain": MeasureType("the uncertain share", _share("uncertain"), "%", rows=lambda row: row.uncertain),
+    "out_of_distribution": MeasureType(
         "the share out of distribution", _share("outside"), "%", rows=lambda row: row.outside
     ),
-    "length_correlation": Kind(
+    "length_correlation": MeasureType(
         "the correlation of reward with length",
         _with("tokens", "length_correlation"),
         help="With the logarithm of tokens; its size, beyond that in training.",
     ),
-    "steps_correlation": Kind(
+    "steps_correlation": MeasureType(
         "the correlation of reward with the number of steps",
         _with("steps", "steps_correlation"),
         help="With the logarithm of agent steps; its size, beyond that in training.",
     ),
-    "repetition": Kind(
+    "repetition": MeasureType(
         "the repeated share of what the agent writes",
         _repetition,
         "%",
         help="Of n-grams of four words.",
         rows=lambda row: row.repetition,
     ),
-    "gold": Kind(
+    "gold": MeasureType(
         "how much further the reward rose than the gold",
         _gold,
         help="From the first half of the window to the second, in standard deviations; gold is what a verifier said.",
     ),
-    "disagreement": Kind(
+    "disagreement": MeasureType(
         "the share of fresh comparisons in which people preferred what has less reward",
         _disagreement,
         "%",
@@ -266,7 +268,7 @@ MEASURES: dict[str, Kind] = {
 }
 
 
-def reference_of(rows: Sequence[Row], of: str) -> Reference:
+def reference_from_rows(rows: Sequence[SampleRow], of: str) -> Reference:
     """Rows as what later ones are compared with."""
     places = [place / 100 for place in range(101)]
 
@@ -289,7 +291,7 @@ def reference_of(rows: Sequence[Row], of: str) -> Reference:
     )
 
 
-def trained_on(training: dict[str, Any], of: str, *, error: float | None = None) -> Reference:
+def reference_from_training(training: dict[str, Any], of: str, *, error: float | None = None) -> Reference:
     """What a manifest says of its training. error: on held-out comparisons."""
     return Reference(
         of,

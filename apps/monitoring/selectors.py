@@ -1,18 +1,13 @@
 """Reads of what is watched."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.db.models import QuerySet
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.records import current_annotations
-from apps.annotation.models import Preference
-from apps.annotation.selectors import runs_of_items
 from apps.core.errors import NotFound
-from apps.monitoring.measures import Reference, Row, reference_of, trained_on
+from apps.monitoring.measures import Reference, SampleRow, reference_from_rows, reference_from_training
 from apps.monitoring.models import Alert
 from apps.monitoring.rules import DEFAULTS as DEFAULT_RULES
 from apps.monitoring.rules import MOST, Rule, parse_rules
@@ -20,24 +15,24 @@ from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
 from workers.schema.endpoints import EndpointSpec, RewardModelPart, Verifier, parse_spec
 
 
-def rules_of(endpoint: Endpoint) -> tuple[Rule, ...]:
+def endpoint_rules(endpoint: Endpoint) -> tuple[Rule, ...]:
     """Those that a person saved, else the default ones."""
     monitor = getattr(endpoint, "monitor", None)
     return parse_rules(monitor.rules) if monitor is not None and monitor.rules else DEFAULT_RULES
 
 
-def alerts_of(project: Project) -> QuerySet[Alert]:
+def project_alerts(project: Project) -> QuerySet[Alert]:
     return Alert.objects.filter(endpoint__project=project).select_related("endpoint__project", "closed_by")
 
 
 def alert_in(project: Project, pk: int) -> Alert:
-    alert = alerts_of(project).filter(pk=pk).first()
+    alert = project_alerts(project).filter(pk=pk).first()
     if alert is None:
         raise NotFound(f"There is no alert {pk} in this project.")
     return alert
 
 
-class Scale:
+class SampleScale:
     """How the samples of one revision are read: its rewards before transforms, and which component is gold."""
 
     def __init__(self, revision: EndpointRevision | None) -> None:
@@ -53,13 +48,13 @@ class Scale:
         said, measured = self._manifest.get("training"), self._manifest.get("evaluation") or {}
         accuracy = measured.get("accuracy")
         error = None if accuracy is None else 1.0 - accuracy
-        return trained_on(said, "in training", error=error) if said else None
+        return reference_from_training(said, "in training", error=error) if said else None
 
-    def row(self, sample: ScoreSample) -> Row:
+    def row(self, sample: ScoreSample) -> SampleRow:
         item, result = sample.item, sample.result
         flags = result.get("flags") or ()
         sent = (item.get("logprob"), item.get("ref_logprob"))
-        return Row(
+        return SampleRow(
             pk=sample.pk,
             policy_version=sample.policy_version,
             reward=(result["raw"] - self._median) / self._std,
@@ -72,21 +67,23 @@ class Scale:
             gold=None if self._gold is None else result["components"].get(self._gold),
         )
 
-    def rows(self, samples: Iterable[ScoreSample]) -> list[Row]:
+    def rows(self, samples: Iterable[ScoreSample]) -> list[SampleRow]:
         return [self.row(one) for one in samples]
 
 
-def scale_of(endpoint: Endpoint, version: int) -> Scale:
+def sample_scale(endpoint: Endpoint, version: int) -> SampleScale:
     rows = endpoint.revisions.prefetch_related("reward_models__project")
-    return Scale(rows.filter(number=version).first())
+    return SampleScale(rows.filter(number=version).first())
 
 
-def reference_for(endpoint: Endpoint, version: int, scale: Scale, *, least: int) -> Reference | None:
+def reference_for_version(
+    endpoint: Endpoint, version: int, scale: SampleScale, *, least: int
+) -> Reference | None:
     """What the rows of a version are compared with: its training; else, and for what training does not tell, what was
     first asked of it. None where that is too little."""
     first = endpoint.samples.filter(version=version).order_by("at", "pk")[:MOST_FIRST]
     rows = scale.rows(first)
-    began = reference_of(rows, "at first") if len(rows) >= least else None
+    began = reference_from_rows(rows, "at first") if len(rows) >= least else None
     trained = scale.training()
     if trained is None:
         return began
@@ -98,36 +95,10 @@ def reference_for(endpoint: Endpoint, version: int, scale: Scale, *, least: int)
 MOST_FIRST = 300
 
 
-def window_of(endpoint: Endpoint, version: int, run: str) -> Sequence[ScoreSample]:
+def newest_samples(endpoint: Endpoint, version: int, run: str) -> Sequence[ScoreSample]:
     """The newest samples, oldest first."""
     newest = endpoint.samples.filter(version=version, run=run).order_by("-at", "-pk")[:MOST]
     return list(newest)[::-1]
-
-
-def with_judgements(endpoint: Endpoint, rows: Sequence[Row]) -> list[Row]:
-    """The rows with what people said of them since they were asked; a tie says nothing."""
-    reward, place = {row.pk: row.reward for row in rows}, {row.pk: index for index, row in enumerate(rows)}
-    judged, wrong = Counter[int](), Counter[int]()
-    for asked in endpoint.follow_ups.exclude(samples={}):
-        sample_of = {int(run): sample for run, sample in asked.samples.items() if sample in reward}
-        if not sample_of:
-            continue
-        sides = runs_of_items(asked.items)
-        for item, choice in _preferred(endpoint.project, asked.items):
-            a, b = (sample_of.get(run) for run in sides[item])
-            if a is None or b is None or reward[a] == reward[b]:
-                continue
-            newer = max(a, b, key=lambda one: place[one])
-            judged[newer] += 1
-            wrong[newer] += (reward[a] > reward[b]) != (choice == "a")
-    return [replace(row, judged=judged[row.pk], wrong=wrong[row.pk]) for row in rows]
-
-
-def _preferred(project: Project, items: Sequence[int]) -> Iterable[tuple[int, str]]:
-    """Of what counts: items of pairs, and which side was better overall."""
-    said = current_annotations(project, {}).filter(assignment__item__in=items).order_by()
-    strict = Preference.objects.filter(annotation__in=said, criterion=None, choice__in=["a", "b"])
-    return strict.values_list("annotation__assignment__item_id", "choice")
 
 
 def _either(trained: Reference, began: Reference, name: str) -> Any:

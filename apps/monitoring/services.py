@@ -13,15 +13,13 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
-from apps.core.errors import Conflict, DomainError
-from apps.monitoring import measures
-from apps.monitoring.asking import ask_about
-from apps.monitoring.mail import write_letters
-from apps.monitoring.measures import MEASURES, Reference, Row, root_kl
+from apps.core.errors import Conflict
+from apps.monitoring import extensions, measures
+from apps.monitoring.mail import create_alert_emails
+from apps.monitoring.measures import MEASURES, Reference, SampleRow, root_kl
 from apps.monitoring.models import Alert, Monitor, Reading
-from apps.monitoring.rules import Rule, in_words, parse_rules, readings, rules_as_json
-from apps.monitoring.selectors import reference_for, rules_of, scale_of, window_of, with_judgements
-from apps.monitoring.turning import begin_turn
+from apps.monitoring.rules import Rule, describe_reading, parse_rules, readings, rules_as_json
+from apps.monitoring.selectors import endpoint_rules, newest_samples, reference_for_version, sample_scale
 from apps.rewards.models import Endpoint
 from apps.webhooks import services as webhooks
 
@@ -50,22 +48,6 @@ def save_rules(*, endpoint: Endpoint, rules: Any, by: User) -> Monitor:
 
 
 @transaction.atomic
-def learn_by_itself(*, endpoint: Endpoint, every: int, by: User) -> None:
-    """Have a turn begin after so many verified samples; 0 never."""
-    monitor, _ = Monitor.objects.get_or_create(endpoint=endpoint)
-    if monitor.online_every != every:
-        monitor.online_every = every
-        monitor.save(update_fields=["online_every"])
-        record_audit(
-            project=endpoint.project,
-            actor=by,
-            verb="monitor.learns",
-            target=endpoint.name,
-            data={"every": every},
-        )
-
-
-@transaction.atomic
 def close_alert(*, alert: Alert, note: str, by: User) -> Alert:
     alert = Alert.objects.select_for_update(of=("self",)).select_related("endpoint__project").get(pk=alert.pk)
     if not alert.is_open:
@@ -83,18 +65,18 @@ def close_alert(*, alert: Alert, note: str, by: User) -> Alert:
     return alert
 
 
-def look() -> None:
+def check_endpoints() -> None:
     """Measure what was sampled since the last look, of every endpoint that keeps samples."""
     for endpoint in Endpoint.objects.filter(sample_share__gt=0).select_related("project", "monitor"):
         monitor = getattr(endpoint, "monitor", None) or Monitor.objects.get_or_create(endpoint=endpoint)[0]
         try:
-            look_at(monitor)
+            check_monitor(monitor)
         except Exception:  # one endpoint that cannot be read is no reason not to look at the others
             logger.exception("%s cannot be looked at", endpoint)
 
 
 @transaction.atomic
-def look_at(monitor: Monitor) -> list[Alert]:
+def check_monitor(monitor: Monitor) -> list[Alert]:
     """The alerts that were raised now."""
     rows = Monitor.objects.select_for_update(of=("self",), skip_locked=True)
     locked = rows.select_related("endpoint__project").filter(pk=monitor.pk).first()
@@ -107,24 +89,24 @@ def look_at(monitor: Monitor) -> list[Alert]:
         return []
     changed = new.filter(pk__lte=last).values_list("version", "run").distinct()[:MOST_RUNS]
     raised = [alert for version, run in sorted(changed) for alert in _look_at_run(monitor, version, run)]
-    monitor.last_sample, monitor.looked_at = last, timezone.now()
-    monitor.save(update_fields=["last_sample", "looked_at"])
+    monitor.last_sample, monitor.checked_at = last, timezone.now()
+    monitor.save(update_fields=["last_sample", "checked_at"])
     return raised
 
 
-def forget_old() -> None:
+def delete_old_readings() -> None:
     Reading.objects.filter(at__lt=timezone.now() - READINGS_KEPT).delete()
 
 
 def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
     endpoint = monitor.endpoint
-    rules = rules_of(endpoint)
-    scale = scale_of(endpoint, version)
-    rows = with_judgements(endpoint, scale.rows(window_of(endpoint, version, run)))
+    rules = endpoint_rules(endpoint)
+    scale = sample_scale(endpoint, version)
+    rows = extensions.enriched_rows(endpoint, scale.rows(newest_samples(endpoint, version, run)))
     fewest = min(rule.least for rule in rules) if rules else 1
     if len(rows) < fewest:
         return []
-    reference = reference_for(endpoint, version, scale, least=fewest)
+    reference = reference_for_version(endpoint, version, scale, least=fewest)
     if reference is None:
         return []
     found = readings(rules, rows, reference)
@@ -141,9 +123,9 @@ def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
 
 
 def _write(
-    monitor: Monitor, version: int, run: str, rows: Sequence[Row], found: dict[str, measures.Reading]
+    monitor: Monitor, version: int, run: str, rows: Sequence[SampleRow], found: dict[str, measures.Reading]
 ) -> None:
-    rules = {rule.name: rule for rule in rules_of(monitor.endpoint)}
+    rules = {rule.name: rule for rule in endpoint_rules(monitor.endpoint)}
     widest = max(rules[name].window for name in found)
     window = rows[-widest:]
     gold = [row.gold for row in window if row.gold is not None]
@@ -166,7 +148,7 @@ def _raise(
     run: str,
     rule: Rule,
     reading: measures.Reading,
-    rows: Sequence[Row],
+    rows: Sequence[SampleRow],
     reference: Reference,
 ) -> Alert | None:
     """The alert, where there was none of this rule; an open one is brought up to date."""
@@ -180,7 +162,7 @@ def _raise(
         "limit": rule.above,
         "margin": reading.margin,
         "count": reading.count,
-        "detail": in_words(rule, reading, of=reference.of, run=run, policy_version=policy),
+        "detail": describe_reading(rule, reading, of=reference.of, run=run, policy_version=policy),
         "seen_at": timezone.now(),
     }
     alert, is_new = Alert.objects.get_or_create(
@@ -193,7 +175,7 @@ def _raise(
     if not is_new:
         Alert.objects.filter(pk=alert.pk).update(**said)
         return None
-    write_letters(alert)
+    create_alert_emails(alert)
     webhooks.alert(
         endpoint.project,
         name="reward.suspected",
@@ -209,16 +191,5 @@ def _raise(
         baseline=reading.baseline,
         limit=rule.above,
     )
-    if rule.asks:
-        _act(alert, rule)
+    extensions.act_on_alert(alert, rule)
     return alert
-
-
-def _act(alert: Alert, rule: Rule) -> None:
-    """What a rule does by itself. Where it cannot, the alert is there all the same, and a person may."""
-    try:
-        follow_up = ask_about(alert=alert, campaign=None, count=rule.asks, by=None)
-        if rule.turns:
-            begin_turn(endpoint=alert.endpoint, by=None, follow_up=follow_up, automatic=True)
-    except DomainError as error:
-        logger.warning("the rule %r of %s: %s", rule.name, alert.endpoint, error.message)

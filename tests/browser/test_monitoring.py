@@ -10,9 +10,9 @@ from playwright.sync_api import Page, expect
 
 from apps.accounts.models import User
 from apps.annotation.models import Campaign
-from apps.monitoring.measures import reference_of
-from apps.monitoring.models import Turn
-from apps.monitoring.services import look
+from apps.monitoring.measures import reference_from_rows
+from apps.monitoring.services import check_endpoints
+from apps.retraining.models import RetrainingCycle
 from apps.rewards.models import Endpoint, ReleaseRollup, ScoreSample
 from apps.rewards.releases import PairStatistics, ScorePair
 from apps.rewards.selectors import open_release
@@ -32,7 +32,7 @@ def researcher(campaign: Campaign) -> User:
 
 def train(model: RewardModel) -> None:
     """Its manifest says what it was trained on."""
-    of = reference_of(rows(2000, seed=10_000), "")
+    of = reference_from_rows(rows(2000, seed=10_000), "")
     names = (
         "trajectories",
         "reward",
@@ -65,7 +65,7 @@ def scored(endpoint: Endpoint) -> None:
             kept[-1].result["components"]["truth"] = gold
         ScoreSample.objects.bulk_create(kept)
         kept = []
-        look()
+        check_endpoints()
 
 
 def test_an_exploit_is_seen_and_closed(
@@ -81,10 +81,10 @@ def test_an_exploit_is_seen_and_closed(
         tools.login(page, live_server, researcher)
         base = f"{live_server.url}/p/desk"
         page.goto(f"{base}/alerts/of/reward/")
-        expect(page.get_by_text("Nothing is kept, so nothing is measured")).to_be_visible()
+        expect(page.get_by_text("Sampling is off")).to_be_visible()
         tools.shoot(page, "monitor-none")
 
-        page.get_by_role("link", name="Say what is kept").click()
+        page.get_by_role("link", name="Configure sampling").click()
         page.get_by_text("Sampling settings", exact=True).click()
         page.get_by_label("Sampled share of items, in per cent").fill("20")
         tools.shoot(page, "endpoint-samples")
@@ -94,7 +94,7 @@ def test_an_exploit_is_seen_and_closed(
         endpoint.refresh_from_db()
         scored(endpoint)
         page.goto(f"{base}/")
-        expect(page.get_by_text("1 endpoint watched")).to_be_visible()
+        expect(page.get_by_text("1 endpoint monitored")).to_be_visible()
         tools.shoot(page, "home-six")
         page.get_by_role("link", name="Drift and reward hacking checks").click()
         expect(page.get_by_role("link", name="length is rewarded")).to_be_visible()
@@ -104,20 +104,20 @@ def test_an_exploit_is_seen_and_closed(
         tools.shoot(page, "monitor")
 
         page.get_by_label("Comparisons").fill("0")
-        page.get_by_role("button", name="Turn it once").click()
-        expect(page.get_by_text("Feedback is frozen")).to_be_visible()
-        tools.shoot(page, "turn")
+        page.get_by_role("button", name="Start retraining").click()
+        expect(page.get_by_text("Dataset freeze")).to_be_visible()
+        tools.shoot(page, "retraining-cycle")
         page.on("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Stop").click()
-        expect(page.get_by_text("Turns that ended")).to_be_visible()
+        expect(page.get_by_text("Past retraining cycles")).to_be_visible()
 
         page.goto(f"{base}/endpoints/reward/")
         expect(page.get_by_text("open:")).to_be_visible()
         page.get_by_role("link", name="length is rewarded").click()
         expect(page.get_by_role("row")).to_have_count(61)
         tools.shoot(page, "alert")
-        page.get_by_label("What it was").fill("The policy repeats itself; follow-up campaign begun.")
-        page.get_by_role("button", name="Close the alert").click()
+        page.get_by_label("Resolution note").fill("The policy repeats itself; follow-up campaign begun.")
+        page.get_by_role("button", name="Close alert").click()
         expect(page.get_by_text("follow-up campaign begun")).to_be_visible()
         tools.shoot(page, "alert-closed")
 
@@ -134,26 +134,28 @@ def test_the_circle_says_how_long_it_took(
     tools.login(page, live_server, researcher)
     page.goto(f"{live_server.url}/p/desk/")
     expect(page.get_by_text("1 endpoint", exact=True)).to_be_visible()
-    expect(page.get_by_text("From a judgement to a served reward")).to_have_count(0)
+    expect(page.get_by_text("From an annotation to a served reward")).to_have_count(0)
     for days, seconds in ((9, (5, 21, 36, 2)), (2, (4, 18, 17, 2)), (0, (5, 16, 17, 900))):
-        at, entered = timezone.now() - timedelta(days=days, hours=1), {}
+        at, stage_times = timezone.now() - timedelta(days=days, hours=1), {}
         for stage, took in zip(("freezing", "training", "comparing", "trying"), seconds, strict=True):
-            entered[stage] = at.isoformat()
+            stage_times[stage] = at.isoformat()
             at += timedelta(seconds=took)
-        entered["done"] = at.isoformat()
-        Turn.objects.create(
+        stage_times["done"] = at.isoformat()
+        RetrainingCycle.objects.create(
             endpoint=endpoint,
-            against=model,
-            stage=Turn.Stage.DONE,
-            entered=entered,
+            previous_model=model,
+            stage=RetrainingCycle.Stage.DONE,
+            stage_times=stage_times,
             started_at=at,
             ended_at=at,
         )
-    Turn.objects.create(endpoint=endpoint, against=model, stage=Turn.Stage.TRAINING)
+    RetrainingCycle.objects.create(
+        endpoint=endpoint, previous_model=model, stage=RetrainingCycle.Stage.TRAINING
+    )
     # By itself: the circle is looked at while it turns.
-    expect(page.get_by_text("From a judgement to a served reward")).to_be_visible(timeout=15_000)
-    expect(page.get_by_role("status")).to_contain_text("reward: a model is trained")
-    expect(page.get_by_role("img", name="It is on trial: 900.0 s")).to_be_visible()
+    expect(page.get_by_text("From an annotation to a served reward")).to_be_visible(timeout=15_000)
+    expect(page.get_by_role("status")).to_contain_text("reward: training")
+    expect(page.get_by_role("img", name="Release: 900.0 s")).to_be_visible()
     tools.shoot(page, "circle")
 
 

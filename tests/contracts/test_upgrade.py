@@ -155,7 +155,7 @@ def test_datasets_and_models_are_there(rows_before: dict[str, int]) -> None:
     assert run.dataset_version == dataset
     assert run.report == {"preference": {"accuracy": 0.75}}
     model = RewardModel.objects.get()
-    assert (str(model), model.run) == ("old/first@1", run)
+    assert (str(model), model.training_run) == ("old/first@1", run)
 
 
 def test_endpoints_and_monitors_are_there(rows_before: dict[str, int]) -> None:

@@ -14,8 +14,8 @@ from apps.accounts.models import Membership, Project, Role, User
 from apps.accounts.services import create_project, create_user, remove_member, set_member
 from apps.core.environment import env_mail
 from apps.core.errors import DomainError
-from apps.monitoring.mail import WAITS, send_due, tell_by_mail, write_letters
-from apps.monitoring.models import Alert, Letter
+from apps.monitoring.mail import RETRY_MINUTES, create_alert_emails, send_due_emails, set_alert_emails
+from apps.monitoring.models import Alert, AlertEmail
 from apps.rewards.models import Endpoint
 
 
@@ -46,59 +46,59 @@ def alert_of(endpoint: Endpoint, rule: str = "length is rewarded") -> Alert:
 def test_who_asked_and_may_see_it_is_told_once(endpoint, desk) -> None:
     researcher, gone, demoted, silent = (person(desk, name) for name in ("rose", "gone", "demoted", "silent"))
     for user in (researcher, gone, demoted):
-        tell_by_mail(endpoint=endpoint, user=user, wanted=True)
+        set_alert_emails(endpoint=endpoint, user=user, wanted=True)
     Membership.objects.filter(user=gone).delete()
     Membership.objects.filter(user=demoted).update(role=Role.ANNOTATOR)
-    write_letters(alert_of(endpoint))
-    assert send_due() == 1
-    assert send_due() == 0
+    create_alert_emails(alert_of(endpoint))
+    assert send_due_emails() == 1
+    assert send_due_emails() == 0
     (sent,) = mail.outbox
     assert (sent.to, sent.subject) == ([researcher.email], "[desk] reward: length is rewarded")
     assert "It is." in sent.body and "/p/desk/alerts/" in sent.body
-    assert not Letter.objects.filter(user=silent).exists()
-    tell_by_mail(endpoint=endpoint, user=researcher, wanted=False)
-    write_letters(alert_of(endpoint, "another"))
-    assert send_due() == 0
+    assert not AlertEmail.objects.filter(user=silent).exists()
+    set_alert_emails(endpoint=endpoint, user=researcher, wanted=False)
+    create_alert_emails(alert_of(endpoint, "another"))
+    assert send_due_emails() == 0
 
 
 def test_a_server_that_is_away_is_tried_again_and_then_no_more(endpoint, desk, monkeypatch) -> None:
     researcher = person(desk, "rose")
-    tell_by_mail(endpoint=endpoint, user=researcher, wanted=True)
-    write_letters(alert_of(endpoint))
+    set_alert_emails(endpoint=endpoint, user=researcher, wanted=True)
+    create_alert_emails(alert_of(endpoint))
 
     def away(self: Any) -> None:
         raise SMTPServerDisconnected("not now")
 
     monkeypatch.setattr("django.core.mail.EmailMessage.send", away)
-    for minutes in WAITS:
-        assert send_due() == 0
-        letter = Letter.objects.get()
-        assert letter.error == "SMTPServerDisconnected: not now"
-        wait = letter.next_at - timezone.now()
+    for minutes in RETRY_MINUTES:
+        assert send_due_emails() == 0
+        email = AlertEmail.objects.get()
+        assert email.error == "SMTPServerDisconnected: not now"
+        wait = email.next_at - timezone.now()
         assert timedelta(minutes=minutes - 1) < wait <= timedelta(minutes=minutes)
-        Letter.objects.update(next_at=timezone.now())
-    send_due()
-    letter.refresh_from_db()
-    assert (letter.next_at, letter.sent_at, letter.attempts) == (None, None, len(WAITS) + 1)
+        AlertEmail.objects.update(next_at=timezone.now())
+    send_due_emails()
+    email.refresh_from_db()
+    assert (email.next_at, email.sent_at, email.attempts) == (None, None, len(RETRY_MINUTES) + 1)
 
 
-def test_a_letter_that_waits_is_not_sent_to_who_left_meanwhile(endpoint, desk) -> None:
+def test_a_waiting_email_is_not_sent_to_who_left_meanwhile(endpoint, desk) -> None:
     researcher, gone, closed = (person(desk, name) for name in ("rose", "gone", "closed"))
     for user in (researcher, gone, closed):
-        tell_by_mail(endpoint=endpoint, user=user, wanted=True)
-    write_letters(alert_of(endpoint))
+        set_alert_emails(endpoint=endpoint, user=user, wanted=True)
+    create_alert_emails(alert_of(endpoint))
     remove_member(membership=Membership.objects.get(user=gone), by=None)
     User.objects.filter(pk=closed.pk).update(is_active=False)
-    assert send_due() == 1
+    assert send_due_emails() == 1
     assert [one.to for one in mail.outbox] == [[researcher.email]]
-    assert not Letter.objects.filter(user__in=(gone, closed)).exists()
+    assert not AlertEmail.objects.filter(user__in=(gone, closed)).exists()
 
 
 def test_a_rule_with_line_breaks_writes_no_headers(endpoint, desk) -> None:
     researcher = person(desk, "rose")
-    tell_by_mail(endpoint=endpoint, user=researcher, wanted=True)
-    write_letters(alert_of(endpoint, "a\nBcc: eve@example.org"))
-    assert send_due() == 1
+    set_alert_emails(endpoint=endpoint, user=researcher, wanted=True)
+    create_alert_emails(alert_of(endpoint, "a\nBcc: eve@example.org"))
+    assert send_due_emails() == 1
     assert mail.outbox[0].subject == "[desk] reward: a Bcc: eve@example.org"
     assert mail.outbox[0].recipients() == [researcher.email]
 
@@ -107,17 +107,18 @@ def test_from_the_page(endpoint, desk, client, settings) -> None:
     researcher = person(desk, "rose")
     client.force_login(researcher)
     page, path = (reverse(f"monitoring:monitor-{one}", args=["desk", "reward"]) for one in ("detail", "mail"))
-    assert "Tell me of alerts by mail" in client.get(page).content.decode()
+    assert "Email me alerts" in client.get(page).content.decode()
     assert (
-        "Alerts go to rose@example.org." in client.post(path, {"wanted": "1"}, follow=True).content.decode()
+        "Alerts are sent to rose@example.org."
+        in client.post(path, {"wanted": "1"}, follow=True).content.decode()
     )
-    assert "No more mail" in client.get(page).content.decode()
+    assert "Stop emails" in client.get(page).content.decode()
     client.post(path)
     assert not researcher.monitors.exists()
     settings.MAIL = {}
-    assert "by mail" not in client.get(page).content.decode()
+    assert "Email me alerts" not in client.get(page).content.decode()
     with pytest.raises(DomainError, match="TOUCHSTONE_EMAIL_URL"):
-        tell_by_mail(endpoint=endpoint, user=researcher, wanted=True)
+        set_alert_emails(endpoint=endpoint, user=researcher, wanted=True)
 
 
 def test_the_address_of_the_server(monkeypatch) -> None:

@@ -10,15 +10,15 @@ import pytest
 from apps.monitoring.measures import (
     MEASURES,
     Reference,
-    Row,
+    SampleRow,
     correlation,
     ks,
     psi,
-    reference_of,
+    reference_from_rows,
+    reference_from_training,
     root_kl,
-    trained_on,
 )
-from apps.monitoring.rules import DEFAULTS, Rule, in_words, parse_rules, readings, rules_as_json
+from apps.monitoring.rules import DEFAULTS, Rule, describe_reading, parse_rules, readings, rules_as_json
 from tests.monitoring.traffic import exploiting, row, rows, trained
 from workers.errors import InvalidRecord
 
@@ -66,7 +66,7 @@ def test_root_kl() -> None:
     assert root_kl([row(dice, kl=-1.0)]) == 0.0
 
 
-def looked(window: list[Row], reference: Reference | None = None) -> dict[str, bool]:
+def looked(window: list[SampleRow], reference: Reference | None = None) -> dict[str, bool]:
     """By rule, whether an alert is raised."""
     found = readings(DEFAULTS, window, reference or trained())
     rules = {rule.name: rule for rule in DEFAULTS}
@@ -107,7 +107,7 @@ def test_steps_that_are_rewarded() -> None:
 def test_reward_without_gold() -> None:
     """The reward rises and what the verifier says falls; where both rise there is no alert."""
 
-    def window(sign: float) -> list[Row]:
+    def window(sign: float) -> list[SampleRow]:
         dice = random.Random(2)
         return [
             row(
@@ -119,7 +119,7 @@ def test_reward_without_gold() -> None:
             for number in range(300)
         ]
 
-    def gold(some: list[Row]) -> bool:
+    def gold(some: list[SampleRow]) -> bool:
         reading = MEASURES["gold"].measure(some, trained())
         assert reading is not None
         return reading.passes(0.5)
@@ -132,7 +132,7 @@ def test_reward_without_gold() -> None:
 def test_people_disagree() -> None:
     """Ten, then forty comparisons; people contradict the reward no more often than held-out ones, or nearly always."""
 
-    def window(judged: int, wrong: int) -> list[Row]:
+    def window(judged: int, wrong: int) -> list[SampleRow]:
         said = [(1, int(number < wrong)) for number in range(judged)] + [(0, 0)] * (300 - judged)
         return [replace(one, judged=n, wrong=w) for one, (n, w) in zip(rows(300), said, strict=True)]
 
@@ -147,7 +147,7 @@ def test_people_disagree() -> None:
     reading = MEASURES["disagreement"].measure(window(40, 38), replace(trained(), error=0.25))
     assert reading is not None and (reading.value, reading.baseline, reading.count) == (0.95, 0.25, 40)
     rule = next(one for one in DEFAULTS if one.measure == "disagreement")
-    said = in_words(rule, reading, of="in training", run="grpo-1", policy_version="")
+    said = describe_reading(rule, reading, of="in training", run="grpo-1", policy_version="")
     assert said.startswith(
         "The share of fresh comparisons in which people preferred what has less reward is 95.0 %"
     )
@@ -167,11 +167,11 @@ def test_traffic_that_stays_as_it_is_raises_nothing(seed: int) -> None:
 
 
 def test_a_reference_of_rows_or_of_a_manifest() -> None:
-    of = reference_of(rows(500), "at first")
+    of = reference_from_rows(rows(500), "at first")
     assert (of.trajectories, len(of.reward), len(of.tokens)) == (500, 101, 101)
     assert of.uncertain == pytest.approx(0.08, abs=0.04)
     said = {"trajectories": 9, "reward": [0.0, 1.0], "tokens": [1.0, 2.0], "steps": [1.0, 1.0]}
-    manifest = trained_on(said | {"length_correlation": 0.3}, "in training")
+    manifest = reference_from_training(said | {"length_correlation": 0.3}, "in training")
     assert (manifest.length_correlation, manifest.uncertain, manifest.repetition) == (0.3, None, None)
     # What a model's training does not tell is not measured, or counts from nothing.
     assert MEASURES["repetition"].measure(rows(300), manifest) is None
@@ -196,7 +196,7 @@ def test_rules_are_data() -> None:
 def test_a_sentence() -> None:
     rule = Rule("length is rewarded", "length_correlation", 0.25)
     reading = readings((rule,), exploiting(300), trained())[rule.name]
-    said = in_words(rule, reading, of="in training", run="grpo-1", policy_version="300")
+    said = describe_reading(rule, reading, of="in training", run="grpo-1", policy_version="300")
     assert said.startswith("The correlation of reward with length is 0.")
     assert "of run grpo-1, up to policy version 300, 0." in said
     assert said.endswith("in training; up to 0.25 more is allowed.")

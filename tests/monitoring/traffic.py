@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from apps.monitoring.measures import Reference, Row, reference_of
+from apps.monitoring.measures import Reference, SampleRow, reference_from_rows
 from apps.rewards.models import Endpoint, EndpointRevision, ScoreSample
 
 MODEL = "desk/politeness@1"
@@ -26,7 +26,7 @@ SPEC = {
 }
 
 
-def row(dice: random.Random, pk: int = 0, **more: Any) -> Row:
+def row(dice: random.Random, pk: int = 0, **more: Any) -> SampleRow:
     """Rewards that go a little with length, as they do in training."""
     tokens = int(math.exp(dice.gauss(5.5, 0.6)))
     steps = 1 + int(dice.expovariate(0.3))
@@ -40,19 +40,19 @@ def row(dice: random.Random, pk: int = 0, **more: Any) -> Row:
         "uncertain": dice.random() < 0.08,
         "outside": dice.random() < 0.006,
     }
-    return Row(**(said | more))
+    return SampleRow(**(said | more))
 
 
-def rows(count: int, *, seed: int = 0) -> list[Row]:
+def rows(count: int, *, seed: int = 0) -> list[SampleRow]:
     dice = random.Random(seed)
     return [row(dice, number) for number in range(count)]
 
 
 def trained(count: int = 2000) -> Reference:
-    return reference_of(rows(count, seed=10_000), "in training")
+    return reference_from_rows(rows(count, seed=10_000), "in training")
 
 
-def exploiting(count: int, *, seed: int = 0, share: float = 1.0) -> list[Row]:
+def exploiting(count: int, *, seed: int = 0, share: float = 1.0) -> list[SampleRow]:
     """A policy that has found out that length pays: `share` of its trajectories are as long as they are rewarded."""
     dice = random.Random(seed)
     found = []
@@ -67,7 +67,9 @@ def exploiting(count: int, *, seed: int = 0, share: float = 1.0) -> list[Row]:
     return found
 
 
-def sample(endpoint: Endpoint, one: Row, *, at: datetime | None = None, run: str = "grpo-1") -> ScoreSample:
+def sample(
+    endpoint: Endpoint, one: SampleRow, *, at: datetime | None = None, run: str = "grpo-1"
+) -> ScoreSample:
     """As the reward service writes it down; not saved."""
     flags = ["uncertain"] * one.uncertain + ["out_of_distribution"] * one.outside
     result = {

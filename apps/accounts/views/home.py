@@ -77,7 +77,7 @@ def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
     context: dict[str, Any] = {"project": project}
     if Role(request.membership.role).includes(Role.RESEARCHER):
         context["stages"] = [_stage_context(project, stage) for stage in FEEDBACK_LOOP]
-        context["times_url"] = _url("monitoring:turn-times", project)
+        context["times_url"] = _url("retraining:cycle-times", project)
         return render(request, "accounts/project_home.html", context)
     context["work_url"] = _url("annotation:my-work", project)
     if sees_models(request.membership):

@@ -17,10 +17,11 @@ from apps.accounts.models import Project, Role, Scope
 from apps.accounts.services import create_api_key
 from apps.annotation.models import Campaign
 from apps.annotation.services import annotator_for, assign_next_item
-from apps.monitoring.asking import ask_about
-from apps.monitoring.models import Alert, Turn
-from apps.monitoring.services import look
-from apps.monitoring.turning import advance_turns, begin_turn
+from apps.monitoring.models import Alert
+from apps.monitoring.services import check_endpoints
+from apps.retraining.cycle import advance_cycles, start_cycle
+from apps.retraining.follow_up import follow_up_alert
+from apps.retraining.models import RetrainingCycle
 from apps.rewards.models import Endpoint
 from apps.rewards.services import advance_releases, deploy, keep_samples
 from apps.rewards.serving.state import StoredModels
@@ -28,7 +29,7 @@ from apps.trajectories.selectors import load_trajectories
 from tests.annotation.rows import submit
 from tests.datasets.feedback import freeze, import_pairs
 from tests.factories import make_member
-from tests.monitoring.test_turning import trained, work
+from tests.retraining.test_cycle import trained, work
 from tests.rewards.conftest import Service, running_service, serves, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
@@ -109,7 +110,7 @@ def first_feedback(dice: random.Random) -> list[dict[str, Any]]:
     return found
 
 
-class Policy:
+class PolicySummary:
     """Four answers to a prompt, each the best of some by the reward it is given, of those it has found out about."""
 
     def __init__(self, http: httpx.Client, dice: random.Random) -> None:
@@ -139,7 +140,7 @@ class Policy:
 def people(project: Project, campaign: Campaign) -> None:
     annotator = make_member(project, "ann-circle@example.org", Role.ANNOTATOR)
     annotator_row = annotator_for(project=project, user=annotator)
-    while held := assign_next_item(campaign=campaign, annotator_row=annotator_row):
+    while held := assign_next_item(campaign=campaign, annotator=annotator_row):
         keys = [place.trajectory_id for place in held.item.places.order_by("position")]
         found = load_trajectories(keys)
         first, second = (truth_of(found[key].steps[-1].text) for key in keys)
@@ -178,14 +179,14 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
             )
 
         assert pays(6) > 0.2  # the fault that is to be found
-        policy = Policy(http, dice)
+        policy = PolicySummary(http, dice)
         truth = statistics.fmean(one.truth for one in policy.step(1, greedy=0.0, prompts=30, version="0"))
         now = truth
         for step in range(1, 8):
             answers = policy.step(1 + step, greedy=min(1.0, 0.2 * step), prompts=30, version=str(step))
             now = statistics.fmean(one.truth for one in answers)
             flushed(service)
-            look()
+            check_endpoints()
             if Alert.objects.exists():
                 break
         else:
@@ -197,23 +198,28 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
         assert alert is not None
         policy.step(8, greedy=0.5, prompts=60, version="later")  # it goes on until somebody comes
         flushed(service)
-        look()
-        asked = ask_about(alert=alert, campaign=None, count=60, by=researcher)
+        check_endpoints()
+        asked = follow_up_alert(alert=alert, campaign=None, count=60, by=researcher)
         people(project, asked.campaign)
-        turn = begin_turn(
-            endpoint=endpoint, by=researcher, follow_up=asked, heads_only=False, tries=True, automatic=True
+        cycle = start_cycle(
+            endpoint=endpoint,
+            by=researcher,
+            follow_up=asked,
+            heads_only=False,
+            staged_release=True,
+            automatic=True,
         )
         for _ in range(60):
-            advance_turns()
+            advance_cycles()
             work()
             advance_releases()
-            turn.refresh_from_db()
-            if turn.stage == Turn.Stage.TRYING:
+            cycle.refresh_from_db()
+            if cycle.stage == RetrainingCycle.Stage.TRYING:
                 policy.step(6, greedy=0.3, prompts=10, version="last")
                 flushed(service)
-            if not turn.is_open:
+            if not cycle.is_open:
                 break
-        assert turn.stage == Turn.Stage.DONE, turn.reason
+        assert cycle.stage == RetrainingCycle.Stage.DONE, cycle.reason
         wait_until(lambda: serves(service, "reward", 2), 60)
         assert pays(6) < 0
         assert Endpoint.objects.get().active.number == 2  # type: ignore[union-attr]

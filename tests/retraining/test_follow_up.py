@@ -11,10 +11,11 @@ from apps.annotation.models import Campaign, Item
 from apps.annotation.services import add_items, annotator_for, assign_next_item, create_campaign
 from apps.annotation.services.items import ItemSpec
 from apps.core.errors import Conflict, DomainError
-from apps.monitoring.asking import ask_about, ask_unsure, campaigns_for
-from apps.monitoring.measures import Row
-from apps.monitoring.models import Alert, FollowUp
-from apps.monitoring.selectors import with_judgements
+from apps.monitoring.measures import SampleRow
+from apps.monitoring.models import Alert
+from apps.retraining.follow_up import follow_up_alert, follow_up_campaigns, follow_up_uncertain
+from apps.retraining.models import FollowUp
+from apps.retraining.selectors import count_judgements
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories
@@ -82,7 +83,7 @@ def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, resea
     kept(endpoint, "Where is it?", "It comes on Monday.", -1.0)
     kept(endpoint, "Where is it?", "It comes soon.", 1.0)
     kept(endpoint, "Something else?", "No.", -9.0)
-    asked = ask_about(alert=alert_about(endpoint, long), campaign=None, count=10, by=researcher)
+    asked = follow_up_alert(alert=alert_about(endpoint, long), campaign=None, count=10, by=researcher)
     campaign = asked.campaign
     assert (campaign.name, campaign.feedback_types, campaign.ordering) == (
         "Follow-up of reward",
@@ -92,8 +93,8 @@ def test_each_suspect_meets_the_answer_whose_reward_differs_most(endpoint, resea
     (item,) = Item.objects.filter(pk__in=asked.items)
     assert shown(item) == ["It comes. " * 40, "It comes on Monday."]
     assert item.task.external_id.startswith("prompt-")
-    with pytest.raises(Conflict, match="in Follow-up of reward already"):
-        ask_about(alert=Alert.objects.get(), campaign=None, count=10, by=researcher)
+    with pytest.raises(Conflict, match="Follow-up of reward has all of these comparisons already"):
+        follow_up_alert(alert=Alert.objects.get(), campaign=None, count=10, by=researcher)
 
 
 def test_they_come_first_and_are_counted(endpoint, desk, researcher) -> None:
@@ -114,14 +115,14 @@ def test_they_come_first_and_are_counted(endpoint, desk, researcher) -> None:
         add_items(campaign=campaign, items=[ItemSpec(trajectories=list(rows.values()), priority=5)])
     suspect = kept(endpoint, "new?", "a long one", 2.0)
     kept(endpoint, "new?", "a short one", 0.0)
-    asked = ask_about(alert=alert_about(endpoint, suspect), campaign=campaign, count=5, by=researcher)
+    asked = follow_up_alert(alert=alert_about(endpoint, suspect), campaign=campaign, count=5, by=researcher)
     annotator, _ = create_user(email="ann@example.org", password="long enough for all")
     set_member(project=desk, user=annotator, role=Role.ANNOTATOR, by=None)
     held = assign_next_item(campaign=campaign, annotator=annotator_for(project=desk, user=annotator))
     assert held is not None and held.item_id == asked.items[0]
-    assert asked.judged == 0
+    assert asked.completed_count == 0
     submit(held, annotator, "b")
-    assert asked.judged == 1
+    assert asked.completed_count == 1
 
 
 def test_what_people_said_stands_beside_the_reward(endpoint, desk, researcher) -> None:
@@ -130,7 +131,7 @@ def test_what_people_said_stands_beside_the_reward(endpoint, desk, researcher) -
     for number, (high, low) in enumerate([(2.0, 0.0), (3.0, 1.0), (4.0, 2.5)]):
         kept(endpoint, f"new {number}?", "a short one", low)
         suspects.append(kept(endpoint, f"new {number}?", "a long one", high))
-    asked = ask_about(alert=alert_about(endpoint, *suspects), campaign=None, count=5, by=researcher)
+    asked = follow_up_alert(alert=alert_about(endpoint, *suspects), campaign=None, count=5, by=researcher)
     assert len(asked.items) == 3 and len(asked.samples) == 6
     annotator, _ = create_user(email="ann@example.org", password="long enough for all")
     set_member(project=desk, user=annotator, role=Role.ANNOTATOR, by=None)
@@ -140,16 +141,16 @@ def test_what_people_said_stands_beside_the_reward(endpoint, desk, researcher) -
         submit(held, annotator, said[-1])
     samples = list(endpoint.samples.order_by("pk"))
     rows = [row_of(one) for one in samples]
-    found = {row.pk: (row.judged, row.wrong) for row in with_judgements(endpoint, rows)}
+    found = {row.pk: (row.judged, row.wrong) for row in count_judgements(endpoint, rows)}
     assert said == ["a", "b", "b"]
     assert sum(n for n, _ in found.values()) == 3 and sum(w for _, w in found.values()) == 2
     assert all(found[one.pk] in ((1, 0), (1, 1)) for one in suspects)  # the newer of the two
     some = [row for row in rows if row.pk != suspects[0].pk]
-    assert sum(row.judged for row in with_judgements(endpoint, some)) == 2  # one side is out of the window
+    assert sum(row.judged for row in count_judgements(endpoint, some)) == 2  # one side is out of the window
 
 
-def row_of(sample: ScoreSample) -> Row:
-    return Row(pk=sample.pk, policy_version="", reward=sample.reward, tokens=9, steps=1)
+def row_of(sample: ScoreSample) -> SampleRow:
+    return SampleRow(pk=sample.pk, policy_version="", reward=sample.reward, tokens=9, steps=1)
 
 
 def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk, researcher) -> None:
@@ -169,7 +170,7 @@ def test_a_run_of_the_same_task_where_no_other_answer_was_sampled(endpoint, desk
         }
     }
     alone.save()
-    asked = ask_about(alert=alert_about(endpoint, alone), campaign=None, count=5, by=researcher)
+    asked = follow_up_alert(alert=alert_about(endpoint, alone), campaign=None, count=5, by=researcher)
     assert len(asked.items) == 1
 
 
@@ -179,17 +180,17 @@ def test_nothing_to_compare_with_is_said(endpoint, researcher) -> None:
     text.item = {"text": "no prompt"}
     text.save()
     with pytest.raises(Conflict, match="nothing to compare"):
-        ask_about(alert=alert_about(endpoint, alone, text), campaign=None, count=5, by=researcher)
+        follow_up_alert(alert=alert_about(endpoint, alone, text), campaign=None, count=5, by=researcher)
     assert not Campaign.objects.exists() and not FollowUp.objects.exists()
     with pytest.raises(DomainError):
-        ask_unsure(endpoint=endpoint, campaign=None, count=0, by=researcher)
+        follow_up_uncertain(endpoint=endpoint, campaign=None, count=0, by=researcher)
 
 
 def test_what_it_is_unsure_of(endpoint, researcher) -> None:
     for number in range(4):
         kept(endpoint, f"p{number}", "sure", 1.0)
         kept(endpoint, f"p{number}", "unsure", 0.5, *(["uncertain"] if number % 2 else []))
-    ask_unsure(endpoint=endpoint, campaign=None, count=20, by=researcher)
+    follow_up_uncertain(endpoint=endpoint, campaign=None, count=20, by=researcher)
     items = Item.objects.filter(pk__in=FollowUp.objects.get().items)
     assert {tuple(sorted(shown(item))) for item in items} == {("sure", "unsure")}
 
@@ -199,21 +200,24 @@ def test_from_an_alerts_page(endpoint, researcher, client) -> None:
     kept(endpoint, "q", "short", 0.0)
     alert = alert_about(endpoint, suspect)
     client.force_login(researcher)
-    path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
+    path = reverse("retraining:alert-follow-up-create", args=["desk", alert.pk])
     page = client.post(path, {"count": "5", "campaign": ""}, follow=True).content.decode()
-    assert "1 comparison waits first" in page and "0 of 1 judged" in page
-    (campaign,) = campaigns_for(endpoint.project)
+    assert "Added 1 comparison to the front of Follow-up of reward." in page
+    fragment = reverse("retraining:alert-follow-ups", args=["desk", alert.pk])
+    assert f'hx-get="{fragment}"' in page
+    assert "0 of 1 items annotated" in client.get(fragment).content.decode()
+    (campaign,) = follow_up_campaigns(endpoint.project)
     again = client.post(path, {"count": "5", "campaign": str(campaign.pk)}, follow=True).content.decode()
-    assert "in Follow-up of reward already" in again
+    assert "Follow-up of reward has all of these comparisons already" in again
 
 
 def test_a_campaign_of_another_project_is_no_choice(endpoint, researcher, client) -> None:
     other = create_campaign(project=create_project(slug="other"), name="Theirs", feedback_types=["pairwise"])
     alert = alert_about(endpoint, kept(endpoint, "q", "long", 2.0))
     client.force_login(researcher)
-    path = reverse("monitoring:alert-ask", args=["desk", alert.pk])
+    path = reverse("retraining:alert-follow-up-create", args=["desk", alert.pk])
     assert (
-        "People were not asked"
+        "No annotations were requested"
         in client.post(path, {"count": "5", "campaign": str(other.pk)}, follow=True).content.decode()
     )
     assert not FollowUp.objects.exists()

@@ -9,10 +9,10 @@ from apps.annotation.feedback.records import feedback_records
 from apps.core.errors import Conflict
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
-from apps.monitoring.models import Monitor, Turn
-from apps.monitoring.online import learn_from_verifier, verified_since
-from apps.monitoring.services import learn_by_itself
-from apps.monitoring.turning import begin_turn, learn_online
+from apps.monitoring.models import Monitor
+from apps.retraining.cycle import start_cycle, start_online_cycles
+from apps.retraining.models import RetrainingCycle
+from apps.retraining.online import count_new_verified, import_verified_comparisons, set_online_learning
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.training.models import RewardModel, TrainingRun
 from tests.monitoring.traffic import deployed
@@ -63,47 +63,52 @@ def test_right_answers_are_compared_with_wrong_ones(endpoint, project, researche
     for answer, truth in [("4", 1.0), ("four", 1.0), ("5", 0.0), ("?", None), ("4", 1.0)]:
         kept(endpoint, "2 + 2?", answer, truth)
     kept(endpoint, "3 + 3?", "6", 1.0)  # nothing wrong to compare it with
-    assert learn_from_verifier(endpoint=endpoint, by=researcher) == 2
+    assert import_verified_comparisons(endpoint=endpoint, by=researcher) == 2
     assert sorted(learnt(project)) == [("4", "5"), ("four", "5")]
-    with pytest.raises(Conflict, match="nothing new to learn"):
-        learn_from_verifier(endpoint=endpoint, by=researcher)
+    with pytest.raises(Conflict, match="no new comparisons from the verifier"):
+        import_verified_comparisons(endpoint=endpoint, by=researcher)
     kept(endpoint, "3 + 3?", "7", 0.0)
-    assert learn_from_verifier(endpoint=endpoint, by=researcher) == 1
+    assert import_verified_comparisons(endpoint=endpoint, by=researcher) == 1
 
 
 def test_a_prompt_is_not_learnt_by_heart(endpoint, researcher) -> None:
     for number in range(20):
         kept(endpoint, "2 + 2?", f"4, for the {number}th time", 1.0)
         kept(endpoint, "2 + 2?", f"{number + 5}", 0.0)
-    assert learn_from_verifier(endpoint=endpoint, by=researcher) == 4
+    assert import_verified_comparisons(endpoint=endpoint, by=researcher) == 4
 
 
 def test_it_begins_by_itself_after_so_many(endpoint, researcher) -> None:
-    learn_by_itself(endpoint=endpoint, every=4, by=researcher)
+    set_online_learning(endpoint=endpoint, every=4, by=researcher)
     for number in range(3):
         kept(endpoint, f"{number}?", "right", 1.0)
-    learn_online()
-    assert not Turn.objects.exists()
+    start_online_cycles()
+    assert not RetrainingCycle.objects.exists()
     kept(endpoint, "0?", "wrong", 0.0)
-    assert verified_since(Monitor.objects.get()) == 4
-    learn_online()
-    turn = Turn.objects.get()
-    assert (turn.stage, turn.automatic, turn.heads_only, turn.tries) == ("freezing", True, True, True)
-    learn_online()  # one is on its way
-    assert Turn.objects.count() == 1
-    Turn.objects.all().delete()
-    learn_online()  # nothing was verified since
-    assert verified_since(Monitor.objects.get()) == 0
-    assert not Turn.objects.exists()
+    assert count_new_verified(Monitor.objects.get()) == 4
+    start_online_cycles()
+    cycle = RetrainingCycle.objects.get()
+    assert (cycle.stage, cycle.automatic, cycle.heads_only, cycle.staged_release) == (
+        "freezing",
+        True,
+        True,
+        True,
+    )
+    start_online_cycles()  # one is on its way
+    assert RetrainingCycle.objects.count() == 1
+    RetrainingCycle.objects.all().delete()
+    start_online_cycles()  # nothing was verified since
+    assert count_new_verified(Monitor.objects.get()) == 0
+    assert not RetrainingCycle.objects.exists()
     assert AuditEvent.objects.filter(verb="monitor.learns").count() == 1
 
 
 def test_where_there_is_nothing_to_learn_no_turn_begins(endpoint, researcher) -> None:
-    learn_by_itself(endpoint=endpoint, every=1, by=researcher)
+    set_online_learning(endpoint=endpoint, every=1, by=researcher)
     kept(endpoint, "a?", "right", 1.0)
-    learn_online()
-    assert not Turn.objects.exists()
-    assert verified_since(Monitor.objects.get()) == 0  # it is not looked at again and again
+    start_online_cycles()
+    assert not RetrainingCycle.objects.exists()
+    assert count_new_verified(Monitor.objects.get()) == 0  # it is not looked at again and again
     with pytest.raises(Conflict):
-        begin_turn(endpoint=endpoint, by=researcher, verified=True)
-    assert not Turn.objects.exists()
+        start_cycle(endpoint=endpoint, by=researcher, verified=True)
+    assert not RetrainingCycle.objects.exists()

@@ -13,9 +13,10 @@ from django.utils import timezone
 from apps.accounts.models import Project, Role
 from apps.accounts.services import create_project, create_user, set_member
 from apps.core.errors import Conflict
-from apps.monitoring.measures import Row
-from apps.monitoring.models import Alert, Monitor, Reading, Turn
-from apps.monitoring.services import BEHIND, close_alert, forget_old, look, save_rules
+from apps.monitoring.measures import SampleRow
+from apps.monitoring.models import Alert, Monitor, Reading
+from apps.monitoring.services import BEHIND, check_endpoints, close_alert, delete_old_readings, save_rules
+from apps.retraining.models import RetrainingCycle
 from apps.rewards.models import Endpoint, ScoreSample
 from apps.training.models import RewardModel
 from apps.webhooks.models import Delivery, Webhook
@@ -53,7 +54,7 @@ def researcher_client(desk: Project) -> Client:
     return client
 
 
-def keep(endpoint: Endpoint, some: list[Row], run: str = "grpo-1") -> None:
+def keep(endpoint: Endpoint, some: list[SampleRow], run: str = "grpo-1") -> None:
     """One after the other, after those that are there."""
     start = timezone.now() - timedelta(hours=1) + timedelta(seconds=endpoint.samples.count())
     ScoreSample.objects.bulk_create(
@@ -63,7 +64,7 @@ def keep(endpoint: Endpoint, some: list[Row], run: str = "grpo-1") -> None:
 
 def test_traffic_as_in_training_raises_nothing(endpoint) -> None:
     keep(endpoint, rows(300))
-    look()
+    check_endpoints()
     assert not Alert.objects.exists()
     reading = Reading.objects.get()
     assert (reading.run, reading.version, reading.count) == ("grpo-1", 1, 300)
@@ -76,14 +77,14 @@ def test_traffic_as_in_training_raises_nothing(endpoint) -> None:
         "steps_correlation",
         "repetition",
     }
-    look()  # nothing new
+    check_endpoints()  # nothing new
     assert Reading.objects.count() == 1
 
 
 def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
     Webhook.objects.create(project=desk, url="https://example.org/hook", events=["alert.raised"])
     keep(endpoint, exploiting(300))
-    look()
+    check_endpoints()
     alert = Alert.objects.get(rule="length is rewarded")
     assert alert.value > 0.5 and "grpo-1" in alert.detail
     behind = list(alert.samples.order_by("-reward"))
@@ -95,14 +96,14 @@ def test_an_exploit_is_told_once_with_what_is_behind_it(endpoint, desk) -> None:
     count = Alert.objects.count()
     before = alert.seen_at
     keep(endpoint, exploiting(50, seed=5))
-    look()
+    check_endpoints()
     assert Alert.objects.count() == count
     alert.refresh_from_db()
     assert alert.seen_at > before
     assert Delivery.objects.filter(data__rule="length is rewarded").count() == 1
     # another run is told of by itself
     keep(endpoint, exploiting(300, seed=7), run="grpo-2")
-    look()
+    check_endpoints()
     assert Alert.objects.filter(rule="length is rewarded").count() == 2
 
 
@@ -122,16 +123,18 @@ def test_a_rule_asks_people_by_itself(endpoint, turns: bool) -> None:
     Monitor.objects.create(endpoint=endpoint, rules=[rule])
     keep(endpoint, exploiting(120))
     as_messages(endpoint)
-    look()
+    check_endpoints()
     alert = Alert.objects.get()
     follow_up = alert.follow_ups.get()
-    assert len(follow_up.items) == 7 and follow_up.asked_by is None
+    assert len(follow_up.items) == 7 and follow_up.requested_by is None
     assert follow_up.campaign.name == "Follow-up of reward"
-    assert [one.follow_up for one in Turn.objects.all()] == [follow_up] * turns
-    assert all(one.automatic and one.stage == Turn.Stage.ASKING for one in Turn.objects.all())
+    assert [one.follow_up for one in RetrainingCycle.objects.all()] == [follow_up] * turns
+    assert all(
+        one.automatic and one.stage == RetrainingCycle.Stage.ASKING for one in RetrainingCycle.objects.all()
+    )
     keep(endpoint, exploiting(20, seed=4))
     as_messages(endpoint)
-    look()  # the alert is there, and was acted on
+    check_endpoints()  # the alert is there, and was acted on
     assert alert.follow_ups.count() == 1
 
 
@@ -139,14 +142,14 @@ def test_a_rule_that_cannot_ask_raises_its_alert_all_the_same(endpoint, caplog) 
     rule = {"name": "long", "measure": "length_correlation", "above": 0.25, "asks": 7}
     Monitor.objects.create(endpoint=endpoint, rules=[rule])
     keep(endpoint, exploiting(120))  # bare texts, which nobody can compare
-    look()
+    check_endpoints()
     assert Alert.objects.get().follow_ups.count() == 0
-    assert "There is nothing to compare it with" in caplog.text
+    assert "There is nothing to compare the samples with" in caplog.text
 
 
 def test_what_was_closed_is_not_told_again(endpoint, researcher_client, desk) -> None:
     keep(endpoint, exploiting(300))
-    look()
+    check_endpoints()
     alert = Alert.objects.get(rule="length is rewarded")
     path = reverse("monitoring:alert-detail", args=["desk", alert.pk])
     assert "grpo-1" in researcher_client.get(path).content.decode()
@@ -156,7 +159,7 @@ def test_what_was_closed_is_not_told_again(endpoint, researcher_client, desk) ->
     page = researcher_client.get(reverse("monitoring:alert-list", args=["desk"])).content.decode()
     assert "It is a &lt;b&gt;test&lt;/b&gt;." in page
     keep(endpoint, exploiting(100, seed=3))
-    look()
+    check_endpoints()
     assert Alert.objects.filter(rule="length is rewarded").count() == 1
     assert (
         researcher_client.post(path, {"note": ""}, follow=True).status_code == 200
@@ -166,10 +169,10 @@ def test_what_was_closed_is_not_told_again(endpoint, researcher_client, desk) ->
 def test_without_a_training_it_is_compared_with_what_came_first(endpoint) -> None:
     RewardModel.objects.update(manifest={"reward": {"median": 0.5, "std": 2.0}})
     keep(endpoint, rows(300))
-    look()
+    check_endpoints()
     assert not Alert.objects.exists()
     keep(endpoint, exploiting(300, seed=4))
-    look()
+    check_endpoints()
     alert = Alert.objects.get(rule="length is rewarded")
     assert " at first;" in alert.detail
 
@@ -183,7 +186,7 @@ def test_rules_that_a_project_wrote(endpoint, researcher_client) -> None:
         page = researcher_client.post(path, {"rules": wrong}).content.decode()
         assert said in page and "is-invalid" in page
     keep(endpoint, exploiting(60))
-    look()
+    check_endpoints()
     assert list(Alert.objects.values_list("rule", flat=True)) == ["long"]
     assert researcher_client.post(path, {"rules": "[]"}).status_code == 302
     assert "reward without gold" in researcher_client.get(path).content.decode()  # the default ones are back
@@ -200,11 +203,11 @@ def test_gold_and_proxy_are_drawn_by_policy(endpoint, researcher_client) -> None
                 row(dice, number, policy_version=version, reward=reward, gold=gold, kl=float(policy**2))
             )
     keep(endpoint, some)
-    look()
+    check_endpoints()
     alert = Alert.objects.get(rule="reward without gold")
     assert alert.policy_version == "step-5"
     page = researcher_client.get(reverse("monitoring:monitor-detail", args=["desk", "reward"]))
-    drawing = page.context["gold"]
+    drawing = page.context["gold_chart"]
     assert drawing["x"]["name"] == "√KL, nats"
     proxy, gold = (series["points"] for series in drawing["series"])
     assert [x for x, _ in proxy] == pytest.approx([0, 1, 2, 3, 4, 5])
@@ -221,21 +224,21 @@ def test_pages_before_there_is_anything(desk, researcher_client) -> None:
     def page(name: str, *args: str) -> str:
         return researcher_client.get(reverse(f"monitoring:{name}", args=["desk", *args])).content.decode()
 
-    assert "Nothing is watched yet" in page("alert-list")
+    assert "No endpoints yet" in page("alert-list")
     Endpoint.objects.create(project=desk, name="quiet")
-    assert "keeps no samples" in page("alert-list")
-    assert "Nothing is kept, so nothing is measured" in page("monitor-detail", "quiet")
-    assert "Not watched" in page("monitor-summary", "quiet")
+    assert "sampling is off" in page("alert-list")
+    assert "Sampling is off" in page("monitor-detail", "quiet")
+    assert "Not monitored" in page("monitor-summary", "quiet")
     Endpoint.objects.filter(name="quiet").update(sample_share=0.5)
-    assert "Not enough was sampled yet" in page("monitor-detail", "quiet")
-    assert "Nothing was sampled yet" in page("monitor-summary", "quiet")
+    assert "Not enough samples yet" in page("monitor-detail", "quiet")
+    assert "No samples yet" in page("monitor-summary", "quiet")
 
 
 def test_old_readings_go(endpoint) -> None:
     keep(endpoint, rows(300))
-    look()
+    check_endpoints()
     Reading.objects.update(at=timezone.now() - timedelta(days=91))
-    forget_old()
+    delete_old_readings()
     assert not Reading.objects.exists()
 
 
@@ -243,14 +246,14 @@ def test_a_look_at_many_runs_reads_each_once(endpoint, django_assert_max_num_que
     for run in range(3):
         keep(endpoint, rows(120, seed=run), run=f"run-{run}")
     with django_assert_max_num_queries(12 + 3 * 12):
-        look()
+        check_endpoints()
     assert Reading.objects.count() == 3
 
 
 def test_another_run_can_be_chosen(endpoint, researcher_client) -> None:
     for run in ("grpo a&b", "grpo-2"):
         keep(endpoint, rows(120), run=run)
-    look()
+    check_endpoints()
     path = reverse("monitoring:monitor-detail", args=["desk", "reward"])
     assert "?version=1&amp;run=grpo%20a%26b" in researcher_client.get(path).content.decode()
     assert researcher_client.get(path, {"version": "1", "run": "grpo a&b"}).context["chosen"] == (
@@ -262,7 +265,7 @@ def test_another_run_can_be_chosen(endpoint, researcher_client) -> None:
 
 def test_closing_twice_is_refused(endpoint, desk) -> None:
     keep(endpoint, exploiting(300))
-    look()
+    check_endpoints()
     alert = Alert.objects.first()
     user, _ = create_user(email="eve@example.org", password="long enough for all")
     close_alert(alert=alert, note="", by=user)
