@@ -7,7 +7,7 @@ Imports form a line: protocol <- duplicate_cache, fair_order <- batcher <- compo
 from workers.engine.batcher import Batcher, Overloaded
 from workers.engine.composition import ItemScore
 from workers.engine.judge_components import Ask, Opinion
-from workers.engine.protocol import Content, ModelScore, Rendered, Scorer
+from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.versions import Prepared, ServedModel, Verify, Version
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Opinion",
     "Overloaded",
     "Prepared",
-    "Rendered",
+    "RenderedInput",
     "Scorer",
     "ServedModel",
     "Verify",

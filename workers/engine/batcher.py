@@ -19,7 +19,7 @@ from typing import Any
 
 from workers.engine.duplicate_cache import DuplicateCache, Key
 from workers.engine.fair_order import NO_CALLER, Caller, FairOrder
-from workers.engine.protocol import ModelScore, Rendered, Scorer
+from workers.engine.protocol import ModelScore, RenderedInput, Scorer
 from workers.errors import RewardError, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class _Entry:
     order: int
     caller: Caller
     served: ServedModel
-    rendered: Rendered
+    rendered: RenderedInput
     criteria: tuple[str, ...]
     waiters: list[tuple[_Request, int]]
 
@@ -145,7 +145,7 @@ class Batcher:
     def submit(
         self,
         served: ServedModel,
-        batch: Sequence[Rendered],
+        batch: Sequence[RenderedInput],
         criteria: tuple[str, ...] = (),
         caller: Caller = NO_CALLER,
     ) -> "Future[list[ModelScore]]":
@@ -187,7 +187,7 @@ class Batcher:
                 request.future.cancel()
 
     def _refuse_overload(
-        self, served: ServedModel, batch: Sequence[Rendered], criteria: tuple[str, ...], caller: Caller
+        self, served: ServedModel, batch: Sequence[RenderedInput], criteria: tuple[str, ...], caller: Caller
     ) -> None:
         """A request is accepted as a whole or refused; one above the limit is accepted when nothing waits."""
         new = sum(
@@ -209,7 +209,7 @@ class Batcher:
         request: _Request,
         index: int,
         served: ServedModel,
-        rendered: Rendered,
+        rendered: RenderedInput,
         criteria: tuple[str, ...],
         caller: Caller,
     ) -> None:

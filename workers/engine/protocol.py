@@ -6,10 +6,10 @@ from typing import Any, Protocol
 from workers.schema.model_score import ModelScore
 from workers.text.rendered import Content
 
-__all__ = ["Content", "ModelScore", "Rendered", "Scorer"]
+__all__ = ["Content", "ModelScore", "RenderedInput", "Scorer"]
 
 
-class Rendered(Protocol):
+class RenderedInput(Protocol):
     """An item made ready for the model. key: equal for items the model cannot distinguish.
 
     family: equal for items with a common prefix, where the model gains by having them in one batch; else empty. shared:
@@ -57,7 +57,7 @@ class Scorer(Protocol):
     def rewrites(self) -> bool: ...
     @property
     def compares(self) -> bool: ...
-    def render(self, content: Content, *, session: Any = None) -> Rendered: ...
+    def render(self, content: Content, *, session: Any = None) -> RenderedInput: ...
     def count(self, text: str) -> int: ...
     def score(
         self, batch: Sequence[Any], *, cache: Any, criteria: Sequence[str] = ()

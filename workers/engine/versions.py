@@ -11,7 +11,7 @@ from workers.engine.batcher import Batcher, ServedModel
 from workers.engine.composition import ItemScore, WeightedComponent, compose
 from workers.engine.fair_order import NO_CALLER, Caller
 from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
-from workers.engine.protocol import Content, ModelScore, Rendered, Scorer
+from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.rules import rate
 from workers.engine.version_checks import common_aggregation, require_usable_models
 from workers.errors import RewardError
@@ -41,7 +41,7 @@ class Prepared:
     """
 
     items: Sequence[Item]
-    rendered: Mapping[str, list[Rendered]]
+    rendered: Mapping[str, list[RenderedInput]]
     rule_scores: Mapping[str, list[ModelScore]]
     criteria: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     request_criteria: tuple[str, ...] = ()
@@ -168,7 +168,7 @@ class Version:
                     pointer="/criteria",
                 )
             by_model[name] = tuple(dict.fromkeys((*requested, *by_model[name])))
-        rendered: dict[str, list[Rendered]] = {name: [] for name in self.models}
+        rendered: dict[str, list[RenderedInput]] = {name: [] for name in self.models}
         rule_scores: dict[str, list[ModelScore]] = {rule.name: [] for rule in self._rules}
         judges = self._judges.required(with_critiques=with_critiques)
         inputs: list[Trajectory] = []
@@ -270,7 +270,7 @@ class Version:
         self,
         item: Item,
         space: str,
-        rendered: dict[str, list[Rendered]],
+        rendered: dict[str, list[RenderedInput]],
         rule_scores: dict[str, list[ModelScore]],
     ) -> None:
         content = item.content
