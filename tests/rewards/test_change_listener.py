@@ -59,7 +59,7 @@ def test_without_a_key_nothing_is_looked_for(deaf: Service) -> None:
 
 
 def test_who_waits_together_shares_a_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(change_listener, "read_directory", EndpointRegistry)
+    monkeypatch.setattr(change_listener, "read_registry", EndpointRegistry)
     watcher = ChangeListener(lambda directory: None)
 
     async def hammered() -> list[int]:
@@ -83,7 +83,7 @@ def test_without_a_database_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> Non
         tried.append(1)
         raise OperationalError("away")
 
-    monkeypatch.setattr(change_listener, "read_directory", fails)
+    monkeypatch.setattr(change_listener, "read_registry", fails)
     watcher = ChangeListener(lambda directory: None)
     asyncio.run(watcher.catch_up())
     assert tried == [1]

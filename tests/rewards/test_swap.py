@@ -167,7 +167,7 @@ def test_it_answers_while_the_database_is_away(service, project, http, endpoint,
         raise psycopg.OperationalError("connection refused")
 
     monkeypatch.setattr(psycopg.AsyncConnection, "connect", refuse)
-    monkeypatch.setattr("apps.rewards.serving.change_listener.read_directory", gone)
+    monkeypatch.setattr("apps.rewards.serving.change_listener.read_registry", gone)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
