@@ -29,9 +29,9 @@ class Load:
 
 def joined(loads: Sequence[Load]) -> Load:
     return Load(
-        sum(one.seconds for one in loads),
-        [reward for one in loads for reward in one.rewards],
-        [ms for one in loads for ms in one.milliseconds],
+        sum(load.seconds for load in loads),
+        [reward for load in loads for reward in load.rewards],
+        [ms for load in loads for ms in load.milliseconds],
     )
 
 

@@ -44,18 +44,18 @@ def answers(questions: int) -> list[Json]:
     found: dict[str, dict[str, Json]] = {}
     for record in PAIRS["fine_grained"](data_folder()):
         if isinstance(record, PreferenceRecord):
-            for one in (record.a, record.b):
-                item = {"messages": to_messages(one)}
-                found.setdefault(one.task.id, {})[json.dumps(item)] = item
+            for entry in (record.a, record.b):
+                item = {"messages": to_messages(entry)}
+                found.setdefault(entry.task.id, {})[json.dumps(item)] = item
     groups = [list(group.values()) for group in found.values() if len(group) == 4]
     return [item for group in groups[:questions] for item in group]
 
 
 def growing(count: int, steps: int) -> list[list[Json]]:
     """The longest trajectories of tau-bench, where need be two one after the other to have so many agent steps."""
-    records = [one for one in PAIRS["tau_bench"](data_folder()) if isinstance(one, PreferenceRecord)]
+    records = [entry for entry in PAIRS["tau_bench"](data_folder()) if isinstance(entry, PreferenceRecord)]
     runs: list[Trajectory] = list(
-        {id(one): one for record in records for one in (record.a, record.b)}.values()
+        {id(entry): entry for record in records for entry in (record.a, record.b)}.values()
     )
     runs.sort(key=lambda one: -len(one.agent_steps))
     found = []
@@ -63,19 +63,19 @@ def growing(count: int, steps: int) -> list[list[Json]]:
         messages = to_messages(runs[number])
         other = number + count
         while _agent_steps(messages) < steps:
-            messages += [one for one in to_messages(runs[other]) if one["role"] != "system"]
+            messages += [message for message in to_messages(runs[other]) if message["role"] != "system"]
             other += count
         found.append(messages)
     return found
 
 
 def _agent_steps(messages: list[Json]) -> int:
-    return sum(one["role"] == "assistant" for one in messages)
+    return sum(message["role"] == "assistant" for message in messages)
 
 
 def up_to(messages: list[Json], steps: int) -> list[Json]:
     """The messages up to and with agent step number `steps`, from 1."""
-    ends = [place for place, one in enumerate(messages) if one["role"] == "assistant"]
+    ends = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     return messages[: ends[steps - 1] + 1]
 
 
@@ -169,7 +169,7 @@ class Offline:
         self._said()
 
     def ask(self, items: list[Json]) -> Load:
-        self._file.write_text("".join(json.dumps(one) + "\n" for one in items))
+        self._file.write_text("".join(json.dumps(item) + "\n" for item in items))
         assert self._process.stdin is not None
         self._process.stdin.write(f"{self._file}\n")
         self._process.stdin.flush()
@@ -215,7 +215,7 @@ def grouped(kind: str, folder: Path, items: list[Json], clients: int, rounds: in
     return {
         "items": len(own.rewards),
         "clients": clients,
-        "per_second": {name: one.per_second for name, one in found.items()},
+        "per_second": {name: entry.per_second for name, entry in found.items()},
         **{f"vs_{name}": own.per_second / found[name].per_second for name in others},
         "differences": {name: _largest(own.rewards, found[name].rewards) for name in others},
         **own.percentiles(),
@@ -223,7 +223,7 @@ def grouped(kind: str, folder: Path, items: list[Json], clients: int, rounds: in
 
 
 def _largest(first: list[float], second: list[float]) -> float:
-    return max(abs(one - other) for one, other in zip(first, second, strict=True))
+    return max(abs(entry - other) for entry, other in zip(first, second, strict=True))
 
 
 def stepwise(kind: str, runs: list[list[Json]], steps: int, last: int, serve: Serve) -> Json:
@@ -265,7 +265,7 @@ def _renamed(messages: list[Json], dice: random.Random) -> list[Json]:
 
 
 def _percentiles(seconds: list[float]) -> Json:
-    ordered = sorted(1000 * one for one in seconds)
+    ordered = sorted(1000 * second for second in seconds)
     return {
         f"p{share}_ms": ordered[min(len(ordered) - 1, share * len(ordered) // 100)] for share in (50, 95, 99)
     }
@@ -298,15 +298,17 @@ def measure(*, quick: bool, kinds: list[str], folder: Path) -> Json:
             runs = growing(1 if quick else RUNS[kind], steps)
             found[f"growing_{kind}"] = stepwise(kind, runs, steps, last, serve)
             found[f"fine_grained_{kind}"]["sweep"] = sweep(kind, items[:240], clients, serve)
-        print(json.dumps({name: one for name, one in found.items() if name.endswith(kind)}), file=sys.stderr)
+        print(
+            json.dumps({name: entry for name, entry in found.items() if name.endswith(kind)}), file=sys.stderr
+        )
     return found
 
 
 def draw(found: Json) -> None:
-    for name, one in found.items():
-        if "sweep" in one:
+    for name, entry in found.items():
+        if "sweep" in entry:
             series = {
-                f"p{share}": [(row["clients"], row[f"p{share}_ms"]) for row in one["sweep"]]
+                f"p{share}": [(row["clients"], row[f"p{share}_ms"]) for row in entry["sweep"]]
                 for share in (50, 95, 99)
             }
             title = f"{name.replace('_', ' ')}: milliseconds to an answer, by clients"

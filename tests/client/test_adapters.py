@@ -37,7 +37,7 @@ def test_verl_sends_samples_that_are_asked_for_at_once_together(server) -> None:
         return await asyncio.gather(*calls)
 
     found = asyncio.run(ask())
-    assert [one["score"] for one in found] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert [entry["score"] for entry in found] == [1.0, 2.0, 3.0, 4.0, 5.0]
     assert found[0] == {"score": 1.0, "raw_reward": 1.0, "uncertain": 0.0, "truncated": 0.0}
     (call,) = server.calls
     assert call["body"]["inputs"][1] == {"prompt": "?", "response": "aa", "reference": "x"}
@@ -81,10 +81,10 @@ def test_a_pool_fails_all_of_a_request_and_goes_on(server) -> None:
             pool.score({"text": "a"}), pool.score({"text": "b"}), return_exceptions=True
         )
         second = await asyncio.gather(pool.score({"text": "a"}), pool.score({"text": "bb"}))
-        return first, [one.reward for one in second]
+        return first, [entry.reward for entry in second]
 
     failed, right = asyncio.run(ask())
-    assert all(isinstance(one, Refused) for one in failed)
+    assert all(isinstance(entry, Refused) for entry in failed)
     assert right == [1.0, 2.0]
 
 

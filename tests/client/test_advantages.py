@@ -15,7 +15,7 @@ rewards = st.lists(st.floats(-100, 100), min_size=2, max_size=8)
 
 def of(*values: float, estimator: str = "grpo", **options) -> list[float]:
     (group,) = advantages([[Rollout(value) for value in values]], estimator, **options)
-    return [one.trajectory for one in group]
+    return [entry.trajectory for entry in group]
 
 
 def test_grpo() -> None:
@@ -44,7 +44,9 @@ def test_rloo() -> None:
 def test_rloo_is_grpo_without_its_scale_times_n_over_n_minus_one(values: list[float]) -> None:
     n = len(values)
     centred = of(*values, scale=False)
-    assert of(*values, estimator="rloo") == pytest.approx([n / (n - 1) * one for one in centred], abs=1e-6)
+    assert of(*values, estimator="rloo") == pytest.approx(
+        [n / (n - 1) * entry for entry in centred], abs=1e-6
+    )
     assert math.fsum(centred) == pytest.approx(0, abs=1e-6)
 
 
@@ -85,9 +87,9 @@ def test_stratified() -> None:
     """Two strata {4, 2} and {1, 1}: within 1, -1, 0, 0; over the whole, mean 2, 2, 0, -1, -1."""
     group = [Rollout(4, stratum=1), Rollout(2, stratum=1), Rollout(1, stratum=2), Rollout(1, stratum=2)]
     found = advantages([group], "stratified", alpha=0.75, scale=False)[0]
-    assert [one.trajectory for one in found] == pytest.approx([0.75 + 0.5, -0.75, -0.25, -0.25])
+    assert [entry.trajectory for entry in found] == pytest.approx([0.75 + 0.5, -0.75, -0.25, -0.25])
     alone = advantages([group], "stratified", alpha=0, scale=False)[0]
-    assert [one.trajectory for one in alone] == [2, 0, -1, -1]
+    assert [entry.trajectory for entry in alone] == [2, 0, -1, -1]
 
 
 @pytest.mark.parametrize(

@@ -166,8 +166,8 @@ def test_an_episode_that_could_not_be_sent_waits() -> None:
         walk(env, 2, 2, 2)
     down = False
     env.close()
-    assert [(len(one["actions"]), one["finished"]) for one in found] == [(3, True), (3, True)]
-    assert len({one["id"] for one in found}) == 2
+    assert [(len(entry["actions"]), entry["finished"]) for entry in found] == [(3, True), (3, True)]
+    assert len({entry["id"] for entry in found}) == 2
 
 
 class Guessing(ParallelEnv[str, Any, Any]):
@@ -220,7 +220,7 @@ def test_agents_that_act_at_once() -> None:
     env.reset()
     env.step({"anna": 0, "bert": 1})
     env.close()
-    assert [one["finished"] for one in found] == [True, True, False, False]
+    assert [entry["finished"] for entry in found] == [True, True, False, False]
 
 
 def test_agents_that_take_turns() -> None:

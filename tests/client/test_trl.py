@@ -57,7 +57,7 @@ def test_a_grpo_trainer_trains_on_the_rewards(server, make, tmp_path) -> None:
 
     folder = save_decoder(tmp_path / "policy", "llama")
     questions = ["hello", "the order was lost"]
-    data = Dataset.from_dict({"prompt": [[{"role": "user", "content": one}] for one in questions]})
+    data = Dataset.from_dict({"prompt": [[{"role": "user", "content": question}] for question in questions]})
     config = GRPOConfig(
         output_dir=str(tmp_path / "out"),
         max_steps=2,

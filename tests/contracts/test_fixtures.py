@@ -19,8 +19,8 @@ FIXTURES = {
     path.stem: json.loads(path.read_text())
     for path in sorted((Path(__file__).parent / "fixtures").glob("*.json"))
 }
-FEEDBACK = [name for name, one in FIXTURES.items() if one["command"] == "import_feedback"]
-TRAJECTORIES = [name for name, one in FIXTURES.items() if one["command"] == "import_trajectories"]
+FEEDBACK = [name for name, entry in FIXTURES.items() if entry["command"] == "import_feedback"]
+TRAJECTORIES = [name for name, entry in FIXTURES.items() if entry["command"] == "import_trajectories"]
 ARRAYS = ("pandalm", "fine-grained-rlhf")  # files that are one JSON array; the others are JSON lines
 
 

@@ -23,10 +23,12 @@ from workers.train.folds import Folds
 def curve() -> LoadedModel:
     """From half of what the example asks."""
     said = []
-    for one in control.comparisons(0, 300):
-        task = Task(id=one["task"]["id"])
-        a, b = (from_atif(one[side]["trajectory"], task=task) for side in ("a", "b"))
-        said.append(PreferenceRecord(a=a, b=b, choice=one["choice"], annotator=one["annotator"]))
+    for comparison in control.comparisons(0, 300):
+        task = Task(id=comparison["task"]["id"])
+        a, b = (from_atif(comparison[side]["trajectory"], task=task) for side in ("a", "b"))
+        said.append(
+            PreferenceRecord(a=a, b=b, choice=comparison["choice"], annotator=comparison["annotator"])
+        )
     recipe = parse_recipe(control.RECIPE)
     _, model = Folds(recipe, 0, choose_device("cpu"), lambda **event: None).train(said)
     model.manifest |= {"aggregation": recipe.aggregation}  # which an artifact says
@@ -36,11 +38,11 @@ def curve() -> LoadedModel:
 def test_the_reward_tells_better_clips(curve: LoadedModel) -> None:
     """Of clips nobody compared, more than nine of ten pairs, where the annotator himself errs now and then."""
     clips = list(islice(control.clips(77), 200))
-    scores = curve.score([curve.render(Features(tuple(map(tuple, one.rows)))) for one in clips])
+    scores = curve.score([curve.render(Features(tuple(map(tuple, clip.rows)))) for clip in clips])
     pairs = [(place, place + 1) for place in range(0, len(clips), 2)]
     right = [(scores[a].raw > scores[b].raw) == (clips[a].reward > clips[b].reward) for a, b in pairs]
     assert sum(right) / len(right) > 0.9
-    assert len(clips[0].rows) == control.CLIP and len({one.reward for one in clips}) == 200
+    assert len(clips[0].rows) == control.CLIP and len({clip.reward for clip in clips}) == 200
 
 
 def test_the_annotator_errs_where_clips_are_close() -> None:
@@ -52,7 +54,7 @@ def test_the_annotator_errs_where_clips_are_close() -> None:
         counts[(one["choice"] == "a") == (a.reward > b.reward)] += 1
     assert right[True][1] > 0.9 * sum(right[True])
     assert 0.5 < right[False][1] / sum(right[False]) < 0.95
-    assert len({one["task"]["id"] for one in said}) == 30
+    assert len({entry["task"]["id"] for entry in said}) == 30
 
 
 @pytest.mark.slow

@@ -32,12 +32,14 @@ from docs.examples.desk import (
     ],
 )
 def test_the_right_moves_are_worth_most(case: str, moves: str) -> None:
-    task = next(one for one in TASKS.values() if one.case == case and not one.values["hidden"])
+    task = next(entry for entry in TASKS.values() if entry.case == case and not entry.values["hidden"])
     right = play(task, moves.split())
     assert right.reward > 0.9
     assert right.reward > play(task, ["reply"]).reward > play(task, ["reply_rude"]).reward
     assert (
-        len(right.states) == len(moves.split()) == sum(one["role"] == "assistant" for one in right.messages)
+        len(right.states)
+        == len(moves.split())
+        == sum(message["role"] == "assistant" for message in right.messages)
     )
 
 
@@ -46,7 +48,9 @@ def test_whatever_is_written_can_be_played() -> None:
     nothing = play(task, [])
     assert nothing.messages[-1] == {"role": "assistant", "content": "..."} and len(nothing.states) == 1
     words_only = play(task, ["hello", "order", "<unknown>"])
-    assert all(one["content"].startswith("error") for one in words_only.messages if one["role"] == "tool")
+    assert all(
+        message["content"].startswith("error") for message in words_only.messages if message["role"] == "tool"
+    )
     assert len(play(task, ["look"] * 50).states) == MOST_MOVES
     assert len(play(task, ["reply", "refund_all"]).states) == 1  # it is over
     again = play(task, ["look", "rules", "look"]).states
@@ -57,9 +61,9 @@ def test_whatever_is_written_can_be_played() -> None:
 def test_a_new_policy_writes_moves_at_random() -> None:
     reads = tokenizer()
     policy = new_policy(reads, seed=0)
-    assert sum(one.numel() for one in policy.parameters()) < 200_000
+    assert sum(parameter.numel() for parameter in policy.parameters()) < 200_000
     tried = sampled(policy, reads, 2)
-    assert len(tried) == 2 * len(TASKS) and len({str(one.messages) for _, one in tried}) > 60
+    assert len(tried) == 2 * len(TASKS) and len({str(entry.messages) for _, entry in tried}) > 60
     assert 0.1 < true_reward(policy, reads) < 0.6
     plans = random_plans(random.Random(0))
     request, plan = next(plans)

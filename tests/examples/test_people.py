@@ -53,7 +53,9 @@ def feedback_loop(live_server: Any, scopes: list[Scope], **more: Any) -> Feedbac
 
 def test_once_around(live_server: Any, workers: None) -> None:
     turned = feedback_loop(live_server, [Scope.FEEDBACK_WRITE, Scope.TRAIN, Scope.ADMIN], own=())
-    some = [one for one in first_tries(0) if one[0].id in ("desk-000", "desk-001", "desk-002", "desk-003")]
+    some = [
+        entry for entry in first_tries(0) if entry[0].id in ("desk-000", "desk-001", "desk-002", "desk-003")
+    ]
     assert turned.collect_comparisons(some, occasion="first") == Preference.objects.count() == 4 * PAIRS
     assert (
         turned.collect_comparisons(some, occasion="first") == 4 * PAIRS == Preference.objects.count()
@@ -92,6 +94,6 @@ def test_a_key_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 def test_people_are_of_many_minds() -> None:
     said = list(comparisons(first_tries(1), "a"))
-    assert len({one["annotator"] for one in said}) > 2
-    assert {one["choice"] for one in said} >= {"a", "b"}
+    assert len({entry["annotator"] for entry in said}) > 2
+    assert {entry["choice"] for entry in said} >= {"a", "b"}
     assert said == list(comparisons(first_tries(1), "a")) != list(comparisons(first_tries(1), "b"))

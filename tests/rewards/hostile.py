@@ -116,14 +116,14 @@ def _wronged(dice: random.Random, value: Json, depth: int = 0) -> Json:
     if dice.random() < 0.15 or depth > 5:
         return _anything(dice, depth)
     if isinstance(value, dict):
-        changed = {key: _wronged(dice, one, depth + 1) for key, one in value.items()}
+        changed = {key: _wronged(dice, entry, depth + 1) for key, entry in value.items()}
         if dice.random() < 0.3:
             changed[dice.choice(_KEYS)] = _anything(dice, depth)
         if changed and dice.random() < 0.15:
             del changed[dice.choice(list(changed))]
         return changed
     if isinstance(value, list):
-        return [_wronged(dice, one, depth + 1) for one in value] * dice.choice((1, 1, 1, 0, 3))
+        return [_wronged(dice, entry, depth + 1) for entry in value] * dice.choice((1, 1, 1, 0, 3))
     return value
 
 

@@ -22,7 +22,7 @@ def rewards(http, endpoint, *items) -> list[dict[str, Any]]:
 
 def test_items_are_scored_and_held_against_their_group(http, endpoint) -> None:
     first, second, third = said("aa"), said("b", "cc"), said("d")
-    known = [one["reward"] for one in rewards(http, endpoint, first, second, third)]
+    known = [reward["reward"] for reward in rewards(http, endpoint, first, second, third)]
     reply = post(http, endpoint, groups=[[first, second], [third]], estimator="rloo").json()
     assert (reply["endpoint"], reply["version"], reply["estimator"]) == (endpoint, 1, "rloo")
     (one, two), (alone,) = reply["groups"]
@@ -48,8 +48,12 @@ def test_gigpo_knows_what_the_agent_saw(http, endpoint) -> None:
     items = [said("aa", "b"), said("c", "dd")]
     results = rewards(http, endpoint, *items)
     rollouts = [
-        Rollout(one["reward"], tuple(step["reward"] / 2.0 for step in one["steps"]), ("prompt", f"later {i}"))
-        for i, one in enumerate(results)
+        Rollout(
+            result["reward"],
+            tuple(step["reward"] / 2.0 for step in result["steps"]),
+            ("prompt", f"later {i}"),
+        )
+        for i, result in enumerate(results)
     ]
     reply = post(http, endpoint, groups=[items], estimator="gigpo").json()
     expected = advantages([rollouts], "gigpo")[0]

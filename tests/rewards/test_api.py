@@ -131,9 +131,9 @@ def test_the_list_goes_on_by_cursor(admin) -> None:
     for number in range(3):
         put(admin, spec_of("m@1"), name=f"e{number}")
     page = admin.get(f"{PATH}?limit=2").json()
-    assert [one["endpoint"] for one in page["items"]] == ["e2", "e1"]
+    assert [item["endpoint"] for item in page["items"]] == ["e2", "e1"]
     rest = admin.get(f"{PATH}?limit=2&cursor={page['next']}").json()
-    assert ([one["endpoint"] for one in rest["items"]], rest["next"]) == (["e0"], None)
+    assert ([item["endpoint"] for item in rest["items"]], rest["next"]) == (["e0"], None)
 
 
 def test_a_model_that_is_deleted_meanwhile_is_named_by_its_place(project, monkeypatch) -> None:

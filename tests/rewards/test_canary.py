@@ -100,9 +100,9 @@ def test_a_canary_is_chosen_by_run_else_group_else_prompt(service, project, http
         for number in range(3):
             reply = ask(http, endpoint, messages(f"prompt {number}"), {"text": "abc"}, run=f"run-{run}")
             by_run.setdefault(f"run-{run}", set()).add(reply["version"])
-            raws = [one["raw"] for one in reply["results"]]
+            raws = [entry["raw"] for entry in reply["results"]]
             assert raws == pytest.approx([RAW[reply["version"]]] * 2)
-            flags = [one["flags"] for one in reply["results"]]
+            flags = [entry["flags"] for entry in reply["results"]]
             assert flags == ([["canary"], ["canary"]] if reply["version"] == 2 else [[], []])
     assert all(len(versions) == 1 for versions in by_run.values())
     assert {version for versions in by_run.values() for version in versions} == {1, 2}
@@ -156,7 +156,7 @@ class Picky(FakeModel):
     """Cannot score what has an x."""
 
     def score(self, batch: Any, *, cache: Any, criteria: Any = ()) -> Any:
-        if any(ord("x") in step for one in batch for step in one.steps):
+        if any(ord("x") in step for entry in batch for step in entry.steps):
             raise ValueError("no x, please")
         return super().score(batch, cache=cache, criteria=criteria)
 
@@ -164,7 +164,7 @@ class Picky(FakeModel):
 def test_a_canary_that_fails_costs_its_caller_nothing(service, project, http, endpoint) -> None:
     release = start_loaded(project, service, endpoint, ReleaseOptions("canary", 1.0), Picky(factor=10.0))
     reply = ask(http, endpoint, messages("p", "abc"), messages("q", "x"))
-    assert [one["flags"] for one in reply["results"]] == [[], []]
+    assert [result["flags"] for result in reply["results"]] == [[], []]
     assert (reply["version"], reply["results"][0]["raw"]) == (1, pytest.approx(RAW[1]))
     good = ask(http, endpoint, messages("p", "abc"))
     assert (good["version"], good["results"][0]["flags"]) == (2, ["canary"])

@@ -87,7 +87,7 @@ def test_a_model_that_is_served_nowhere_is_let_go_of(
 def test_it_is_deployed(researcher_client, endpoint) -> None:
     assert post(researcher_client, SPEC, deploy="1").status_code == 302
     spec = Endpoint.objects.get().active.spec
-    assert [one["type"] for one in spec["components"]] == ["reward_model", "step_penalty"]
+    assert [component["type"] for component in spec["components"]] == ["reward_model", "step_penalty"]
     assert spec["components"][0]["model"] == "desk/politeness@1"
 
 

@@ -51,18 +51,20 @@ def test_reasons_come_with_scores(http: httpx.Client, writes: str, folder: Path)
     said = reply.json()["results"]
     model = load_scorer(folder)
     assert isinstance(model, GenerativeModel)
-    for one, plain, item in zip(said, scored, (A, B), strict=True):
+    for entry, plain, item in zip(said, scored, (A, B), strict=True):
         (raw,) = model.score([model.render(parse_item(item).content)])
-        assert one["critiques"] == {"judge": raw.critique} and raw.critique
-        assert one["reward"] == plain["reward"] == pytest.approx(raw.raw / 0.5, abs=1e-5)
+        assert entry["critiques"] == {"judge": raw.critique} and raw.critique
+        assert entry["reward"] == plain["reward"] == pytest.approx(raw.raw / 0.5, abs=1e-5)
         assert "critiques" not in plain
-        assert sum(step["reward"] for step in one["steps"]) == pytest.approx(one["raw"] - one["baseline"])
+        assert sum(step["reward"] for step in entry["steps"]) == pytest.approx(
+            entry["raw"] - entry["baseline"]
+        )
 
 
 def test_the_client_asks_for_them(service: Service, writes: str, key: str, http: httpx.Client) -> None:
-    expected = [one["critiques"] for one in ask(http, writes, "critique", A, B).json()["results"]]
+    expected = [result["critiques"] for result in ask(http, writes, "critique", A, B).json()["results"]]
     with RewardClient(service.url, writes, key, batch=1) as client:
-        assert [one.critiques for one in client.critique([A, B]).results] == expected
+        assert [result.critiques for result in client.critique([A, B]).results] == expected
         assert client.score([A]).results[0].critiques == {}
 
 

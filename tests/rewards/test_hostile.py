@@ -68,7 +68,7 @@ def test_a_slow_sender_holds_nothing_up(service, http, endpoint, key, monkeypatc
     for one in slow:
         one.sendall(head.encode())
     assert http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": "a"}]}).status_code == 200
-    answers = [one.recv(65536) for one in slow]
+    answers = [entry.recv(65536) for entry in slow]
     assert all(answer.startswith(b"HTTP/1.1 408") for answer in answers)
     for one in slow:
         one.close()

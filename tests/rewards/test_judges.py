@@ -84,7 +84,7 @@ def detail(reply: httpx.Response) -> str:
 
 def test_the_value_is_the_weighted_mean_of_the_rubric(http, endpoint, script) -> None:
     results = ask(http, endpoint, "score", item(0), item(1), item(3)).json()["results"]
-    assert [one["reward"] for one in results] == pytest.approx([mean(0), mean(1), mean(3)])
+    assert [result["reward"] for result in results] == pytest.approx([mean(0), mean(1), mean(3)])
     first = results[1]
     assert first["components"] == {"parcels": pytest.approx(mean(1))}
     assert [step["reward"] for step in first["steps"]] == pytest.approx([0, 0, 0, mean(1)])
@@ -151,7 +151,7 @@ def test_a_dry_run_asks_about_a_few(service, endpoint, project, researcher_clien
 
 def store_items(project: Project, items: list[dict]) -> None:
     task = Task(id="t")
-    runs = [Trajectory(steps=from_messages(one["messages"]), task=task) for one in items]
+    runs = [Trajectory(steps=from_messages(entry["messages"]), task=task) for entry in items]
     store_trajectories(project=project, trajectories=runs, source_format="openai")
 
 
@@ -214,7 +214,7 @@ def test_what_is_asked_at_once_is_asked_once(http, endpoint, script) -> None:
             time.sleep(0.01)
         time.sleep(0.2)
         opened.set()
-        rewards = [one["reward"] for reply in both for one in reply.result().json()["results"]]
+        rewards = [result["reward"] for reply in both for result in reply.result().json()["results"]]
     assert rewards == pytest.approx([mean(1)] * 4) and len(script.asked) == 1
 
 
@@ -402,7 +402,7 @@ def folder_that_knows(item: dict, said: str, judge: Judge, place: Path) -> Path:
     """A decoder that has learnt by heart what to say of this item."""
     model = Recorder(said)
     core = LLMClient(LLMServer(model="here"), JudgeCache(10**6).for_model("test"), model=model)
-    criteria = [Criterion(**criterion_of(one, judge.mode)) for one in judge.criteria]
+    criteria = [Criterion(**criterion_of(entry, judge.mode)) for entry in judge.criteria]
     run, _ = readable(parse_item(item))
     RubricJudge(core, criteria).score(run)
     return taught(place, [(model.messages, said)])

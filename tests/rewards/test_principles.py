@@ -56,17 +56,17 @@ def test_a_request_names_its_principles(http: httpx.Client, follows: str, folder
     said = by(http, follows, "score", A, B)["results"]
     model = load_scorer(folder)
     assert isinstance(model, GenerativeModel)
-    for one, without, item in zip(said, plain, (A, B), strict=True):
+    for entry, without, item in zip(said, plain, (A, B), strict=True):
         (expected,) = model.score([model.render(parse_item(item).content)], criteria=ASKED)
-        assert one["criteria"] == pytest.approx(expected.criteria, abs=1e-6)
-        assert len(set(one["criteria"].values())) == 3
-        assert one["reward"] == without["reward"] and without["criteria"] is None
-        assert one["tokens"] == expected.tokens > without["tokens"]
+        assert entry["criteria"] == pytest.approx(expected.criteria, abs=1e-6)
+        assert len(set(entry["criteria"].values())) == 3
+        assert entry["reward"] == without["reward"] and without["criteria"] is None
+        assert entry["tokens"] == expected.tokens > without["tokens"]
 
 
 def test_comparisons_and_critiques_tell_them_too(http: httpx.Client, follows: str) -> None:
-    scored = [one["criteria"] for one in by(http, follows, "score", A, B)["results"]]
-    assert [one["criteria"] for one in by(http, follows, "critique", A, B)["results"]] == scored
+    scored = [result["criteria"] for result in by(http, follows, "score", A, B)["results"]]
+    assert [result["criteria"] for result in by(http, follows, "critique", A, B)["results"]] == scored
     plain = ask(http, follows, "compare", A, B).json()
     assert by(http, follows, "compare", A, B)["probability"] == plain["probability"]
 

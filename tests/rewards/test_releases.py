@@ -70,8 +70,8 @@ def test_parts_add_up_to_the_whole() -> None:
     found = group_pairs(pairs)
     assert set(found) == {(1, "shadow", "0"), (1, "shadow", "1"), (1, "shadow", "2")}
     whole = PairStatistics()
-    for one in pairs:
-        whole.add(one)
+    for entry in pairs:
+        whole.add(entry)
     added = merge_pairs(found.values())
     assert (added.pairs, added.failed, added.items) == (30, 1, 31)
     assert added.moments == pytest.approx(whole.moments)

@@ -57,7 +57,7 @@ def both(service) -> Iterator[dict[str, httpx.Client]]:
         headers = {"Authorization": f"Bearer {secret}"}
         clients[slug] = httpx.Client(base_url=service.url, headers=headers, trust_env=False, timeout=30)
     deployed = service.state.deployments.by_key
-    wait_until(lambda: len(deployed) == 2 and all(one.version is not None for one in deployed.values()))
+    wait_until(lambda: len(deployed) == 2 and all(entry.version is not None for entry in deployed.values()))
     yield clients
     for client in clients.values():
         client.close()

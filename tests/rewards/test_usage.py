@@ -36,8 +36,8 @@ def group(endpoint: int = 1, **more: Any) -> UsageGroup:
 
 def test_a_tally_by_hand() -> None:
     tally = UsageTally()
-    for one in (event(group(), 0.1, -9.0), event(group(), 99.0), event(group(), status=429)):
-        tally.add(one)
+    for entry in (event(group(), 0.1, -9.0), event(group(), 99.0), event(group(), status=429)):
+        tally.add(entry)
     for status in (422, 503, 500):
         tally.add(event(group(), status=status))
     tally.add(event(group(), 1.0), is_repeated=True)
@@ -61,7 +61,7 @@ def test_groups_are_counted_apart() -> None:
     found = group_usage(
         [event(group(run="a"), 1.0), event(group(run="b"), 1.0), event(group(run="a"), 1.0)], [2]
     )
-    assert {one.run: (tally.requests, tally.repeated) for one, tally in found.items()} == {
+    assert {entry.run: (tally.requests, tally.repeated) for entry, tally in found.items()} == {
         "a": (1, 1),
         "b": (1, 0),
     }
@@ -127,7 +127,7 @@ def test_a_request_is_counted(service, http, endpoint, monkeypatch) -> None:
         http.headers["Authorization"][7:19],
     )
     assert (rollup.requests, rollup.items, rollup.repeated) == (1, 2, 1)
-    assert rollup.reward_sum == pytest.approx(sum(one["reward"] for one in first))
+    assert rollup.reward_sum == pytest.approx(sum(entry["reward"] for entry in first))
     wrong = counted(run="")
     assert wrong is not None and wrong.refused == 1  # what could not be read names no run
 
@@ -174,7 +174,7 @@ def test_a_client_that_names_every_request_makes_no_row_for_each(monkeypatch) ->
     usage = serving.UsageWriter()
     for number in range(5):
         usage.record(event(group(run=f"run-{number}", policy_version="1"), 1.0))
-    assert sorted(one.group.run for one in usage._events) == ["(others)"] * 3 + ["run-0", "run-1"]
+    assert sorted(entry.group.run for entry in usage._events) == ["(others)"] * 3 + ["run-0", "run-1"]
 
 
 def test_samples_are_kept_where_it_is_wished(service, http, endpoint) -> None:
@@ -243,9 +243,9 @@ def test_what_is_too_long_or_too_much_is_not_kept(service, http, endpoint, monke
     keep_samples(endpoint=Endpoint.objects.get(name=endpoint), share=1.0, by=None)
     followed(service, endpoint, 1.0)
     texts = ["longer", "a", "b", "c"]
-    http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": one} for one in texts]})
+    http.post(f"/api/v1/rewards/{endpoint}/score", json={"inputs": [{"text": text} for text in texts]})
     flushed(service)
-    assert [one.item["text"] for one in ScoreSample.objects.order_by("pk")] == ["a", "b"]
+    assert [object.item["text"] for object in ScoreSample.objects.order_by("pk")] == ["a", "b"]
 
 
 def test_samples_go_when_their_time_has_come(project) -> None:

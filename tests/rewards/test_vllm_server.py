@@ -102,7 +102,7 @@ def same(http: httpx.Client, service: Service, project: Project) -> None:
     for here, there in zip(results(http, "here"), results(http, "there"), strict=True):
         assert there["reward"] == pytest.approx(here["reward"], abs=1e-5)
         assert there["std"] == pytest.approx(here["std"], abs=1e-5)
-        steps = [[step["reward"] for step in one["steps"]] for one in (there, here)]
+        steps = [[step["reward"] for step in entry["steps"]] for entry in (there, here)]
         assert steps[0] == pytest.approx(steps[1], abs=1e-5)
         assert there["tokens"] == here["tokens"]
 
@@ -206,8 +206,8 @@ def test_while_the_server_is_away_every_request_is_told_to_try_again(
         assert "vLLM server gpu answers 500" in reply.json()["detail"]
         assert "pointer" not in reply.json(), "no item is to blame"
         assert len(handler.asked) == 4, "a batch is not tried again one by one"
-        again = [one["reward"] for one in results(http, "big")]
-        assert again == [one["reward"] for one in before], "what was scored is remembered"
+        again = [result["reward"] for result in results(http, "big")]
+        assert again == [entry["reward"] for entry in before], "what was scored is remembered"
         handler.fails_with = 0
         assert http.post("/api/v1/rewards/big/score", json=new).status_code == 200
     reply = http.post("/api/v1/rewards/big/score", json={"inputs": [{"text": "of it"}]})

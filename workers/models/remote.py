@@ -38,9 +38,9 @@ class RemoteModel(Described):
         computes something else; RewardError for criteria, for which it has no head."""
         if criteria:
             raise RewardError("a model on a server scores no criteria.", pointer="/criteria")
-        *found, probe = self._values([*(one.ids for one in batch), self.manifest["probe"]["ids"]])
+        *found, probe = self._values([*(entry.ids for entry in batch), self.manifest["probe"]["ids"]])
         self._require_same(probe)
-        return [self._score(one, values) for one, values in zip(batch, found, strict=True)]
+        return [self._score(entry, values) for entry, values in zip(batch, found, strict=True)]
 
     def _require_same(self, probe: Tensor) -> None:
         wanted = torch.tensor(self.manifest["probe"]["values"])
@@ -61,9 +61,9 @@ class RemoteModel(Described):
 
     def _values(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """[tokens, heads] of each."""
-        found = [torch.tensor(one, dtype=torch.float32) for one in self._ask(ids)]
-        shapes = [tuple(one.shape) for one in found]
-        wanted = [(len(one), self._heads) for one in ids]
+        found = [torch.tensor(entry, dtype=torch.float32) for entry in self._ask(ids)]
+        shapes = [tuple(entry.shape) for entry in found]
+        wanted = [(len(entry), self._heads) for entry in ids]
         if shapes != wanted:
             raise Unavailable(
                 f"the server answers numbers of the shape {shapes[:1]}, and {wanted[:1]} was expected: one for each of "

@@ -52,8 +52,8 @@ def test_vllm_classify(http, endpoint, texts) -> None:
     assert set(reply) == {"id", "object", "created", "model", "data", "usage"}
     assert (reply["object"], reply["model"]) == ("list", endpoint)
     assert reply["data"] == [
-        {"index": index, "label": "LABEL_0", "probs": [pytest.approx(one)], "num_classes": 1}
-        for index, one in enumerate(texts)
+        {"index": index, "label": "LABEL_0", "probs": [pytest.approx(text)], "num_classes": 1}
+        for index, text in enumerate(texts)
     ]
     assert reply["usage"] == {"prompt_tokens": 23, "total_tokens": 23, "completion_tokens": 0}
     for body, expected in (
@@ -97,21 +97,21 @@ def test_vllm_pooling_has_a_row_for_every_step_of_a_process_reward(http, endpoin
     wait_until(lambda: http.get(path).json()["version"] == 2)
     reply = http.post("/compat/vllm/pooling", json={"model": endpoint, "messages": messages}).json()
     expected = [[math.tanh((step - 0.5) / 2)] for step in (0.097, 0.194)]
-    assert reply["data"][0]["data"] == [[pytest.approx(one)] for (one,) in expected]
+    assert reply["data"][0]["data"] == [[pytest.approx(entry)] for (entry,) in expected]
 
 
 @pytest.mark.parametrize("path", ["vllm/score", "vllm/v1/score"])
 def test_vllm_score(http, endpoint, pairs, path) -> None:
     reply = ask(http, path, {"model": endpoint, "text_1": PROMPT, "text_2": [GOOD, BAD]})
     assert reply["data"] == [
-        {"index": index, "object": "score", "score": pytest.approx(one)} for index, one in enumerate(pairs)
+        {"index": index, "object": "score", "score": pytest.approx(pair)} for index, pair in enumerate(pairs)
     ]
     for body in (
         {"queries": [PROMPT, PROMPT], "documents": [GOOD, BAD]},
         {"queries": PROMPT, "items": [GOOD, {"text": BAD}]},
         {"data_1": [PROMPT], "data_2": [GOOD, BAD]},
     ):
-        assert [one["score"] for one in ask(http, path, {"model": endpoint, **body})["data"]] == pairs
+        assert [row["score"] for row in ask(http, path, {"model": endpoint, **body})["data"]] == pairs
 
 
 @pytest.mark.parametrize("path", ["vllm/rerank", "vllm/v1/rerank", "vllm/v2/rerank"])
@@ -132,7 +132,7 @@ def test_embeddings(http, endpoint, texts) -> None:
     reply = ask(http, "vllm/v1/embeddings", {"model": endpoint, "input": GOOD})
     assert reply["data"] == [{"object": "embedding", "index": 0, "embedding": [pytest.approx(texts[0])]}]
     body = {"model": endpoint, "input": GOOD, "encoding_format": "base64"}
-    (packed,) = [one["embedding"] for one in ask(http, "vllm/v1/embeddings", body)["data"]]
+    (packed,) = [row["embedding"] for row in ask(http, "vllm/v1/embeddings", body)["data"]]
     assert struct.unpack("<f", base64.b64decode(packed))[0] == pytest.approx(texts[0], abs=1e-6)
 
 
@@ -141,12 +141,12 @@ def test_sglang(http, endpoint, texts, pairs, method) -> None:
     reply = http.request(
         method, "/compat/sglang/classify", json={"model": endpoint, "text": [GOOD, BAD]}
     ).json()
-    assert [one["embedding"] for one in reply] == [[pytest.approx(one)] for one in texts]
+    assert [entry["embedding"] for entry in reply] == [[pytest.approx(text)] for text in texts]
     assert reply[0]["meta_info"]["prompt_tokens"] == len(GOOD)
     single = ask(http, "sglang/classify", {"model": endpoint, "text": GOOD})
     assert single["embedding"] == [pytest.approx(texts[0])]
     both = ask(http, "sglang/classify", {"model": endpoint, "text": [[PROMPT, GOOD], [PROMPT, BAD]]})
-    assert [one["embedding"][0] for one in both] == pairs
+    assert [entry["embedding"][0] for entry in both] == pairs
     (ids,) = ask(http, "sglang/classify", {"model": endpoint, "input_ids": [[71, 72]]})
     assert ids["embedding"] == [reward(http, endpoint, {"input_ids": [71, 72]})]
 
@@ -157,7 +157,7 @@ def test_tei_predict(http, endpoint, texts, pairs) -> None:
     assert ask(http, path, {"inputs": [GOOD]}) == [{"score": pytest.approx(texts[0]), "label": "LABEL_0"}]
     assert ask(http, path, {"inputs": [PROMPT, GOOD]})[0]["score"] == pytest.approx(pairs[0])
     batch = ask(http, path, {"inputs": [[GOOD], [BAD], [PROMPT, BAD]], "raw_scores": True, "truncate": True})
-    assert [one[0]["score"] for one in batch] == [*texts, pairs[1]]
+    assert [entry[0]["score"] for entry in batch] == [*texts, pairs[1]]
     (asked,) = ask(http, "tei/predict", {"model": endpoint, "inputs": GOOD, "raw_scores": False})
     assert asked["score"] == pytest.approx(1 / (1 + math.exp(-texts[0])))
 

@@ -88,9 +88,9 @@ class FakeModel:
         if self.gate is not None and not self.gate.wait(timeout=20):
             raise TimeoutError("the gate was not opened")
         self.batches.append(len(batch))
-        if any(step == tuple(map(ord, "broken")) for one in batch for step in one.steps):
+        if any(step == tuple(map(ord, "broken")) for entry in batch for step in entry.steps):
             raise RewardError("this item breaks the batch.")
-        return [self._score(one, criteria) for one in batch]
+        return [self._score(entry, criteria) for entry in batch]
 
     def _score(self, rendered: FakeRendered, criteria: Sequence[str]) -> ModelScore:
         steps = tuple(self.factor * sum(step) / 1000 for step in rendered.steps)

@@ -153,7 +153,7 @@ def test_those_that_begin_alike_are_computed_together(served, gate) -> None:
         return FakeRendered(((ord(group),) * 10, (number,) * 3), family=group.encode())
 
     mixed = [member(group, number) for number in (1, 2, 3) for group in "ab"]
-    futures = [batcher.submit(served, [one]) for one in mixed]
+    futures = [batcher.submit(served, [entry]) for entry in mixed]
     gate.set()
     for future in (blocker, *futures):
         future.result(timeout=10)
@@ -166,7 +166,7 @@ def test_a_family_that_keeps_coming_starves_nobody(served, gate) -> None:
     blocker = block(batcher, served)
     family = [FakeRendered(((number,) * 3,), family=b"f") for number in range(3)]
     first, other, *rest = [
-        batcher.submit(served, [one]) for one in (family[0], *render(served, "abc"), *family[1:])
+        batcher.submit(served, [entry]) for entry in (family[0], *render(served, "abc"), *family[1:])
     ]
     gate.set()
     done: list[str] = []

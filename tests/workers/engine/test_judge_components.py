@@ -64,7 +64,7 @@ def compose(batcher: Batcher, panel: Panel, *components: dict, transforms=(), mo
 
 
 def prepare(version: Version, *items: dict, with_critiques: bool = False) -> Prepared:
-    return version.render([parse_item(one) for one in items], with_critiques=with_critiques)
+    return version.render([parse_item(item) for item in items], with_critiques=with_critiques)
 
 
 def score(version: Version, *items: dict, with_critiques: bool = False) -> list[ItemScore]:
@@ -138,7 +138,7 @@ def test_what_is_left_out_is_flagged(batcher, panel) -> None:
     version = compose(batcher, panel, TONE)
     prepared = prepare(version, {"text": "a"}, {"text": "long " * 10_000})
     assert prepared.truncated == 1
-    assert [one.flags for one in asyncio.run(version.score(prepared))] == [(), ("truncated",)]
+    assert [entry.flags for entry in asyncio.run(version.score(prepared))] == [(), ("truncated",)]
 
 
 def test_the_outcome_and_the_task_are_not_read(batcher, panel) -> None:

@@ -118,7 +118,7 @@ def compose(
 
 
 def score_items(version: Version, *items: dict, criteria=()) -> list[ItemScore]:
-    rendered = version.render([parse_item(one) for one in items], criteria=criteria)
+    rendered = version.render([parse_item(item) for item in items], criteria=criteria)
     return asyncio.run(version.score(rendered))
 
 

@@ -28,7 +28,9 @@ Json = dict[str, Any]
 def item(*said: str | Json, reference: Any = None) -> Item:
     """One agent step each; a dictionary is a whole message."""
     messages: list[Json] = [{"role": "user", "content": "Please."}]
-    messages += [one if isinstance(one, dict) else {"role": "assistant", "content": one} for one in said]
+    messages += [
+        entry if isinstance(entry, dict) else {"role": "assistant", "content": entry} for entry in said
+    ]
     more = {} if reference is None else {"reference": json.dumps(reference)}
     return parse_item({"messages": messages} | more)
 
@@ -122,9 +124,9 @@ def test_a_reference_that_is_no_list_of_calls(reference: Any) -> None:
 
 
 def test_what_has_no_text_is_refused_by_rules_that_read() -> None:
-    for one, form in (({"input_ids": [1]}, "/input_ids"), ({"features": [[1.0]]}, "/features")):
+    for entry, form in (({"input_ids": [1]}, "/input_ids"), ({"features": [[1.0]]}, "/features")):
         with pytest.raises(RewardError, match="have no text") as caught:
-            rate(RepetitionPenalty(name="r"), parse_item(one), words)
+            rate(RepetitionPenalty(name="r"), parse_item(entry), words)
         assert caught.value.pointer == form
 
 
