@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from apps.accounts.models import Project
 from apps.annotation.models import Campaign
 from apps.judges.models import Judge
-from apps.judges.selectors import TRIED
+from apps.judges.selectors import TEST_SIZE
 from apps.judges.services import JudgeSpec
 from apps.judges.services.judges import LONGEST_GUIDELINES, MOST_SAMPLES, PROMPTS
 from apps.llm.models import LLMConnection
@@ -16,36 +16,41 @@ from apps.llm.selectors import list_llm_connections
 from apps.rubrics.models import Rubric
 
 _TEXT, _SELECT = {"class": "form-control"}, {"class": "form-select"}
+_PROMPT_CHOICES = [(version, f"{version}: {summary}") for version, summary in PROMPTS.items()]
 
 
 class JudgeForm(forms.Form):
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs=_TEXT))
     llm_connection: "forms.ModelChoiceField[LLMConnection]" = forms.ModelChoiceField(
-        queryset=LLMConnection.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
+        queryset=LLMConnection.objects.none(),
+        label="LLM connection",
+        empty_label=None,
+        widget=forms.Select(attrs=_SELECT),
     )
     mode = forms.ChoiceField(choices=Judge.Mode.choices, widget=forms.Select(attrs=_SELECT))
     rubric: "forms.ModelChoiceField[Rubric]" = forms.ModelChoiceField(
         queryset=Rubric.objects.none(),
         required=False,
-        empty_label="none: overall only",
-        help_text="Scores need one. To be held against people, the one that they judge by.",
+        empty_label="No rubric (overall comparison only)",
+        help_text="Required for scoring. Choose the annotators' rubric to measure agreement with them.",
         widget=forms.Select(attrs=_SELECT),
     )
     guidelines = forms.CharField(
         required=False,
         max_length=LONGEST_GUIDELINES,
-        help_text="What people are told, as far as a judge can go by it.",
+        help_text="Instructions for the judge, for example those of the campaign.",
         widget=forms.Textarea(attrs=_TEXT | {"rows": 4}),
     )
     samples = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=MOST_SAMPLES,
-        help_text="Answers that are averaged. Empty: 1, the likeliest. Each costs a call, two where runs are compared.",
-        widget=forms.NumberInput(attrs=_TEXT),
+        help_text="Answers to average (default 1, at temperature 0). Each takes one call, or two for a comparison.",
+        widget=forms.NumberInput(attrs=_TEXT | {"placeholder": "1"}),
     )
     prompt = forms.TypedChoiceField(
-        choices=[(version, f"{version}: {told}") for version, told in PROMPTS.items()],
+        label="Prompt version",
+        choices=_PROMPT_CHOICES,
         coerce=int,
         required=False,
         empty_value="1",
@@ -54,18 +59,18 @@ class JudgeForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _choose(self, "llm_connection", list_llm_connections(project))
-        _choose(self, "rubric", Rubric.objects.filter(project=project).order_by("name", "-version"))
+        _set_choices(self, "llm_connection", list_llm_connections(project))
+        _set_choices(self, "rubric", Rubric.objects.filter(project=project).order_by("name", "-version"))
 
     @property
     def spec(self) -> JudgeSpec:
         """Of a valid form."""
-        given = self.cleaned_data
-        return JudgeSpec(**given | {"samples": given["samples"] or 1, "prompt": int(given["prompt"])})
+        fields = self.cleaned_data
+        return JudgeSpec(**fields | {"samples": fields["samples"] or 1, "prompt": int(fields["prompt"])})
 
 
 class JudgeRunForm(forms.Form):
-    """What a judge is to go through."""
+    """What a judge run covers."""
 
     campaign: "forms.ModelChoiceField[Campaign]" = forms.ModelChoiceField(
         queryset=Campaign.objects.none(), empty_label=None, widget=forms.Select(attrs=_SELECT)
@@ -73,15 +78,13 @@ class JudgeRunForm(forms.Form):
     max_items = forms.IntegerField(
         required=False,
         min_value=1,
-        label="Items at most",
-        help_text="What people judged comes first. Empty: all.",
+        label="Maximum number of items",
+        help_text="Items with annotations come first. Leave empty for all items.",
         widget=forms.NumberInput(attrs=_TEXT),
     )
     prompt = forms.TypedChoiceField(
-        choices=[
-            ("", "the judge's own"),
-            *((version, f"{version}: {told}") for version, told in PROMPTS.items()),
-        ],
+        label="Prompt version",
+        choices=[("", "The judge's own version"), *_PROMPT_CHOICES],
         coerce=int,
         required=False,
         empty_value=None,
@@ -89,35 +92,35 @@ class JudgeRunForm(forms.Form):
     )
     saves_annotations = forms.BooleanField(
         required=False,
-        label="Hand it in",
-        help_text="Its answers become judgements of the campaign, marked as a judge's.",
+        label="Save as annotations",
+        help_text="Results are added to the campaign as annotations with the origin “judge”.",
         widget=forms.CheckboxInput(attrs={"class": "form-check-input"}),
     )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        _choose(self, "campaign", Campaign.objects.filter(project=project).order_by("name"))
+        _set_choices(self, "campaign", Campaign.objects.filter(project=project).order_by("name"))
 
 
-class TrialForm(forms.Form):
-    """Which runs; without any, those that people judged last."""
+class JudgeTestForm(forms.Form):
+    """The trajectories of a test run."""
 
-    runs = forms.CharField(
+    trajectories = forms.CharField(
         required=False,
         max_length=200,
-        label="Runs",
-        help_text=f"Their numbers, up to {TRIED}. Empty: some that are there.",
+        label="Trajectory IDs",
+        help_text=f"Up to {TEST_SIZE}, separated by commas. Leave empty for the newest ones.",
         widget=forms.TextInput(attrs=_TEXT | {"placeholder": "12, 15, 31"}),
     )
 
-    def clean_runs(self) -> list[int]:
-        parts = self.cleaned_data["runs"].replace(",", " ").split()
+    def clean_trajectories(self) -> list[int]:
+        parts = self.cleaned_data["trajectories"].replace(",", " ").split()
         if not all(part.isdecimal() and len(part) < 19 for part in parts):
-            raise forms.ValidationError("Give the numbers of runs, with commas between.")
+            raise forms.ValidationError("Enter trajectory IDs as numbers, separated by commas.")
         return [int(part) for part in parts]
 
 
-def _choose(form: forms.Form, name: str, rows: "QuerySet[Any]") -> None:
+def _set_choices(form: forms.Form, name: str, rows: "QuerySet[Any]") -> None:
     field = form.fields[name]
     assert isinstance(field, forms.ModelChoiceField)
     field.queryset = rows

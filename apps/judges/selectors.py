@@ -12,30 +12,28 @@ from apps.judges.models import Judge, JudgeResult, JudgeRun
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
 
-TRIED = 3  # runs of a trial, or comparisons
+TEST_SIZE = 3  # trajectories of a test run, or comparisons
 
 
 def get_judge(project: Project, pk: int) -> Judge:
-    rows = Judge.objects.select_related("project", "llm_connection", "rubric")
-    found = rows.filter(project=project, pk=pk).first()
-    if found is None:
+    judge = _judges(project).filter(pk=pk).first()
+    if judge is None:
         raise NotFound(f"There is no judge {pk} in this project.")
-    return found
+    return judge
 
 
 def get_judge_by_name(project: Project, name: str) -> Judge:
-    rows = Judge.objects.select_related("project", "llm_connection", "rubric")
-    found = rows.filter(project=project, name=name).first()
-    if found is None:
-        there = ", ".join(project.judges.values_list("name", flat=True)) or "none"
+    judge = _judges(project).filter(name=name).first()
+    if judge is None:
+        existing = ", ".join(project.judges.values_list("name", flat=True)) or "none"
         raise NotFound(
-            f"There is no judge {name} in {project.slug} (there: {there}). Make one on the page Judges."
+            f"{project.slug} has no judge named {name} (existing: {existing}). Create one on the page Judges."
         )
-    return found
+    return judge
 
 
 def list_judge_runs(project: Project, judge: Judge | None = None) -> "QuerySet[JudgeRun]":
-    """The newest first, with how many of its runs have an answer (`answered`), and how many have none (`failed`)."""
+    """The newest first, with the number of results that have an answer (`answered`) and that failed (`failed`)."""
     rows = JudgeRun.objects.filter(judge__project=project)
     if judge is not None:
         rows = rows.filter(judge=judge)
@@ -50,24 +48,25 @@ def get_judge_run(project: Project, pk: int) -> JudgeRun:
     rows = JudgeRun.objects.select_related(
         "judge__project", "judge__llm_connection", "judge__rubric", "campaign__project"
     )
-    found = rows.filter(judge__project=project, pk=pk).first()
-    if found is None:
+    judge_run = rows.filter(judge__project=project, pk=pk).first()
+    if judge_run is None:
         raise NotFound(f"There is no judge run {pk} in this project.")
-    return found
+    return judge_run
 
 
 def comparable_runs(judge_run: JudgeRun) -> "QuerySet[JudgeRun]":
-    """What it can be held against: judge runs of the same campaign by judges of the same mode."""
+    """Other runs over the same campaign by judges of the same mode."""
     rows = JudgeRun.objects.filter(campaign=judge_run.campaign_id, judge__mode=judge_run.judge.mode)
-    rows = rows.filter(campaign__isnull=False, judge__project=judge_run.judge.project_id).exclude(
-        pk=judge_run.pk
-    )
-    return rows.select_related("judge").order_by("-pk")
+    rows = rows.filter(campaign__isnull=False, judge__project=judge_run.judge.project_id)
+    return rows.exclude(pk=judge_run.pk).select_related("judge").order_by("-pk")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """Of one criterion, as the page tells it. value: in words; None where it could not be told. step_b: of run b."""
+class CriterionResult:
+    """A judge's answer on one criterion, for a page. value: in words; None where the judge cannot tell.
+
+    step_b: the step of B, where two trajectories are compared.
+    """
 
     criterion: str
     value: str | None
@@ -77,41 +76,54 @@ class Said:
     step_b: int | None = None
 
 
-def told(judge_run: JudgeRun, rows: "QuerySet[JudgeResult]") -> list[tuple[JudgeResult, list[Said]]]:
-    """What a judge said of each."""
-    asks = judge_run.judge.criteria
+def describe_results(
+    judge_run: JudgeRun, rows: "QuerySet[JudgeResult]"
+) -> list[tuple[JudgeResult, list[CriterionResult]]]:
+    criteria = judge_run.judge.criteria
     return [
-        (row, [_said(criterion, one) for criterion, one in zip(asks, row.answer or (), strict=False)])
+        (
+            row,
+            [
+                _describe(criterion, answer)
+                for criterion, answer in zip(criteria, row.answer or (), strict=False)
+            ],
+        )
         for row in rows.select_related("trajectory__task", "other_trajectory", "item")
     ]
 
 
-def _said(criterion: Criterion | None, one: dict[str, Any]) -> Said:
-    name = criterion.name if criterion else "Overall"
-    if "value" in one:
-        value = None
-        if one["value"] is not None and criterion is not None:
-            value = f"{one['value']:.2g} of {criterion.scale_high:g}"
-        return Said(name, value, one["spread"], one["reason"], one["step"])
-    chance = one["chance"]
-    value = None if chance is None else f"A {100 * chance:.0f} %, B {100 - 100 * chance:.0f} %"
-    return Said(name, value, one["spread"], one["reason"], one["step_a"], one["step_b"])
+def choose_test_trajectories(judge: Judge, numbers: Sequence[int]) -> list[Trajectory]:
+    """The trajectories with these numbers; without numbers, the newest, of one task where the judge compares.
 
-
-def trial_runs(judge: Judge, numbers: Sequence[int]) -> list[Trajectory]:
-    """The runs of these numbers; without any, some that people judged: of one task where the judge compares.
-
-    Raises NotFound for a number that is none.
+    Raises NotFound for a number that does not exist.
     """
     rows = Trajectory.objects.filter(project=judge.project).select_related("task")
     if numbers:
         found = rows.in_bulk(list(numbers))
-        gone = next((one for one in numbers if one not in found), None)
-        if gone is not None:
-            raise NotFound(f"There is no run {gone} in this project.")
-        return [found[one] for one in numbers]
+        missing = next((number for number in numbers if number not in found), None)
+        if missing is not None:
+            raise NotFound(f"There is no trajectory {missing} in this project.")
+        return [found[number] for number in numbers]
     if judge.mode == Judge.Mode.SCORE:
-        return list(rows.order_by("-pk")[:TRIED])
+        return list(rows.order_by("-pk")[:TEST_SIZE])
     several = rows.order_by().values("task").annotate(n=Count("pk")).filter(n__gt=1).order_by("-task")
     task = several.values_list("task", flat=True).first()
-    return list(rows.filter(task=task).order_by("pk")[: TRIED + 1]) if task is not None else []
+    return list(rows.filter(task=task).order_by("pk")[: TEST_SIZE + 1]) if task is not None else []
+
+
+def _judges(project: Project) -> "QuerySet[Judge]":
+    return Judge.objects.filter(project=project).select_related("project", "llm_connection", "rubric")
+
+
+def _describe(criterion: Criterion | None, answer: dict[str, Any]) -> CriterionResult:
+    name = criterion.name if criterion else "Overall"
+    if "value" in answer:
+        value = None
+        if answer["value"] is not None and criterion is not None:
+            value = f"{answer['value']:.2g} of {criterion.scale_high:g}"
+        return CriterionResult(name, value, answer["spread"], answer["reason"], answer["step"])
+    chance = answer["chance"]
+    value = None if chance is None else f"A {100 * chance:.1f} %, B {100 - 100 * chance:.1f} %"
+    return CriterionResult(
+        name, value, answer["spread"], answer["reason"], answer["step_a"], answer["step_b"]
+    )

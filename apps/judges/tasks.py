@@ -1,13 +1,13 @@
-"""What GPU workers do for judges: models in folders are asked there."""
+"""Judge runs on GPU workers, which can ask language models in folders."""
 
 from celery import shared_task
 
 from apps.core.jobs import job_queue
-from apps.judges.executing import execute
+from apps.judges.executor import execute
 from apps.judges.models import JudgeRun
 
 
 @shared_task
 def advance_judge_runs() -> None:
-    """Judge wherever that waits."""
+    """Execute every judge run that is waiting."""
     job_queue.drain_queue(JudgeRun, execute)

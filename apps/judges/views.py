@@ -1,4 +1,4 @@
-"""Judges, their trials and judge runs, and how far they agree with people."""
+"""Judges, their test runs and judge runs, and their agreement with annotators."""
 
 from typing import Any
 
@@ -12,21 +12,31 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
-from apps.judges import agreement, services
-from apps.judges.evaluation import standings_of
-from apps.judges.forms import JudgeForm, JudgeRunForm, TrialForm
-from apps.judges.models import Judge, JudgeResult, JudgeRun
-from apps.judges.selectors import comparable_runs, get_judge, get_judge_run, list_judge_runs, told, trial_runs
+from apps.judges import services
+from apps.judges.agent_scores import agent_scores
+from apps.judges.agreement import agreement_with_humans, criterion_agreements, largest_disagreements
+from apps.judges.consistency import compare_judge_runs, mean_sample_spread, order_consistency
+from apps.judges.forms import JudgeForm, JudgeRunForm, JudgeTestForm
+from apps.judges.models import Judge, JudgeResult
+from apps.judges.selectors import (
+    choose_test_trajectories,
+    comparable_runs,
+    describe_results,
+    get_judge,
+    get_judge_run,
+    list_judge_runs,
+)
 from apps.llm.selectors import list_llm_connections
 
 LISTED = 50
-_PAGE = 30
+_PAGE_SIZE = 30
+_EXAMPLES = 5  # results shown of a run over a campaign
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def judge_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    """POST makes one."""
+    """POST creates a judge."""
     form = JudgeForm(request.POST if request.method == "POST" else None, project=project)
     if request.method == "POST" and form.is_valid():
         try:
@@ -43,7 +53,7 @@ def judge_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "judge_runs": list_judge_runs(project).filter(campaign__isnull=False)[:LISTED],
         "has_rubrics": project.rubrics.exists(),
         "has_llm_connections": list_llm_connections(project).exists(),
-        "may_add_models": Role(request.membership.role).includes(Role.OWNER),
+        "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
     }
     return render(request, "judges/judge_list.html", context, status=422 if form.errors else 200)
 
@@ -51,7 +61,7 @@ def judge_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(Role.RESEARCHER)
 def judge_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    return _judge_page(request, project, get_judge(project, pk))
+    return _render_judge(request, project, get_judge(project, pk))
 
 
 @require_POST
@@ -60,7 +70,7 @@ def judge_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResp
     judge = get_judge(project, pk)
     services.delete_judge(judge=judge, by=request.user)
     messages.success(
-        request, f"{judge.name} is removed. What it handed in stays, under {judge.annotator_name}."
+        request, f"{judge.name} was deleted. Annotations saved as {judge.annotator_name} are kept."
     )
     return redirect("judges:judge-list", project.slug)
 
@@ -68,18 +78,18 @@ def judge_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 @require_POST
 @project_view(Role.RESEARCHER)
 def judge_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """`runs`: numbers of those it is tried on."""
+    """`trajectories`: IDs to test the judge on."""
     judge = get_judge(project, pk)
-    form = TrialForm(request.POST)
+    form = JudgeTestForm(request.POST)
     if form.is_valid():
         try:
-            runs = trial_runs(judge, form.cleaned_data["runs"])
-            judge_run = services.try_judge(judge=judge, runs=runs, by=request.user)
+            trajectories = choose_test_trajectories(judge, form.cleaned_data["trajectories"])
+            judge_run = services.start_test_run(judge=judge, trajectories=trajectories, by=request.user)
         except DomainError as error:
             form.add_error(None, error.message)
         else:
             return redirect("judges:judge-run-detail", project.slug, judge_run.pk)
-    return _judge_page(request, project, judge, trial=form)
+    return _render_judge(request, project, judge, test_form=form)
 
 
 @require_POST
@@ -94,38 +104,37 @@ def judge_run_start(request: ProjectRequest, project: Project, pk: int) -> HttpR
             form.add_error(None, error.message)
         else:
             return redirect("judges:judge-run-detail", project.slug, judge_run.pk)
-    return _judge_page(request, project, judge, run=form)
+    return _render_judge(request, project, judge, run_form=form)
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def judge_run_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """`against=N`: another judge run of the same campaign that it is held against."""
+    """`against=N`: another run over the same campaign to compare with."""
     judge_run = get_judge_run(project, pk)
-    held = agreement.held_against_people(judge_run)
-    apart = agreement.disagreements_of(held)
+    report = agreement_with_humans(judge_run)
     others = comparable_runs(judge_run)[:LISTED]
-    asked = request.GET.get("against", "")
-    other = next((one for one in others if str(one.pk) == asked), None)
+    requested = request.GET.get("against", "")
+    other = next((run for run in others if str(run.pk) == requested), None)
     done = judge_run.results.filter(state=JudgeResult.State.DONE).order_by("pk")
+    failed = judge_run.results.filter(state=JudgeResult.State.FAILED)
+    disagreements = Paginator(largest_disagreements(report), _PAGE_SIZE)
     context: dict[str, Any] = {
         "project": project,
         "judge_run": judge_run,
         "judge": judge_run.judge,
-        "figures": agreement.figures_of(held) if held.both else [],
-        "order": agreement.order_of(held),
-        "spread": agreement.spread_of(held),
-        "standings": standings_of(judge_run) if judge_run.is_finished else [],
-        "disagreements": Paginator(apart, _PAGE).get_page(request.GET.get("apart")),
+        "agreements": criterion_agreements(report) if report.common_units else [],
+        "order": order_consistency(report),
+        "spread": mean_sample_spread(report),
+        "agent_scores": agent_scores(judge_run) if judge_run.is_finished else [],
+        "disagreements": disagreements.get_page(request.GET.get("apart")),
         "others": others,
         "other": other,
-        "against": agreement.against(held, agreement.held_against_people(other)) if other else None,
+        "comparison": compare_judge_runs(report, agreement_with_humans(other)) if other else None,
         "answered": done.count(),
-        "examples": told(judge_run, done[: LISTED if judge_run.is_test else 5]),
-        "failed": judge_run.results.filter(state=JudgeResult.State.FAILED).select_related(
-            "trajectory__task", "other_trajectory"
-        )[:LISTED],
-        "failed_count": judge_run.results.filter(state=JudgeResult.State.FAILED).count(),
+        "examples": describe_results(judge_run, done[: LISTED if judge_run.is_test else _EXAMPLES]),
+        "failed": failed.select_related("trajectory__task", "other_trajectory")[:LISTED],
+        "failed_count": failed.count(),
         "waiting": judge_run.results.filter(state=JudgeResult.State.WAITING).count(),
     }
     return render(request, "judges/judge_run_detail.html", context)
@@ -134,7 +143,7 @@ def judge_run_detail(request: ProjectRequest, project: Project, pk: int) -> Http
 @require_safe
 @project_view(Role.RESEARCHER)
 def judge_run_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The part that changes while it is under way; the whole page once that is over."""
+    """The fragment that polls while the run is not finished; the whole page is reloaded once it is."""
     judge_run = get_judge_run(project, pk)
     response = render(request, "judges/_judge_run_status.html", {"project": project, "judge_run": judge_run})
     if judge_run.is_finished:
@@ -159,28 +168,30 @@ def judge_run_retry(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @require_POST
 @project_view(Role.RESEARCHER)
 def judge_run_save(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    judge_run: JudgeRun = get_judge_run(project, pk)
+    judge_run = get_judge_run(project, pk)
     services.save_as_annotations(judge_run=judge_run, by=request.user)
-    messages.success(request, f"Its answers become judgements of {judge_run.judge.annotator_name}.")
+    messages.success(
+        request, f"The results are being saved as annotations by {judge_run.judge.annotator_name}."
+    )
     return redirect("judges:judge-run-detail", project.slug, pk)
 
 
-def _judge_page(
+def _render_judge(
     request: ProjectRequest,
     project: Project,
     judge: Judge,
     *,
-    trial: TrialForm | None = None,
-    run: JudgeRunForm | None = None,
+    test_form: JudgeTestForm | None = None,
+    run_form: JudgeRunForm | None = None,
 ) -> HttpResponse:
-    wrong = bool((trial and trial.errors) or (run and run.errors))
+    is_invalid = bool((test_form and test_form.errors) or (run_form and run_form.errors))
     context = {
         "project": project,
         "judge": judge,
-        "asks": judge.criteria,
+        "criteria": judge.criteria,
         "judge_runs": list_judge_runs(project, judge)[:LISTED],
-        "trial": trial or TrialForm(),
-        "run": run or JudgeRunForm(project=project),
+        "test_form": test_form or JudgeTestForm(),
+        "run_form": run_form or JudgeRunForm(project=project),
         "has_campaigns": project.campaigns.exists(),
     }
-    return render(request, "judges/judge_detail.html", context, status=422 if wrong else 200)
+    return render(request, "judges/judge_detail.html", context, status=422 if is_invalid else 200)

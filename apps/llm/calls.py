@@ -1,8 +1,8 @@
-"""Calls to language models: within their limits, and with what they cost written down.
+"""Calls to language models, within their limits and with their cost recorded.
 
-What a call can cost at most is written down before it is made, and corrected by the tokens that the server counted once
-the answer is there. So the limit of a month is never passed, however many ask at once; a call whose worker dies, or
-whose answer never comes, stays at its most.
+The most that a call can cost is recorded before the call, and replaced by the cost of the tokens that the server
+reports once the reply is there. So concurrent calls never exceed the monthly budget; a call whose worker dies, or
+whose reply never arrives, keeps its maximum cost.
 """
 
 import json
@@ -25,26 +25,26 @@ from apps.core.storage.encryption import decrypted
 from apps.llm.models import LLMConnection, Spending
 from workers.schema import bounded
 
-SECONDS = 180.0  # of one call
-MOST_WAITED = 60.0  # seconds for a turn; who would wait longer is sent away
-_MOST_ANSWERED = 8_000_000  # bytes
-_ANSWERED = 1_000_000  # bytes of any reply, and more by how long an answer was asked for:
-_TOKEN_BYTES = 64  # as JSON writes one that is no Latin letter, and what was thought before it
-_TOLD_BYTES = 2_500  # with twenty alternatives and their probabilities
+SECONDS = 180.0  # per call
+MOST_WAITED = 60.0  # seconds for the rate limit; a call that would wait longer is refused
+_MOST_REPLY_BYTES = 8_000_000
+REPLY_BYTES = 1_000_000  # of any reply, and for each requested token:
+_TOKEN_BYTES = 64  # in JSON escapes, and the reasoning before it
+_LOGPROB_BYTES = 2_500  # with twenty alternatives and their log-probabilities
 _MILLION = Decimal(1_000_000)
-_OVERHEAD = 200  # tokens of a template around the messages
-_LENGTHS = ("max_completion_tokens", "max_tokens")
+_TEMPLATE_TOKENS = 200  # around the messages
+_LENGTH_FIELDS = ("max_completion_tokens", "max_tokens")
 
 
-class OverLimit(DomainError):
-    """The month's money is spent, or would be."""
+class BudgetExceeded(DomainError):
+    """The call could exceed the monthly budget."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, status=HTTPStatus.PAYMENT_REQUIRED)
 
 
-class TooMany(DomainError):
-    """Its turn comes later. seconds: until then."""
+class RateLimited(DomainError):
+    """The rate limit is reached. seconds: until the call could be made."""
 
     def __init__(self, message: str, seconds: float) -> None:
         super().__init__(message, status=HTTPStatus.TOO_MANY_REQUESTS)
@@ -52,7 +52,7 @@ class TooMany(DomainError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reserved:
+class _Reservation:
     spending: int
     cost: Decimal
     at: datetime
@@ -70,50 +70,50 @@ def call(
     seconds: float = SECONDS,
     waits: float = MOST_WAITED,
 ) -> Reply:
-    """The server's own answer to a chat completion, whatever its status. body: JSON. waits: seconds for its turn.
+    """The server's reply to a chat completion, whatever its status. body: JSON. waits: seconds for the rate limit.
 
-    The model is asked as it is now, by its present key, whatever it was when `llm_connection` was read. Raises
-    OverLimit, TooMany, and DomainError for a body that is none, a model that is gone or is in a folder, an address that
-    may not be called, and a server that does not answer (status 502).
+    The connection is read again, so that its present key and limits apply. Raises BudgetExceeded, RateLimited, and
+    DomainError for an invalid body, a connection that was deleted or is a folder, an address that must not be called,
+    and a server that does not answer (status 502).
     """
-    llm_connection = _as_it_is(llm_connection)
+    llm_connection = _reload(llm_connection)
     if llm_connection.is_local:
-        raise DomainError(f"{llm_connection.name} is in a folder, where only GPU workers can ask it.")
-    asked = _bounded(body, llm_connection)
+        raise DomainError(f"{llm_connection.name} is a model folder, which only GPU workers can use.")
+    request = _limit_request(body, llm_connection)
     key = decrypted_key(llm_connection)
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
-    reserved = _reserve(llm_connection, asked, purpose, waits)
+    reservation = _reserve(llm_connection, request, purpose, waits)
     if not connection.in_atomic_block:
-        connection.close()  # others may have it while this waits
-    time.sleep(max((reserved.at - timezone.now()).total_seconds(), 0.0))
+        connection.close()  # so that others can use it while this waits
+    time.sleep(max((reservation.at - timezone.now()).total_seconds(), 0.0))
     url = completions_url(llm_connection)
     try:
-        reply = _send(url, asked, headers, seconds)
+        reply = _send(url, request, headers, seconds)
     except DomainError as error:
-        was_asked = isinstance(error, NoReply) and error.reached
-        _settle(reserved, reserved.cost if was_asked else Decimal(0))
+        was_received = isinstance(error, NoReply) and error.reached
+        _settle(reservation, reservation.cost if was_received else Decimal(0))
         raise DomainError(f"{url} did not answer: {error.message}", status=502) from error
     if reply.status != HTTPStatus.OK:
-        _settle(reserved, Decimal(0))
+        _settle(reservation, Decimal(0))
     else:
-        prompt, completion = _counted(reply.body)
+        prompt, completion = _reported_tokens(reply.body)
         known = prompt + completion > 0
-        cost = _cost(llm_connection, prompt, completion) if known else reserved.cost
-        _settle(reserved, cost, prompt, completion, failed=False)
+        cost = _cost(llm_connection, prompt, completion) if known else reservation.cost
+        _settle(reservation, cost, prompt, completion, failed=False)
     return reply
 
 
 def decrypted_key(llm_connection: LLMConnection) -> str:
-    """Raises DomainError where it cannot be read any more."""
+    """Raises DomainError where the key cannot be decrypted."""
     try:
         return decrypted(llm_connection.key)
     except DomainError as error:
-        raise DomainError(f"{llm_connection.name} cannot be asked. {error.message}") from error
+        raise DomainError(f"{llm_connection.name} cannot be used. {error.message}") from error
 
 
 def record_local_usage(llm_connection: LLMConnection, usage: Mapping[str, Any], purpose: str) -> None:
-    """Write down what a model in a folder was asked: it has no price. usage: of `workers.llm.client.Usage`."""
-    spending = _spending(llm_connection, purpose)
+    """Record the usage of a model folder, which has no price. usage: of `workers.llm.client.Usage`."""
+    spending = _todays_spending(llm_connection, purpose)
     Spending.objects.filter(pk=spending).update(
         calls=F("calls") + int(usage["calls"]),
         prompt_tokens=F("prompt_tokens") + int(usage["prompt_tokens"]),
@@ -122,85 +122,89 @@ def record_local_usage(llm_connection: LLMConnection, usage: Mapping[str, Any], 
 
 
 def _spent_this_month(llm_connection: LLMConnection) -> Decimal:
-    """With what calls under way can cost at most. The month is that of UTC."""
+    """With the maximum cost of calls that are running. Months are in UTC."""
     first = timezone.now().date().replace(day=1)
     rows = Spending.objects.filter(llm_connection=llm_connection, day__gte=first)
     return rows.aggregate(sum=Sum("cost"))["sum"] or Decimal(0)
 
 
-def _send(url: str, asked: dict[str, Any], headers: dict[str, str], seconds: float) -> Reply:
-    limits = CallLimits(seconds=seconds, body=_longest(asked))
-    return outgoing.request("POST", url, body=json.dumps(asked).encode(), headers=headers, limits=limits)
+def _send(url: str, request: dict[str, Any], headers: dict[str, str], seconds: float) -> Reply:
+    limits = CallLimits(seconds=seconds, body=_longest(request))
+    return outgoing.request("POST", url, body=json.dumps(request).encode(), headers=headers, limits=limits)
 
 
-def _longest(asked: dict[str, Any]) -> int:
-    """Bytes of a reply that fits what was asked for."""
-    tokens = next((asked[name] for name in _LENGTHS if name in asked), 0)
-    each = _TOLD_BYTES if asked.get("logprobs") else _TOKEN_BYTES
-    return min(_ANSWERED + tokens * each, _MOST_ANSWERED)
+def _longest(request: dict[str, Any]) -> int:
+    """The most bytes that a reply to this request can have."""
+    tokens = next((request[name] for name in _LENGTH_FIELDS if name in request), 0)
+    each = _LOGPROB_BYTES if request.get("logprobs") else _TOKEN_BYTES
+    return min(REPLY_BYTES + tokens * each, _MOST_REPLY_BYTES)
 
 
-def _bounded(body: bytes, llm_connection: LLMConnection) -> dict[str, Any]:
-    """The body with an end to the answer, for the model it is for."""
+def _limit_request(body: bytes, llm_connection: LLMConnection) -> dict[str, Any]:
+    """The request with the connection's model and its maximum of output tokens."""
     try:
-        asked = json.loads(body)
+        request = json.loads(body)
     except (ValueError, RecursionError):
-        asked = None
-    if not isinstance(asked, dict) or not isinstance(asked.get("messages"), list):
-        raise DomainError("A chat completion is asked for by a JSON object with messages.")
-    asked = {name: value for name, value in asked.items() if name not in ("n", "stream", "best_of")}
-    name = next((one for one in _LENGTHS if one in asked), _LENGTHS[1])
-    most, given = llm_connection.answer_tokens, asked.get(name)
-    length = min(given, most) if isinstance(given, int) and given > 0 else most
-    for other in _LENGTHS:
-        asked.pop(other, None)
-    return asked | {"model": llm_connection.model, name: length}
+        request = None
+    if not isinstance(request, dict) or not isinstance(request.get("messages"), list):
+        raise DomainError("The request must be a JSON object with messages.")
+    request = {name: value for name, value in request.items() if name not in ("n", "stream", "best_of")}
+    name = next((field for field in _LENGTH_FIELDS if field in request), _LENGTH_FIELDS[1])
+    limit, requested = llm_connection.answer_tokens, request.get(name)
+    length = min(requested, limit) if isinstance(requested, int) and requested > 0 else limit
+    for other in _LENGTH_FIELDS:
+        request.pop(other, None)
+    return request | {"model": llm_connection.model, name: length}
 
 
-def _as_it_is(llm_connection: LLMConnection, *, locked: bool = False) -> LLMConnection:
+def _reload(llm_connection: LLMConnection, *, locked: bool = False) -> LLMConnection:
     rows = LLMConnection.objects.select_for_update(no_key=True) if locked else LLMConnection.objects
     row = rows.filter(pk=llm_connection.pk).first()
     if row is None:
-        raise DomainError(f"The language model {llm_connection.name} was removed.", status=404)
+        raise DomainError(f"The LLM connection {llm_connection.name} was deleted.", status=404)
     return row
 
 
 @transaction.atomic
 def _reserve(
-    llm_connection: LLMConnection, asked: dict[str, Any], purpose: str, waits: float = MOST_WAITED
-) -> _Reserved:
-    """A turn, and what it can cost at most: no token is shorter than a byte."""
-    row = _as_it_is(llm_connection, locked=True)
+    llm_connection: LLMConnection, request: dict[str, Any], purpose: str, waits: float = MOST_WAITED
+) -> _Reservation:
+    """Reserve a place within the rate limit, and the maximum cost: a token has at least one byte."""
+    row = _reload(llm_connection, locked=True)
     now = timezone.now()
-    said = len(
-        json.dumps([asked.get(name) for name in ("messages", "response_format")], ensure_ascii=False).encode()
+    message_bytes = len(
+        json.dumps(
+            [request.get(name) for name in ("messages", "response_format")], ensure_ascii=False
+        ).encode()
     )
-    length = next(asked[name] for name in _LENGTHS if name in asked)
-    cost = _cost(row, said + _OVERHEAD, length)
+    length = next(request[name] for name in _LENGTH_FIELDS if name in request)
+    cost = _cost(row, message_bytes + _TEMPLATE_TOKENS, length)
     if row.monthly_limit is not None:
         spent = _spent_this_month(row)
         if spent + cost > row.monthly_limit:
-            raise OverLimit(
-                f"The limit of {row.name} is {row.monthly_limit} a month; {spent:.2f} of it is spent, and this call "
-                f"can cost up to {cost:.4f} more. Have an owner raise it on the page Language models, or wait for the "
-                "next month."
+            raise BudgetExceeded(
+                f"The monthly budget of {row.name} is {row.monthly_limit}; {spent:.2f} of it is spent, and this call "
+                f"can cost up to {cost:.4f}. Ask an owner to raise it on the page LLM connections, or wait for next "
+                "month."
             )
     at = now
     if row.calls_per_minute:
         at = max(now, row.next_call_at or now)
         wait = (at - now).total_seconds()
         if wait > waits:
-            raise TooMany(f"{row.name} is asked {row.calls_per_minute} times a minute at most.", wait)
+            raise RateLimited(
+                f"{row.name} allows {row.calls_per_minute} calls per minute. Try again later.", wait
+            )
         row.next_call_at = at + timedelta(seconds=60 / row.calls_per_minute)
         row.save(update_fields=["next_call_at"])
-    spending = _spending(row, purpose)
+    spending = _todays_spending(row, purpose)
     rows = Spending.objects.filter(pk=spending)
     rows.update(cost=F("cost") + cost, calls=F("calls") + 1, failed=F("failed") + 1)
-    return _Reserved(spending, cost, at)
+    return _Reservation(spending, cost, at)
 
 
-def _spending(llm_connection: LLMConnection, purpose: str) -> int:
-    """Today's row."""
+def _todays_spending(llm_connection: LLMConnection, purpose: str) -> int:
+    """The key of today's row."""
     row, _ = Spending.objects.get_or_create(
         llm_connection=llm_connection,
         day=timezone.now().date(),
@@ -211,10 +215,10 @@ def _spending(llm_connection: LLMConnection, purpose: str) -> int:
 
 
 def _settle(
-    reserved: _Reserved, cost: Decimal, prompt: int = 0, completion: int = 0, *, failed: bool = True
+    reservation: _Reservation, cost: Decimal, prompt: int = 0, completion: int = 0, *, failed: bool = True
 ) -> None:
-    Spending.objects.filter(pk=reserved.spending).update(
-        cost=F("cost") + cost - reserved.cost,
+    Spending.objects.filter(pk=reservation.spending).update(
+        cost=F("cost") + cost - reservation.cost,
         failed=F("failed") - (0 if failed else 1),
         prompt_tokens=F("prompt_tokens") + prompt,
         completion_tokens=F("completion_tokens") + completion,
@@ -226,12 +230,12 @@ def _cost(llm_connection: LLMConnection, prompt: int, completion: int) -> Decima
     return (prompt * prompt_price + completion * completion_price) / _MILLION
 
 
-def _counted(body: bytes) -> tuple[int, int]:
-    """Tokens as the server counted them; 0 where it did not."""
+def _reported_tokens(body: bytes) -> tuple[int, int]:
+    """Input and output tokens as the server reports them; 0 where it does not."""
     try:
         usage = bounded.loads(body)["usage"]
-        found = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+        counts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return 0, 0
-    prompt, completion = (one if isinstance(one, int) and 0 <= one < 2**31 else 0 for one in found)
+    prompt, completion = (count if isinstance(count, int) and 0 <= count < 2**31 else 0 for count in counts)
     return prompt, completion

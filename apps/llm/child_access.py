@@ -1,9 +1,9 @@
-"""What a child process of the core needs to ask a language model: where it is, and what it answered before."""
+"""Access to a language model for a child process: its address, and the completions that are cached for it."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,58 +15,81 @@ from apps.llm.completion_cache import store_completions
 from apps.llm.models import LLMConnection
 from apps.llm.relay import relay
 
-_ANSWERS = "answers.jsonl"
+_SLACK_SECONDS = 10  # that a child waits for the relay beyond the time of a call
 
 
 @dataclass
-class Asking:
-    """server: for the child's configuration (`workers.llm.LLMServer`). given: for its environment alone."""
+class JsonLinesTail:
+    """Reads the lines that are added to a file while another process writes it. offset: bytes read so far."""
+
+    path: Path
+    offset: int = 0
+
+    def read_new(self) -> list[dict[str, Any]]:
+        """The complete lines since the last call."""
+        with self.path.open("rb") as stream:
+            stream.seek(self.offset)
+            complete = stream.read().rpartition(b"\n")[0]
+        if not complete:
+            return []
+        self.offset += len(complete) + 1
+        return [json.loads(line) for line in complete.splitlines()]
+
+
+@dataclass
+class LLMAccess:
+    """server: for the child's configuration (`workers.llm.LLMServer`). environment: for its environment alone."""
 
     llm_connection: LLMConnection
-    folder: Path
     server: Mapping[str, Any]
-    given: Mapping[str, str]
-    read: int
+    new_completions: JsonLinesTail
+    environment: Mapping[str, str] = field(default_factory=dict)
 
-    def keep(self) -> bool:
-        """Store what was answered since the last time; whether there was anything."""
-        with (self.folder / _ANSWERS).open("rb") as new:
-            new.seek(self.read)
-            whole = new.read().rpartition(b"\n")[0]
-        if not whole:
-            return False
-        self.read += len(whole) + 1
-        store_completions(llm_connection=self.llm_connection, lines=map(json.loads, whole.splitlines()))
-        return True
+    def store_new_completions(self) -> bool:
+        """Cache the completions since the last call. Returns whether there were any."""
+        lines = self.new_completions.read_new()
+        if lines:
+            store_completions(llm_connection=self.llm_connection, lines=lines)
+        return bool(lines)
 
 
 @contextmanager
-def asking(llm_connection: LLMConnection, folder: Path, purpose: str) -> Iterator[Asking]:
-    """Kept answers go into the folder; those that come are kept at the end, whatever happens.
+def open_llm_access(llm_connection: LLMConnection, folder: Path, purpose: str) -> Iterator[LLMAccess]:
+    """Write cached completions to `answers.jsonl` of the folder, and cache what the child adds, also where it fails.
 
-    purpose: one of `SpendingPurpose`. Raises DomainError where the model may not be asked.
+    purpose: one of `SpendingPurpose`. Raises DomainError where the connection cannot be used.
     """
-    path = folder / _ANSWERS
-    with path.open("w", encoding="utf-8") as out:
-        for one in llm_connection.completions.iterator():
-            out.write(json.dumps({"key": one.key, "answer": one.answer}) + "\n")
-    read = path.stat().st_size
-    common = {"model": llm_connection.model, "answer_tokens": llm_connection.answer_tokens}
+    path = folder / "answers.jsonl"
+    cached = llm_connection.completions.values("key", "answer").iterator()
+    write_json_lines(path, cached)
+    tail = JsonLinesTail(path, path.stat().st_size)
+    server = {"model": llm_connection.model, "answer_tokens": llm_connection.answer_tokens}
     if llm_connection.is_local:
-        folder_read = str(folder_of(llm_connection.folder))
-        common["model"] = name_of(llm_connection.folder)
-        server = common | {"folder": folder_read, "device": settings.TRAINING_DEVICE}
-        yield from _kept(Asking(llm_connection, folder, server, {}, read))
+        server |= {
+            "model": name_of(llm_connection.folder),
+            "folder": str(folder_of(llm_connection.folder)),
+            "device": settings.TRAINING_DEVICE,
+        }
+        with _stored_at_the_end(LLMAccess(llm_connection, server, tail)) as access:
+            yield access
         result = json.loads((folder / "result.json").read_text(encoding="utf-8"))
         record_local_usage(llm_connection, result["usage"], purpose)
         return
-    with relay(llm_connection, purpose) as (address, word):
-        server = common | {"base_url": address, "timeout": SECONDS + 10}
-        yield from _kept(Asking(llm_connection, folder, server, {"OPENAI_API_KEY": word}, read))
+    with relay(llm_connection, purpose) as (address, token):
+        server |= {"base_url": address, "timeout": SECONDS + _SLACK_SECONDS}
+        environment = {"OPENAI_API_KEY": token}
+        with _stored_at_the_end(LLMAccess(llm_connection, server, tail, environment)) as access:
+            yield access
 
 
-def _kept(asking: Asking) -> Iterator[Asking]:
+def write_json_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    with path.open("w", encoding="utf-8") as stream:
+        stream.writelines(json.dumps(line) + "\n" for line in lines)
+
+
+@contextmanager
+def _stored_at_the_end(access: LLMAccess) -> Iterator[LLMAccess]:
     try:
-        yield asking
+        yield access
     finally:
-        asking.keep()
+        access.store_new_completions()

@@ -14,50 +14,50 @@ _NUMBER = forms.NumberInput(attrs=_TEXT | {"step": "any", "min": "0"})
 
 
 class LLMConnectionForm(forms.Form):
-    """of: the one that is changed, whose key is never shown."""
+    """edited: an existing connection. Its key is never shown."""
 
-    name = forms.CharField(
-        max_length=100, help_text="As people here call it.", widget=forms.TextInput(attrs=_TEXT)
-    )
+    name = forms.CharField(max_length=100, widget=forms.TextInput(attrs=_TEXT))
     base_url = forms.URLField(
         required=False,
-        label="Address",
+        label="Base URL",
         max_length=LONGEST_URL,
         assume_scheme="https",
-        help_text="The base URL of a server that speaks OpenAI's chat completions; it mostly ends in /v1.",
+        help_text="Base URL of an OpenAI-compatible server; usually ends in /v1.",
         widget=forms.URLInput(attrs=_TEXT | {"placeholder": "https://models.example.org/v1"}),
     )
     model = forms.CharField(
         required=False,
         max_length=200,
-        help_text="As the server calls it.",
+        help_text="Name of the model on the server.",
         widget=forms.TextInput(attrs=_TEXT),
     )
     key = forms.CharField(
         required=False,
         max_length=2000,
-        help_text="Kept encrypted, and never shown again. Empty where the server wants none.",
+        label="API key",
+        help_text="Stored encrypted and never shown again. Leave empty if the server needs none.",
         widget=forms.PasswordInput(attrs=_TEXT | {"autocomplete": "off"}),
     )
     folder = forms.CharField(
         required=False,
         max_length=LONGEST_URL,
-        label="Or a model folder",
+        label="Model folder (instead of a server)",
         widget=forms.TextInput(attrs=_TEXT),
     )
     answer_tokens = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=MOST_ANSWER_TOKENS,
-        label="Tokens of an answer",
-        help_text=f"At most. Empty: {ANSWER_TOKENS:,}.",
-        widget=forms.NumberInput(attrs=_TEXT),
+        label="Max output tokens",
+        help_text=f"Default {ANSWER_TOKENS:,}.",
+        widget=forms.NumberInput(attrs=_TEXT | {"placeholder": str(ANSWER_TOKENS)}),
     )
     calls_per_minute = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=MOST_CALLS,
-        help_text="At most. Empty: no limit.",
+        label="Max calls per minute",
+        help_text="Leave empty for no limit.",
         widget=forms.NumberInput(attrs=_TEXT),
     )
     prompt_price = forms.DecimalField(
@@ -65,8 +65,8 @@ class LLMConnectionForm(forms.Form):
         min_value=0,
         max_digits=12,
         decimal_places=4,
-        label="Price of a million tokens asked",
-        help_text="In the currency you are billed in.",
+        label="Input price per 1M tokens",
+        help_text="In the currency of your bill.",
         widget=_NUMBER,
     )
     completion_price = forms.DecimalField(
@@ -74,7 +74,7 @@ class LLMConnectionForm(forms.Form):
         min_value=0,
         max_digits=12,
         decimal_places=4,
-        label="Price of a million tokens answered",
+        label="Output price per 1M tokens",
         widget=_NUMBER,
     )
     monthly_limit = forms.DecimalField(
@@ -82,25 +82,27 @@ class LLMConnectionForm(forms.Form):
         min_value=0,
         max_digits=12,
         decimal_places=2,
-        label="Limit of a month",
-        help_text="No call is made that could pass it. Empty: no limit.",
+        label="Monthly budget",
+        help_text="A call that could exceed it is not made. Leave empty for no limit.",
         widget=_NUMBER,
     )
 
-    def __init__(self, *args: Any, of: LLMConnection | None = None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, edited: LLMConnection | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields[
             "folder"
-        ].help_text = f"By its name: {known_names()}. GPU workers read it, and nothing is sent anywhere."
-        if of is not None:
-            self.initial = {one.name: getattr(of, one.name) for one in fields(LLMConnectionSpec)}
-            self.initial["folder"] = name_of(of.folder)
+        ].help_text = (
+            f"Available: {known_names()}. GPU workers read the folder, and nothing is sent to a server."
+        )
+        if edited is not None:
+            self.initial = {field.name: getattr(edited, field.name) for field in fields(LLMConnectionSpec)}
+            self.initial["folder"] = name_of(edited.folder)
             self.fields["key"].help_text = (
-                "Empty: the one it has stays." if of.key else "Empty: none, as now."
+                "Leave empty to keep the stored key." if edited.key else "Leave empty to use no key."
             )
 
     @property
     def spec(self) -> LLMConnectionSpec:
         """Of a valid form."""
-        given = {name: value for name, value in self.cleaned_data.items() if name != "key"}
-        return LLMConnectionSpec(**given | {"answer_tokens": given["answer_tokens"] or ANSWER_TOKENS})
+        values = {name: value for name, value in self.cleaned_data.items() if name != "key"}
+        return LLMConnectionSpec(**values | {"answer_tokens": values["answer_tokens"] or ANSWER_TOKENS})

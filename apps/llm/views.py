@@ -1,4 +1,4 @@
-"""An owner's page of language models."""
+"""Pages of LLM connections, for owners."""
 
 from django.contrib import messages
 from django.http import HttpResponse
@@ -21,7 +21,7 @@ secret_in_form = sensitive_post_parameters("key")
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.OWNER)
 def connection_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    """POST adds one."""
+    """POST creates a connection."""
     form = LLMConnectionForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:
@@ -29,7 +29,7 @@ def connection_list(request: ProjectRequest, project: Project) -> HttpResponse:
                 project=project, spec=form.spec, key=form.cleaned_data["key"], by=request.user
             )
         except DomainError as error:
-            _say(form, error)
+            _add_form_error(form, error)
         else:
             return redirect("llm:connection-list", project.slug)
     context = {
@@ -47,14 +47,14 @@ def connection_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @project_view(Role.OWNER)
 def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     llm_connection = _get_connection(project, pk)
-    form = LLMConnectionForm(request.POST if request.method == "POST" else None, of=llm_connection)
+    form = LLMConnectionForm(request.POST if request.method == "POST" else None, edited=llm_connection)
     if request.method == "POST" and form.is_valid():
         try:
             services.update_llm_connection(
                 llm_connection=llm_connection, spec=form.spec, key=form.cleaned_data["key"], by=request.user
             )
         except DomainError as error:
-            _say(form, error)
+            _add_form_error(form, error)
         else:
             return redirect("llm:connection-list", project.slug)
     context = {"project": project, "form": form, "llm_connection": llm_connection}
@@ -67,7 +67,9 @@ def connection_edit(request: ProjectRequest, project: Project, pk: int) -> HttpR
 def connection_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     llm_connection = _get_connection(project, pk)
     services.delete_llm_connection(llm_connection=llm_connection, by=request.user)
-    messages.success(request, f"{llm_connection.name} is asked nothing more, and its key is gone.")
+    messages.success(
+        request, f"{llm_connection.name} was deleted, with its API key and its cached completions."
+    )
     return redirect("llm:connection-list", project.slug)
 
 
@@ -76,11 +78,11 @@ def connection_delete(request: ProjectRequest, project: Project, pk: int) -> Htt
 def connection_test(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     llm_connection = _get_connection(project, pk)
     try:
-        said = services.check_llm_connection(llm_connection=llm_connection)
+        reply = services.check_llm_connection(llm_connection=llm_connection)
     except DomainError as error:
         messages.error(request, error.message)
     else:
-        messages.success(request, f"{llm_connection.name} replied: {said}")
+        messages.success(request, f"{llm_connection.name} replied: {reply}")
     return redirect("llm:connection-list", project.slug)
 
 
@@ -88,6 +90,6 @@ def _get_connection(project: Project, pk: int) -> LLMConnection:
     return get_object_or_404(LLMConnection.objects.select_related("project"), project=project, pk=pk)
 
 
-def _say(form: LLMConnectionForm, error: DomainError) -> None:
+def _add_form_error(form: LLMConnectionForm, error: DomainError) -> None:
     field = (error.pointer or "").removeprefix("/")
     form.add_error(field if field in form.fields else None, error.message)

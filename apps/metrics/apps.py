@@ -12,7 +12,7 @@ class MetricsConfig(AppConfig):
         from apps.metrics.derived import SOURCES
         from apps.metrics.guidelines import DESCRIPTION, export_guidelines
         from apps.metrics.models import Induction
-        from apps.metrics.services import ADVANCE
+        from apps.metrics.services.inductions import ADVANCE
 
         job_queue.register(Induction, ADVANCE)
         exports.register("guidelines", export_guidelines, DESCRIPTION, ending="md")

@@ -1,4 +1,4 @@
-"""Forms of metrics, with the widgets our look expects."""
+"""Forms of inductions and metrics."""
 
 from typing import Any
 
@@ -9,32 +9,32 @@ from apps.annotation.models import Campaign
 from apps.llm.models import LLMConnection
 from apps.llm.selectors import list_llm_connections
 from apps.metrics.models import Metric
-from apps.metrics.selectors import standing
+from apps.metrics.selectors import active_metrics
 
 _TEXT, _SELECT = {"class": "form-control"}, {"class": "form-select"}
 
 
-class InduceForm(forms.Form):
+class InductionForm(forms.Form):
     campaign: "forms.ModelChoiceField[Campaign]" = forms.ModelChoiceField(
         queryset=Campaign.objects.none(),
         required=False,
         label="Comments of",
-        empty_label="all campaigns",
+        empty_label="All campaigns",
         widget=forms.Select(attrs=_SELECT),
     )
     llm_connection: "forms.ModelChoiceField[LLMConnection]" = forms.ModelChoiceField(
         queryset=LLMConnection.objects.none(),
         required=False,
         label="Engine",
-        empty_label="the embedded engine",
+        empty_label="Embedded engine",
         widget=forms.Select(attrs=_SELECT),
     )
     seed = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=2**31 - 1,
-        help_text="Of what is held out. Empty: 0.",
-        widget=forms.NumberInput(attrs=_TEXT),
+        help_text="Seed for the held-out split (default 0).",
+        widget=forms.NumberInput(attrs=_TEXT | {"placeholder": "0"}),
     )
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
@@ -47,30 +47,32 @@ class InduceForm(forms.Form):
         field.queryset = list_llm_connections(project)
 
 
-class EditForm(forms.Form):
+class MetricEditForm(forms.Form):
     name = forms.CharField(max_length=200, widget=forms.TextInput(attrs=_TEXT))
     definition = forms.CharField(
         required=False,
         max_length=2000,
-        help_text="Empty: told by its examples.",
+        help_text="Leave empty to define it by its examples.",
         widget=forms.Textarea(attrs=_TEXT | {"rows": 3}),
     )
 
 
-class MergeForm(forms.Form):
+class MetricMergeForm(forms.Form):
     into: "forms.ModelChoiceField[Metric]" = forms.ModelChoiceField(
-        queryset=Metric.objects.none(), label="Merge it into", widget=forms.Select(attrs=_SELECT)
+        queryset=Metric.objects.none(), label="Merge into", widget=forms.Select(attrs=_SELECT)
     )
 
     def __init__(self, *args: Any, metric: Metric, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         field = self.fields["into"]
         assert isinstance(field, forms.ModelChoiceField)
-        field.queryset = standing(metric.induction).exclude(pk=metric.pk)
+        field.queryset = active_metrics(metric.induction).exclude(pk=metric.pk)
 
 
-class SplitForm(forms.Form):
-    name = forms.CharField(max_length=200, label="Name of the new one", widget=forms.TextInput(attrs=_TEXT))
+class MetricSplitForm(forms.Form):
+    name = forms.CharField(
+        max_length=200, label="Name of the new metric", widget=forms.TextInput(attrs=_TEXT)
+    )
     aspects = forms.TypedMultipleChoiceField(coerce=int, widget=forms.MultipleHiddenInput)
 
     def __init__(self, *args: Any, metric: Metric, **kwargs: Any) -> None:
@@ -80,7 +82,7 @@ class SplitForm(forms.Form):
         field.choices = [(pk, pk) for pk in metric.aspects.values_list("pk", flat=True)]
 
 
-class RubricForm(forms.Form):
+class InductionRubricForm(forms.Form):
     name = forms.CharField(
-        max_length=200, label="Name", initial="Induced metrics", widget=forms.TextInput(attrs=_TEXT)
+        max_length=200, label="Rubric name", initial="Extracted metrics", widget=forms.TextInput(attrs=_TEXT)
     )

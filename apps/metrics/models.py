@@ -1,4 +1,4 @@
-"""Metrics induced from what people wrote: each induction, what it proposes, what that rests on, and its verdicts."""
+"""Metrics extracted from comments: inductions, the metrics they propose, their points, and verdicts."""
 
 from django.db import models
 from django.db.models import Q
@@ -12,15 +12,15 @@ from apps.trajectories.models import Trajectory
 
 
 class Induction(Job):
-    """One induction, and every judging by its metrics after people changed them.
+    """The extraction of metrics from comments, and later verdicts by its metrics after people changed them.
 
-    campaign: whose comments, or those of the whole project. before: the last one of the same comments, which this one
-    is held against. result: of `workers.induce`, without what people wrote. llm_connection: that is asked, where the
-    engine is one; None once it was removed.
+    campaign: None for the comments of the whole project. previous: the previous induction of the same comments, which
+    this one is compared with. result: of `workers.induce`, without what people wrote. llm_connection: for the engine
+    LLM; None once it was deleted.
     """
 
     class Engine(models.TextChoices):
-        EMBEDDED = "embedded", "Embedded: sentence embeddings, no language model"
+        EMBEDDED = "embedded", "Embedded engine (sentence embeddings)"
         LLM = "llm", "Language model"
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="inductions")
@@ -30,7 +30,7 @@ class Induction(Job):
         LLMConnection, models.SET_NULL, null=True, blank=True, related_name="+"
     )
     seed = models.PositiveIntegerField(default=0)
-    before = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
+    previous = models.ForeignKey("self", models.SET_NULL, null=True, related_name="+")
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     result = models.JSONField(default=dict)
 
@@ -48,19 +48,19 @@ class Induction(Job):
         return f"induction {self.pk}"
 
     @property
-    def by(self) -> str:
-        """What it is done by, in words."""
+    def engine_name(self) -> str:
+        """The engine and its language model, in words."""
         if self.engine == self.Engine.EMBEDDED:
             return self.Engine.EMBEDDED.label
         name = self.llm_connection.name if self.llm_connection else self.result.get("model", "")
-        return f"{self.Engine.LLM.label} {name or '(removed)'}"
+        return f"{self.Engine.LLM.label} {name or '(deleted)'}"
 
 
 class Metric(models.Model):
-    """A proposal, and what became of it.
+    """A proposed metric, and what people decided about it.
 
-    definition: as somebody wrote it; empty until then, and told by its examples. before: the metric of the last
-    induction that this is. merged_into: where its points are now. criterion: what it was accepted as.
+    definition: as a person wrote it; while it is empty, examples define the metric. previous: the same metric in the
+    previous induction. merged_into: the metric that has its points now. criterion: what it was accepted as.
     """
 
     class State(models.TextChoices):
@@ -75,7 +75,7 @@ class Metric(models.Model):
     definition = models.TextField(blank=True)
     state = models.CharField(max_length=8, choices=State, default=State.PROPOSED)
     criterion = models.ForeignKey(Criterion, models.SET_NULL, null=True, related_name="induced")
-    before = models.ForeignKey("self", models.SET_NULL, null=True, related_name="after")
+    previous = models.ForeignKey("self", models.SET_NULL, null=True, related_name="after")
     merged_into = models.ForeignKey("self", models.SET_NULL, null=True, related_name="merged")
 
     class Meta:
@@ -90,17 +90,17 @@ class Metric(models.Model):
 
 
 class Aspect(models.Model):
-    """A point of a comment, tied to what the agent did. It goes with its comment and with its trajectory.
+    """A point of a comment, tied to a step of the agent. It is deleted with its comment and its trajectory.
 
-    step: a `step` index. example: 0 of the point that stands best for its side of the metric, then 1, ...
-    x, y: where it is drawn.
+    step: a `step` index. example: 0 for the most typical point of its side of the metric, then 1, ...
+    x, y: position on the comment map.
     """
 
     induction = models.ForeignKey(Induction, models.CASCADE, related_name="aspects")
     metric = models.ForeignKey(Metric, models.SET_NULL, null=True, related_name="aspects")
     comment = models.ForeignKey(Comment, models.CASCADE, related_name="aspects")
     trajectory = models.ForeignKey(Trajectory, models.CASCADE, related_name="aspects")
-    number = models.PositiveIntegerField()  # as the result calls it
+    number = models.PositiveIntegerField()  # its id in the files of the child
     feedback = models.TextField()
     behaviour = models.TextField(blank=True)
     sign = models.SmallIntegerField()
@@ -121,11 +121,11 @@ class Aspect(models.Model):
         return self.feedback[:60]
 
 
-class Verdict(models.Model):
-    """A metric judged on a trajectory. sign: 1 kept, -1 violated, 0 does not apply.
+class MetricVerdict(models.Model):
+    """The verdict of a metric on a trajectory. sign: 1 kept, -1 violated, 0 does not apply.
 
-    value: the chance of praise less the chance of blame, or the sign where a language model judged. because: the point
-    it was judged by, or None. reason: in a language model's words.
+    value: the chance of praise minus the chance of blame; the sign, where a language model judged. because: the most
+    similar point, or None. reason: in the language model's words.
     """
 
     metric = models.ForeignKey(Metric, models.CASCADE, related_name="verdicts")

@@ -1,4 +1,4 @@
-"""Agents and their versions by the metrics that count, and how that went over time."""
+"""Agents and their versions by the metrics in use, and over time."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from typing import Any
 from django.db import connection
 
 from apps.accounts.models import Project
-from apps.metrics.selectors import newest_counting
+from apps.metrics.selectors import project_metric_ids
 
-MOST_ROWS = 60  # agents and versions listed, those seen last
-MOST_COLUMNS = 12  # metrics, those judged most often
-MOST_SERIES = 8  # drawn
+MOST_ROWS = 60  # agents and versions, those seen last
+MOST_COLUMNS = 12  # metrics, those with the most verdicts
+MOST_SERIES = 8  # in a chart
 MOST_PERIODS = 40
 _Z = 1.96
 _JUDGED = """
     SELECT run.agent_name, run.agent_version, metric.name, run.created_at::date, count(*),
         count(*) FILTER (WHERE verdict.sign > 0), count(*) FILTER (WHERE verdict.sign < 0)
-    FROM metrics_verdict AS verdict
+    FROM metrics_metricverdict AS verdict
     JOIN metrics_metric AS metric ON metric.id = verdict.metric_id
     JOIN trajectories_trajectory AS run ON run.id = verdict.trajectory_id
     WHERE verdict.metric_id = ANY(%s)
@@ -28,8 +28,8 @@ _JUDGED = """
 
 
 @dataclass(slots=True)
-class Share:
-    """Of the runs judged by a metric, those that keep it and those that violate it; it applies to no other."""
+class VerdictShare:
+    """Of the judged trajectories, those that keep a metric and those that violate it; it applies to no other."""
 
     judged: int = 0
     kept: int = 0
@@ -42,33 +42,28 @@ class Share:
 
     @property
     def value(self) -> float:
-        """The share that keeps it less the share that violates it, -1 to 1."""
+        """The share that keeps the metric minus the share that violates it, -1 to 1."""
         return (self.kept - self.violated) / self.judged
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % (Agresti and Min 2005, half a run added to each of four cells), as if runs were independent."""
+        """95 % (Agresti and Min 2005, half a trajectory added to each of four cells), assuming independence."""
         n, difference = self.judged + 2, self.kept - self.violated
         half = _Z * sqrt(self.kept + self.violated + 1 - difference**2 / n) / n
         return max(difference / n - half, -1.0), min(difference / n + half, 1.0)
 
-    @property
-    def words(self) -> dict[str, str]:
-        low, high = self.interval
-        return {"value": f"{100 * self.value:+.0f}", "low": f"{100 * low:+.0f}", "high": f"{100 * high:+.0f}"}
-
 
 @dataclass(slots=True)
-class Row:
-    """An agent in one version. first, last: when runs of it were imported."""
+class AgentRow:
+    """An agent in one version. first, last: when its trajectories were imported."""
 
     agent: str
     version: str
     first: date
     last: date
-    by_metric: dict[str, Share] = field(default_factory=lambda: defaultdict(Share))
-    by_day: dict[date, dict[str, Share]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(Share))
+    share_by_metric: dict[str, VerdictShare] = field(default_factory=lambda: defaultdict(VerdictShare))
+    shares_by_day: dict[date, dict[str, VerdictShare]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(VerdictShare))
     )
 
     @property
@@ -78,25 +73,25 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scoreboard:
-    """rows: by agent, its versions in the order they were first seen. metrics: names, the most judged first."""
+    """rows: by agent, versions in the order they were first seen. metrics: names, by number of verdicts."""
 
-    rows: list[Row]
+    rows: list[AgentRow]
     metrics: list[str]
 
     @property
-    def cells(self) -> list[tuple[Row, list[Share | None]]]:
-        return [(row, [row.by_metric.get(name) for name in self.metrics]) for row in self.rows]
+    def cells(self) -> list[tuple[AgentRow, list[VerdictShare | None]]]:
+        return [(row, [row.share_by_metric.get(name) for name in self.metrics]) for row in self.rows]
 
 
 def scoreboard(project: Project) -> Scoreboard:
-    rows: dict[tuple[str, str], Row] = {}
+    rows: dict[tuple[str, str], AgentRow] = {}
     counts: dict[str, int] = defaultdict(int)
     with connection.cursor() as cursor:
-        cursor.execute(_JUDGED, [newest_counting(project)])
+        cursor.execute(_JUDGED, [project_metric_ids(project)])
         for agent, version, name, day, *found in cursor.fetchall():
-            row = rows.setdefault((agent, version), Row(agent, version, day, day))
+            row = rows.setdefault((agent, version), AgentRow(agent, version, day, day))
             row.first, row.last = min(row.first, day), max(row.last, day)
-            for share in (row.by_metric[name], row.by_day[day][name]):
+            for share in (row.share_by_metric[name], row.shares_by_day[day][name]):
                 share.add(*found)
             counts[name] += found[1] + found[2]
     newest = sorted(rows.values(), key=lambda row: (row.last, row.title), reverse=True)[:MOST_ROWS]
@@ -108,41 +103,41 @@ def scoreboard(project: Project) -> Scoreboard:
 
 
 def by_version(board: Scoreboard) -> dict[str, Any]:
-    """Bars: of each agent and version the value of each metric."""
+    """Bars: the value of each metric by agent and version."""
     rows = board.rows[-MOST_PERIODS:]
     return {
         "kind": "bar",
         "x": {"name": "", "labels": [row.title for row in rows]},
-        "y": {"name": "keep it less violate it, %", "min": -100, "max": 100},
+        "y": {"name": "kept minus violated, %", "min": -100, "max": 100},
         "series": [
-            {"name": name, "points": [_percent(row.by_metric.get(name)) for row in rows]}
+            {"name": name, "points": [_percent(row.share_by_metric.get(name)) for row in rows]}
             for name in board.metrics[:MOST_SERIES]
         ],
     }
 
 
 def over_time(board: Scoreboard, metric: str) -> dict[str, Any] | None:
-    """Lines: of each agent and version the value of the metric, by when runs came in; None of one day alone."""
-    days = sorted({day for row in board.rows for day, found in row.by_day.items() if metric in found})
+    """Lines: the value of a metric by agent and version over the import date; None for a single day."""
+    days = sorted({day for row in board.rows for day, found in row.shares_by_day.items() if metric in found})
     if len(days) < 2:
         return None
     length = max(1, -(-((days[-1] - days[0]).days + 1) // MOST_PERIODS))
     starts = sorted({_start(day, days[0], length) for day in days})
-    most = sorted(board.rows, key=lambda row: -_judged(row, metric))[:MOST_SERIES]
+    shown = sorted(board.rows, key=lambda row: -_verdict_count(row, metric))[:MOST_SERIES]
     series = []
-    for row in (row for row in board.rows if row in most and _judged(row, metric)):
-        found: dict[date, Share] = defaultdict(Share)
-        for day, by_metric in row.by_day.items():
+    for row in (row for row in board.rows if row in shown and _verdict_count(row, metric)):
+        found: dict[date, VerdictShare] = defaultdict(VerdictShare)
+        for day, by_metric in row.shares_by_day.items():
             if metric in by_metric:
-                one = by_metric[metric]
-                found[_start(day, days[0], length)].add(one.judged, one.kept, one.violated)
+                share = by_metric[metric]
+                found[_start(day, days[0], length)].add(share.judged, share.kept, share.violated)
         series.append(
             {"name": row.title, "points": [_percent(found.get(start)) for start in starts], "sparse": True}
         )
     return {
         "kind": "line",
         "x": {"name": "", "labels": [start.isoformat() for start in starts]},
-        "y": {"name": "keep it less violate it, %", "min": -100, "max": 100},
+        "y": {"name": "kept minus violated, %", "min": -100, "max": 100},
         "series": series,
     }
 
@@ -151,10 +146,10 @@ def _start(day: date, first: date, length: int) -> date:
     return first + timedelta(days=(day - first).days // length * length)
 
 
-def _judged(row: Row, metric: str) -> int:
-    share = row.by_metric.get(metric)
+def _verdict_count(row: AgentRow, metric: str) -> int:
+    share = row.share_by_metric.get(metric)
     return share.judged if share else 0
 
 
-def _percent(share: Share | None) -> float | None:
+def _percent(share: VerdictShare | None) -> float | None:
     return None if share is None else round(100 * share.value, 1)

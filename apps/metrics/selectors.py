@@ -13,94 +13,95 @@ from apps.core.jobs.job_queue import JobState
 from apps.metrics.models import Induction, Metric
 from apps.trajectories.models import Trajectory
 
-MOST_OTHERS = 5000  # trajectories judged besides those that were commented on: the newest
-MOST_OTHERS_ASKED = 200  # where a language model is asked about each
+MOST_UNCOMMENTED = 5000  # trajectories without comments that are judged too: the newest
+MOST_UNCOMMENTED_LLM = 200  # where a language model judges them
 
 
-def inductions_of(project: Project) -> QuerySet[Induction]:
+def list_inductions(project: Project) -> QuerySet[Induction]:
     """The newest first."""
     return Induction.objects.filter(project=project).select_related(
         "project", "campaign", "llm_connection", "created_by"
     )
 
 
-def induction_in(project: Project, pk: int) -> Induction:
-    found = inductions_of(project).filter(pk=pk).first()
-    if found is None:
+def get_induction(project: Project, pk: int) -> Induction:
+    induction = list_inductions(project).filter(pk=pk).first()
+    if induction is None:
         raise NotFound(f"There is no induction {pk} in this project.")
-    return found
+    return induction
 
 
-def metric_in(project: Project, pk: int) -> Metric:
-    rows = Metric.objects.select_related("induction__project", "criterion", "before", "merged_into")
-    found = rows.filter(induction__project=project, pk=pk).first()
-    if found is None:
+def get_metric(project: Project, pk: int) -> Metric:
+    rows = Metric.objects.select_related("induction__project", "criterion", "previous", "merged_into")
+    metric = rows.filter(induction__project=project, pk=pk).first()
+    if metric is None:
         raise NotFound(f"There is no metric {pk} in this project.")
-    return found
+    return metric
 
 
-def newest_induction(project: Project, campaign: Campaign | None) -> Induction | None:
-    """The newest that came to something."""
+def latest_induction(project: Project, campaign: Campaign | None) -> Induction | None:
+    """The latest induction of the same comments that has metrics."""
     rows = Induction.objects.filter(project=project, campaign=campaign, metrics__isnull=False)
     return rows.order_by("-pk").first()
 
 
-def standing(induction: Induction) -> QuerySet[Metric]:
-    """Metrics that count: neither rejected nor merged into another."""
+def active_metrics(induction: Induction) -> QuerySet[Metric]:
+    """The metrics of an induction that are neither rejected nor merged into another."""
     return induction.metrics.filter(state__in=[Metric.State.PROPOSED, Metric.State.ACCEPTED])
 
 
-def counting(project: Project) -> QuerySet[Metric]:
-    """Metrics that count in the project: those that were accepted, and what its newest induction proposes."""
-    newest = Induction.objects.filter(project=project, metrics__isnull=False).order_by("-pk").values("pk")[:1]
+def project_metrics(project: Project) -> QuerySet[Metric]:
+    """The metrics in use: those that were accepted, and those that the latest induction proposes."""
+    latest = Induction.objects.filter(project=project, metrics__isnull=False).order_by("-pk").values("pk")[:1]
     return Metric.objects.filter(
-        Q(state=Metric.State.ACCEPTED) | Q(state=Metric.State.PROPOSED, induction__in=newest),
+        Q(state=Metric.State.ACCEPTED) | Q(state=Metric.State.PROPOSED, induction__in=latest),
         induction__project=project,
     )
 
 
-def newest_counting(project: Project) -> list[int]:
-    """Keys of the metrics that count, the newest of each name."""
-    return list({metric.name: metric.pk for metric in counting(project).order_by("induction")}.values())
+def project_metric_ids(project: Project) -> list[int]:
+    """Keys of the metrics in use, the latest of each name."""
+    rows = project_metrics(project).order_by("induction")
+    return list({metric.name: metric.pk for metric in rows}.values())
 
 
-def comments_of(project: Project, campaign: Campaign | None) -> QuerySet[Comment]:
-    """Comments that count: of the newest revisions, neither gold nor practice, of one campaign or of all."""
+def list_comments(project: Project, campaign: Campaign | None) -> QuerySet[Comment]:
+    """Comments of current annotations, neither gold nor practice, of one campaign or of all."""
     filters: dict[str, Any] = {"adjudication": "also"}
     if campaign is not None:
         filters["campaigns"] = [campaign.name]
-    said = current_annotations(project, filters).filter(
+    current = current_annotations(project, filters).filter(
         Q(assignment__is_adjudication=True) | Q(assignment__item__purpose=Item.Purpose.WORK)
     )
-    return Comment.objects.filter(annotation__in=said.order_by().values("pk")).order_by("pk")
+    return Comment.objects.filter(annotation__in=current.order_by().values("pk")).order_by("pk")
 
 
-def others_of(induction: Induction, commented: Collection[int]) -> list[int]:
-    """The newest trajectories that nobody commented on, as many as the engine is to judge."""
-    project, engine = induction.project, induction.engine
-    most = MOST_OTHERS if engine == Induction.Engine.EMBEDDED else MOST_OTHERS_ASKED
-    rows = Trajectory.objects.filter(project=project).exclude(pk__in=commented).order_by("-pk")
-    return list(rows.values_list("pk", flat=True)[:most])
+def uncommented_trajectories(induction: Induction, commented: Collection[int]) -> list[int]:
+    """Keys of the newest trajectories without a comment, as many as the engine judges."""
+    is_embedded = induction.engine == Induction.Engine.EMBEDDED
+    limit = MOST_UNCOMMENTED if is_embedded else MOST_UNCOMMENTED_LLM
+    rows = Trajectory.objects.filter(project=induction.project).exclude(pk__in=commented).order_by("-pk")
+    return list(rows.values_list("pk", flat=True)[:limit])
 
 
-def examples_of(metric: Metric, sign: int) -> list[str]:
-    """In people's words, the most typical first."""
+def metric_examples(metric: Metric, sign: int) -> list[str]:
+    """Points of this sign in the annotators' words, the most typical first."""
     rows = metric.aspects.filter(sign=sign, example__isnull=False).order_by("example", "number")
     return list(dict.fromkeys(rows.values_list("feedback", flat=True)))
 
 
-def definition_of(metric: Metric) -> str:
-    """As somebody wrote it, or by its examples."""
+def metric_definition(metric: Metric) -> str:
+    """The definition that was written, or one from its examples."""
     if metric.definition:
         return metric.definition
-    good, bad = examples_of(metric, 1), examples_of(metric, -1)
+    good, bad = metric_examples(metric, 1), metric_examples(metric, -1)
     parts = [f"Good, in people's words: “{good[0]}”" if good else "", f"Bad: “{bad[0]}”" if bad else ""]
     return " ".join(part for part in parts if part)
 
 
-def told(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
-    """With praised, blamed: points; kept, violated: trajectories."""
-    return metrics.select_related("criterion", "before").annotate(
+def with_counts(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
+    """Adds praised and blamed (points), kept and violated (trajectories)."""
+    return metrics.select_related("criterion", "previous").annotate(
         praised=Count("aspects", filter=Q(aspects__sign=1), distinct=True),
         blamed=Count("aspects", filter=Q(aspects__sign=-1), distinct=True),
         kept=Count("verdicts", filter=Q(verdicts__sign=1), distinct=True),
@@ -108,52 +109,57 @@ def told(metrics: QuerySet[Metric]) -> QuerySet[Metric]:
     )
 
 
-def gone_since(induction: Induction) -> QuerySet[Metric]:
-    """Metrics of the one before that are not in this one."""
-    if induction.before is None:
+def dropped_since_previous(induction: Induction) -> QuerySet[Metric]:
+    """Metrics of the previous induction that this one no longer has."""
+    if induction.previous is None:
         return Metric.objects.none()
-    return induction.before.metrics.exclude(state=Metric.State.MERGED).exclude(
-        pk__in=induction.metrics.filter(before__isnull=False).values("before")
+    return induction.previous.metrics.exclude(state=Metric.State.MERGED).exclude(
+        pk__in=induction.metrics.filter(previous__isnull=False).values("previous")
     )
 
 
-def failed_of(induction: Induction) -> list[dict[str, Any]]:
-    """What a language model gave no answer on: `what` it is, the `trajectory` where that is still there, and `why`."""
+def describe_failures(induction: Induction) -> list[dict[str, Any]]:
+    """What the language model gave no answer on: `what`, its `trajectory` if that still exists, and `why`."""
     failed = induction.result.get("failed") or []
-    runs = {int(one["trajectory"]) for one in failed if "trajectory" in one}
+    trajectories = {int(failure["trajectory"]) for failure in failed if "trajectory" in failure}
     tasks = dict(
-        Trajectory.objects.filter(project=induction.project, pk__in=runs).values_list(
+        Trajectory.objects.filter(project=induction.project, pk__in=trajectories).values_list(
             "pk", "task__external_id"
         )
     )
-    comments = {int(one["comment"]) for one in failed if "comment" in one}
-    of = dict(Comment.objects.filter(pk__in=comments).values_list("pk", "trajectory"))
-    found = []
-    for one in failed:
-        if "comment" in one:
-            what, run = f"comment {one['comment']}", of.get(int(one["comment"]))
+    comments = {int(failure["comment"]) for failure in failed if "comment" in failure}
+    trajectory_by_comment = dict(Comment.objects.filter(pk__in=comments).values_list("pk", "trajectory"))
+    described = []
+    for failure in failed:
+        trajectory: int | None
+        if "comment" in failure:
+            what, trajectory = (
+                f"comment {failure['comment']}",
+                trajectory_by_comment.get(int(failure["comment"])),
+            )
+        elif (number := int(failure["trajectory"])) in tasks:
+            what, trajectory = f"trajectory of {tasks[number]}", number
         else:
-            run = int(one["trajectory"]) if int(one["trajectory"]) in tasks else None
-            what = f"run of {tasks[run]}" if run is not None else f"run {one['trajectory']}"
-        found.append({"what": what, "trajectory": run, "why": one["why"]})
-    return found
+            what, trajectory = f"trajectory {number}", None
+        described.append({"what": what, "trajectory": trajectory, "why": failure["why"]})
+    return described
 
 
-def report(induction: Induction) -> dict[str, Any]:
-    """What `induce_metrics` prints."""
+def induction_report(induction: Induction) -> dict[str, Any]:
+    """The JSON of the command `induce_metrics`."""
     metrics = [
         {
             "name": metric.name,
-            "definition": definition_of(metric),
-            "good": examples_of(metric, 1),
-            "bad": examples_of(metric, -1),
+            "definition": metric_definition(metric),
+            "good": metric_examples(metric, 1),
+            "bad": metric_examples(metric, -1),
             "aspects": list(
                 metric.aspects.order_by("number").values(
                     "feedback", "behaviour", "sign", "trajectory", "step", "comment"
                 )
             ),
         }
-        for metric in standing(induction)
+        for metric in active_metrics(induction)
     ]
     names = ("engine", "coverage", "redundancy", "held_out", "baselines", "warnings", "left_out", "failed")
     return {
@@ -164,5 +170,5 @@ def report(induction: Induction) -> dict[str, Any]:
     }
 
 
-def is_under_way(project: Project) -> bool:
+def has_running_induction(project: Project) -> bool:
     return Induction.objects.filter(project=project, state__in=[JobState.QUEUED, JobState.RUNNING]).exists()

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from apps.core.jobs import job_queue
-from apps.metrics.inducing import execute
+from apps.metrics.executor import execute
 from apps.metrics.models import Induction
 
 

@@ -1,4 +1,4 @@
-"""Inductions: what they found, how good it is, and what people make of it."""
+"""Pages of inductions and their metrics."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,37 +16,44 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
-from apps.metrics import drawings, services
-from apps.metrics.forms import EditForm, InduceForm, MergeForm, RubricForm, SplitForm
+from apps.metrics import services
+from apps.metrics.charts import comment_map, metric_count_chart
+from apps.metrics.forms import (
+    InductionForm,
+    InductionRubricForm,
+    MetricEditForm,
+    MetricMergeForm,
+    MetricSplitForm,
+)
 from apps.metrics.models import Induction, Metric
 from apps.metrics.scoreboard import by_version, over_time, scoreboard
 from apps.metrics.selectors import (
-    comments_of,
-    counting,
-    definition_of,
-    examples_of,
-    failed_of,
-    gone_since,
-    induction_in,
-    inductions_of,
-    is_under_way,
-    metric_in,
-    standing,
-    told,
+    active_metrics,
+    describe_failures,
+    dropped_since_previous,
+    get_induction,
+    get_metric,
+    has_running_induction,
+    list_comments,
+    list_inductions,
+    metric_definition,
+    metric_examples,
+    project_metrics,
+    with_counts,
 )
 
 LISTED = 50
-UNCOVERED = 30
+UNCOVERED_LISTED = 30
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    """POST begins one."""
-    form = InduceForm(request.POST if request.method == "POST" else None, project=project)
+    """POST starts an induction."""
+    form = InductionForm(request.POST if request.method == "POST" else None, project=project)
     if request.method == "POST" and form.is_valid():
         try:
-            induction = services.induce(
+            induction = services.start_induction(
                 project=project,
                 campaign=form.cleaned_data["campaign"],
                 llm_connection=form.cleaned_data["llm_connection"],
@@ -60,11 +67,11 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
     context = {
         "project": project,
         "form": form,
-        "inductions": inductions_of(project)[:LISTED],
-        "comments": comments_of(project, None).count(),
-        "is_under_way": is_under_way(project),
+        "inductions": list_inductions(project)[:LISTED],
+        "comments": list_comments(project, None).count(),
+        "is_running": has_running_induction(project),
         "has_llm_connections": project.llm_connections.exists(),
-        "may_add_models": Role(request.membership.role).includes(Role.OWNER),
+        "may_add_connections": Role(request.membership.role).includes(Role.OWNER),
     }
     return render(request, "metrics/induction_list.html", context, status=422 if form.errors else 200)
 
@@ -72,15 +79,15 @@ def induction_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(Role.RESEARCHER)
 def induction_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    induction = induction_in(project, pk)
-    return render(request, "metrics/induction_detail.html", _told(project, induction))
+    induction = get_induction(project, pk)
+    return render(request, "metrics/induction_detail.html", _induction_context(project, induction))
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def induction_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The part that changes while it is under way; the whole page once that is over."""
-    induction = induction_in(project, pk)
+    """The fragment that polls while the induction is not finished; the page is reloaded once it is."""
+    induction = get_induction(project, pk)
     context = {"project": project, "induction": induction}
     response = render(request, "metrics/_induction_status.html", context)
     if induction.is_finished:
@@ -91,27 +98,27 @@ def induction_status(request: ProjectRequest, project: Project, pk: int) -> Http
 @require_POST
 @project_view(Role.RESEARCHER)
 def induction_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    job_queue.request_cancel(induction_in(project, pk))
+    job_queue.request_cancel(get_induction(project, pk))
     return redirect("metrics:induction-detail", project.slug, pk)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def induction_judge(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Judge every trajectory again, those that came since too."""
-    induction = induction_in(project, pk)
-    return _done(request, project, induction, lambda: services.judge_again(induction))
+    """Judge every trajectory again, including those imported since."""
+    induction = get_induction(project, pk)
+    return _run_action(request, project, induction, lambda: services.judge_again(induction))
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def induction_rubric(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    induction = induction_in(project, pk)
-    form = RubricForm(request.POST)
+    induction = get_induction(project, pk)
+    form = InductionRubricForm(request.POST)
     if not form.is_valid():
-        return _refused(request, project, induction, form)
+        return _form_refused(request, project, induction, form)
     try:
-        rubric = services.make_rubric(induction=induction, name=form.cleaned_data["name"], by=request.user)
+        rubric = services.create_rubric(induction=induction, name=form.cleaned_data["name"], by=request.user)
     except DomainError as error:
         messages.error(request, error.message)
         return redirect("metrics:induction-detail", project.slug, pk)
@@ -121,10 +128,10 @@ def induction_rubric(request: ProjectRequest, project: Project, pk: int) -> Http
 @require_safe
 @project_view(Role.RESEARCHER)
 def scoreboard_page(request: ProjectRequest, project: Project) -> HttpResponse:
-    """`metric=NAME`: which is drawn over time; the one judged most often without it."""
+    """`metric=NAME`: the metric of the chart over time (default: the one with the most verdicts)."""
     board = scoreboard(project)
-    asked = request.GET.get("metric", "")
-    metric = asked if asked in board.metrics else next(iter(board.metrics), "")
+    requested = request.GET.get("metric", "")
+    metric = requested if requested in board.metrics else next(iter(board.metrics), "")
     context = {
         "project": project,
         "board": board,
@@ -138,7 +145,7 @@ def scoreboard_page(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(Role.RESEARCHER)
 def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    metric = metric_in(project, pk)
+    metric = get_metric(project, pk)
     points = metric.aspects.values("feedback", "sign").annotate(count=Count("pk"), first=Min("pk"))
     aspects = metric.aspects.select_related("trajectory__task").order_by("-sign", "example", "number")
     verdicts = metric.verdicts.exclude(sign=0).select_related("trajectory__task", "because")
@@ -146,9 +153,9 @@ def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
         "project": project,
         "induction": metric.induction,
         "metric": metric,
-        "definition": definition_of(metric),
-        "good": examples_of(metric, 1),
-        "bad": examples_of(metric, -1),
+        "definition": metric_definition(metric),
+        "good": metric_examples(metric, 1),
+        "bad": metric_examples(metric, -1),
         "points": points.order_by("-sign", "-count", "feedback"),
         "aspects": aspects[:LISTED],
         "aspect_count": metric.aspects.count(),
@@ -156,12 +163,12 @@ def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
         "violated_count": verdicts.filter(sign=-1).count(),
         "kept": verdicts.filter(sign=1).order_by("-value")[:LISTED],
         "kept_count": verdicts.filter(sign=1).count(),
-        "edit": EditForm(initial={"name": metric.name, "definition": metric.definition}),
-        "merge": MergeForm(metric=metric),
-        "counts": counting(project).filter(pk=metric.pk).exists(),
+        "edit": MetricEditForm(initial={"name": metric.name, "definition": metric.definition}),
+        "merge": MetricMergeForm(metric=metric),
+        "is_in_use": project_metrics(project).filter(pk=metric.pk).exists(),
         "explore": {judged: urlencode({"fact": metric.name, "judged": judged}) for judged in ("good", "bad")},
-        "stands": metric.state in (Metric.State.PROPOSED, Metric.State.ACCEPTED),
-        "has_others": standing(metric.induction).exclude(pk=metric.pk).exists(),
+        "is_active": metric.state in (Metric.State.PROPOSED, Metric.State.ACCEPTED),
+        "has_others": active_metrics(metric.induction).exclude(pk=metric.pk).exists(),
     }
     return render(request, "metrics/metric_detail.html", context)
 
@@ -169,12 +176,15 @@ def metric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 @require_POST
 @project_view(Role.RESEARCHER)
 def metric_edit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    metric = metric_in(project, pk)
-    form = EditForm(request.POST)
+    metric = get_metric(project, pk)
+    form = MetricEditForm(request.POST)
     if not form.is_valid():
-        return _refused(request, project, metric, form)
-    return _done(
-        request, project, metric, lambda: services.edit(metric=metric, by=request.user, **form.cleaned_data)
+        return _form_refused(request, project, metric, form)
+    return _run_action(
+        request,
+        project,
+        metric,
+        lambda: services.edit_metric(metric=metric, by=request.user, **form.cleaned_data),
     )
 
 
@@ -182,69 +192,78 @@ def metric_edit(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
 @project_view(Role.RESEARCHER)
 def metric_decide(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """`what=accept|reject|restore`."""
-    metric = metric_in(project, pk)
-    what = {"accept": services.accept, "reject": services.reject, "restore": services.restore}
-    chosen: Callable[..., Any] | None = what.get(request.POST.get("what", ""))
+    metric = get_metric(project, pk)
+    decisions = {
+        "accept": services.accept_metric,
+        "reject": services.reject_metric,
+        "restore": services.restore_metric,
+    }
+    chosen: Callable[..., Any] | None = decisions.get(request.POST.get("what", ""))
 
     def decide() -> None:
         if chosen is None:
-            raise DomainError("Accept it, reject it, or take a rejection back.", pointer="/what")
+            raise DomainError("Choose accept, reject or restore.", pointer="/what")
         chosen(metric=metric, by=request.user)
 
     back = metric.induction if "list" in request.POST else metric
-    return _done(request, project, back, decide)
+    return _run_action(request, project, back, decide)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def metric_merge(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    metric = metric_in(project, pk)
-    form = MergeForm(request.POST, metric=metric)
+    metric = get_metric(project, pk)
+    form = MetricMergeForm(request.POST, metric=metric)
     if not form.is_valid():
-        return _refused(request, project, metric, form)
+        return _form_refused(request, project, metric, form)
     into = form.cleaned_data["into"]
-    return _done(request, project, into, lambda: services.merge(metric=metric, into=into, by=request.user))
+    return _run_action(
+        request, project, into, lambda: services.merge_metrics(metric=metric, into=into, by=request.user)
+    )
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def metric_split(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    metric = metric_in(project, pk)
-    form = SplitForm(request.POST, metric=metric)
+    metric = get_metric(project, pk)
+    form = MetricSplitForm(request.POST, metric=metric)
     if not form.is_valid():
-        return _refused(request, project, metric, form)
-    return _done(
-        request, project, metric, lambda: services.split(metric=metric, by=request.user, **form.cleaned_data)
+        return _form_refused(request, project, metric, form)
+    return _run_action(
+        request,
+        project,
+        metric,
+        lambda: services.split_metric(metric=metric, by=request.user, **form.cleaned_data),
     )
 
 
-def _done(
+def _run_action(
     request: ProjectRequest, project: Project, back: Induction | Metric, act: Callable[[], object]
 ) -> HttpResponse:
     try:
         act()
     except DomainError as error:
         messages.error(request, error.message)
-    return _back(project, back)
+    return _redirect_back(project, back)
 
 
-def _refused(
+def _form_refused(
     request: ProjectRequest, project: Project, back: Induction | Metric, form: forms.Form
 ) -> HttpResponse:
     for name, errors in form.errors.items():
         messages.error(request, f"{form.fields[name].label or name.capitalize()}: {errors[0]}")
-    return _back(project, back)
+    return _redirect_back(project, back)
 
 
-def _back(project: Project, to: Induction | Metric) -> HttpResponse:
+def _redirect_back(project: Project, to: Induction | Metric) -> HttpResponse:
     name = "induction-detail" if isinstance(to, Induction) else "metric-detail"
     return redirect(f"metrics:{name}", project.slug, to.pk)
 
 
-def _told(project: Project, induction: Induction) -> dict[str, Any]:
-    metrics = list(told(induction.metrics.exclude(state=Metric.State.MERGED)))
+def _induction_context(project: Project, induction: Induction) -> dict[str, Any]:
+    metrics = list(with_counts(induction.metrics.exclude(state=Metric.State.MERGED)))
     for metric in metrics:
-        metric.told = definition_of(metric)  # type: ignore[attr-defined]
+        metric.shown_definition = metric_definition(metric)  # type: ignore[attr-defined]
     uncovered = induction.aspects.filter(covered=False).select_related("metric", "trajectory__task")
     return {
         "project": project,
@@ -252,13 +271,13 @@ def _told(project: Project, induction: Induction) -> dict[str, Any]:
         "result": induction.result,
         "metrics": metrics,
         "accepted": sum(metric.state == Metric.State.ACCEPTED for metric in metrics),
-        "gone": gone_since(induction) if metrics else [],
-        "uncovered": uncovered.order_by("number")[:UNCOVERED],
+        "dropped": dropped_since_previous(induction) if metrics else [],
+        "uncovered": uncovered.order_by("number")[:UNCOVERED_LISTED],
         "uncovered_count": uncovered.count(),
-        "failed": failed_of(induction)[:LISTED],
-        "curve": drawings.curve(induction) if metrics else None,
-        "map": drawings.map_of(induction) if metrics else None,
-        "rubric_form": RubricForm(),
+        "failed": describe_failures(induction)[:LISTED],
+        "curve": metric_count_chart(induction) if metrics else None,
+        "map": comment_map(induction) if metrics else None,
+        "rubric_form": InductionRubricForm(),
         "can_judge": bool(metrics) and induction.is_finished,
         "is_failed": induction.state in (JobState.FAILED, JobState.CANCELLED),
     }

@@ -56,7 +56,7 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
     carried, again = secret_transfer.write([])
     assert carried == 0 and again == [
         "the key of the LLM connection judge of " + model.project.slug,
-        f"the secret of the webhook of {model.project.slug} to 127.0.0.1:9: make a new one",
+        f"the secret of the webhook of {model.project.slug} to 127.0.0.1:9: create a new one",
     ]
     model.refresh_from_db()
     assert model.key == LOST and model.is_key_lost and Webhook.objects.get().is_secret_lost
@@ -64,7 +64,7 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
         call(model, b'{"messages": []}', purpose=SpendingPurpose.TEST)
     webhooks.send_test(webhook=hook[0])
     assert webhooks.deliver_due() == 0
-    assert "Make a new one on the page Webhooks" in Delivery.objects.get().answer
+    assert "Create a new secret on the page Webhooks" in Delivery.objects.get().answer
 
 
 def test_a_backup_from_before_a_rename_is_read(model: LLMConnection, settings: Any) -> None:

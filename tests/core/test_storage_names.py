@@ -121,7 +121,7 @@ JOINED = {
     "apps/demo/generate.py": {"folder / name"},
     "apps/demo/loop.py": {"SAMPLE / f'{name}.jsonl'"},
     "apps/lineage/selectors.py": {"data_folder(dataset_version) / f'{split}.jsonl.zst'"},
-    "apps/metrics/inducing.py": {"folder / f'{name}.jsonl'"},
+    "apps/metrics/executor.py": {"folder / f'{name}.jsonl'"},
     "apps/training/evaluation.py": {"folder / f'report-{number}.json'"},
     "apps/training/runner.py": {
         "folder / name",

@@ -10,16 +10,10 @@ import pytest
 from apps.annotation.models import Annotator, Item, Preference
 from apps.annotation.services import adjudicate, annotator_for, submit_annotation
 from apps.judges import agreement, services
-from apps.judges.agreement import (
-    against,
-    disagreements_of,
-    figures_of,
-    held_against_people,
-    order_of,
-    spread_of,
-)
+from apps.judges.agreement import agreement_with_humans, criterion_agreements, largest_disagreements
+from apps.judges.consistency import compare_judge_runs, mean_sample_spread, order_consistency
 from apps.judges.models import JudgeResult, JudgeRun
-from apps.judges.selectors import trial_runs
+from apps.judges.selectors import choose_test_trajectories
 from apps.llm.models import LLMConnection
 from tests.factories import make_member
 from tests.judges import parcels
@@ -59,20 +53,20 @@ def people(row: JudgeResult) -> float:
 
 
 def test_the_same_answers_agree_wholly(rules: LLMConnection) -> None:
-    held = held_against_people(scored(rules, lambda _, row: people(row)))
-    (figure,) = figures_of(held)
+    report = agreement_with_humans(scored(rules, lambda _, row: people(row)))
+    (figure,) = criterion_agreements(report)
     assert (figure.name, figure.n, figure.tasks) == ("Care", 2 * parcels.TASKS, parcels.TASKS)
     assert figure.alpha == pytest.approx(1.0) and figure.interval == pytest.approx((1.0, 1.0))
     assert figure.bias == 0.0 and figure.trust == "agrees" and figure.same is None
     assert figure.people == pytest.approx(1.0), "ann and ben say the same"
-    assert disagreements_of(held) == []
+    assert largest_disagreements(report) == []
 
 
 def test_alpha_is_krippendorffs(rules: LLMConnection) -> None:
-    held = held_against_people(scored(rules, lambda place, row: max(1, people(row) - place % 3)))
-    (figure,) = figures_of(held)
-    judge = np.array([held.said[thing][0] for thing in held.both])
-    other = np.array([held.opinions[thing].value for thing in held.both])
+    report = agreement_with_humans(scored(rules, lambda place, row: max(1, people(row) - place % 3)))
+    (figure,) = criterion_agreements(report)
+    judge = np.array([report.ratings[unit][0] for unit in report.common_units])
+    other = np.array([report.human_ratings[unit].value for unit in report.common_units])
     expected = krippendorff.alpha(np.stack([judge, other]), level_of_measurement="interval")
     assert figure.alpha == pytest.approx(expected)
     assert figure.bias == pytest.approx(float((judge - other).mean())) and figure.bias < 0
@@ -81,14 +75,14 @@ def test_alpha_is_krippendorffs(rules: LLMConnection) -> None:
 
 def test_an_opinion_that_says_nothing_does_not_agree(rules: LLMConnection) -> None:
     dice = np.random.default_rng(1)
-    held = held_against_people(scored(rules, lambda *_: float(dice.integers(1, 6))))
-    (figure,) = figures_of(held)
+    report = agreement_with_humans(scored(rules, lambda *_: float(dice.integers(1, 6))))
+    (figure,) = criterion_agreements(report)
     assert figure.alpha is not None and abs(figure.alpha) < 0.4
     assert figure.trust == "not shown to agree"
-    apart = disagreements_of(held)
-    assert apart and all(abs(one.value - one.people) > agreement.APART for one in apart)
-    assert [abs(one.value - one.people) for one in apart] == sorted(
-        (abs(one.value - one.people) for one in apart), reverse=True
+    apart = largest_disagreements(report)
+    assert apart and all(abs(one.value - one.human_value) > agreement.DISAGREEMENT for one in apart)
+    assert [abs(one.value - one.human_value) for one in apart] == sorted(
+        (abs(one.value - one.human_value) for one in apart), reverse=True
     )
 
 
@@ -96,20 +90,20 @@ def test_few_are_too_few_to_tell(rules: LLMConnection) -> None:
     judge_run = scored(rules, lambda _, row: people(row))
     kept = list(judge_run.results.order_by("pk").values_list("pk", flat=True)[:6])
     judge_run.results.exclude(pk__in=kept).delete()
-    (figure,) = figures_of(held_against_people(judge_run))
+    (figure,) = criterion_agreements(agreement_with_humans(judge_run))
     assert figure.n == 6 and figure.trust == "too few to tell"
 
 
 def test_what_cannot_be_told_is_not_counted(rules: LLMConnection) -> None:
-    held = held_against_people(scored(rules, lambda place, row: None if place % 2 else people(row)))
-    assert figures_of(held)[0].n == parcels.TASKS
+    report = agreement_with_humans(scored(rules, lambda place, row: None if place % 2 else people(row)))
+    assert criterion_agreements(report)[0].n == parcels.TASKS
 
 
 def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
     judge_run = compared(rules, lambda *_: 1.0, lambda *_: 1.0)
-    before = disagreements_of(held_against_people(judge_run))
-    item = Item.objects.get(pk=before[0].judged.item_id)
-    assert before[0].people == 0.0 and not before[0].is_adjudicated
+    before = largest_disagreements(agreement_with_humans(judge_run))
+    item = Item.objects.get(pk=before[0].result.item_id)
+    assert before[0].human_value == 0.0 and not before[0].is_adjudicated
     researcher = annotator_for(
         project=rules.project, user=make_member(rules.project, "rose@example.org", "reviewer")
     )
@@ -119,17 +113,17 @@ def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
         judgements=[Preference(choice="a", strength=1)],
         by=researcher.user,
     )
-    after = disagreements_of(held_against_people(judge_run))
+    after = largest_disagreements(agreement_with_humans(judge_run))
     assert len(after) == len(before) - 1
-    assert item.pk not in {one.judged.item_id for one in after}
+    assert item.pk not in {one.result.item_id for one in after}
 
 
 def test_of_comparisons_how_often_the_same_run_is_named(rules: LLMConnection) -> None:
     def three_in_four(place: int, is_a: bool) -> float:
         return float(is_a) if place % 4 else 1 - float(is_a)
 
-    held = held_against_people(compared(rules, three_in_four, three_in_four))
-    (figure,) = figures_of(held)
+    report = agreement_with_humans(compared(rules, three_in_four, three_in_four))
+    (figure,) = criterion_agreements(report)
     assert (figure.name, figure.n) == ("Overall", parcels.TASKS)
     assert figure.same == pytest.approx(0.75)
     assert figure.people is None, "one person each"
@@ -142,43 +136,43 @@ def test_two_orders_are_better_than_one_where_the_first_is_favoured(rules: LLMCo
         lambda place, is_a: 0.9 if is_a else 0.6,  # a is shown first
         lambda place, is_a: 0.4 if is_a else 0.1,  # b is shown first
     )
-    order = order_of(held_against_people(judge_run))
+    order = order_consistency(agreement_with_humans(judge_run))
     assert order is not None and order.n == parcels.TASKS
     assert order.consistent == 0.0 and order.first == 1.0
-    assert order.alone == pytest.approx(0.5) and order.both == pytest.approx(1.0)
+    assert order.one_order == pytest.approx(0.5) and order.both_orders == pytest.approx(1.0)
 
 
 def test_without_comparisons_there_is_no_order(rules: LLMConnection) -> None:
-    held = held_against_people(scored(rules, lambda *_: 3.0))
-    assert order_of(held) is None and spread_of(held) is None
-    held = held_against_people(scored(rules, lambda *_: 3.0, "other", spread=1.0))
-    assert spread_of(held) == pytest.approx(0.25), "of a scale of four"
+    report = agreement_with_humans(scored(rules, lambda *_: 3.0))
+    assert order_consistency(report) is None and mean_sample_spread(report) is None
+    report = agreement_with_humans(scored(rules, lambda *_: 3.0, "other", spread=1.0))
+    assert mean_sample_spread(report) == pytest.approx(0.25), "of a scale of four"
 
 
 def test_versions_of_a_prompt_are_compared_on_the_same_items(rules: LLMConnection) -> None:
-    right = held_against_people(scored(rules, lambda _, row: people(row)))
-    wrong = held_against_people(scored(rules, lambda place, row: 1.0 + place % 5))
-    found = against(right, wrong)
+    right = agreement_with_humans(scored(rules, lambda _, row: people(row)))
+    wrong = agreement_with_humans(scored(rules, lambda place, row: 1.0 + place % 5))
+    found = compare_judge_runs(right, wrong)
     assert found.n == 2 * parcels.TASKS
     assert found.difference is not None and found.interval is not None
     assert found.difference == pytest.approx((found.first or 0) - (found.second or 0))
     assert found.interval[0] > 0
-    back = against(wrong, right)
+    back = compare_judge_runs(wrong, right)
     assert back.difference == pytest.approx(-found.difference)
 
 
 def test_judges_are_no_people(rules: LLMConnection) -> None:
     judge_run = scored(rules, lambda *_: 1.0)
-    before = figures_of(held_against_people(judge_run))
+    before = criterion_agreements(agreement_with_humans(judge_run))
     JudgeRun.objects.filter(pk=judge_run.pk).update(state="succeeded")
     judge_run.refresh_from_db()
     services.save_as_annotations(judge_run=judge_run, by=None)
     assert parcels.done(judge_run).annotations_saved_at
     assert Annotator.objects.filter(name="judge:scores").exists()
-    assert figures_of(held_against_people(judge_run)) == before
+    assert criterion_agreements(agreement_with_humans(judge_run)) == before
 
 
 def test_a_trial_is_held_against_nobody(rules: LLMConnection) -> None:
     judge = parcels.judge(rules)
-    trial = services.try_judge(judge=judge, runs=trial_runs(judge, []))
-    assert held_against_people(trial).both == []
+    trial = services.start_test_run(judge=judge, trajectories=choose_test_trajectories(judge, []))
+    assert agreement_with_humans(trial).common_units == []

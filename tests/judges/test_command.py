@@ -51,5 +51,5 @@ def test_it_follows_and_reports(
 def test_with_nobody_to_ask_it_fails_in_words(rules: LLMConnection) -> None:
     parcels.judge(rules)
     rules.delete()
-    with pytest.raises(CommandError, match="nobody to ask"):
+    with pytest.raises(CommandError, match="LLM connection of rules was deleted"):
         call_command("judge", "desk", "rules", "--campaign", SCORED)

@@ -1,4 +1,4 @@
-"""Judgings from the row to the answers, by the real child process and a server that answers by rules or badly."""
+"""Judge runs from the row to the answers, by the real child process and a server that answers by rules or badly."""
 
 import json
 import re
@@ -18,8 +18,9 @@ from apps.core.jobs import job_queue
 from apps.datasets.erasure import erase_trajectory
 from apps.judges import services
 from apps.judges.models import JudgeResult, JudgeRun
-from apps.judges.selectors import trial_runs
+from apps.judges.selectors import choose_test_trajectories
 from apps.llm.models import CachedCompletion, LLMConnection, Spending
+from apps.llm.services import LLMConnectionSpec, create_llm_connection, delete_llm_connection
 from apps.rubrics.services import CriterionDraft, save_rubric
 from apps.trajectories.models import Trajectory
 from benchmarks.rule_judge import judged as by_rules
@@ -78,8 +79,8 @@ def test_a_model_in_a_folder_judges_by_the_schema_and_nothing_is_sent(
         heads=2,
     )
     settings.MODEL_DIRS = {"random": str(folder)}
-    spec = services.LLMConnectionSpec(name="here", folder="random", answer_tokens=3000)
-    here = services.create_llm_connection(project=rules.project, spec=spec, by=None)
+    spec = LLMConnectionSpec(name="here", folder="random", answer_tokens=3000)
+    here = create_llm_connection(project=rules.project, spec=spec, by=None)
     judge_run = done(start(here, max_items=2))
     assert judge_run.state == "succeeded", judge_run.error
     for row in judge_run.results.all():
@@ -143,7 +144,7 @@ def test_a_bad_answer_is_no_answer_and_can_be_asked_for_again(rules: LLMConnecti
     assert done(judge_run).state == "succeeded"
     assert not judge_run.results.exclude(state=JudgeResult.State.DONE).exists()
     assert len(script.asked) == before + len(failed), "only what failed is paid for again"
-    with pytest.raises(Conflict, match="Everything has an answer"):
+    with pytest.raises(Conflict, match="Every result has an answer"):
         services.retry_failed(judge_run=judge_run)
 
 
@@ -160,7 +161,7 @@ def test_the_limit_of_money_stops_it_at_the_limit(rules: LLMConnection, script: 
     )
     rules.refresh_from_db()
     judge_run = done(start(rules))
-    assert judge_run.state == "failed" and "The limit of rules is 20" in judge_run.error
+    assert judge_run.state == "failed" and "The monthly budget of rules is 20" in judge_run.error
     assert len(script.asked) <= Spending.objects.get().cost <= 20
     answered = judge_run.results.filter(state=JudgeResult.State.DONE).count()
     assert 0 < answered < 2 * parcels.TASKS
@@ -238,37 +239,42 @@ def test_runs_that_are_deleted_leave_nothing(rules: LLMConnection) -> None:
 
 def test_it_is_tried_on_three_runs(rules: LLMConnection) -> None:
     judge = parcels.judge(rules)
-    trial = done(services.try_judge(judge=judge, runs=trial_runs(judge, [])))
+    trial = done(services.start_test_run(judge=judge, trajectories=choose_test_trajectories(judge, [])))
     assert trial.is_test and trial.state == "succeeded"
     assert trial.results.filter(state=JudgeResult.State.DONE).count() == 3
-    with pytest.raises(Conflict, match="nowhere to hand it in"):
+    with pytest.raises(Conflict, match="belongs to no campaign"):
         services.save_as_annotations(judge_run=trial, by=None)
     compares = parcels.judge(rules, "compares", mode="compare")
-    assert done(services.try_judge(judge=compares, runs=trial_runs(compares, []))).state == "succeeded"
+    assert (
+        done(
+            services.start_test_run(judge=compares, trajectories=choose_test_trajectories(compares, []))
+        ).state
+        == "succeeded"
+    )
 
 
 def test_what_cannot_be_judged_is_said(rules: LLMConnection) -> None:
     judge = parcels.judge(rules)
     compares = parcels.judge(rules, "compares", mode="compare")
-    with pytest.raises(DomainError, match="no items of two runs"):
+    with pytest.raises(DomainError, match="no items with two trajectories"):
         services.start_judge_run(judge=compares, campaign=campaign(rules.project, SCORED))
-    with pytest.raises(DomainError, match="no version 9 of the prompts"):
+    with pytest.raises(DomainError, match="no version 9"):
         services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED), prompt=9)
-    with pytest.raises(DomainError, match="max_items must be 1 or more"):
+    with pytest.raises(DomainError, match="must be 1 or more"):
         services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED), max_items=0)
     few = services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED), max_items=2)
     assert few.results.count() == 2
-    with pytest.raises(Conflict, match="still under way"):
+    with pytest.raises(Conflict, match="still running"):
         services.retry_failed(judge_run=few)
-    with pytest.raises(Conflict, match="still under way"):
+    with pytest.raises(Conflict, match="still running"):
         services.save_as_annotations(judge_run=few, by=None)
-    services.delete_llm_connection(llm_connection=rules, by=None)
+    delete_llm_connection(llm_connection=rules, by=None)
     done(few)
-    assert few.state == "failed" and "was removed" in few.error
+    assert few.state == "failed" and "was deleted" in few.error
     judge.refresh_from_db()
-    with pytest.raises(DomainError, match="nobody to ask"):
+    with pytest.raises(DomainError, match=r"LLM connection of .* was deleted"):
         services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED))
-    with pytest.raises(DomainError, match="nobody to ask"):
+    with pytest.raises(DomainError, match=r"LLM connection of .* was deleted"):
         services.retry_failed(judge_run=JudgeRun.objects.get(pk=few.pk))
 
 
@@ -276,10 +282,10 @@ def test_what_cannot_be_judged_is_said(rules: LLMConnection) -> None:
     ("given", "message"),
     [
         ({"name": " "}, "1 to 100 characters"),
-        ({"name": "rules"}, "a judge rules already"),
+        ({"name": "rules"}, "A judge named rules already exists"),
         ({"mode": "guess"}, "score or compare"),
-        ({"rubric": None}, "choose one"),
-        ({"samples": 0}, "1 to 16 samples"),
+        ({"rubric": None}, "Choose a rubric"),
+        ({"samples": 0}, "from 1 to 16"),
         ({"prompt": 3}, "no version 3"),
         ({"guidelines": "x" * 20_001}, "at most 20,000"),
     ],

@@ -22,7 +22,7 @@ from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
 from apps.judges import services
 from apps.judges.models import Judge, JudgeResult
 from apps.llm.models import LLMConnection
-from apps.metrics.selectors import comments_of
+from apps.metrics.selectors import list_comments
 from tests.datasets.feedback import freeze
 from tests.factories import make_member
 from tests.judges import parcels
@@ -210,7 +210,7 @@ def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[
                 assignment__item__campaign=campaign(judged, name), assignment__state="submitted"
             ).count()
         )
-    assert not comments_of(judged, None).exists(), "metrics are induced from what people wrote"
+    assert not list_comments(judged, None).exists(), "metrics are induced from what people wrote"
 
 
 def test_on_every_page(judged: Project, client: Client, researcher: User) -> None:

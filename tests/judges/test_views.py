@@ -84,10 +84,10 @@ def test_pages_tell_what_was_measured_and_escape_what_was_said(
         assert "<script>alert" not in page and "14 number" not in page
     _, about, told, _ = shown
     assert "&lt;script&gt;" in about and "&lt;script&gt;" in told
-    assert "Agreement with people" in told and "Care" in told
-    assert "Where it and people part" in told and "Adjudicate" in told
-    assert "Without an answer" in told and "Ask again for 1 without an answer" in told
-    assert "Hand it in" in told
+    assert "Agreement with annotators" in told and "Care" in told
+    assert "Disagreements with annotators" in told and "Adjudicate" in told
+    assert "Failed results" in told and "Retry 1 without an answer" in told
+    assert "Save as annotations" in told
     assert "judge:rules" in about
 
 
@@ -96,7 +96,7 @@ def test_from_the_form_to_a_trial(client: Client, rules: LLMConnection, research
     client.force_login(researcher)
     base = f"/p/{rules.project.slug}/judges/"
     wrong = client.post(base, {"name": "careful", "llm_connection": rules.pk, "mode": "score", "rubric": ""})
-    assert wrong.status_code == 422 and "choose one" in wrong.content.decode()
+    assert wrong.status_code == 422 and "Choose a rubric" in wrong.content.decode()
     form = {
         "name": "careful",
         "llm_connection": rules.pk,
@@ -109,12 +109,12 @@ def test_from_the_form_to_a_trial(client: Client, rules: LLMConnection, research
     assert (judge.name, judge.samples, judge.prompt) == ("careful", 1, 1)
     assert AuditEvent.objects.filter(verb="judge.added", target="careful").exists()
     twice = client.post(base, form)
-    assert twice.status_code == 422 and "a judge careful already" in twice.content.decode()
-    bad = client.post(f"{base}{judge.pk}/test/", {"runs": "one"})
-    assert bad.status_code == 422 and "numbers of runs" in bad.content.decode()
-    gone = client.post(f"{base}{judge.pk}/test/", {"runs": "999999"})
-    assert gone.status_code == 422 and "no run 999999" in gone.content.decode()
-    begun = client.post(f"{base}{judge.pk}/test/", {"runs": ""})
+    assert twice.status_code == 422 and "A judge named careful already exists" in twice.content.decode()
+    bad = client.post(f"{base}{judge.pk}/test/", {"trajectories": "one"})
+    assert bad.status_code == 422 and "trajectory IDs as numbers" in bad.content.decode()
+    gone = client.post(f"{base}{judge.pk}/test/", {"trajectories": "999999"})
+    assert gone.status_code == 422 and "no trajectory 999999" in gone.content.decode()
+    begun = client.post(f"{base}{judge.pk}/test/", {"trajectories": ""})
     trial = parcels.done(JudgeRun.objects.get())
     told = client.get(begun.headers["location"]).content.decode()
     assert trial.is_test and trial.state == "succeeded"
@@ -131,7 +131,7 @@ def test_a_campaign_is_judged_handed_in_and_compared(
     judge = parcels.judge(rules, "compares", mode="compare")
     base = f"/p/{rules.project.slug}/judges/"
     none = client.post(f"{base}{judge.pk}/run/", {"campaign": campaign(rules.project, SCORED).pk})
-    assert none.status_code == 422 and "no items of two runs" in none.content.decode()
+    assert none.status_code == 422 and "no items with two trajectories" in none.content.decode()
     which = campaign(rules.project, COMPARED).pk
     for prompt in ("", "2"):
         begun = client.post(
@@ -147,23 +147,29 @@ def test_a_campaign_is_judged_handed_in_and_compared(
     told = client.get(
         f"{base.removesuffix('judges/')}judge-runs/{second.pk}/?against={first.pk}"
     ).content.decode()
-    assert "Names the same run" in told and "Both orders name the same run" in told
-    assert "The difference is" in told and "prompt 1" in told
+    assert "Same preference" in told and "Same preference in both orders" in told
+    assert "Difference: <strong>" in told and "prompt 1" in told
     handed = client.post(f"{base.removesuffix('judges/')}judge-runs/{first.pk}/save/", follow=True)
-    assert "become judgements of judge:compares" in handed.content.decode()
+    assert "saved as annotations by judge:compares" in handed.content.decode()
     parcels.done(first)
-    assert "Handed in" in client.get(f"{base.removesuffix('judges/')}judge-runs/{first.pk}/").content.decode()
-    assert "handed in" in client.get(base).content.decode()
+    assert (
+        "Saved as annotations"
+        in client.get(f"{base.removesuffix('judges/')}judge-runs/{first.pk}/").content.decode()
+    )
+    assert "saved as annotations" in client.get(base).content.decode()
 
 
 def test_without_a_language_model_it_says_what_is_missing(
     client: Client, researcher: User, owner: User
 ) -> None:
     project = owner.memberships.get().project
-    for who, told in ((researcher, "An owner adds one under Language models"), (owner, ">Add one</a>")):
+    for who, told in (
+        (researcher, "An owner can create one on the page LLM connections"),
+        (owner, ">Create an LLM connection</a>"),
+    ):
         client.force_login(who)
         page = client.get(f"/p/{project.slug}/judges/").content.decode()
-        assert "There is no language model to ask" in page and told in page
+        assert "A judge needs an LLM connection" in page and told in page
         assert "Everything else works without" in page
         posted = client.post(f"/p/{project.slug}/judges/", {"name": "x", "mode": "compare"})
         assert posted.status_code == 422 and not Judge.objects.exists()
@@ -187,19 +193,19 @@ def test_a_removed_language_model_leaves_figures_and_says_so(
     assert judge_run.judge.llm_connection is not None
     judge_run.judge.llm_connection.delete()
     about, told = (client.get(url).content.decode() for url in pages(judge_run)[1:3])
-    assert "There is nobody to ask any more" in about and "Agreement with people" in told
+    assert "This judge cannot run" in about and "Agreement with annotators" in told
     base = f"/p/{judge_run.judge.project.slug}/judges/"
-    tried = client.post(f"{base}{judge_run.judge_id}/test/", {"runs": ""})
-    assert tried.status_code == 422 and "nobody to ask" in tried.content.decode()
+    tried = client.post(f"{base}{judge_run.judge_id}/test/", {"trajectories": ""})
+    assert tried.status_code == 422 and "was deleted" in tried.content.decode()
     again = client.post(f"{base.removesuffix('judges/')}judge-runs/{judge_run.pk}/retry/")
-    assert again.status_code == 400 and "nobody to ask" in again.content.decode()
+    assert again.status_code == 400 and "was deleted" in again.content.decode()
 
 
 def test_removed_it_leaves_what_it_handed_in(client: Client, judge_run: JudgeRun, researcher: User) -> None:
     client.force_login(researcher)
     base = f"/p/{judge_run.judge.project.slug}/judges/"
     page = client.post(f"{base}{judge_run.judge_id}/delete/", follow=True).content.decode()
-    assert "is removed" in page and not Judge.objects.exists() and not JudgeRun.objects.exists()
+    assert "was deleted" in page and not Judge.objects.exists() and not JudgeRun.objects.exists()
     assert AuditEvent.objects.filter(verb="judge.removed").exists()
 
 
@@ -209,10 +215,10 @@ def run_command(*given: str) -> Any:
 
 def test_the_command_says_what_is_missing(judge_run: JudgeRun) -> None:
     project = judge_run.judge.project
-    with pytest.raises(CommandError, match=r"no judge nobody in desk \(there: rules\)"):
+    with pytest.raises(CommandError, match=r"desk has no judge named nobody \(existing: rules\)"):
         run_command(project.slug, "nobody", "--campaign", SCORED)
     with pytest.raises(CommandError, match="no campaign none in desk"):
         run_command(project.slug, "rules", "--campaign", "none")
     delete_judge(judge=judge_run.judge, by=None)
-    with pytest.raises(CommandError, match=r"there: none\). Make one on the page Judges"):
+    with pytest.raises(CommandError, match=r"existing: none\). Create one on the page Judges"):
         run_command(project.slug, "rules", "--campaign", SCORED)

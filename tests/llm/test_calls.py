@@ -17,7 +17,7 @@ from django.utils import timezone
 from apps.accounts.models import Project, User
 from apps.core.errors import DomainError
 from apps.llm import calls, services
-from apps.llm.calls import OverLimit, TooMany, call
+from apps.llm.calls import BudgetExceeded, RateLimited, call
 from apps.llm.models import LLMConnection, Spending
 from apps.llm.relay import REFUSED, relay
 from apps.llm.selectors import monthly_costs
@@ -138,7 +138,7 @@ def test_the_limit_is_never_passed_however_many_ask_at_once(
             for _ in range(30):
                 try:
                     call(asked, BODY, purpose="judging")
-                except OverLimit as error:
+                except BudgetExceeded as error:
                     refused.append(error)
                     if len(refused) > 40:
                         return
@@ -156,16 +156,16 @@ def test_the_limit_is_never_passed_however_many_ask_at_once(
         thread.join()
     assert max(seen) <= 3 and len(done) == len(script.asked)
     assert only().cost == len(done) * Decimal("0.02") and done and refused
-    assert refused[0].status == 402 and "The limit of judge is 3.00 a month" in refused[0].message
+    assert refused[0].status == 402 and "The monthly budget of judge is 3.00" in refused[0].message
     Spending.objects.update(day=timezone.now().date().replace(day=1) - timedelta(days=1), cost=3)
     assert call(asked, BODY, purpose="judging").status == 200, "another month"
 
 
 def test_a_killed_worker_leaves_the_most_it_could_have_cost(project: Project, address: str) -> None:
     asked = model(project, address, **PRICED, monthly_limit=Decimal("1.9"))
-    calls._reserve(asked, calls._bounded(BODY, asked), "judging")  # and then it died
+    calls._reserve(asked, calls._limit_request(BODY, asked), "judging")  # and then it died
     assert only().failed == 1
-    with pytest.raises(OverLimit):
+    with pytest.raises(BudgetExceeded):
         call(asked, BODY, purpose="judging")
 
 
@@ -176,7 +176,7 @@ def test_calls_come_no_faster_than_allowed(project: Project, address: str, scrip
         call(asked, BODY, purpose="trial")
     assert time.monotonic() - began >= 5 * 60 / 600
     LLMConnection.objects.update(next_call_at=timezone.now() + timedelta(seconds=100))
-    with pytest.raises(TooMany) as error:
+    with pytest.raises(RateLimited) as error:
         call(asked, BODY, purpose="trial")
     assert error.value.status == 429 and 90 < error.value.seconds <= 100
     assert len(script.asked) == 6
@@ -191,7 +191,7 @@ def test_a_model_is_asked_as_it_is_now(project: Project, address: str, script: S
     assert script.keys == {"sk-new"} and asked.key == ""
     assert (script.asked[0]["model"], script.asked[0]["max_tokens"]) == ("larger", 7)
     services.delete_llm_connection(llm_connection=LLMConnection.objects.get(), by=None)
-    with pytest.raises(DomainError, match="was removed") as error:
+    with pytest.raises(DomainError, match="was deleted") as error:
         call(asked, BODY, purpose="trial")
     assert error.value.status == 404 and len(script.asked) == 1
 
@@ -199,7 +199,7 @@ def test_a_model_is_asked_as_it_is_now(project: Project, address: str, script: S
 def test_who_waits_less_is_sent_away_sooner(project: Project, address: str, script: Script) -> None:
     asked = model(project, address, calls_per_minute=60)
     LLMConnection.objects.update(next_call_at=timezone.now() + timedelta(seconds=10))
-    with pytest.raises(TooMany):
+    with pytest.raises(RateLimited):
         call(asked, BODY, purpose="trial", waits=5)
     assert script.asked == [] and not Spending.objects.exists()
 
@@ -240,7 +240,7 @@ def test_the_relay_says_what_stops_it(project: Project, address: str) -> None:
     with relay(asked, "judging") as (here, word):
         headers = {"Authorization": f"Bearer {word}"}
         spent = httpx.post(f"{here}/chat/completions", content=BODY, headers=headers)
-        assert spent.status_code == 402 and "The limit of judge" in spent.json()["error"]["message"]
+        assert spent.status_code == 402 and "The monthly budget of judge" in spent.json()["error"]["message"]
         assert REFUSED in spent.headers, "so that it is not taken for the server's word"
         LLMConnection.objects.update(monthly_limit=None, next_call_at=timezone.now() + timedelta(seconds=90))
         later = httpx.post(f"{here}/chat/completions", content=BODY, headers=headers)

@@ -8,7 +8,7 @@ import pytest
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.llm import services
-from apps.llm.calls import _ANSWERED, _longest, call
+from apps.llm.calls import REPLY_BYTES, _longest, call
 from apps.llm.models import LLMConnection, SpendingPurpose
 from apps.llm.services import LLMConnectionSpec
 from tests.core import hostile_server
@@ -100,6 +100,6 @@ def test_a_hostile_document_is_no_completion(what: str) -> None:
 
 
 def test_a_reply_may_be_as_long_as_what_was_asked_for() -> None:
-    assert _longest({"max_tokens": 100}) < 1.1 * _ANSWERED
-    assert _longest({"max_tokens": 1000, "logprobs": True}) > 3 * _ANSWERED
+    assert _longest({"max_tokens": 100}) < 1.1 * REPLY_BYTES
+    assert _longest({"max_tokens": 1000, "logprobs": True}) > 3 * REPLY_BYTES
     assert _longest({"max_tokens": 131_072, "logprobs": True}) == 8_000_000

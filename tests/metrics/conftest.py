@@ -2,9 +2,9 @@ import pytest
 from django.test import Client
 
 from apps.accounts.models import Project, User
-from apps.metrics import inducing
+from apps.metrics import executor
 from apps.metrics.models import Induction
-from apps.metrics.services import induce
+from apps.metrics.services import start_induction
 from apps.metrics.tasks import advance_inductions
 from tests.factories import make_member
 from tests.metrics.said import comments, import_comments
@@ -31,13 +31,13 @@ def owner_client(client: Client, owner: User) -> Client:
 
 @pytest.fixture
 def fake_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inducing, "CHILD", "tests.metrics.fake_child")
+    monkeypatch.setattr(executor, "CHILD", "tests.metrics.fake_child")
 
 
 @pytest.fixture
 def induced(commented: Project, fake_child: None) -> Induction:
     """By the child that stands in: `metric 0` is about orders, `metric 1` about tone."""
-    induction = induce(project=commented)
+    induction = start_induction(project=commented)
     advance_inductions()
     induction.refresh_from_db()
     assert induction.state == "succeeded", induction.error

@@ -13,7 +13,7 @@ from apps.datasets.erasure import erase_judgements
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.metrics import services
-from apps.metrics.models import Aspect, Induction, Verdict
+from apps.metrics.models import Aspect, Induction, MetricVerdict
 from tests.datasets.feedback import freeze
 from workers.schema import FeedbackRecord, ScoreRecord, StepLabelRecord, read_records
 
@@ -28,8 +28,8 @@ def records(dataset_version: DatasetVersion, split: str) -> list[FeedbackRecord]
 
 @pytest.fixture
 def accepted(induced: Induction, owner: User) -> Induction:
-    services.edit(metric=induced.metrics.get(position=0), name="Looks up", definition="", by=owner)
-    services.accept(metric=induced.metrics.get(position=0), by=owner)
+    services.edit_metric(metric=induced.metrics.get(position=0), name="Looks up", definition="", by=owner)
+    services.accept_metric(metric=induced.metrics.get(position=0), by=owner)
     return induced
 
 
@@ -47,7 +47,7 @@ def test_verdicts_become_scores_by_a_judge(accepted: Induction) -> None:
     assert (
         len(found)
         == dataset_version.records["rubric"]
-        == Verdict.objects.filter(metric__position=0).exclude(sign=0).count()
+        == MetricVerdict.objects.filter(metric__position=0).exclude(sign=0).count()
     )
     assert {(one.annotator, one.origin, one.criterion, one.scale) for one in found} == {
         ("induced metrics", "judge", "Looks up", (1.0, 5.0))
@@ -95,7 +95,7 @@ def test_a_label_leaves_with_whose_words_it_was_made_of(accepted: Induction, own
 
 
 def test_what_there_is_nothing_of_is_said(induced: Induction) -> None:
-    with pytest.raises(DomainError, match="No metric was accepted"):
+    with pytest.raises(DomainError, match="No metric has been accepted"):
         freeze(induced.project, derived=["metric_scores"])
     with pytest.raises(DomainError, match="Nothing is derived as 'dreams'"):
         freeze(induced.project, name="other", derived=["dreams"])

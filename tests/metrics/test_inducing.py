@@ -8,7 +8,7 @@ from django.core.management import call_command
 from django.db import connection
 
 from apps.accounts.models import Project
-from apps.metrics.models import Induction, Verdict
+from apps.metrics.models import Induction, MetricVerdict
 from apps.metrics.tasks import advance_inductions
 from tests.metrics.said import comments, import_comments
 
@@ -45,5 +45,5 @@ def test_the_command_induces_metrics(project: Project, capsys: pytest.CaptureFix
     assert 0 <= found["coverage"] <= 1
     assert 0 <= found["redundancy"] <= 1
     assert found["held_out"]["n"] > 0
-    assert Verdict.objects.count() == 16 * len(found["metrics"])
-    assert Verdict.objects.exclude(sign=0).filter(because__isnull=False, step__isnull=False).exists()
+    assert MetricVerdict.objects.count() == 16 * len(found["metrics"])
+    assert MetricVerdict.objects.exclude(sign=0).filter(because__isnull=False, step__isnull=False).exists()

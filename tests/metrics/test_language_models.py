@@ -13,7 +13,7 @@ from apps.annotation.models import Comment
 from apps.llm.models import CachedCompletion, LLMConnection
 from apps.llm.services import LLMConnectionSpec, create_llm_connection, delete_llm_connection
 from apps.metrics import services
-from apps.metrics.models import Aspect, Induction, Verdict
+from apps.metrics.models import Aspect, Induction, MetricVerdict
 from apps.metrics.tasks import advance_inductions
 from tests.metrics.said import comments, import_comments
 from tests.workers.induce.oracle import TONE, answer, data, kind
@@ -56,7 +56,7 @@ def test_from_the_form_to_the_page(client: Client, owner: User, model: LLMConnec
     assert Aspect.objects.count() == 32
     said = {one["text"] for one in comments(8)}
     assert set(Aspect.objects.values_list("feedback", flat=True)) <= said
-    assert Verdict.objects.exclude(sign=0).filter(reason="The reply says so.").exists()
+    assert MetricVerdict.objects.exclude(sign=0).filter(reason="The reply says so.").exists()
     page = client.get(begun.headers["location"]).content.decode()
     assert "Language model rules" in page and "names, definitions and reasons are the model" in page
     metric = induction.metrics.get(name=TONE)
@@ -76,14 +76,14 @@ def test_what_failed_is_listed_and_asked_again(
         return answer(body)
 
     script.answer = spoil
-    induction = done(services.induce(project=model.project, llm_connection=model))
+    induction = done(services.start_induction(project=model.project, llm_connection=model))
     assert induction.state == "succeeded", induction.error
     failed = induction.result["failed"]
     assert str(bad.pk) in {one["comment"] for one in failed}
     assert not Aspect.objects.filter(comment=bad).exists()
     client.force_login(owner)
     page = client.get(f"/p/{model.project.slug}/metrics/inductions/{induction.pk}/").content.decode()
-    assert f"comment {bad.pk}" in page and "Ask again for these" in page
+    assert f"comment {bad.pk}" in page and "Retry failed questions" in page
     assert "stole" not in page
     script.answer, before = answer, len(script.asked)
     client.post(f"/p/{model.project.slug}/metrics/inductions/{induction.pk}/judge/")
@@ -102,17 +102,17 @@ def test_a_model_that_fails_midway_keeps_what_was_paid_for(model: LLMConnection,
         return answer(body) if count <= 15 else (401, {"error": {"message": "No more credit."}})
 
     script.answer = reply
-    induction = done(services.induce(project=model.project, llm_connection=model))
+    induction = done(services.start_induction(project=model.project, llm_connection=model))
     assert induction.state == "failed" and "refused the key" in induction.error
     assert "No more credit." in induction.error and KEY not in induction.error
     assert CachedCompletion.objects.count() == 15
     script.answer, before = answer, len(script.asked)
-    assert done(services.induce(project=model.project, llm_connection=model)).state == "succeeded"
+    assert done(services.start_induction(project=model.project, llm_connection=model)).state == "succeeded"
     assert sum(kind(body) == "ground" for body in script.asked[before:]) == 32 - 15
 
 
 def test_a_comment_s_words_leave_with_it(model: LLMConnection) -> None:
-    done(services.induce(project=model.project, llm_connection=model))
+    done(services.start_induction(project=model.project, llm_connection=model))
     comment = Comment.objects.order_by("pk").last()
     assert comment is not None
     kept, pk = CachedCompletion.objects.count(), comment.pk
@@ -122,31 +122,31 @@ def test_a_comment_s_words_leave_with_it(model: LLMConnection) -> None:
 
 
 def test_what_people_decide_is_judged_by_the_model(model: LLMConnection, owner: User, script: Script) -> None:
-    induction = done(services.induce(project=model.project, llm_connection=model))
+    induction = done(services.start_induction(project=model.project, llm_connection=model))
     metric = induction.metrics.get(name=TONE)
     other = induction.metrics.exclude(pk=metric.pk).first()
     if other is not None:
-        services.reject(metric=other, by=owner)
+        services.reject_metric(metric=other, by=owner)
         assert done(induction).state == "succeeded", induction.error
-        services.restore(metric=other, by=owner)
+        services.restore_metric(metric=other, by=owner)
         assert done(induction).state == "succeeded", induction.error
-        services.merge(metric=other, into=metric, by=owner)
+        services.merge_metrics(metric=other, into=metric, by=owner)
         assert done(induction).state == "succeeded", induction.error
     points = list(metric.aspects.filter(feedback__icontains="order").values_list("pk", flat=True))
-    new = services.split(metric=metric, aspects=points, name="Looks things up", by=owner)
+    new = services.split_metric(metric=metric, aspects=points, name="Looks things up", by=owner)
     assert done(induction).state == "succeeded", induction.error
     assert any("Looks things up" in data(body) for body in script.asked if kind(body) == "judge")
     assert new.verdicts.count() == 16
 
 
 def test_without_its_model_it_says_so(model: LLMConnection) -> None:
-    induction = services.induce(project=model.project, llm_connection=model)
+    induction = services.start_induction(project=model.project, llm_connection=model)
     delete_llm_connection(llm_connection=model, by=None)
     done(induction)
-    assert induction.state == "failed" and "was removed" in induction.error
-    assert induction.by == "Language model (removed)"
+    assert induction.state == "failed" and "was deleted" in induction.error
+    assert induction.engine_name == "Language model (deleted)"
 
 
 def test_the_command_knows_it_by_name(model: LLMConnection) -> None:
-    with pytest.raises(CommandError, match=r"no language model nobody in desk \(there: rules\)"):
+    with pytest.raises(CommandError, match=r"desk has no LLM connection named nobody \(existing: rules\)"):
         call_command("induce_metrics", model.project.slug, "--language-model", "nobody")

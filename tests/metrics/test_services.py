@@ -8,7 +8,7 @@ from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.erasure import erase_judgements, erase_trajectory
 from apps.metrics import selectors, services
-from apps.metrics.models import Aspect, Induction, Metric, Verdict
+from apps.metrics.models import Aspect, Induction, Metric, MetricVerdict
 from apps.metrics.tasks import advance_inductions
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
@@ -30,7 +30,7 @@ def work(induction: Induction) -> Induction:
 def test_an_induction_is_kept_with_what_it_rests_on(induced: Induction) -> None:
     assert [one.name for one in induced.metrics.all()] == ["metric 0", "metric 1"]
     assert induced.aspects.count() == Comment.objects.count() == 24
-    assert Verdict.objects.filter(metric__induction=induced).count() == 24
+    assert MetricVerdict.objects.filter(metric__induction=induced).count() == 24
     orders = metric(induced, 0)
     assert all("order" in text for text in orders.aspects.values_list("feedback", flat=True))
     assert induced.result["metrics"] == 2
@@ -41,21 +41,21 @@ def test_an_induction_is_kept_with_what_it_rests_on(induced: Induction) -> None:
 
 
 def test_nothing_to_induce_from(project: Project) -> None:
-    with pytest.raises(DomainError, match="Nobody has written a comment in this project yet"):
-        services.induce(project=project)
+    with pytest.raises(DomainError, match="This project has no comments yet"):
+        services.start_induction(project=project)
     assert not Induction.objects.exists()
 
 
 def test_one_at_a_time(commented: Project) -> None:
-    services.induce(project=commented)
-    with pytest.raises(DomainError, match="under way"):
-        services.induce(project=commented)
+    services.start_induction(project=commented)
+    with pytest.raises(DomainError, match="still running"):
+        services.start_induction(project=commented)
 
 
 def test_only_the_comments_of_a_campaign(commented: Project, fake_child: None) -> None:
     import_comments(commented, comments(2), campaign="Others")
     others = Campaign.objects.get(project=commented, name="Others")
-    induction = work(services.induce(project=commented, campaign=others))
+    induction = work(services.start_induction(project=commented, campaign=others))
     assert induction.aspects.count() == 8
     assert set(
         induction.aspects.values_list("comment__annotation__assignment__item__campaign", flat=True)
@@ -65,13 +65,13 @@ def test_only_the_comments_of_a_campaign(commented: Project, fake_child: None) -
 def test_what_the_core_refuses_is_said(project: Project, fake_child: None) -> None:
     (one, *_) = comments(1)
     import_comments(project, [one | {"text": "Please refuse this."}])
-    induction = work(services.induce(project=project))
+    induction = work(services.start_induction(project=project))
     assert induction.state == JobState.FAILED
     assert induction.error == "These comments are refused."
 
 
 def test_accepting_makes_a_criterion(induced: Induction, owner: User) -> None:
-    criterion = services.accept(metric=metric(induced, 0), by=owner)
+    criterion = services.accept_metric(metric=metric(induced, 0), by=owner)
     assert criterion.origin == Criterion.Origin.INDUCED
     assert (criterion.name, criterion.version) == ("metric 0", 1)
     assert criterion.good_example
@@ -81,37 +81,39 @@ def test_accepting_makes_a_criterion(induced: Induction, owner: User) -> None:
 
 
 def test_editing_what_was_accepted_makes_the_next_version(induced: Induction, owner: User) -> None:
-    services.accept(metric=metric(induced, 0), by=owner)
-    services.edit(metric=metric(induced, 0), name="looks first", definition="Looks before it acts.", by=owner)
+    services.accept_metric(metric=metric(induced, 0), by=owner)
+    services.edit_metric(
+        metric=metric(induced, 0), name="looks first", definition="Looks before it acts.", by=owner
+    )
     found = metric(induced, 0)
     assert found.criterion is not None
     assert (found.criterion.name, found.criterion.definition) == ("looks first", "Looks before it acts.")
     with pytest.raises(DomainError, match="Another metric"):
-        services.edit(metric=metric(induced, 1), name="looks  first", definition="", by=owner)
+        services.edit_metric(metric=metric(induced, 1), name="looks  first", definition="", by=owner)
 
 
 def test_a_rubric_of_the_accepted(induced: Induction, owner: User) -> None:
     with pytest.raises(DomainError, match="Accept a metric first"):
-        services.make_rubric(induction=induced, name="Mine", by=owner)
+        services.create_rubric(induction=induced, name="Mine", by=owner)
     for position in (0, 1):
-        services.accept(metric=metric(induced, position), by=owner)
-    rubric = services.make_rubric(induction=induced, name="Mine", by=owner)
+        services.accept_metric(metric=metric(induced, position), by=owner)
+    rubric = services.create_rubric(induction=induced, name="Mine", by=owner)
     assert {one.origin for one in rubric.criteria.all()} == {Criterion.Origin.INDUCED}
     assert rubric.entries.count() == 2
 
 
 def test_merging_moves_the_points_and_judges_again(induced: Induction, owner: User) -> None:
-    services.merge(metric=metric(induced, 1), into=metric(induced, 0), by=owner)
+    services.merge_metrics(metric=metric(induced, 1), into=metric(induced, 0), by=owner)
     induced.refresh_from_db()
     assert induced.state == JobState.QUEUED
     work(induced)
     assert metric(induced, 1).merged_into == metric(induced, 0)
     assert metric(induced, 0).aspects.count() == 24
-    assert set(Verdict.objects.values_list("metric", flat=True)) == {metric(induced, 0).pk}
+    assert set(MetricVerdict.objects.values_list("metric", flat=True)) == {metric(induced, 0).pk}
     assert induced.result["changed"] is True
     assert induced.result["held_out"]["n"] == 4, "of before; the page says so"
     with pytest.raises(DomainError, match="was merged"):
-        services.accept(metric=metric(induced, 1), by=owner)
+        services.accept_metric(metric=metric(induced, 1), by=owner)
 
 
 def test_splitting_takes_a_phrase_whole(induced: Induction, owner: User) -> None:
@@ -120,27 +122,27 @@ def test_splitting_takes_a_phrase_whole(induced: Induction, owner: User) -> None
     assert first is not None
     same = orders.aspects.filter(feedback=first.feedback).count()
     assert same > 1
-    new = services.split(metric=orders, aspects=[first.pk], name="the first", by=owner)
+    new = services.split_metric(metric=orders, aspects=[first.pk], name="the first", by=owner)
     work(induced)
     assert set(new.aspects.values_list("feedback", flat=True)) == {first.feedback}
     assert new.aspects.count() == same
     assert orders.aspects.exclude(feedback=first.feedback).count() == orders.aspects.count()
     assert new.verdicts.count() == 12
     everything = list(new.aspects.values_list("pk", flat=True))
-    with pytest.raises(DomainError, match="not all"):
-        services.split(metric=new, aspects=everything, name="all of it", by=owner)
+    with pytest.raises(DomainError, match="not all of them"):
+        services.split_metric(metric=new, aspects=everything, name="all of it", by=owner)
 
 
 def test_a_rejection_keeps_the_points_and_can_be_taken_back(induced: Induction, owner: User) -> None:
     before = metric(induced, 1).aspects.count()
-    services.reject(metric=metric(induced, 1), by=owner)
+    services.reject_metric(metric=metric(induced, 1), by=owner)
     work(induced)
     assert metric(induced, 1).state == Metric.State.REJECTED
     assert metric(induced, 1).aspects.count() == before
     assert not metric(induced, 1).verdicts.exists()
     with pytest.raises(DomainError, match="only metric left"):
-        services.reject(metric=metric(induced, 0), by=owner)
-    services.restore(metric=metric(induced, 1), by=owner)
+        services.reject_metric(metric=metric(induced, 0), by=owner)
+    services.restore_metric(metric=metric(induced, 1), by=owner)
     work(induced)
     assert metric(induced, 1).verdicts.count() == 12
 
@@ -148,18 +150,18 @@ def test_a_rejection_keeps_the_points_and_can_be_taken_back(induced: Induction, 
 def test_nothing_changes_while_it_is_judged(induced: Induction, owner: User) -> None:
     services.judge_again(induced)
     with pytest.raises(DomainError, match="are being judged"):
-        services.accept(metric=metric(induced, 0), by=owner)
+        services.accept_metric(metric=metric(induced, 0), by=owner)
 
 
 def test_the_next_one_is_held_against_it(induced: Induction, owner: User) -> None:
-    services.edit(metric=metric(induced, 0), name="metric 0", definition="As I say.", by=owner)
-    services.edit(metric=metric(induced, 1), name="tone", definition="", by=owner)
-    again = work(services.induce(project=induced.project))
-    assert again.before == induced
-    assert metric(again, 0).before == metric(induced, 0)
+    services.edit_metric(metric=metric(induced, 0), name="metric 0", definition="As I say.", by=owner)
+    services.edit_metric(metric=metric(induced, 1), name="tone", definition="", by=owner)
+    again = work(services.start_induction(project=induced.project))
+    assert again.previous == induced
+    assert metric(again, 0).previous == metric(induced, 0)
     assert metric(again, 0).definition == "As I say."
-    assert metric(again, 1).before is None
-    assert [one.name for one in selectors.gone_since(again)] == ["tone"]
+    assert metric(again, 1).previous is None
+    assert [one.name for one in selectors.dropped_since_previous(again)] == ["tone"]
 
 
 def test_what_is_deleted_takes_its_points_along(induced: Induction, owner: User) -> None:
@@ -174,24 +176,24 @@ def test_what_is_deleted_takes_its_points_along(induced: Induction, owner: User)
     assert induced.aspects.count() == 24 - mine
     erase_judgements(annotator=Annotator.objects.get(name="ann"), by=owner)
     assert not Aspect.objects.exists()
-    assert selectors.definition_of(metric(induced, 0)) == ""
+    assert selectors.metric_definition(metric(induced, 0)) == ""
 
 
 def test_a_run_deleted_while_it_is_induced(
     commented: Project, fake_child: None, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from apps.metrics import inducing
+    from apps.metrics import executor
 
     run = Trajectory.objects.order_by("pk").first()
-    keep = inducing.keep_induction
+    keep = executor.store_induction
 
     def delete_first(*given: object) -> None:
         assert run is not None
         erase_trajectory(trajectory=run, by=owner)
         keep(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(inducing, "keep_induction", delete_first)
-    induction = work(services.induce(project=commented))
+    monkeypatch.setattr(executor, "store_induction", delete_first)
+    induction = work(services.start_induction(project=commented))
     assert induction.state == JobState.SUCCEEDED
     assert induction.aspects.count() == 22
 
@@ -199,18 +201,18 @@ def test_a_run_deleted_while_it_is_induced(
 def test_what_changed_while_it_was_judged_is_judged_once_more(
     induced: Induction, owner: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from apps.metrics import inducing
+    from apps.metrics import executor
 
-    services.reject(metric=metric(induced, 1), by=owner)
-    keep, times = inducing.keep_judging, []
+    services.reject_metric(metric=metric(induced, 1), by=owner)
+    keep, times = executor.store_new_verdicts, []
 
     def restore_first(*given: object) -> None:
         times.append(1)
         if len(times) == 1:
-            services.restore(metric=metric(induced, 1), by=owner)
+            services.restore_metric(metric=metric(induced, 1), by=owner)
         keep(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(inducing, "keep_judging", restore_first)
+    monkeypatch.setattr(executor, "store_new_verdicts", restore_first)
     assert work(induced).state == JobState.SUCCEEDED
     assert len(times) == 2
     assert metric(induced, 1).verdicts.count() == 12
@@ -219,6 +221,6 @@ def test_what_changed_while_it_was_judged_is_judged_once_more(
 def test_another_project_has_none_of_it(induced: Induction) -> None:
     other = Project.objects.create(slug="other", name="Other")
     with pytest.raises(DomainError, match="no induction"):
-        selectors.induction_in(other, induced.pk)
+        selectors.get_induction(other, induced.pk)
     with pytest.raises(DomainError, match="no metric"):
-        selectors.metric_in(other, metric(induced, 0).pk)
+        selectors.get_metric(other, metric(induced, 0).pk)

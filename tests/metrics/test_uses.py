@@ -16,7 +16,8 @@ from apps.datasets.exporting import export_feedback, file_name
 from apps.datasets.tasks import advance_exports
 from apps.metrics import scoreboard as boards
 from apps.metrics import services
-from apps.metrics.models import Induction, Metric, Verdict
+from apps.metrics.models import Induction, Metric, MetricVerdict
+from apps.metrics.services.inductions import refresh_facts
 from apps.metrics.tasks import advance_inductions
 from apps.trajectories.models import Trajectory, TrajectoryFact
 from apps.trajectories.selectors import best_of_tasks, fact_names, filter_trajectories
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def keys(induction: Induction, name: str, sign: int) -> set[int]:
-    rows = Verdict.objects.filter(metric__induction=induction, metric__name=name, sign=sign)
+    rows = MetricVerdict.objects.filter(metric__induction=induction, metric__name=name, sign=sign)
     return set(rows.values_list("trajectory", flat=True))
 
 
@@ -50,12 +51,12 @@ def test_runs_are_found_by_what_metrics_say(induced: Induction) -> None:
 
 def test_what_is_rejected_is_not_filtered_by(induced: Induction, owner: User) -> None:
     metric = induced.metrics.get(position=0)
-    services.reject(metric=metric, by=owner)
+    services.reject_metric(metric=metric, by=owner)
     assert fact_names(induced.project) == ["metric 1"]
     advance_inductions()
-    services.edit(metric=induced.metrics.get(position=1), name="Tone", definition="", by=owner)
+    services.edit_metric(metric=induced.metrics.get(position=1), name="Tone", definition="", by=owner)
     assert fact_names(induced.project) == ["Tone"]
-    services.restore(metric=metric, by=owner)
+    services.restore_metric(metric=metric, by=owner)
     advance_inductions()
     assert fact_names(induced.project) == ["Tone", "metric 0"]
 
@@ -63,10 +64,10 @@ def test_what_is_rejected_is_not_filtered_by(induced: Induction, owner: User) ->
 def test_proposals_of_an_older_induction_give_way_and_what_was_accepted_stays(
     induced: Induction, owner: User
 ) -> None:
-    services.edit(metric=induced.metrics.get(position=0), name="Looks up", definition="", by=owner)
-    services.accept(metric=induced.metrics.get(position=0), by=owner)
+    services.edit_metric(metric=induced.metrics.get(position=0), name="Looks up", definition="", by=owner)
+    services.accept_metric(metric=induced.metrics.get(position=0), by=owner)
     Metric.objects.filter(induction=induced, position=1).update(name="Old proposal")
-    services.induce(project=induced.project)
+    services.start_induction(project=induced.project)
     advance_inductions()
     assert fact_names(induced.project) == ["Looks up", "metric 0", "metric 1"]
 
@@ -76,7 +77,7 @@ def test_facts_leave_with_their_run(induced: Induction) -> None:
     assert run is not None
     erase_trajectory(trajectory=run, by=None)
     assert not TrajectoryFact.objects.filter(trajectory=run.pk).exists()
-    services.refresh_facts(induced.project)
+    refresh_facts(induced.project)
 
 
 def test_the_explorer_filters_by_them(owner_client: Client, induced: Induction) -> None:
@@ -100,7 +101,7 @@ def test_what_to_fine_tune_on(induced: Induction, tmp_path: Path) -> None:
             mine = run.facts.get(name=fact).value
             others = TrajectoryFact.objects.filter(name=fact, trajectory__task=run.task_id)
             assert mine == max(others.values_list("value", flat=True))
-    services.refresh_facts(project)
+    refresh_facts(project)
     out = tmp_path / "sft.jsonl"
     slug = project.slug
     call_command(
@@ -129,10 +130,10 @@ def test_guidelines(induced: Induction, owner: User, tmp_path: Path) -> None:
     assert text.startswith("# What people want of you\n")
     assert "## metric 0" in text and "## metric 1" in text
     assert "- Looked the order up first." in text
-    services.edit(
+    services.edit_metric(
         metric=induced.metrics.get(position=1), name="Tone", definition="Kind # words\n# of any", by=owner
     )
-    services.accept(metric=induced.metrics.get(position=1), by=owner)
+    services.accept_metric(metric=induced.metrics.get(position=1), by=owner)
     call_command("export_feedback", project.slug, "--format", "guidelines", "--out", str(out))
     text = out.read_text()
     assert "## metric 0" not in text, "once something was accepted, only that counts"
@@ -140,7 +141,10 @@ def test_guidelines(induced: Induction, owner: User, tmp_path: Path) -> None:
 
 
 def test_guidelines_need_a_metric_and_say_what_cannot_be(commented: Project, tmp_path: Path) -> None:
-    for more, why in (([], "induce some"), (["--kind", "comment"], "cannot be had by kinds")):
+    for more, why in (
+        ([], "Extract metrics from comments"),
+        (["--kind", "comment"], "cannot be filtered by kinds"),
+    ):
         with pytest.raises(CommandError, match=why):
             call_command("export_feedback", commented.slug, "--format", "guidelines", *more)
 
@@ -169,7 +173,7 @@ def test_the_scoreboard(owner_client: Client, induced: Induction) -> None:
         mine = set(
             Trajectory.objects.filter(project=project, agent_version=row.version).values_list("pk", flat=True)
         )
-        share = row.by_metric["metric 0"]
+        share = row.share_by_metric["metric 0"]
         assert share.judged == len(mine)
         assert share.kept == len(keys(induced, "metric 0", 1) & mine)
         assert share.violated == len(keys(induced, "metric 0", -1) & mine)
@@ -184,13 +188,13 @@ def test_the_scoreboard(owner_client: Client, induced: Induction) -> None:
 
 
 def test_an_empty_scoreboard(owner_client: Client, project: Project) -> None:
-    assert b"Nothing judged yet" in owner_client.get(f"/p/{project.slug}/metrics/scoreboard/").content
+    assert b"No verdicts yet" in owner_client.get(f"/p/{project.slug}/metrics/scoreboard/").content
 
 
 def test_the_interval_of_a_difference() -> None:
     """Worked by hand for Agresti's ratings of a prime minister: 150 of 1600 for one side, 86 for the other."""
-    share = boards.Share(judged=1600, kept=86, violated=150)
+    share = boards.VerdictShare(judged=1600, kept=86, violated=150)
     assert share.value == pytest.approx(-0.04)
     assert share.interval == pytest.approx((-0.0587, -0.0212), abs=1e-4)
-    low, high = boards.Share(judged=3, kept=0, violated=3).interval
+    low, high = boards.VerdictShare(judged=3, kept=0, violated=3).interval
     assert low == -1.0 and -0.6 < high < 0.0

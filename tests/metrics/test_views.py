@@ -21,8 +21,8 @@ def test_an_induction_from_its_form_to_its_page(
     waiting = owner_client.get(page).content.decode()
     assert "queued" in waiting
     assert f'hx-get="{page}status/"' in waiting
-    assert b"One is under way" in owner_client.get(base).content
-    assert b"wait for its end" in owner_client.post(base, {}).content
+    assert b"An induction is still running" in owner_client.get(base).content
+    assert b"Wait for its end" in owner_client.post(base, {}).content
     assert "HX-Refresh" not in owner_client.get(f"{page}status/").headers
     advance_inductions()
     assert owner_client.get(f"{page}status/").headers["HX-Refresh"] == "true"
@@ -31,9 +31,9 @@ def test_an_induction_from_its_form_to_its_page(
         "metric 0",
         "metric 1",
         "A word of warning.",
-        "held out",
+        "held-out",
         "one metric",
-        "What no metric covers",
+        "Uncovered comments",
     ):
         assert words in found, words
     assert "hx-get" not in found, "nothing polls when nothing changes"
@@ -42,7 +42,7 @@ def test_an_induction_from_its_form_to_its_page(
 def test_no_comment_is_said_on_the_form(owner_client: Client, project: Project) -> None:
     answer = owner_client.post(f"/p/{project.slug}/metrics/", {})
     assert answer.status_code == 422
-    assert b"Nobody has written a comment" in answer.content
+    assert b"has no comments yet" in answer.content
 
 
 def test_a_metric_links_to_what_it_is_made_of(owner_client: Client, induced: Induction) -> None:
@@ -76,7 +76,7 @@ def test_deciding(owner_client: Client, induced: Induction) -> None:
     owner_client.post(f"{base}inductions/{induced.pk}/cancel/")
     induced.refresh_from_db()
     assert induced.state == JobState.CANCELLED
-    assert b"Judge all runs again" in owner_client.get(f"{base}inductions/{induced.pk}/").content
+    assert b"Judge all trajectories again" in owner_client.get(f"{base}inductions/{induced.pk}/").content
     owner_client.post(f"{base}inductions/{induced.pk}/judge/")
     induced.refresh_from_db()
     assert induced.state == JobState.QUEUED
@@ -85,9 +85,9 @@ def test_deciding(owner_client: Client, induced: Induction) -> None:
 @pytest.mark.parametrize(
     ("action", "data", "said"),
     [
-        ("decide", {"what": "eat"}, "Accept it, reject it"),
+        ("decide", {"what": "eat"}, "Choose accept, reject or restore"),
         ("edit", {"name": ""}, "Name: This field is required."),
-        ("merge", {"into": "0"}, "Merge it into"),
+        ("merge", {"into": "0"}, "Merge into"),
         ("split", {"name": "new"}, "Aspects"),
         ("split", {"name": "new", "aspects": "99999999"}, "Aspects"),
     ],

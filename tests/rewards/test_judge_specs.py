@@ -106,7 +106,7 @@ def test_a_rubric_without_weights_has_no_mean(admin, desk, inspector) -> None:
 
 def test_a_judge_that_is_asked_is_not_removed(desk, inspector) -> None:
     deploy(desk)
-    with pytest.raises(Conflict, match="the endpoint judged@1 asks it, or could be rolled back to it"):
+    with pytest.raises(Conflict, match="the endpoint judged@1 uses it, or could be rolled back"):
         delete_judge(judge=inspector, by=None)
     deploy(desk)
     with pytest.raises(Conflict, match="judged@1, the endpoint judged@2 ask it"):
@@ -124,7 +124,7 @@ def test_one_that_was_removed_meanwhile_is_not_deployed(desk, inspector, monkeyp
         return checked
 
     monkeypatch.setattr(services, "checked_spec", late)
-    with pytest.raises(Conflict, match="has been removed") as caught, transaction.atomic():
+    with pytest.raises(Conflict, match="has been deleted") as caught, transaction.atomic():
         deploy(desk)
     assert caught.value.pointer == "/components/0/judge" and not EndpointRevision.objects.exists()
 

@@ -19,7 +19,7 @@ from touchstone_client import RewardClient
 
 from apps.accounts.models import Project, Scope
 from apps.accounts.services import create_api_key, create_project
-from apps.judges.executing import criterion_of
+from apps.judges.executor import criterion_config
 from apps.judges.models import Judge
 from apps.llm.models import LLMConnection, Spending
 from apps.llm.services import (
@@ -321,7 +321,7 @@ def test_nobody_is_asked_beyond_the_months_money(http, endpoint, llm_connection,
     LLMConnection.objects.update(**prices, monthly_limit=Decimal("0.01"))
     reply = ask(http, endpoint, "score", item(0))
     assert (reply.status_code, reply.headers.get("Retry-After")) == (503, None)
-    assert "The limit of rules is 0.01 a month" in detail(reply) and script.asked == []
+    assert "The monthly budget of rules is 0.01" in detail(reply) and script.asked == []
     LLMConnection.objects.update(monthly_limit=Decimal(50))
     assert ask(http, endpoint, "score", item(0)).status_code == 200, "a limit that was raised counts at once"
     assert Spending.objects.get().cost == 10 * Decimal("0.001") + 5 * Decimal("0.002")
@@ -402,7 +402,7 @@ def folder_that_knows(item: dict, said: str, judge: Judge, place: Path) -> Path:
     """A decoder that has learnt by heart what to say of this item."""
     model = Recorder(said)
     core = LLMClient(LLMServer(model="here"), JudgeCache(10**6).for_model("test"), model=model)
-    criteria = [Criterion(**criterion_of(entry, judge.mode)) for entry in judge.criteria]
+    criteria = [Criterion(**criterion_config(entry, judge.mode)) for entry in judge.criteria]
     run, _ = readable(parse_item(item))
     RubricJudge(core, criteria).score(run)
     return taught(place, [(model.messages, said)])

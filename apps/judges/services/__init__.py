@@ -1,11 +1,11 @@
-"""What changes judges and their runs."""
+"""State changes of judges and their runs."""
 
 from apps.judges.services.judge_runs import (
     retry_failed,
     save_as_annotations,
     start_judge_run,
+    start_test_run,
     store_results,
-    try_judge,
 )
 from apps.judges.services.judges import JudgeSpec, create_judge, delete_judge, lock_judge
 
@@ -17,6 +17,6 @@ __all__ = [
     "retry_failed",
     "save_as_annotations",
     "start_judge_run",
+    "start_test_run",
     "store_results",
-    "try_judge",
 ]

@@ -1,4 +1,4 @@
-"""Judges are made and removed. What a judge is never changes: figures of agreement are about it as it is."""
+"""Judges are created and deleted. A judge never changes, since agreement is measured for it as it is."""
 
 from dataclasses import dataclass
 
@@ -14,8 +14,8 @@ from apps.rubrics.models import Rubric
 from apps.trajectories.services import replace_facts
 
 MOST_SAMPLES = 16  # as workers.judge.rubric allows
-# Of either mode.
-PROMPTS = {1: "a reason, then the verdict", 2: "what speaks for and against is weighed first"}
+# Versions of the prompts, of either mode.
+PROMPTS = {1: "a reason, then the verdict", 2: "weighs strengths and weaknesses first"}
 LONGEST_GUIDELINES = 20_000
 
 
@@ -34,28 +34,14 @@ class JudgeSpec:
 
 @transaction.atomic
 def create_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge:
-    """Raises DomainError for what cannot be, Conflict for a name that is taken."""
+    """Raises DomainError for a spec that is not valid, Conflict for a name that is taken."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     name = " ".join(spec.name.split())
     if not 1 <= len(name) <= 100:
-        raise DomainError("Its name has 1 to 100 characters.", pointer="/name")
+        raise DomainError("The name must have 1 to 100 characters.", pointer="/name")
     if project.judges.filter(name=name).exists():
-        raise Conflict(f"There is a judge {name} already.", pointer="/name")
-    if spec.mode not in Judge.Mode.values:
-        raise DomainError(f"A judge's mode is {' or '.join(Judge.Mode.values)}.", pointer="/mode")
-    if spec.mode == Judge.Mode.SCORE and spec.rubric is None:
-        raise DomainError("Runs are scored by the criteria of a rubric; choose one.", pointer="/rubric")
-    if spec.llm_connection.project_id != project.pk or (
-        spec.rubric is not None and spec.rubric.project_id != project.pk
-    ):
-        raise DomainError("A judge is made of what its own project has.", status=404)
-    if not 1 <= spec.samples <= MOST_SAMPLES:
-        raise DomainError(f"1 to {MOST_SAMPLES} samples are averaged.", pointer="/samples")
-    check_prompt(spec.prompt)
-    if len(spec.guidelines) > LONGEST_GUIDELINES:
-        raise DomainError(
-            f"Guidelines have at most {LONGEST_GUIDELINES:,} characters.", pointer="/guidelines"
-        )
+        raise Conflict(f"A judge named {name} already exists.", pointer="/name")
+    _check_spec(project, spec)
     judge = Judge.objects.create(
         project=project,
         name=name,
@@ -73,9 +59,9 @@ def create_judge(*, project: Project, spec: JudgeSpec, by: User | None) -> Judge
 
 @transaction.atomic
 def delete_judge(*, judge: Judge, by: User | None) -> None:
-    """With its judge runs; what it handed in stays, under its name, until it is deleted as any annotator's is.
+    """Its runs are deleted too. Annotations that were saved from them stay, under the judge's name.
 
-    Raises Conflict where an endpoint asks it.
+    Raises Conflict where an endpoint uses it.
     """
     locked = Judge.objects.select_for_update(of=("self",)).select_related("project").get(pk=judge.pk)
     record_audit(project=locked.project, actor=by, verb="judge.removed", target=locked.name)
@@ -83,23 +69,44 @@ def delete_judge(*, judge: Judge, by: User | None) -> None:
     try:
         locked.delete()
     except ProtectedError as error:
-        users = sorted({str(one) for one in error.protected_objects})
+        users = sorted({str(user) for user in error.protected_objects})
         raise Conflict(
-            f"{locked.name} cannot be removed: {', '.join(users[:5])} {'asks' if len(users) == 1 else 'ask'} it, or "
-            "could be rolled back to it."
+            f"{locked.name} cannot be deleted: {', '.join(users[:5])} {'uses' if len(users) == 1 else 'use'} it, or "
+            "could be rolled back to a revision that does."
         ) from None
     replace_facts(project=locked.project, kind=kind, facts=())
 
 
 def lock_judge(judge: Judge) -> None:
-    """For whoever is about to put it to use: it cannot be removed before this transaction ends. Raises Conflict."""
+    """Keep the judge from being deleted before this transaction ends. Raises Conflict where it is gone."""
     if not Judge.objects.select_for_update(no_key=True).filter(pk=judge.pk).exists():
-        raise Conflict(f"The judge {judge.name} has been removed.")
+        raise Conflict(f"The judge {judge.name} has been deleted.")
 
 
 def check_prompt(version: int) -> None:
     if version not in PROMPTS:
         raise DomainError(
-            f"There is no version {version} of the prompts; there are {', '.join(map(str, PROMPTS))}.",
+            f"The prompts have no version {version}. Choose one of {', '.join(map(str, PROMPTS))}.",
             pointer="/prompt",
+        )
+
+
+def _check_spec(project: Project, spec: JudgeSpec) -> None:
+    if spec.mode not in Judge.Mode.values:
+        raise DomainError(f"The mode must be {' or '.join(Judge.Mode.values)}.", pointer="/mode")
+    if spec.mode == Judge.Mode.SCORE and spec.rubric is None:
+        raise DomainError(
+            "A judge that scores needs a rubric, whose criteria it scores by. Choose a rubric.",
+            pointer="/rubric",
+        )
+    if spec.llm_connection.project_id != project.pk or (
+        spec.rubric is not None and spec.rubric.project_id != project.pk
+    ):
+        raise DomainError("The LLM connection and the rubric must be of the judge's project.", status=404)
+    if not 1 <= spec.samples <= MOST_SAMPLES:
+        raise DomainError(f"The number of samples must be from 1 to {MOST_SAMPLES}.", pointer="/samples")
+    check_prompt(spec.prompt)
+    if len(spec.guidelines) > LONGEST_GUIDELINES:
+        raise DomainError(
+            f"Guidelines can have at most {LONGEST_GUIDELINES:,} characters.", pointer="/guidelines"
         )

@@ -17,7 +17,7 @@ from typing import Any
 from django.db import Error, connections
 
 from apps.core.errors import DomainError
-from apps.judges.executing import criterion_of
+from apps.judges.executor import criterion_config
 from apps.judges.models import Judge
 from apps.llm.calls import record_local_usage
 from apps.llm.models import SpendingPurpose
@@ -167,7 +167,7 @@ def _look_up(key: int | None, project: str, part: JudgePart) -> _JudgeState:
         entries = list(judge.rubric.entries.select_related("criterion"))
         return _JudgeState(
             judge,
-            tuple(criterion_of(entry.criterion, judge.mode) for entry in entries),
+            tuple(criterion_config(entry.criterion, judge.mode) for entry in entries),
             tuple(entry.weight for entry in entries),
         )
     except Error as error:

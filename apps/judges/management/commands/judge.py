@@ -1,4 +1,4 @@
-"""`judge PROJECT JUDGE --campaign C`: have a judge go through a campaign, and hold it against people."""
+"""`judge PROJECT JUDGE --campaign C`: run a judge over a campaign and measure its agreement with annotators."""
 
 from dataclasses import asdict
 from typing import Any
@@ -10,24 +10,26 @@ from apps.annotation.models import Campaign
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
-from apps.judges.agreement import Figure, figures_of, held_against_people
+from apps.judges.agreement import CriterionAgreement, agreement_with_humans, criterion_agreements
 from apps.judges.models import JudgeResult, JudgeRun
 from apps.judges.selectors import get_judge_by_name
 from apps.judges.services import start_judge_run
 
 
 class Command(TouchstoneCommand):
-    help = "Have a judge go through a campaign, follow it to its end, and say how far it agrees with people."
+    help = "Run a judge over a campaign, wait for its end, and report its agreement with annotators."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("project")
-        parser.add_argument("judge", help="its name, as on the page Judges")
+        parser.add_argument("judge", help="name of the judge, as on the page Judges")
         parser.add_argument("--campaign", required=True)
-        parser.add_argument("--most", type=int, help="items at most, those first that people judged")
-        parser.add_argument("--prompt", type=int, help="a version of the prompts, else the judge's own")
         parser.add_argument(
-            "--hand-in", action="store_true", help="make its answers judgements, marked as a judge's"
+            "--most", type=int, help="maximum number of items; items with annotations come first"
+        )
+        parser.add_argument("--prompt", type=int, help="version of the prompts (default: the judge's own)")
+        parser.add_argument(
+            "--hand-in", action="store_true", help="save the results as annotations with the origin `judge`"
         )
 
     def run(self, **options: Any) -> dict[str, Any]:
@@ -44,18 +46,18 @@ class Command(TouchstoneCommand):
             saves_annotations=options["hand_in"],
         )
         self.follow(judge_run, str(judge_run))
-        figures = figures_of(held_against_people(judge_run))
-        found = _report(judge_run, figures)
+        agreements = criterion_agreements(agreement_with_humans(judge_run))
+        report = _report(judge_run, agreements)
         if judge_run.state != JobState.SUCCEEDED:
-            raise CommandFailed(f"{judge_run} {judge_run.state}. {judge_run.error}".rstrip(), result=found)
-        for one in figures:
-            self.say(f"{one.name}: {_told(one)}")
-        if found["failed"]:
-            self.say(f"{found['failed']} have no answer; its page says why, and asks again")
-        return found
+            raise CommandFailed(f"{judge_run} {judge_run.state}. {judge_run.error}".rstrip(), result=report)
+        for agreement in agreements:
+            self.say(f"{agreement.name}: {_summary(agreement)}")
+        if report["failed"]:
+            self.say(f"{report['failed']} results have no answer; see and retry them on the judge run's page")
+        return report
 
 
-def _report(judge_run: JudgeRun, figures: list[Figure]) -> dict[str, Any]:
+def _report(judge_run: JudgeRun, agreements: list[CriterionAgreement]) -> dict[str, Any]:
     state = JudgeResult.State
     return {
         "judging": judge_run.pk,
@@ -65,12 +67,13 @@ def _report(judge_run: JudgeRun, figures: list[Figure]) -> dict[str, Any]:
         "failed": judge_run.results.filter(state=state.FAILED).count(),
         "handed_in": judge_run.annotations_saved_at is not None,
         "usage": judge_run.result.get("usage", {}),
-        "agreement": [asdict(one) | {"trust": one.trust} for one in figures],
+        "agreement": [asdict(agreement) | {"trust": agreement.trust} for agreement in agreements],
     }
 
 
-def _told(one: Figure) -> str:
-    if one.alpha is None or one.interval is None:
-        return f"{one.n} judged by both; {one.trust}"
-    low, high = one.interval
-    return f"alpha {one.alpha:.2f} [{low:.2f}, {high:.2f}] over {one.n} judged by both; {one.trust}"
+def _summary(agreement: CriterionAgreement) -> str:
+    count = f"{agreement.n} rated by both"
+    if agreement.alpha is None or agreement.interval is None:
+        return f"{count}; {agreement.trust}"
+    low, high = agreement.interval
+    return f"alpha {agreement.alpha:.2f} [{low:.2f}, {high:.2f}], {count}; {agreement.trust}"

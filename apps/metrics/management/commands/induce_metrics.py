@@ -1,4 +1,4 @@
-"""`induce_metrics PROJECT [--campaign C] [--language-model NAME]`: metrics from what people wrote."""
+"""`induce_metrics PROJECT [--campaign C] [--language-model NAME]`: extract metrics from comments."""
 
 from typing import Any
 
@@ -10,21 +10,21 @@ from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import JobState
 from apps.llm.selectors import get_llm_connection
-from apps.metrics.selectors import report
-from apps.metrics.services import induce
+from apps.metrics.selectors import induction_report
+from apps.metrics.services import start_induction
 
 
 class Command(TouchstoneCommand):
-    help = "Induce metrics from what people wrote, and follow it to its end."
+    help = "Extract metrics from comments and wait for the end."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("project")
         parser.add_argument("--campaign", help="only the comments of this campaign")
         parser.add_argument(
-            "--language-model", metavar="NAME", help="ask this one; otherwise the embedded engine does it"
+            "--language-model", metavar="NAME", help="LLM connection to use (default: the embedded engine)"
         )
-        parser.add_argument("--seed", type=int, default=0, help="of what is held out")
+        parser.add_argument("--seed", type=int, default=0, help="seed of the held-out split")
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
@@ -34,24 +34,26 @@ class Command(TouchstoneCommand):
             if campaign is None:
                 raise NotFound(f"There is no campaign {options['campaign']} in {project.slug}.")
         name = options["language_model"]
-        model = get_llm_connection(project, name) if name else None
-        induction = induce(project=project, campaign=campaign, llm_connection=model, seed=options["seed"])
+        connection = get_llm_connection(project, name) if name else None
+        induction = start_induction(
+            project=project, campaign=campaign, llm_connection=connection, seed=options["seed"]
+        )
         self.follow(induction, str(induction))
-        found = report(induction)
+        report = induction_report(induction)
         if induction.state != JobState.SUCCEEDED:
-            raise CommandFailed(f"{induction} {induction.state}. {induction.error}".rstrip(), result=found)
-        for metric in found["metrics"]:
+            raise CommandFailed(f"{induction} {induction.state}. {induction.error}".rstrip(), result=report)
+        for metric in report["metrics"]:
             self.say(f"{metric['name']}: {metric['definition']} ({len(metric['aspects'])} points)")
-        if found["failed"]:
+        if report["failed"]:
             self.say(
-                f"{len(found['failed'])} comments and runs have no answer; judge again to ask for them again"
+                f"{len(report['failed'])} comments and trajectories have no answer; judge again to retry them"
             )
-        held_out = found["held_out"]
+        held_out = report["held_out"]
         self.say(
-            f"{len(found['metrics'])} metrics; on {held_out['n']} points held out: coverage "
+            f"{len(report['metrics'])} metrics; on {held_out['n']} held-out points: coverage "
             f"{_share(held_out['coverage'])}, redundancy {_share(held_out['redundancy'])}"
         )
-        return found
+        return report
 
 
 def _share(value: float | None) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from apps.accounts.models import Project
 from apps.judges import services
-from apps.judges.evaluation import standings_of
+from apps.judges.agent_scores import agent_scores
 from apps.judges.models import JudgeResult, JudgeRun
 from apps.llm.models import LLMConnection
 from apps.trajectories.models import Trajectory, TrajectoryFact
@@ -37,7 +37,7 @@ def test_agents_by_their_scores(rules: LLMConnection) -> None:
     judge_run = put(
         services.start_judge_run(judge=judge, campaign=campaign(rules.project, SCORED)), fox=4.0, owl=2.0
     )
-    fox, owl = standings_of(judge_run)
+    fox, owl = agent_scores(judge_run)
     assert (fox.agent, fox.version, fox.criterion, fox.n) == ("fox", "1", "Care", parcels.TASKS)
     assert fox.value == 0.75 and fox.interval == pytest.approx((0.75, 0.75))
     assert (owl.agent, owl.version, owl.value) == ("owl", "", 0.25)
@@ -49,7 +49,7 @@ def test_agents_by_who_wins(rules: LLMConnection) -> None:
     judge_run = put(
         services.start_judge_run(judge=judge, campaign=campaign(rules.project, COMPARED)), fox=0.8
     )
-    fox, owl = standings_of(judge_run)
+    fox, owl = agent_scores(judge_run)
     assert (fox.agent, fox.value) == ("fox", pytest.approx(0.8))
     assert (owl.agent, owl.value, owl.n) == ("owl", pytest.approx(0.2), parcels.TASKS)
 
@@ -61,7 +61,7 @@ def test_what_has_no_agent_is_nobody_s(rules: LLMConnection) -> None:
     for row in judge_run.results.all():
         said = {"value": 3.0, "spread": None, "reason": "So.", "step": None}
         JudgeResult.objects.filter(pk=row.pk).update(state="done", answer=[said])
-    assert standings_of(judge_run) == []
+    assert agent_scores(judge_run) == []
 
 
 def test_the_explorer_finds_runs_by_a_judge_and_only_where_it_is_named(rules: LLMConnection) -> None:
