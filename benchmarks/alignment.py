@@ -18,7 +18,7 @@ from typing import Any
 
 import django
 
-from apps.trajectories.alignment import Alignment, Row, align, fingerprint
+from apps.trajectories.alignment import AlignedRow, Alignment, align_trajectories, step_fingerprint
 from benchmarks.public_data import data_folder
 from tests.trajectories.edits import edited
 from workers.schema import Step
@@ -37,33 +37,33 @@ MOST = 60  # edited trajectories of a source
 
 def in_order(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
     rows = zip_longest(range(len(left)), range(len(right)))
-    return Alignment(0, tuple(Row(cells, True, None not in cells) for cells in rows))
+    return Alignment(0, tuple(AlignedRow(cells, True, None not in cells) for cells in rows))
 
 
 def by_difflib(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
     """Equal steps beside each other; in between, steps in order."""
-    ours, theirs = [fingerprint(step) for step in left], [fingerprint(step) for step in right]
+    ours, theirs = [step_fingerprint(step) for step in left], [step_fingerprint(step) for step in right]
     codes = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
     rows = [cells for _, a, b, c, d in codes for cells in zip_longest(range(a, b), range(c, d))]
-    return Alignment(0, tuple(Row(cells, True, None not in cells) for cells in rows))
+    return Alignment(0, tuple(AlignedRow(cells, True, None not in cells) for cells in rows))
 
 
 WAYS: dict[str, Callable[[Sequence[Step], Sequence[Step]], Alignment]] = {
-    "ours": align,
+    "ours": align_trajectories,
     "difflib": by_difflib,
     "in order": in_order,
 }
 
 
 def runs(folder: Path) -> Iterator[tuple[Step, ...]]:
-    from apps.trajectories.reading import Reader, records_of
+    from apps.trajectories.import_reader import ImportReader, read_import_records
 
     for path in sorted(folder.rglob("*")):
         if path.suffix not in (".json", ".jsonl", ".traj", ".eval"):
             continue
-        reader = Reader(None)
+        reader = ImportReader(None)
         with path.open("rb") as stream:
-            for record in records_of(stream):
+            for record in read_import_records(stream):
                 for part in reader.parts(record):
                     reader.prepare(part)
                     yield reader.read(part).steps

@@ -28,7 +28,7 @@ from workers.models import ChunkCache, LoadedModel, SessionCache, load
 from workers.models.backbones.encoder import _padded
 from workers.models.backbones.step_encoder import StepEncoder, collate
 from workers.models.states import join
-from workers.schema import Item, Text, parse_item
+from workers.schema import ScoreInput, Text, parse_item
 from workers.schema.endpoints import parse_spec
 
 MOST, WAIT_SECONDS = 16, 0.005
@@ -151,7 +151,7 @@ def offline(folder: Path) -> None:
     version.warm_up(Text("Hello."))
     print(json.dumps({}), flush=True)
     for name in sys.stdin:
-        items: list[Item] = [
+        items: list[ScoreInput] = [
             parse_item(json.loads(line)) for line in Path(name.strip()).read_text().splitlines()
         ]
         began = time.perf_counter()

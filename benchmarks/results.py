@@ -27,7 +27,7 @@ from workers.evaluate.report import report_of
 from workers.models import build
 from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.train.folds import Folds
 
 _CACHE_BYTES = 1024**3
@@ -104,9 +104,9 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
     records: list[FeedbackRecord] = list(DATA[case.data](data_folder()))
     recipe = parse_recipe(case.recipe)
     if quick:
-        tasks = dict.fromkeys(trajectories_of(record)[0].task.id for record in records)
+        tasks = dict.fromkeys(record_trajectories(record)[0].task.id for record in records)
         kept = set(list(tasks)[:_QUICK_TASKS])
-        records = [record for record in records if trajectories_of(record)[0].task.id in kept]
+        records = [record for record in records if record_trajectories(record)[0].task.id in kept]
         recipe = replace(recipe, epochs=1, folds=2, max_tokens=256)
     like = None if recipe.unfrozen else build(Recipe())
     cache = like.backbone.new_cache(_CACHE_BYTES) if like else None

@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerF
 from transformers.utils import logging
 
 from workers.schema import FeedbackRecord
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.text.segments import segments
 
 CHATML = "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -81,7 +81,7 @@ def save_decoder(
 def _texts(records: Iterable[FeedbackRecord]) -> Iterable[str]:
     seen: set[str] = set()
     for record in records:
-        for trajectory in trajectories_of(record):
+        for trajectory in record_trajectories(record):
             for step in trajectory.steps:
                 for piece in segments(step):
                     if piece.text not in seen:

@@ -124,7 +124,7 @@ def measure(steps: int, size: int) -> dict[str, Any]:
         keys, sizes = prepared["keys"], prepared["bytes"]
         paths = {
             "one": (f"{keys['left']}/", sizes["left"]),
-            "a pair": (f"{keys['left']}/beside/{keys['right']}/", sizes["left"] + sizes["right"]),
+            "a pair": (f"{keys['left']}/compare/{keys['right']}/", sizes["left"] + sizes["right"]),
             "huge": (f"{keys['huge']}/", sizes["huge"]),
         }
         return {

@@ -153,7 +153,7 @@ class TestRefused:
         assert "no file none.txt" in refused("freeze_dataset", "desk", "x", "--test-tasks", "none.txt")
         assert "no file none.toml" in refused("train", "desk", "--dataset", "first", "--recipe", "none.toml")
         (tmp_path / "empty.txt").write_text("\n")
-        assert "no task id" in refused("freeze_dataset", "desk", "x", "--test-tasks", tmp_path / "empty.txt")
+        assert "no task IDs" in refused("freeze_dataset", "desk", "x", "--test-tasks", tmp_path / "empty.txt")
 
     def test_an_unknown_key_of_a_recipe(self, project: Project, frozen: str, tmp_path: Path) -> None:
         (tmp_path / "bad.toml").write_text("lerning_rate = 0.1\n")
@@ -177,7 +177,7 @@ class TestRefused:
         assert not TrainingRun.objects.exists()
 
     def test_nothing_to_freeze(self, project: Project) -> None:
-        assert "no feedback that matches" in refused("freeze_dataset", "desk", "first")
+        assert "No feedback matches the filters" in refused("freeze_dataset", "desk", "first")
 
     def test_nobody_has_judged(self, project: Project) -> None:
         assert call("agreement", "desk") == {"kinds": {}}

@@ -22,7 +22,7 @@ ALLOWED = {
     "apps/core/health.py": "reads /proc/meminfo",
     "apps/trajectories/alignment.py": f"4,000 characters of a text; {_ONE_CLASS}",
     "apps/trajectories/rendering/words.py": f"12,000 characters; {_ONE_CLASS}",
-    "apps/trajectories/texts.py": f"8,000 characters of a text, at each import; {_ONE_CLASS}",
+    "apps/trajectories/search_text.py": f"8,000 characters of a text, at each import; {_ONE_CLASS}",
     "workers/engine/rules/repetition.py": _ONE_CLASS,
     "workers/induce/grounding.py": f"4,000 characters; {_ONE_CLASS}",
     "workers/induce/naming.py": _ONE_CLASS,

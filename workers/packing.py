@@ -1,4 +1,4 @@
-"""Token sequences that share beginnings, laid out as one prefix tree: every shared token is computed once.
+"""Token sequences with common prefixes as one prefix tree: every shared token is computed once.
 
 A tree is laid out depth-first, so token j is an ancestor of token i (or i itself) exactly where `j <= i < end[j]`.
 That one number a token gives every mask: additive and dense for SDPA, or by blocks for FlexAttention.
@@ -18,7 +18,7 @@ Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class PrefixTree:
     """ids, depth, end: [tokens]. paths: of every sequence, where its tokens stand in the layout."""
 
     ids: Places
@@ -32,9 +32,9 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Trees beside each other, padded on the right. ids, depth, end: [rows, longest] long.
+    """Trees in rows, padded on the right. ids, depth, end: [rows, longest] long.
 
-    place: of every sequence, its row and where its tokens stand in it. Padding sees itself only, and nobody sees it.
+    place: of every sequence, its row and where its tokens stand in it. Padding attends only to itself.
     """
 
     ids: Tensor
@@ -66,7 +66,7 @@ class _Sorted:
     shared: list[int]
 
 
-def build_forest(sequences: Sequence[Sequence[int]], cost: Cost) -> list[Tree]:
+def build_forest(sequences: Sequence[Sequence[int]], cost: Cost) -> list[PrefixTree]:
     """The sequences in trees, sharing wherever that is cheaper than computing the shared tokens again.
 
     Equal sequences stand once. Raises ValueError for an empty one.
@@ -84,7 +84,7 @@ def build_forest(sequences: Sequence[Sequence[int]], cost: Cost) -> list[Tree]:
     return [_tree(found, start, end) for start, end in zip(cuts, [*cuts[1:], len(found.ids)], strict=True)]
 
 
-def in_batches(trees: Sequence[Tree], budget: int, *, overhead: int = 64) -> list[list[Tree]]:
+def in_batches(trees: Sequence[PrefixTree], budget: int, *, overhead: int = 64) -> list[list[PrefixTree]]:
     """Trees sorted by length, in batches of at most `budget` tokens once padded, or of one that has more.
 
     Cut where the least is computed: padding counts as tokens do, and every batch costs `overhead` tokens more.
@@ -106,7 +106,7 @@ def in_batches(trees: Sequence[Tree], budget: int, *, overhead: int = 64) -> lis
     return [ordered[start:end] for end, start in pairwise(cuts)][::-1]
 
 
-def stack(trees: Sequence[Tree]) -> Rows:
+def stack(trees: Sequence[PrefixTree]) -> Rows:
     """Trees as rows. Padding has id 0 and depth 0."""
     longest = max(map(len, trees))
     ids, depth = (torch.zeros(len(trees), longest, dtype=torch.long) for _ in range(2))
@@ -152,7 +152,7 @@ def mask_function(
 
 
 def _sorted(sequences: Sequence[Sequence[int]]) -> _Sorted:
-    arrays = [np.asarray(one, dtype=np.int64) for one in sequences]
+    arrays = [np.asarray(sequence, dtype=np.int64) for sequence in sequences]
     if any(len(ids) == 0 for ids in arrays):
         raise ValueError("an empty sequence has no place in a tree")
     # Big-endian, non-negative numbers compare as bytes as they do as numbers.
@@ -168,7 +168,7 @@ def _shared(first: Places, second: Places) -> int:
     return int(different[0]) if len(different) else length
 
 
-def _tree(found: _Sorted, start: int, stop: int) -> Tree:
+def _tree(found: _Sorted, start: int, stop: int) -> PrefixTree:
     """Neighbours in sorted order share the most, so appending what each has beyond the last is depth-first."""
     size = 0
     path = np.empty(0, dtype=np.int64)
@@ -188,4 +188,4 @@ def _tree(found: _Sorted, start: int, stop: int) -> Tree:
     end = np.full(size, size, dtype=np.int64)
     for branch, at in closed:
         end[branch] = at
-    return Tree(np.concatenate(ids), np.concatenate(depth), end, paths)
+    return PrefixTree(np.concatenate(ids), np.concatenate(depth), end, paths)

@@ -21,7 +21,7 @@ class AnnotationConfig(AppConfig):
         from apps.annotation.services import expire_locks, note_done, release_all
         from apps.annotation.viewing import shown_trajectories
         from apps.trajectories import notes as trajectory_notes
-        from apps.trajectories import viewing
+        from apps.trajectories import view_permissions
 
         def free_what_she_holds(instance: Membership, **more: Any) -> None:
             release_all(project=instance.project, user=instance.user)
@@ -33,6 +33,6 @@ class AnnotationConfig(AppConfig):
 
         leaving.register("annotation", closing=release_items, deleting=hide_names)
         trajectory_notes.register(notes)
-        viewing.register(shown_trajectories)
+        view_permissions.register(shown_trajectories)
         periodic.register("expire locks", EXPIRE_EVERY_SECONDS, expire_locks)
         periodic.register("tell of campaigns that are done", DONE_EVERY_SECONDS, note_done)

@@ -10,7 +10,7 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.core.http.api import DEFAULT_LIMIT, paginate
-from apps.datasets.exports import attachment
+from apps.datasets.exports import export_response
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import find_dataset_version, get_dataset_version, list_dataset_versions
 from apps.datasets.services import freeze_dataset
@@ -29,12 +29,10 @@ class FreezeIn(Schema):
     annotators: list[str] = []
     since: str | None = None
     adjudication: str | None = Field(
-        None, description="Of adjudicated items: instead (the default: only the adjudication), also, not."
+        None, description="For adjudicated items: instead (default, only the adjudication), also, or not."
     )
-    test_tasks: list[str] | None = Field(None, description="Exactly these tasks are the test split.")
-    derived: list[str] = Field(
-        [], description="What is put in besides, made of what people said: metric_scores, comment_steps."
-    )
+    test_tasks: list[str] | None = Field(None, description="Exactly these tasks form the test split.")
+    derived: list[str] = Field([], description="Derived labels to include: metric_scores, comment_steps.")
     shares: tuple[float, float, float] = SHARES
     seed: int = 0
 
@@ -99,7 +97,7 @@ def export_dataset(
 ) -> HttpResponse | StreamingHttpResponse:
     """The records as JSON lines, in a format other trainers read."""
     project = project_of_key(request.auth, slug, Scope.TRAIN)
-    return attachment(
+    return export_response(
         find_dataset_version(name, project=project), format=format, split=split, by=request.auth
     )
 

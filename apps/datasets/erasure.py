@@ -19,11 +19,11 @@ from apps.annotation.models import Annotation, Annotator, Assignment, Item, Part
 from apps.annotation.services.items import recount
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import delete_file, delete_tree
-from apps.datasets.exporting import remove_exports
+from apps.datasets.export_jobs import remove_exports
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
-from apps.trajectories.attachments import PREFIX, file_name, small_name
+from apps.trajectories.attachments import PREFIX, file_name, thumbnail_name
 from apps.trajectories.models import Attachment, Step, Trace, Trajectory
 from workers.schema import holds_trajectory
 from workers.schema.patterns import TextPattern, quote
@@ -33,7 +33,7 @@ _UNFINISHED = Q(state__in=[JobState.QUEUED, JobState.RUNNING])
 
 
 @dataclass(frozen=True, slots=True)
-class Erased:
+class ErasureSummary:
     """judgements: annotations, every revision. dataset_versions: names of those withdrawn."""
 
     judgements: int
@@ -42,7 +42,7 @@ class Erased:
 
 
 def dataset_versions_with_annotator(annotator: Annotator) -> list[DatasetVersion]:
-    """Frozen ones that hold something of hers, and those being built."""
+    """Frozen versions with feedback of the annotator, and versions being built."""
     rows = DatasetVersion.objects.filter(project=annotator.project, withdrawn_at=None).select_related(
         "project"
     )
@@ -50,76 +50,76 @@ def dataset_versions_with_annotator(annotator: Annotator) -> list[DatasetVersion
 
 
 def dataset_versions_with_trajectory(trajectory: Trajectory) -> list[DatasetVersion]:
-    """Frozen ones that hold the run, and those being built. Goes through every frozen dataset of the project."""
+    """Frozen versions with the trajectory, and versions being built. Reads every frozen dataset of the project."""
     rows = DatasetVersion.objects.filter(project=trajectory.project_id, withdrawn_at=None).select_related(
         "project"
     )
     frozen = rows.filter(state=JobState.SUCCEEDED, created_at__gte=trajectory.created_at)
-    held = [one.pk for one in frozen.order_by("pk") if _holds(one, trajectory)]
+    held = [version.pk for version in frozen.order_by("pk") if _contains_trajectory(version, trajectory)]
     return list(rows.filter(Q(pk__in=held) | _UNFINISHED).order_by("pk"))
 
 
-def planned_of(target: Annotator | Trajectory) -> Erased:
-    """What deleting somebody's judgements, or a run, would take along."""
+def plan_erasure(target: Annotator | Trajectory) -> ErasureSummary:
+    """What deleting the annotations of an annotator, or a trajectory, would delete."""
     if isinstance(target, Annotator):
         items = Item.objects.filter(assignments__annotator=target)
-        said = Annotation.objects.filter(assignment__annotator=target)
+        annotations = Annotation.objects.filter(assignment__annotator=target)
         dataset_versions = dataset_versions_with_annotator(target)
     else:
         items = Item.objects.filter(places__trajectory=target)
-        said = Annotation.objects.filter(assignment__item__in=items)
+        annotations = Annotation.objects.filter(assignment__item__in=items)
         dataset_versions = dataset_versions_with_trajectory(target)
-    return Erased(said.count(), items.distinct().count(), _names(dataset_versions))
+    return ErasureSummary(annotations.count(), items.distinct().count(), _version_names(dataset_versions))
 
 
 @transaction.atomic
-def erase_judgements(*, annotator: Annotator, by: User | None) -> Erased:
-    """All that one person judged in a project, adjudications and drafts too. Gold she decided is work again."""
-    hers = Assignment.objects.filter(annotator=annotator)
-    items = _locked(Item.objects.filter(assignments__in=hers))
-    judgements = Annotation.objects.filter(assignment__in=hers).count()
-    hers.delete()
+def erase_judgements(*, annotator: Annotator, by: User | None) -> ErasureSummary:
+    """Delete all annotations of an annotator, with adjudications and drafts. Their gold items become work items."""
+    assignments = Assignment.objects.filter(annotator=annotator)
+    items = _lock_items(Item.objects.filter(assignments__in=assignments))
+    judgements = Annotation.objects.filter(assignment__in=assignments).count()
+    assignments.delete()
     Participation.objects.filter(annotator=annotator).delete()
     _free_undecided(items)
     recount(items)
     dataset_versions = withdraw(
-        dataset_versions_with_annotator(annotator), "judgements in it were deleted", by
+        dataset_versions_with_annotator(annotator), "annotations in it were deleted", by
     )
     remove_exports(project=annotator.project)
-    told = Erased(judgements, len(items), dataset_versions)
-    _record(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", told)
+    summary = ErasureSummary(judgements, len(items), dataset_versions)
+    _record_erasure(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", summary)
     if annotator.user_id is None:
         annotator.delete()
-    return told
+    return summary
 
 
-def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> Erased:
-    """A run, the items it is in with all that was said of them, and files that no other run of the project has."""
-    dataset_versions = dataset_versions_with_trajectory(
-        trajectory
-    )  # reads for a while, so before anything is locked
+def erase_trajectory(*, trajectory: Trajectory, by: User | None) -> ErasureSummary:
+    """Delete a trajectory, its items with their annotations, and attachments that no other trajectory has."""
+    dataset_versions = dataset_versions_with_trajectory(trajectory)  # slow, so before anything is locked
     with transaction.atomic():
-        items = _locked(Item.objects.filter(places__trajectory=trajectory))
+        items = _lock_items(Item.objects.filter(places__trajectory=trajectory))
         judgements = Annotation.objects.filter(assignment__item__in=items).count()
         Item.objects.filter(pk__in=items).delete()
-        digests = _digests(trajectory)
+        digests = _attachment_digests(trajectory)
         project, task, number = trajectory.project, trajectory.task, trajectory.pk
         trajectory.delete()
-        # With its spans, or the run would be made again of them.
+        # With its spans, or the trajectory would be created from them again.
         Trace.objects.filter(project=project, name=str(trajectory.metadata.get("trace"))).delete()
         if not task.trajectories.exists():
             task.delete()
         files = _drop_attachments(project, digests)
-        told = Erased(judgements, len(items), withdraw(dataset_versions, "a run in it was deleted", by))
+        summary = ErasureSummary(
+            judgements, len(items), withdraw(dataset_versions, "a trajectory in it was deleted", by)
+        )
         remove_exports(project=project)
-        _record(project, by, "trajectory.deleted", f"run {number}", told)
+        _record_erasure(project, by, "trajectory.deleted", f"run {number}", summary)
     for name in files:  # after the commit: a file without a row does no harm
         delete_file(name)
-    return told
+    return summary
 
 
 def remove_withdrawn() -> int:
-    """Remove the files of dataset versions that were withdrawn RETENTION_DAYS ago; how many. Safe to repeat."""
+    """Remove the files of versions that were withdrawn RETENTION_DAYS ago; returns their number. Safe to repeat."""
     since = timezone.now() - timedelta(days=settings.RETENTION_DAYS)
     due = DatasetVersion.objects.filter(withdrawn_at__lte=since, removed_at=None).exclude(_UNFINISHED)
     removed = 0
@@ -131,15 +131,15 @@ def remove_withdrawn() -> int:
     return removed
 
 
-def _locked(items: QuerySet[Item]) -> list[int]:
-    """In the queue's order: items before assignments."""
+def _lock_items(items: QuerySet[Item]) -> list[int]:
+    """Lock the items, in the order of the queue: items before assignments."""
     wanted = list(items.values_list("pk", flat=True).distinct())
     rows = Item.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
     return list(rows.values_list("pk", flat=True))
 
 
 def _free_undecided(items: Collection[int]) -> None:
-    """Gold and practice without an adjudication have no right answer any more."""
+    """Gold and practice items without an adjudication have no expected answer any more: make them work items."""
     decided = Assignment.objects.filter(
         item__in=items, is_adjudication=True, state=Assignment.State.SUBMITTED
     )
@@ -149,13 +149,13 @@ def _free_undecided(items: Collection[int]) -> None:
         item.save(update_fields=["purpose", "explanation", "overlap"])
 
 
-def _holds(dataset_version: DatasetVersion, trajectory: Trajectory) -> bool:
+def _contains_trajectory(dataset_version: DatasetVersion, trajectory: Trajectory) -> bool:
     folder = data_folder(dataset_version)
     return any(holds_trajectory(folder / f"{split}.jsonl.zst", trajectory.content_hash) for split in SPLITS)
 
 
 def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: User | None) -> tuple[str, ...]:
-    """Nothing is trained on them or exported any more; their files go after RETENTION_DAYS. Their names."""
+    """Exclude the versions from training and export; their files are deleted after RETENTION_DAYS. Returns names."""
     for dataset_version in dataset_versions:
         dataset_version.withdrawn_at, dataset_version.withdrawn_because = timezone.now(), because
         dataset_version.save(update_fields=["withdrawn_at", "withdrawn_because"])
@@ -166,21 +166,21 @@ def withdraw(dataset_versions: Collection[DatasetVersion], because: str, by: Use
             target=str(dataset_version),
             data={"because": because},
         )
-    return _names(dataset_versions)
+    return _version_names(dataset_versions)
 
 
-def _names(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
-    return tuple(f"{one.name}@{one.version}" for one in dataset_versions)
+def _version_names(dataset_versions: Collection[DatasetVersion]) -> tuple[str, ...]:
+    return tuple(f"{dataset_version.name}@{dataset_version.version}" for dataset_version in dataset_versions)
 
 
-def _digests(trajectory: Trajectory) -> set[str]:
-    """Of the attachments its steps name."""
+def _attachment_digests(trajectory: Trajectory) -> set[str]:
+    """The digests of the attachments named in the steps."""
     texts = Step.objects.filter(trajectory=trajectory).values_list("message", "observation")
     return {digest for parts in texts for digest in _DIGEST.findall(repr(parts))}
 
 
 def _drop_attachments(project: Project, digests: Collection[str]) -> list[str]:
-    """Rows of attachments no step of the project names any more; the names of their files."""
+    """Delete attachment rows that no step of the project names any more; returns the names of their files."""
     files = []
     for digest in sorted(digests):
         with connection.cursor() as cursor:
@@ -192,11 +192,17 @@ def _drop_attachments(project: Project, digests: Collection[str]) -> list[str]:
             )
             (is_named,) = cursor.fetchone()
         if not is_named and Attachment.objects.filter(project=project, sha256=digest).delete()[0]:
-            files += [file_name(project.pk, digest), small_name(project.pk, digest)]
+            files += [file_name(project.pk, digest), thumbnail_name(project.pk, digest)]
     return files
 
 
-def _record(project: Project, by: User | None, verb: str, target: str, told: Erased) -> None:
-    """Without the person's name: the trail is kept for ever."""
-    data = {"judgements": told.judgements, "items": told.items, "datasets": list(told.dataset_versions)}
+def _record_erasure(
+    project: Project, by: User | None, verb: str, target: str, summary: ErasureSummary
+) -> None:
+    """Without the name of the person: the audit trail is kept permanently."""
+    data = {
+        "judgements": summary.judgements,
+        "items": summary.items,
+        "datasets": list(summary.dataset_versions),
+    }
     record_audit(project=project, actor=by, verb=verb, target=target, data=data)

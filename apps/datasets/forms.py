@@ -9,34 +9,32 @@ from apps.annotation.feedback.exports import DESCRIPTIONS
 from apps.annotation.feedback.records import NAMES
 from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Annotator, Campaign
-from apps.datasets.derived import SOURCES
+from apps.datasets.derived_records import DERIVED_SOURCES
 from apps.trajectories.models import Trajectory
 from workers.schema import Origin
 
 _CONTROL = {"class": "form-control"}
 _SELECT = {"class": "form-select"}
 _MOST_LISTED = 500
-_KIND_LABELS = {name: kind.label.lower() for name, kind in KINDS.items()} | {
-    "outcome": "outcomes of the trajectories"
-}
+_KIND_LABELS = {name: kind.label.lower() for name, kind in KINDS.items()} | {"outcome": "trajectory outcomes"}
 
 
 class ErasureForm(forms.Form):
-    """One of two: an annotator, or a run."""
+    """What to delete: the annotations of an annotator, or a trajectory."""
 
     annotator = forms.ModelChoiceField(
         Annotator.objects.none(),
         required=False,
-        label="All that somebody judged",
-        empty_label="nobody",
+        label="All annotations of an annotator",
+        empty_label="none",
         widget=forms.Select(attrs=_SELECT),
     )
     run = forms.IntegerField(
         required=False,
         min_value=1,
         max_value=2**63 - 1,
-        label="A run, by its number",
-        help_text="With everything that was said of it.",
+        label="Trajectory number",
+        help_text="With all annotations of it.",
         widget=forms.NumberInput(attrs=_CONTROL),
     )
 
@@ -54,18 +52,18 @@ class ErasureForm(forms.Form):
         found = Trajectory.objects.select_related("project", "task").filter(project=self._project, pk=number)
         run = found.first()
         if run is None:
-            raise forms.ValidationError(f"There is no run {number} in this project.")
+            raise forms.ValidationError(f"There is no trajectory {number} in this project.")
         return run
 
     def clean(self) -> dict[str, Any]:
-        said = super().clean() or {}
-        if not self.errors and bool(said.get("annotator")) == bool(said.get("run")):
-            raise forms.ValidationError("Choose somebody, or give a run: one of the two.")
-        return said
+        cleaned = super().clean() or {}
+        if not self.errors and bool(cleaned.get("annotator")) == bool(cleaned.get("run")):
+            raise forms.ValidationError("Choose an annotator or enter a trajectory number, not both.")
+        return cleaned
 
 
 class FeedbackForm(forms.Form):
-    """Which feedback. Nothing chosen in a list means all of it, but what judges said: that has to be asked for."""
+    """Filters of feedback. An empty list includes everything except labels of judges, which must be selected."""
 
     chosen: tuple[str, ...] = ("campaigns", "kinds", "origins", "annotators", "adjudication")
 
@@ -78,8 +76,8 @@ class FeedbackForm(forms.Form):
     origins = forms.MultipleChoiceField(
         required=False,
         choices=[(origin, origin) for origin in get_args(Origin)],
-        help_text="Who judged: people here, judges (language models and verifiers), simulations, or people elsewhere. "
-        "Nothing chosen: all but judges.",
+        help_text="Source of the feedback: annotators, judges (language models and verifiers), simulations, or "
+        "imports. Leave unselected for all except judges.",
         widget=forms.SelectMultiple(attrs=_SELECT | {"size": 4}),
     )
     annotators = forms.MultipleChoiceField(required=False, widget=forms.SelectMultiple(attrs=_SELECT))
@@ -87,9 +85,9 @@ class FeedbackForm(forms.Form):
         required=False,
         label="Adjudicated items",
         choices=[
-            ("", "only the adjudication"),
-            ("also", "the adjudication and what others said"),
-            ("not", "only what others said"),
+            ("", "adjudication only"),
+            ("also", "adjudication and other annotations"),
+            ("not", "other annotations only"),
         ],
         widget=forms.Select(attrs=_SELECT),
     )
@@ -126,8 +124,8 @@ class ExportForm(FeedbackForm):
     )
     since = forms.DateField(
         required=False,
-        label="Only from this day on",
-        help_text="UTC.",
+        label="Since",
+        help_text="Only annotations from this day (UTC) or later.",
         widget=forms.DateInput(attrs=_CONTROL | {"type": "date"}),
     )
 
@@ -137,9 +135,9 @@ class ExportForm(FeedbackForm):
         field = self.fields["adjudication"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [
-            ("", "the adjudication and what others said"),
-            ("instead", "only the adjudication"),
-            ("not", "only what others said"),
+            ("", "adjudication and other annotations"),
+            ("instead", "adjudication only"),
+            ("not", "other annotations only"),
         ]
         kinds = self.fields["kinds"]
         assert isinstance(kinds, forms.MultipleChoiceField)
@@ -157,19 +155,20 @@ class DatasetVersionForm(FeedbackForm):
 
     name = forms.SlugField(
         max_length=60,
-        help_text="A name that exists already gets its next version.",
+        help_text="An existing name gets a new version.",
         widget=forms.TextInput(attrs=_CONTROL),
     )
     derived = forms.MultipleChoiceField(
         required=False,
-        label="Besides, made of what people said",
-        choices=lambda: [(one.name, one.title) for one in SOURCES.values()],
+        label="Also include derived labels",
+        choices=lambda: [(source.name, source.title) for source in DERIVED_SOURCES.values()],
         widget=forms.CheckboxSelectMultiple(attrs={"class": "form-check-input"}),
     )
     test_tasks = forms.CharField(
         required=False,
         label="Test tasks",
-        help_text="One task id a line: exactly these are held out. Without them a tenth of the tasks is, by a hash.",
+        help_text="One task ID per line; exactly these tasks are held out. Leave empty to hold out a tenth of the "
+        "tasks by a hash.",
         widget=forms.Textarea(
             attrs=_CONTROL | {"rows": 4, "class": "form-control mono", "spellcheck": "false"}
         ),
@@ -178,7 +177,7 @@ class DatasetVersionForm(FeedbackForm):
         initial=0,
         min_value=0,
         max_value=2**31 - 1,
-        help_text="Decides which tasks go to which split; the same seed splits the same way.",
+        help_text="Assigns tasks to splits; the same seed gives the same split.",
         widget=forms.NumberInput(attrs=_CONTROL),
     )
 

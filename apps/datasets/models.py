@@ -19,7 +19,7 @@ class DatasetVersion(Job):
     splits = models.JSONField(default=dict)  # {"train": n, "validation": n, "test": n}, in records
     tasks = models.JSONField(default=dict)  # the same, in tasks
     annotators = models.JSONField(default=dict)  # {name: {"records": n, "reliability": share or null}}
-    # Of train in the other splits, as workers.schema.leaks says it; None where it was frozen before that.
+    # Of train in the other splits, as workers.schema.contamination says it; None where it was frozen before that.
     leaks = models.JSONField(null=True)
     usable_pairs = models.PositiveIntegerField(default=0)
     artifact = models.CharField(max_length=255, blank=True)
@@ -63,7 +63,7 @@ class Export(Job):
         if self.dataset_version is not None:
             return f"{self.dataset_version.name}@{self.dataset_version.version}, {self.split or 'all'}"
         chosen = [str(each) for value in self.filters.values() for each in _several(value)]
-        return "Feedback: " + (", ".join(chosen) if chosen else "all of it")
+        return "Feedback: " + (", ".join(chosen) if chosen else "all")
 
     @property
     def is_there(self) -> bool:

@@ -1,4 +1,4 @@
-"""Reads of dataset versions that several callers share."""
+"""Shared queries of dataset versions."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from apps.core.storage.artifacts import stage
 from apps.core.version_names import parse_name
 from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS
-from apps.trajectories.selectors import by_content
+from apps.trajectories.selectors import keys_by_content_hash
 from workers.schema import FeedbackRecord, read_records
 
 
@@ -27,7 +27,7 @@ def list_dataset_versions(project: Project) -> QuerySet[DatasetVersion]:
 
 
 def find_dataset_version(text: str, *, project: Project | None = None) -> DatasetVersion:
-    """The frozen dataset version `text` names, its newest version where it names none."""
+    """The frozen dataset version named by `text`; without a version, the newest."""
     name = parse_name(text, project=project.slug if project else None)
     rows = DatasetVersion.objects.select_related("project").filter(project__slug=name.project, name=name.name)
     if name.version is not None:
@@ -38,13 +38,13 @@ def find_dataset_version(text: str, *, project: Project | None = None) -> Datase
     found = rows.filter(state=JobState.SUCCEEDED, withdrawn_at=None).order_by("-version").first()
     if found is None:
         raise NotFound(
-            f"There is no frozen dataset {name}; make one with `freeze_dataset {name.project} {name.name}`."
+            f"There is no frozen dataset {name}; create it with `freeze_dataset {name.project} {name.name}`."
         )
     return found
 
 
 def get_dataset_version(project: Project, text: str) -> DatasetVersion:
-    """The version `text` names in whatever state it is, or the newest frozen one."""
+    """The version named by `text` in any state; without a version, the newest frozen one."""
     name = parse_name(text, project=project.slug)
     if name.version is None:
         return find_dataset_version(text, project=project)
@@ -61,7 +61,7 @@ def require_frozen(dataset_version: DatasetVersion) -> DatasetVersion:
         )
     if dataset_version.withdrawn_at is not None:
         raise DomainError(
-            f"{dataset_version} is withdrawn: {dataset_version.withdrawn_because}. Freeze the feedback anew.",
+            f"{dataset_version} is withdrawn: {dataset_version.withdrawn_because}. Freeze the feedback again.",
             status=409,
         )
     return dataset_version
@@ -72,7 +72,9 @@ def data_folder(dataset_version: DatasetVersion) -> Path:
     return stage(require_frozen(dataset_version).artifact)
 
 
-def records_of(dataset_version: DatasetVersion, split: str | None = None) -> Iterator[FeedbackRecord]:
+def read_dataset_records(
+    dataset_version: DatasetVersion, split: str | None = None
+) -> Iterator[FeedbackRecord]:
     """The records of one split, or of all."""
     folder = data_folder(dataset_version)
     for each in SPLITS if split is None else (split,):
@@ -80,9 +82,9 @@ def records_of(dataset_version: DatasetVersion, split: str | None = None) -> Ite
 
 
 def near_copies(dataset_version: DatasetVersion) -> list[dict[str, Any]]:
-    """[{train, held_out, similarity}]: the most alike, each side the key of a trajectory, None where it is gone."""
+    """[{train, held_out, similarity}]: the most similar pairs of trajectories, by primary key; None if deleted."""
     pairs = (dataset_version.leaks or {}).get("pairs", [])
-    places = by_content(
+    places = keys_by_content_hash(
         dataset_version.project, (pair[side] for pair in pairs for side in ("train", "held_out"))
     )
     return [pair | {side: places.get(pair[side]) for side in ("train", "held_out")} for pair in pairs]

@@ -1,4 +1,4 @@
-"""What changes dataset versions. A frozen one never changes."""
+"""Writes of dataset versions. A frozen one never changes."""
 
 from collections.abc import Collection
 from typing import Any
@@ -12,11 +12,11 @@ from apps.accounts.services import record_audit
 from apps.annotation.feedback.records import check_filters
 from apps.core.jobs import job_queue
 from apps.core.version_names import check_slug
-from apps.datasets.derived import check_derived
+from apps.datasets.derived_records import check_derived
 from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SHARES, check_shares
 
-ADVANCE = "apps.datasets.tasks.advance_dataset_versions"
+ADVANCE_DATASET_VERSIONS = "apps.datasets.tasks.advance_dataset_versions"
 By = User | ApiKey | None  # None is the command line
 
 
@@ -35,8 +35,8 @@ def freeze_dataset(
 ) -> DatasetVersion:
     """Make the next version of `name`, to be built by a worker.
 
-    by: None is the command line. derived: names of derived.SOURCES that are put in besides. claimed: the caller
-    builds it himself, by `build_dataset_version`.
+    by: None is the command line. derived: names of DERIVED_SOURCES to include. claimed: the caller builds it with
+    `build_dataset_version`.
     """
     check_slug(name, what="dataset")
     filters = {key: value for key, value in (filters or {}).items() if value}
@@ -65,7 +65,7 @@ def freeze_dataset(
     dataset_version.save()
     record_audit(project=project, actor=by, verb="dataset.frozen", target=str(dataset_version))
     if not claimed:
-        job_queue.nudge_on_commit(ADVANCE)
+        job_queue.nudge_on_commit(ADVANCE_DATASET_VERSIONS)
     return dataset_version
 
 

@@ -22,7 +22,7 @@ def check_shares(shares: tuple[float, ...]) -> tuple[float, float, float]:
         )
     if shares[0] == 0:
         raise DomainError(
-            "The share of the training split is 0; there would be nothing to train on.", pointer="/shares"
+            "The share of the training split is 0. It must be greater than 0.", pointer="/shares"
         )
     return shares[0], shares[1], shares[2]
 
@@ -49,7 +49,9 @@ def split_tasks(
         )
     rest = sorted(set(tasks) - (fixed or set()), key=lambda task: (_unit(task, seed), task))
     if not rest:
-        raise DomainError("Every task is a test task; nothing would be left to train on.")
+        raise DomainError(
+            "Every task is a test task, so the training split is empty. Remove some test tasks."
+        )
     train, validation, test = shares if fixed is None else _without_test(shares)
     split = {}
     for task in rest:

@@ -1,4 +1,4 @@
-"""What workers do for dataset versions and exports."""
+"""Celery tasks of dataset versions and exports."""
 
 import logging
 
@@ -6,9 +6,9 @@ from celery import shared_task
 
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
-from apps.datasets.exporting import build_export
-from apps.datasets.freezing import build_dataset_version
+from apps.datasets.export_jobs import build_export
 from apps.datasets.models import DatasetVersion, Export
+from apps.datasets.version_builder import build_dataset_version
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from apps.core.errors import DomainError, NotFound
 from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import open_file
-from apps.datasets import exporting
-from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of
-from apps.datasets.exports import DESCRIPTIONS, attachment
+from apps.datasets import export_jobs
+from apps.datasets.erasure import erase_judgements, erase_trajectory, plan_erasure
+from apps.datasets.exports import DESCRIPTIONS, export_response
 from apps.datasets.forms import DatasetVersionForm, ErasureForm, ExportForm
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import list_dataset_versions, near_copies, require_frozen
@@ -72,12 +72,12 @@ def dataset_version_detail(request: ProjectRequest, project: Project, pk: int) -
             (name, dataset_version.splits.get(name, 0), dataset_version.tasks.get(name, 0)) for name in SPLITS
         ],
         "annotators": sorted(
-            dataset_version.annotators.items(), key=lambda one: (-one[1]["records"], one[0])
+            dataset_version.annotators.items(), key=lambda annotator: (-annotator[1]["records"], annotator[0])
         ),
         "filters": {name: value for name, value in dataset_version.filters.items() if name != "split"},
         "near_copies": near_copies(dataset_version),
         "exports": DESCRIPTIONS,
-        "is_large": sum(dataset_version.splits.values()) > exporting.LARGE,
+        "is_large": sum(dataset_version.splits.values()) > export_jobs.BACKGROUND_EXPORT_RECORDS,
     }
     if not _is_htmx(request):
         return render(request, "datasets/dataset_version_detail.html", context)
@@ -93,7 +93,9 @@ def dataset_version_export(
     request: ProjectRequest, project: Project, pk: int, format: str
 ) -> HttpResponseBase:
     dataset_version = require_frozen(get_object_or_404(list_dataset_versions(project), pk=pk))
-    return attachment(dataset_version, format=format, split=request.GET.get("split") or None, by=request.user)
+    return export_response(
+        dataset_version, format=format, split=request.GET.get("split") or None, by=request.user
+    )
 
 
 @require_POST
@@ -102,7 +104,7 @@ def dataset_version_export_start(request: ProjectRequest, project: Project, pk: 
     """A large dataset version: the file is written first, by a worker."""
     dataset_version = get_object_or_404(list_dataset_versions(project), pk=pk)
     format, _, split = request.POST.get("what", "").partition("/")
-    exporting.export_dataset_version(
+    export_jobs.export_dataset_version(
         dataset_version=dataset_version, format=format, split=split, by=request.user
     )
     return redirect("datasets:export-list", project.slug)
@@ -117,7 +119,7 @@ def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
     )
     if request.method == "POST" and form.is_valid():
         try:
-            exporting.export_feedback(
+            export_jobs.export_feedback(
                 project=project, format=form.cleaned_data["format"], filters=form.filters, by=request.user
             )
             return redirect("datasets:export-list", project.slug)
@@ -131,7 +133,7 @@ def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "project": project,
         "form": form,
         "exports": exports,
-        "is_moving": any(not one.is_finished for one in exports),
+        "is_moving": any(not export.is_finished for export in exports),
         "days": settings.EXPORT_DAYS,
     }
     template = "datasets/_export_rows.html" if _is_htmx(request) else "datasets/export_list.html"
@@ -141,7 +143,7 @@ def export_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_POST
 @project_view(Role.RESEARCHER)
 def export_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    exporting.cancel_export(export=get_object_or_404(Export, project=project, pk=pk))
+    export_jobs.cancel_export(export=get_object_or_404(Export, project=project, pk=pk))
     return redirect("datasets:export-list", project.slug)
 
 
@@ -152,12 +154,14 @@ def export_file(request: ProjectRequest, project: Project, pk: int) -> FileRespo
         Export.objects.select_related("project", "dataset_version"), project=project, pk=pk
     )
     if not export.is_there:
-        raise NotFound("This file is not there any more, or not yet; export it anew.")
+        raise NotFound("This export file was removed or is not ready. Create the export again.")
     try:
         file = open_file(export.artifact)
     except NotFound:
-        raise NotFound("The file is missing from the artifact store; `doctor` looks at the store.") from None
-    name = exporting.file_name(export)
+        raise NotFound(
+            "The file is missing from the artifact store. Run `doctor` to check the store."
+        ) from None
+    name = export_jobs.file_name(export)
     kind = "text/csv; charset=utf-8" if name.endswith(".csv") else "application/gzip"
     return FileResponse(file, as_attachment=True, filename=name, content_type=kind)
 
@@ -167,28 +171,29 @@ def export_file(request: ProjectRequest, project: Project, pk: int) -> FileRespo
 def dataset_version_cancel(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     dataset_version = get_object_or_404(list_dataset_versions(project), pk=pk)
     cancel_dataset_version(dataset_version=dataset_version, by=request.user)
-    messages.info(request, "The freezing is being cancelled.")
+    messages.info(request, "Freezing is being cancelled.")
     return redirect("datasets:dataset-version-detail", project.slug, dataset_version.pk)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.OWNER)
 def erase(request: ProjectRequest, project: Project) -> HttpResponse:
-    """Delete what somebody judged, or a run: first what would go, then, told so again, it goes."""
+    """Delete the annotations of an annotator, or a trajectory: first a preview, then the confirmed deletion."""
     form = ErasureForm(request.POST if request.method == "POST" else None, project=project)
     context: dict[str, Any] = {"project": project, "form": form}
     if request.method != "POST" or not form.is_valid():
         return render(request, "datasets/erase.html", context, status=422 if form.errors else 200)
     annotator, run = form.cleaned_data["annotator"], form.cleaned_data["run"]
     if "sure" not in request.POST:
-        context["planned"] = planned_of(annotator) if annotator else planned_of(run)
+        context["planned"] = plan_erasure(annotator) if annotator else plan_erasure(run)
         return render(request, "datasets/erase.html", context)
     if annotator:
-        told = erase_judgements(annotator=annotator, by=request.user)
+        summary = erase_judgements(annotator=annotator, by=request.user)
     else:
-        told = erase_trajectory(trajectory=run, by=request.user)
+        summary = erase_trajectory(trajectory=run, by=request.user)
     messages.success(
-        request, f"{told.judgements} judgements are deleted; {len(told.dataset_versions)} datasets withdrawn."
+        request,
+        f"{summary.judgements} annotations deleted; {len(summary.dataset_versions)} datasets withdrawn.",
     )
     return redirect("datasets:erase", project.slug)
 
@@ -203,7 +208,7 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
         context["text"] = f"newest: {newest.name}@{newest.version}, {newest.usable_pairs} usable pairs"
     if Role(request.membership.role).includes(Role.RESEARCHER):
         name, label = (
-            ("dataset-version-list", "Look at them")
+            ("dataset-version-list", "View datasets")
             if count
             else ("dataset-version-create", "Freeze feedback")
         )

@@ -20,10 +20,10 @@ from apps.annotation.services.campaigns import create_campaign
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.storage_names import home_path
-from apps.datasets.freezing import build_dataset_version
 from apps.datasets.models import DatasetVersion
-from apps.datasets.selectors import records_of
+from apps.datasets.selectors import read_dataset_records
 from apps.datasets.services import freeze_dataset
+from apps.datasets.version_builder import build_dataset_version
 from apps.demo.generate import FEEDBACK, SAMPLE
 from apps.demo.world import hidden_reward
 from apps.rewards.models import Endpoint, EndpointRevision
@@ -196,7 +196,11 @@ def put_on_endpoint(model: RewardModel, by: User) -> EndpointRevision:
 
 
 def held_out_preferences(dataset_version: DatasetVersion) -> list[PreferenceRecord]:
-    return [record for record in records_of(dataset_version, "test") if isinstance(record, PreferenceRecord)]
+    return [
+        record
+        for record in read_dataset_records(dataset_version, "test")
+        if isinstance(record, PreferenceRecord)
+    ]
 
 
 def hidden_accuracy(preferences: list[PreferenceRecord]) -> float:

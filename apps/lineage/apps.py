@@ -8,6 +8,6 @@ class LineageConfig(AppConfig):
     def ready(self) -> None:
         from apps.core.jobs import job_queue
         from apps.lineage.models import Tracing
-        from apps.lineage.tracing import TRACE
+        from apps.lineage.tracing import ADVANCE_TRACINGS
 
-        job_queue.register(Tracing, TRACE)
+        job_queue.register(Tracing, ADVANCE_TRACINGS)

@@ -1,4 +1,4 @@
-"""Which judgements moved a served reward, once somebody asked."""
+"""Requested computations of the influence of feedback records on a served reward."""
 
 from django.db import models
 
@@ -8,8 +8,8 @@ from apps.training.models import RewardModel
 
 
 class Tracing(Job):
-    """result: of `workers.influence`: judgements by their place in the training split, so that what is deleted from
-    there is nowhere else."""
+    """result: of `workers.influence`: feedback records by their position in the training split, so that deleting the
+    split deletes every copy."""
 
     sample = models.ForeignKey(ScoreSample, models.CASCADE, related_name="tracings")
     model = models.ForeignKey(RewardModel, models.CASCADE, related_name="+")

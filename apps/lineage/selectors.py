@@ -1,4 +1,4 @@
-"""What a served reward was made of, and what was made of a judgement: both ways along the same chain."""
+"""Lineage in both directions: from a served reward to its feedback, and from feedback to models and rewards."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -14,185 +14,200 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder
 from apps.datasets.splits import SPLITS
-from apps.lineage.words import in_words, sides_of
+from apps.lineage.record_summary import summarize_record, trajectory_hashes
 from apps.rewards.models import EndpointRevision, ScoreSample
 from apps.rewards.selectors import spec_of
 from apps.training.models import RewardModel
 from apps.training.selectors import line_of
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import by_content
+from apps.trajectories.selectors import keys_by_content_hash
 from workers.schema.endpoints import RewardModelPart
-from workers.schema.storage import read_said
+from workers.schema.storage import read_raw_records
 
 _SAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
-    """A reward model behind a served reward. value: what it said, before its weight; None where it was not kept.
+class ServedModel:
+    """A reward model behind a served reward. value: its unweighted score, None if the sample has none.
 
-    dataset_version: what it was trained on, None where it was trained elsewhere. before: the models it began as,
-    nearest first.
+    dataset_version: what it was trained on, None if it was trained outside this installation. ancestors: the models
+    whose weights it was fine-tuned from, nearest first.
     """
 
     model: RewardModel
     weight: float
     value: float | None
     dataset_version: DatasetVersion | None
-    before: tuple[RewardModel, ...]
+    ancestors: tuple[RewardModel, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
-    """A model that a dataset is in. through: the model that was trained on it, where that is not the same one.
+class ModelUse:
+    """A model trained on a dataset. ancestor: the model trained on it directly, if this one was fine-tuned from it.
 
-    revisions: that serve it, newest first.
+    revisions: the endpoint revisions that serve the model, newest first.
     """
 
     model: RewardModel
-    through: RewardModel | None
+    ancestor: RewardModel | None
     revisions: tuple[EndpointRevision, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """What was made of a dataset. holds: what of it is meant, in words."""
+class DatasetUse:
+    """The models trained on a dataset. summary: which part of the dataset is concerned, for people."""
 
     dataset_version: DatasetVersion
-    holds: str
-    models: tuple[Used, ...]
+    summary: str
+    models: tuple[ModelUse, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A judgement as a frozen dataset holds it. by: what it moved the reward by. item: where it was judged, if that is
-    still there. runs: keys of its trajectories, in order, None for what was deleted."""
+    """A feedback record of a frozen dataset. influence: its effect on the reward, if computed. item: primary key of
+    the annotated item, if it still exists. trajectories: primary keys in order, None for deleted ones."""
 
-    said: str
+    summary: str
     annotator: str
-    by: float | None
+    influence: float | None
     item: int | None
     task: str
-    runs: tuple[int | None, ...]
+    trajectories: tuple[int | None, ...]
 
 
-def sample_in(project: Project, pk: int) -> ScoreSample:
+def get_sample(project: Project, pk: int) -> ScoreSample:
     """Raises NotFound."""
     found = ScoreSample.objects.filter(endpoint__project=project, pk=pk).select_related("endpoint").first()
     if found is None:
         raise NotFound(
-            "There is no such sample; samples are kept for as long as the endpoint's usage page says."
+            "There is no such sample. Samples are deleted after the retention time of the endpoint's usage page."
         )
     return found
 
 
-def behind(sample: ScoreSample) -> list[Behind]:
-    """The models that made the reward, the one that counts most first."""
+def served_models(sample: ScoreSample) -> list[ServedModel]:
+    """The reward models that computed the reward, largest weight first."""
     revision = sample.endpoint.revisions.filter(number=sample.version).first()
     if revision is None:
         return []
-    parts = [one for one in spec_of(revision).components if isinstance(one, RewardModelPart)]
+    components = [
+        component for component in spec_of(revision).components if isinstance(component, RewardModelPart)
+    ]
     rows = revision.reward_models.select_related(
         "project", "training_run__dataset_version__project", "parent__project"
     )
-    models = {str(one): one for one in rows}
-    said = sample.result.get("components") or {}
+    models = {str(model): model for model in rows}
+    values = sample.result.get("components") or {}
     found = [
-        Behind(
-            model := models[one.model],
-            one.weight,
-            said.get(one.name),
+        ServedModel(
+            model := models[component.model],
+            component.weight,
+            values.get(component.name),
             model.training_run.dataset_version if model.training_run else None,
             tuple(line_of(model))[1:],
         )
-        for one in parts
+        for component in components
     ]
-    return sorted(found, key=lambda one: -abs(one.weight))
+    return sorted(found, key=lambda served: -abs(served.weight))
 
 
-def made_of(dataset_versions: Sequence[tuple[DatasetVersion, str]]) -> list[Made]:
-    """Of each dataset and what of it is meant: the models trained on it, and those that began as one of them."""
+def find_dataset_uses(dataset_versions: Sequence[tuple[DatasetVersion, str]]) -> list[DatasetUse]:
+    """For each dataset and summary: the models trained on it, and those fine-tuned from them."""
     return [
-        Made(dataset_version, holds, tuple(_uses(dataset_version)))
-        for dataset_version, holds in dataset_versions
+        DatasetUse(dataset_version, summary, tuple(_model_uses(dataset_version)))
+        for dataset_version, summary in dataset_versions
     ]
 
 
 def dataset_versions_with_item(item: Item) -> list[tuple[DatasetVersion, str]]:
-    """Frozen datasets that hold a judgement of the item, and in which split. Looks through those frozen since."""
+    """Frozen datasets with feedback on the item, and in which splits. Only datasets newer than the item are read."""
     rows = _frozen(item.campaign.project).filter(created_at__gte=item.created_at)
-    name = name_of(item)
+    name = record_item_name(item)
     found = []
     for dataset_version in rows:
-        counts = {split: len(list(read_said(_file(dataset_version, split), about=name))) for split in SPLITS}
+        counts = {
+            split: len(list(read_raw_records(_split_file(dataset_version, split), about=name)))
+            for split in SPLITS
+        }
         if any(counts.values()):
-            words = ", ".join(f"{n} in {split}" for split, n in counts.items() if n)
-            found.append((dataset_version, words))
+            summary = ", ".join(f"{count} in {split}" for split, count in counts.items() if count)
+            found.append((dataset_version, summary))
     return found
 
 
-def dataset_versions_with(annotator: Annotator) -> list[tuple[DatasetVersion, str]]:
-    """Frozen datasets that hold something she said, and how much."""
-    rows = _frozen(annotator.project, there=False).filter(annotators__has_key=annotator.name)
+def dataset_versions_with_annotator(annotator: Annotator) -> list[tuple[DatasetVersion, str]]:
+    """Frozen datasets with feedback of the annotator, and how many records."""
+    rows = _frozen(annotator.project, with_files=False).filter(annotators__has_key=annotator.name)
     return [
-        (one, f"{one.annotators[annotator.name]['records']:,} of {sum(one.splits.values()):,} records")
-        for one in rows
+        (
+            version,
+            f"{version.annotators[annotator.name]['records']:,} of {sum(version.splits.values()):,} records",
+        )
+        for version in rows
     ]
 
 
-def withdrawn(project: Project) -> list[tuple[DatasetVersion, str]]:
-    """Datasets that held what was deleted, newest withdrawal first."""
+def withdrawn_datasets(project: Project) -> list[tuple[DatasetVersion, str]]:
+    """Datasets withdrawn because data in them was deleted, newest withdrawal first."""
     rows = DatasetVersion.objects.filter(project=project).exclude(withdrawn_at=None).select_related("project")
-    return [(one, one.withdrawn_because) for one in rows.order_by("-withdrawn_at")]
+    return [(version, version.withdrawn_because) for version in rows.order_by("-withdrawn_at")]
 
 
-def uses_of(model: RewardModel) -> list[EndpointRevision]:
-    """Revisions that serve it, newest first."""
+def serving_revisions(model: RewardModel) -> list[EndpointRevision]:
+    """The revisions that serve the model, newest first."""
     return list(model.revisions.select_related("endpoint__active").order_by("endpoint__name", "-number"))
 
 
-def deleted_under(model: RewardModel) -> list[DatasetVersion]:
-    """Withdrawn datasets that it, or a model it began as, was trained on."""
+def withdrawn_training_data(model: RewardModel) -> list[DatasetVersion]:
+    """Withdrawn datasets that the model or one of its ancestors was trained on."""
     return [
-        one.training_run.dataset_version
-        for one in line_of(model)
-        if one.training_run is not None and one.training_run.dataset_version.withdrawn_at
+        ancestor.training_run.dataset_version
+        for ancestor in line_of(model)
+        if ancestor.training_run is not None and ancestor.training_run.dataset_version.withdrawn_at
     ]
 
 
-def samples_of(revision: EndpointRevision) -> list[ScoreSample]:
-    """The newest of what it answered."""
+def newest_samples(revision: EndpointRevision) -> list[ScoreSample]:
+    """The newest sampled requests the revision answered."""
     return list(revision.endpoint.samples.filter(version=revision.number).order_by("-at", "-pk")[:_SAMPLES])
 
 
-def labels_of(
+def read_labels(
     dataset_version: DatasetVersion, *, split: str, annotator: str = "", start: int, count: int
 ) -> tuple[list[Label], bool]:
-    """Some judgements of a frozen split, in their order, and whether there are more."""
-    kept: list[dict[str, Any]] = []
-    for _, said in read_said(_file(dataset_version, split)):
-        if not annotator or said.get("annotator") == annotator:
-            if len(kept) == start + count:
-                return _labels(dataset_version.project, [(one, None) for one in kept[start:]]), True
-            kept.append(said)
-    return _labels(dataset_version.project, [(one, None) for one in kept[start:]]), False
+    """A page of the feedback records of a frozen split, in order, and whether there are more."""
+    records: list[dict[str, Any]] = []
+    for _, record in read_raw_records(_split_file(dataset_version, split)):
+        if not annotator or record.get("annotator") == annotator:
+            if len(records) == start + count:
+                return _labels(dataset_version.project, [(each, None) for each in records[start:]]), True
+            records.append(record)
+    return _labels(dataset_version.project, [(each, None) for each in records[start:]]), False
 
 
-def labels_that_moved(dataset_version: DatasetVersion, moved: Sequence[dict[str, float]]) -> list[Label]:
-    """moved: [{record, by}] of `workers.influence`, in the order they are to be shown."""
-    by = {int(one["record"]): one["by"] for one in moved}
-    said = {place: one for place, one in read_said(_file(dataset_version, "train")) if place in by}
+def most_influential_labels(
+    dataset_version: DatasetVersion, moved: Sequence[dict[str, float]]
+) -> list[Label]:
+    """moved: [{record, by}] of `workers.influence`, in display order."""
+    influences = {int(entry["record"]): entry["by"] for entry in moved}
+    records = {
+        position: record
+        for position, record in read_raw_records(_split_file(dataset_version, "train"))
+        if position in influences
+    }
     return _labels(
-        dataset_version.project, [(said[place], value) for place, value in by.items() if place in said]
+        dataset_version.project,
+        [(records[position], value) for position, value in influences.items() if position in records],
     )
 
 
-def name_of(item: Item) -> str:
-    """How records call it, see `apps.annotation.feedback.records`."""
+def record_item_name(item: Item) -> str:
+    """The name of an item in feedback records, see `apps.annotation.feedback.records`."""
     return f"{item.campaign.name}:{item.key}"
 
 
-def item_in(project: Project, pk: int) -> Item:
+def get_item(project: Project, pk: int) -> Item:
     """Raises NotFound."""
     found = Item.objects.filter(campaign__project=project, pk=pk)
     item = found.select_related("campaign__project", "task").first()
@@ -201,60 +216,60 @@ def item_in(project: Project, pk: int) -> Item:
     return item
 
 
-def _frozen(project: Project, *, there: bool = True) -> QuerySet[DatasetVersion]:
-    """Newest first. there: only those whose files are."""
+def _frozen(project: Project, *, with_files: bool = True) -> QuerySet[DatasetVersion]:
+    """Newest first. with_files: only those whose files were not removed."""
     rows = DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).select_related("project")
-    return (rows.filter(withdrawn_at=None) if there else rows).order_by("-created_at", "-pk")
+    return (rows.filter(withdrawn_at=None) if with_files else rows).order_by("-created_at", "-pk")
 
 
-def _file(dataset_version: DatasetVersion, split: str) -> Path:
+def _split_file(dataset_version: DatasetVersion, split: str) -> Path:
     return data_folder(dataset_version) / f"{split}.jsonl.zst"
 
 
-def _uses(dataset_version: DatasetVersion) -> list[Used]:
+def _model_uses(dataset_version: DatasetVersion) -> list[ModelUse]:
     own = list(
         RewardModel.objects.filter(training_run__dataset_version=dataset_version)
         .select_related("project")
         .order_by("pk")
     )
-    found = [Used(one, None, tuple(uses_of(one))) for one in own]
-    below, seen = [(one, one) for one in own], {one.pk for one in own}
-    while below:
-        model, through = below.pop(0)
+    found = [ModelUse(model, None, tuple(serving_revisions(model))) for model in own]
+    queue, seen = [(model, model) for model in own], {model.pk for model in own}
+    while queue:
+        model, ancestor = queue.pop(0)
         for child in model.children.select_related("project").order_by("pk"):
             if child.pk not in seen:
                 seen.add(child.pk)
-                found.append(Used(child, through, tuple(uses_of(child))))
-                below.append((child, through))
+                found.append(ModelUse(child, ancestor, tuple(serving_revisions(child))))
+                queue.append((child, ancestor))
     return found
 
 
 def _labels(project: Project, rows: Sequence[tuple[dict[str, Any], float | None]]) -> list[Label]:
-    hashes = [sides_of(said) for said, _ in rows]
-    runs = by_content(project, {one for some in hashes for one in some})
+    hashes = [trajectory_hashes(record) for record, _ in rows]
+    keys = keys_by_content_hash(project, {content_hash for sides in hashes for content_hash in sides})
     tasks = dict(
-        Trajectory.objects.filter(pk__in=runs.values()).values_list("content_hash", "task__external_id")
+        Trajectory.objects.filter(pk__in=keys.values()).values_list("content_hash", "task__external_id")
     )
-    items = _items(project, {said["item"] for said, _ in rows if said.get("item")})
+    items = _items(project, {record["item"] for record, _ in rows if record.get("item")})
     return [
         Label(
-            said=in_words(said),
-            annotator=said.get("annotator", ""),
-            by=by,
-            item=items.get(said.get("item", "")),
-            task=next((tasks[one] for one in sides if one in tasks), ""),
-            runs=tuple(runs.get(one) for one in sides),
+            summary=summarize_record(record),
+            annotator=record.get("annotator", ""),
+            influence=influence,
+            item=items.get(record.get("item", "")),
+            task=next((tasks[content_hash] for content_hash in sides if content_hash in tasks), ""),
+            trajectories=tuple(keys.get(content_hash) for content_hash in sides),
         )
-        for (said, by), sides in zip(rows, hashes, strict=True)
+        for (record, influence), sides in zip(rows, hashes, strict=True)
     ]
 
 
 def _items(project: Project, names: Collection[str]) -> dict[str, int]:
-    """Keys of items by what records call them. A campaign's name may have a colon in it."""
+    """Primary keys of items by their name in records. The name of a campaign may contain a colon."""
     found: dict[str, int] = {}
     for pk, campaign in Campaign.objects.filter(project=project).values_list("pk", "name"):
-        begin = f"{campaign}:"
-        keys = [name.removeprefix(begin) for name in names if name.startswith(begin)]
+        prefix = f"{campaign}:"
+        keys = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
         rows = Item.objects.filter(campaign=pk, key__in=keys).values_list("key", "pk")
-        found |= {begin + key: item for key, item in rows}
+        found |= {prefix + key: item for key, item in rows}
     return found

@@ -1,4 +1,4 @@
-"""What workers do for lineage."""
+"""Celery tasks of lineage."""
 
 from celery import shared_task
 
@@ -9,5 +9,5 @@ from apps.lineage.tracing import execute
 
 @shared_task
 def advance_tracings() -> None:
-    """Find the judgements that moved the rewards somebody asked about."""
+    """Compute the influence of feedback records for every waiting tracing."""
     job_queue.drain_queue(Tracing, execute)

@@ -1,4 +1,4 @@
-"""Which judgements moved a served reward: a child process of the core on the model and what it was trained on."""
+"""Influence of feedback records on a served reward, computed by a child process from the model and its data."""
 
 import json
 import tempfile
@@ -18,27 +18,29 @@ from apps.lineage.models import Tracing
 from apps.rewards.models import ScoreSample
 from apps.training.models import RewardModel, TrainingRun
 
-TRACE = "apps.lineage.tasks.advance_tracings"
+ADVANCE_TRACINGS = "apps.lineage.tasks.advance_tracings"
 CHILD = "workers.influence"
 
 
 @transaction.atomic
-def trace(*, sample: ScoreSample, model: RewardModel) -> Tracing:
-    """Have it found out; what was found before is kept, what failed is tried again. Raises DomainError."""
+def start_tracing(*, sample: ScoreSample, model: RewardModel) -> Tracing:
+    """Queue the computation. A finished tracing is kept, a failed one is tried again. Raises DomainError."""
     require_traceable(model)
     Tracing.objects.filter(
         sample=sample, model=model, state__in=[JobState.FAILED, JobState.CANCELLED]
     ).delete()
     tracing, is_new = Tracing.objects.get_or_create(sample=sample, model=model)
     if is_new:
-        job_queue.nudge_on_commit(TRACE)
+        job_queue.nudge_on_commit(ADVANCE_TRACINGS)
     return tracing
 
 
 def require_traceable(model: RewardModel) -> tuple[TrainingRun, DatasetVersion]:
-    """Raises DomainError, with why its judgements cannot be told."""
+    """Raises DomainError with the reason why the influence of its training data cannot be computed."""
     if model.training_run is None:
-        raise DomainError(f"{model} was trained elsewhere; what it learnt from is not here.")
+        raise DomainError(
+            f"{model} was trained outside this installation, so its training data is not available."
+        )
     if model.deleted_at is not None:
         raise DomainError(f"{model} has been deleted.")
     dataset_version = model.training_run.dataset_version
@@ -50,13 +52,13 @@ def require_traceable(model: RewardModel) -> tuple[TrainingRun, DatasetVersion]:
 
 
 def execute(tracing: Tracing) -> None:
-    """To the end. Raises ClaimLost, Interrupted."""
+    """Run a claimed tracing until it ends. Raises ClaimLost, Interrupted."""
     with keep_heartbeat(tracing) as heartbeat, tempfile.TemporaryDirectory(prefix="influence-") as scratch:
         folder = Path(scratch)
         try:
             _prepare(folder, tracing)
-            what = f"The tracing of sample {tracing.sample_id}"
-            core_subprocess.run_to_end(CHILD, [str(folder)], folder=folder, what=what, check=heartbeat.check)
+            name = f"The tracing of sample {tracing.sample_id}"
+            core_subprocess.run_to_end(CHILD, [str(folder)], folder=folder, what=name, check=heartbeat.check)
         except DomainError as error:
             finish(tracing, JobState.FAILED, error=error.message)
             return

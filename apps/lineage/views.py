@@ -1,4 +1,4 @@
-"""From a served reward to the judgements behind it, and from a judgement to what it is in."""
+"""Pages of lineage: from a served reward to its feedback, and from feedback to models and rewards."""
 
 from typing import Any
 
@@ -15,53 +15,59 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import list_dataset_versions, require_frozen
 from apps.datasets.splits import SPLITS
 from apps.lineage.selectors import (
-    Behind,
-    Made,
-    behind,
-    dataset_versions_with,
+    DatasetUse,
+    ServedModel,
+    dataset_versions_with_annotator,
     dataset_versions_with_item,
-    deleted_under,
-    item_in,
-    labels_of,
-    labels_that_moved,
-    made_of,
-    sample_in,
-    samples_of,
-    uses_of,
-    withdrawn,
+    find_dataset_uses,
+    get_item,
+    get_sample,
+    most_influential_labels,
+    newest_samples,
+    read_labels,
+    served_models,
+    serving_revisions,
+    withdrawn_datasets,
+    withdrawn_training_data,
 )
-from apps.lineage.tracing import require_traceable, trace
+from apps.lineage.tracing import require_traceable, start_tracing
 from apps.rewards.models import ScoreSample
 from apps.rewards.selectors import endpoints_of
 from apps.training.models import RewardModel
 
 PAGE = 50
-PEOPLE = 30
+MAX_LISTED = 30
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def lineage_list(request: ProjectRequest, project: Project) -> HttpResponse:
-    """Every endpoint with what it was made of, and what was made of what has been deleted."""
+    """Every endpoint with its models, and everything affected by deletions."""
     endpoints = [
         (endpoint, endpoint.samples.order_by("-at", "-pk").first()) for endpoint in endpoints_of(project)
     ]
-    context = {"project": project, "endpoints": endpoints, "made": _with_samples(made_of(withdrawn(project)))}
+    context = {
+        "project": project,
+        "endpoints": endpoints,
+        "derivations": _with_samples(find_dataset_uses(withdrawn_datasets(project))),
+    }
     return render(request, "lineage/lineage_list.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def sample_lineage(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """POST has it found out which judgements moved the reward: `model`, its number."""
-    sample = sample_in(project, pk)
-    chain = behind(sample)
+    """POST computes the most influential feedback records: `model`, the primary key of the model."""
+    sample = get_sample(project, pk)
+    chain = served_models(sample)
     if request.method == "POST":
-        model = next((one.model for one in chain if str(one.model.pk) == request.POST.get("model")), None)
+        model = next(
+            (served.model for served in chain if str(served.model.pk) == request.POST.get("model")), None
+        )
         if model is None:
-            raise NotFound("No such model is behind this reward.")
+            raise NotFound("This reward does not depend on that model.")
         try:
-            trace(sample=sample, model=model)
+            start_tracing(sample=sample, model=model)
         except DomainError as error:
             messages.error(request, error.message)
         return redirect("lineage:sample-lineage", project.slug, pk)
@@ -69,24 +75,24 @@ def sample_lineage(request: ProjectRequest, project: Project, pk: int) -> HttpRe
         "project": project,
         "sample": sample,
         "revision": sample.endpoint.revisions.filter(number=sample.version).first(),
-        "chain": [(one, _people(one)) for one in chain],
+        "chain": [(served, _annotators(served)) for served in chain],
     }
-    return render(request, "lineage/sample_lineage.html", context | _moved(sample, chain))
+    return render(request, "lineage/sample_lineage.html", context | _influence_context(sample, chain))
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def sample_labels(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The part that changes while it is found out."""
-    sample = sample_in(project, pk)
-    context = {"project": project, "sample": sample} | _moved(sample, behind(sample))
+    """The part of the page that changes while the influence is computed."""
+    sample = get_sample(project, pk)
+    context = {"project": project, "sample": sample} | _influence_context(sample, served_models(sample))
     return render(request, "lineage/_sample_labels.html", context)
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def dataset_labels(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """`?split=train|validation|test`, `?annotator=NAME`, `?page=1`: what a frozen dataset holds, record by record."""
+    """`?split=train|validation|test`, `?annotator=NAME`, `?page=1`: the records of a frozen dataset."""
     dataset_version = list_dataset_versions(project).filter(pk=pk).first()
     if dataset_version is None:
         raise NotFound(f"There is no dataset {pk} in this project.")
@@ -96,7 +102,7 @@ def dataset_labels(request: ProjectRequest, project: Project, pk: int) -> HttpRe
     annotator = request.GET.get("annotator", "")
     page = request.GET.get("page", "1")
     number = max(1, int(page)) if page.isdecimal() and len(page) < 8 else 1
-    labels, more = labels_of(
+    labels, more = read_labels(
         dataset_version, split=split, annotator=annotator, start=PAGE * (number - 1), count=PAGE
     )
     context = {
@@ -108,7 +114,7 @@ def dataset_labels(request: ProjectRequest, project: Project, pk: int) -> HttpRe
         "annotator": annotator,
         "page": number,
         "more": more,
-        "people": _named(dataset_version.annotators, project),
+        "people": _annotator_rows(dataset_version.annotators, project),
     }
     return render(request, "lineage/dataset_labels.html", context)
 
@@ -116,11 +122,11 @@ def dataset_labels(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 @require_safe
 @project_view(Role.RESEARCHER)
 def item_lineage(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    item = item_in(project, pk)
+    item = get_item(project, pk)
     context = {
         "project": project,
         "item": item,
-        "made": _with_samples(made_of(dataset_versions_with_item(item))),
+        "derivations": _with_samples(find_dataset_uses(dataset_versions_with_item(item))),
     }
     return render(request, "lineage/item_lineage.html", context)
 
@@ -131,39 +137,43 @@ def annotator_lineage(request: ProjectRequest, project: Project, pk: int) -> Htt
     annotator = Annotator.objects.filter(project=project, pk=pk).select_related("project").first()
     if annotator is None:
         raise NotFound(f"There is no annotator {pk} in this project.")
-    made = _with_samples(made_of(dataset_versions_with(annotator)))
-    context = {"project": project, "annotator": annotator, "made": made}
+    derivations = _with_samples(find_dataset_uses(dataset_versions_with_annotator(annotator)))
+    context = {"project": project, "annotator": annotator, "derivations": derivations}
     return render(request, "lineage/annotator_lineage.html", context)
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def model_uses(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """A line on a model's page: where it answers, and whether what it learnt from has been deleted."""
+    """A line on a model's page: the endpoints that serve it, and deleted training data."""
     model = RewardModel.objects.filter(project=project, pk=pk).select_related("project").first()
     if model is None:
         raise NotFound(f"There is no model {pk} in this project.")
-    context = {"project": project, "revisions": uses_of(model), "deleted": deleted_under(model)}
+    context = {
+        "project": project,
+        "revisions": serving_revisions(model),
+        "withdrawn": withdrawn_training_data(model),
+    }
     return render(request, "lineage/_model_uses.html", context)
 
 
-def _moved(sample: ScoreSample, chain: list[Behind]) -> dict[str, Any]:
-    """What was found out, or is being, and which models can still be asked about."""
-    tracings = {one.model_id: one for one in sample.tracings.select_related("model__project")}
+def _influence_context(sample: ScoreSample, chain: list[ServedModel]) -> dict[str, Any]:
+    """The tracings of the sample, and the models whose influence can still be computed."""
+    tracings = {tracing.model_id: tracing for tracing in sample.tracings.select_related("model__project")}
     found, open_models, unknown = [], [], []
-    for one in chain:
-        tracing = tracings.get(one.model.pk)
+    for served in chain:
+        tracing = tracings.get(served.model.pk)
         try:
-            _, dataset_version = require_traceable(one.model)
+            _, dataset_version = require_traceable(served.model)
         except DomainError as error:
             unknown.append(error.message)
             continue
         if tracing is None or tracing.state in (JobState.FAILED, JobState.CANCELLED):
-            open_models.append(one.model)
+            open_models.append(served.model)
         if tracing is not None:
-            is_there = tracing.state == JobState.SUCCEEDED
-            labels = labels_that_moved(dataset_version, tracing.result["moved"]) if is_there else []
-            found.append((tracing, labels, max((abs(each.by or 0) for each in labels), default=0)))
+            succeeded = tracing.state == JobState.SUCCEEDED
+            labels = most_influential_labels(dataset_version, tracing.result["moved"]) if succeeded else []
+            found.append((tracing, labels, max((abs(label.influence or 0) for label in labels), default=0)))
     return {
         "tracings": found,
         "open_models": open_models,
@@ -172,29 +182,31 @@ def _moved(sample: ScoreSample, chain: list[Behind]) -> dict[str, Any]:
     }
 
 
-def _people(one: Behind) -> list[tuple[str, int, int | None]]:
-    """Whose judgements are in it: name, records, and her number; those who said most first."""
-    return _named(one.dataset_version.annotators, one.dataset_version.project) if one.dataset_version else []
+def _annotators(served: ServedModel) -> list[tuple[str, int, int | None]]:
+    """The annotators of the training data: name, records and primary key; most records first."""
+    if served.dataset_version is None:
+        return []
+    return _annotator_rows(served.dataset_version.annotators, served.dataset_version.project)
 
 
-def _named(annotators: dict[str, Any], project: Project) -> list[tuple[str, int, int | None]]:
-    ordered = sorted(annotators.items(), key=lambda one: (-one[1]["records"], one[0]))[:PEOPLE]
+def _annotator_rows(annotators: dict[str, Any], project: Project) -> list[tuple[str, int, int | None]]:
+    ordered = sorted(annotators.items(), key=lambda entry: (-entry[1]["records"], entry[0]))[:MAX_LISTED]
     rows = Annotator.objects.filter(project=project, name__in=[name for name, _ in ordered])
-    numbers = dict(rows.values_list("name", "pk"))
-    return [(name, said["records"], numbers.get(name)) for name, said in ordered]
+    keys = dict(rows.values_list("name", "pk"))
+    return [(name, counts["records"], keys.get(name)) for name, counts in ordered]
 
 
-def _with_samples(made: list[Made]) -> list[tuple[Made, list[ScoreSample]]]:
-    """With the newest rewards that it is in."""
+def _with_samples(uses: list[DatasetUse]) -> list[tuple[DatasetUse, list[ScoreSample]]]:
+    """Each with the newest sampled rewards that depend on it."""
     return [
         (
-            one,
+            dataset_use,
             [
                 sample
-                for used in one.models
-                for revision in used.revisions[:1]
-                for sample in samples_of(revision)
-            ][:PEOPLE],
+                for model_use in dataset_use.models
+                for revision in model_use.revisions[:1]
+                for sample in newest_samples(revision)
+            ][:MAX_LISTED],
         )
-        for one in made
+        for dataset_use in uses
     ]

@@ -8,7 +8,7 @@ class MetricsConfig(AppConfig):
     def ready(self) -> None:
         from apps.annotation.feedback import exports
         from apps.core.jobs import job_queue
-        from apps.datasets import derived
+        from apps.datasets import derived_records
         from apps.metrics.derived import SOURCES
         from apps.metrics.guidelines import DESCRIPTION, export_guidelines
         from apps.metrics.models import Induction
@@ -17,4 +17,4 @@ class MetricsConfig(AppConfig):
         job_queue.register(Induction, ADVANCE)
         exports.register("guidelines", export_guidelines, DESCRIPTION, ending="md")
         for source in SOURCES:
-            derived.register(source)
+            derived_records.register(source)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
-from apps.datasets.derived import Source
+from apps.datasets.derived_records import DerivedSource
 from apps.metrics.models import Aspect, Induction, Metric, MetricVerdict
 from apps.metrics.selectors import metric_definition, project_metrics
 from apps.rubrics.models import Criterion
@@ -90,8 +90,10 @@ def _with_trajectories(rows: Iterable[T]) -> Iterator[tuple[T, Trajectory]]:
 
 
 SOURCES = (
-    Source("metric_scores", "verdicts of the accepted metrics, as scores by a judge", scores, in_test=True),
-    Source(
+    DerivedSource(
+        "metric_scores", "verdicts of the accepted metrics, as scores by a judge", scores, in_test=True
+    ),
+    DerivedSource(
         "comment_steps",
         "points of comments, as weak labels of the steps they are about (in training and validation only)",
         step_labels,

@@ -14,7 +14,7 @@ from apps.rewards.models import Endpoint, Release, ReleaseRollup, ScoreReceipt, 
 from apps.rewards.redaction import NO_REDACTION, Redaction
 from apps.rewards.releases import COUNTS, PairStatistics, ScorePair, group_pairs
 from apps.rewards.usage import SUMS, UsageEvent, UsageGroup, UsageTally, group_usage
-from workers.schema import Item, Trajectory, item_json
+from workers.schema import ScoreInput, Trajectory, item_json
 
 RECEIPTS_KEPT = timedelta(hours=1)
 _HISTOGRAMS = ("latency", "rewards")
@@ -26,7 +26,7 @@ class SampledItem:
     """A sampled item with its result as JSON; what `redaction` matches is removed when it is stored."""
 
     group: UsageGroup
-    item: Item
+    item: ScoreInput
     result: Mapping[str, Any]
     redaction: Redaction = NO_REDACTION
     repetition: float = 0.0

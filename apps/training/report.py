@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from apps.accounts.models import Project
-from apps.trajectories.selectors import by_content
+from apps.trajectories.selectors import keys_by_content_hash
 
 RULES = {
     "longer": "the longer one wins",
@@ -352,7 +352,9 @@ def _people(report: dict[str, Any], accuracy: float) -> str:
 def _with_mistakes(report: dict[str, Any] | None, project: Project) -> list[Measure]:
     """Measures of single trajectories with those that are most wrong, at the first of their kind."""
     wrong = _single_mistakes(report or {})
-    places = by_content(project, (one["trajectory"]["hash"] for some in wrong.values() for one in some))
+    places = keys_by_content_hash(
+        project, (one["trajectory"]["hash"] for some in wrong.values() for one in some)
+    )
     found = []
     for measure in measures(report):
         mistakes = [
@@ -389,7 +391,9 @@ def _in_words(kind: str, one: dict[str, Any]) -> str:
 
 def _with_places(project: Project, mistakes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each side with the trajectory of this project that has its contents, None where it is not (or no more) here."""
-    places = by_content(project, (one[side]["hash"] for one in mistakes for side in ("chosen", "rejected")))
+    places = keys_by_content_hash(
+        project, (one[side]["hash"] for one in mistakes for side in ("chosen", "rejected"))
+    )
     return [
         one
         | {side: one[side] | {"trajectory": places.get(one[side]["hash"])} for side in ("chosen", "rejected")}

@@ -21,7 +21,7 @@ from apps.training.models import Evaluation, Recipe, RewardModel, TrainingRun, T
 from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 from workers.errors import RewardError
-from workers.schema.parents import require_parent, require_trunk
+from workers.schema.parents import require_backbone_parent, require_parent
 from workers.schema.recipe import Recipe as RecipeValue
 
 ADVANCE = "apps.training.tasks.advance_runs"
@@ -237,7 +237,7 @@ def _used_by(model: RewardModel) -> list[str]:
 
 def _require_parent(parent: RewardModel | None, project: Project, recipe: RecipeValue) -> None:
     try:
-        require_trunk(recipe, has_parent=parent is not None)
+        require_backbone_parent(recipe, has_parent=parent is not None)
     except RewardError as error:
         raise DomainError(error.message, pointer=error.pointer) from error
     if parent is None:

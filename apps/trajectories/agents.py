@@ -1,4 +1,4 @@
-"""Two agents, or two versions of one, over the tasks both were given."""
+"""Comparison of two agents, or of two versions of one agent, on their common tasks."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,30 +28,31 @@ MEASURES = {
     "reward": "Reward",
     "steps": "Steps",
     "tokens": "Tokens",
-    "tool_errors": "Runs in which a tool failed",
+    "tool_errors": "Trajectories with a failed tool call",
     "cost": "Cost, US dollars",
 }
 SHARES = ("success", "tool_errors")
 
 
 @dataclass(frozen=True, slots=True)
-class OnTask:
-    """Means over an agent's runs of one task, None where no run says; keys of a run, a success, a failure."""
+class TaskMeans:
+    """Means over an agent's trajectories of one task, None where no trajectory has the value; and primary keys of any
+    trajectory, of a success and of a failure."""
 
-    runs: int
+    trajectory_count: int
     success: float | None
     steps: float
     tokens: float
     reward: float | None
     tool_errors: float | None
     cost: float | None
-    any_run: int
-    good_run: int | None
-    bad_run: int | None
+    any_trajectory: int
+    successful_trajectory: int | None
+    failed_trajectory: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class MeasureComparison:
     """Means over n tasks of both, and their difference, b - a, with its 95 % interval (normal, paired by task)."""
 
     name: str
@@ -69,28 +70,30 @@ class Compared:
 
     @property
     def words(self) -> dict[str, str]:
-        """Its numbers as they are read."""
+        """The numbers, formatted for the page."""
         low, high = self.interval or (None, None)
         numbers = {"a": self.a, "b": self.b, "low": low, "high": high}
-        words = {name: _words(value, self.is_share) for name, value in numbers.items() if value is not None}
+        words = {
+            name: _format_number(value, self.is_share) for name, value in numbers.items() if value is not None
+        }
         return words | {
-            "difference": f"{'+' if self.difference > 0 else ''}{_words(self.difference, self.is_share)}"
+            "difference": f"{'+' if self.difference > 0 else ''}{_format_number(self.difference, self.is_share)}"
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Flipped:
-    """A task one of them succeeds at more than the other; keys of the runs that show it."""
+class OutcomeChange:
+    """A task where one agent succeeds more often; with the primary keys of trajectories that show it."""
 
     task: str
     a: float
     b: float
-    run_a: int
-    run_b: int
+    trajectory_a: int
+    trajectory_b: int
 
     @property
     def words(self) -> tuple[str, str]:
-        return _words(self.a, True), _words(self.b, True)
+        return _format_number(self.a, True), _format_number(self.b, True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,59 +103,66 @@ class AgentComparison:
     shared: int
     only_a: int
     only_b: int
-    measures: list[Compared]
-    better: list[Flipped]
-    worse: list[Flipped]
+    measures: list[MeasureComparison]
+    better: list[OutcomeChange]
+    worse: list[OutcomeChange]
 
 
-def _words(value: float, is_share: bool) -> str:
-    return f"{100 * value:.0f} %" if is_share else f"{value:,.2f}".removesuffix(".00")
+def _format_number(value: float, is_share: bool) -> str:
+    return (f"{100 * value:.1f} %" if is_share else f"{value:,.2f}".removesuffix(".00")).replace("-", "−")
 
 
-def compare(project: Project, a: tuple[str, str], b: tuple[str, str]) -> AgentComparison:
-    """a, b: (name, version) of agents."""
-    ours, theirs = _on_tasks(project, a), _on_tasks(project, b)
+def compare_agents(project: Project, a: tuple[str, str], b: tuple[str, str]) -> AgentComparison:
+    """a, b: (name, version) of the agents."""
+    ours, theirs = _means_by_task(project, a), _means_by_task(project, b)
     shared = ours.keys() & theirs.keys()
     pairs = [(ours[task], theirs[task]) for task in shared]
     measures = (
-        _compared(name, [(getattr(x, name), getattr(y, name)) for x, y in pairs]) for name in MEASURES
+        _compare_measure(name, [(getattr(x, name), getattr(y, name)) for x, y in pairs]) for name in MEASURES
     )
     names = dict(project.tasks.filter(pk__in=shared).values_list("pk", "external_id"))
-    flipped = sorted(
-        _flipped((names[task], ours[task], theirs[task]) for task in shared), key=lambda one: one.task
+    changes = sorted(
+        _outcome_changes((names[task], ours[task], theirs[task]) for task in shared),
+        key=lambda change: change.task,
     )
     return AgentComparison(
         shared=len(shared),
         only_a=len(ours) - len(shared),
         only_b=len(theirs) - len(shared),
-        measures=[one for one in measures if one is not None],
-        better=sorted((one for one in flipped if one.b > one.a), key=lambda one: one.a - one.b),
-        worse=sorted((one for one in flipped if one.b < one.a), key=lambda one: one.b - one.a),
+        measures=[measure for measure in measures if measure is not None],
+        better=sorted(
+            (change for change in changes if change.b > change.a), key=lambda change: change.a - change.b
+        ),
+        worse=sorted(
+            (change for change in changes if change.b < change.a), key=lambda change: change.b - change.a
+        ),
     )
 
 
-def _on_tasks(project: Project, agent: tuple[str, str]) -> dict[int, OnTask]:
+def _means_by_task(project: Project, agent: tuple[str, str]) -> dict[int, TaskMeans]:
     with connection.cursor() as cursor:
         cursor.execute(_BY_TASK, [project.pk, *agent])
-        return {task: _on_task(*row) for task, *row in cursor.fetchall()}
+        return {task: _task_means(*row) for task, *row in cursor.fetchall()}
 
 
-def _on_task(runs: int, *found: Any) -> OnTask:
+def _task_means(trajectory_count: int, *columns: Any) -> TaskMeans:
     success, steps, tokens, reward, tool_errors, cost = (
-        None if one is None else float(one) for one in found[:6]
+        None if mean is None else float(mean) for mean in columns[:6]
     )
     assert steps is not None and tokens is not None
-    return OnTask(runs, success, steps, tokens, reward, tool_errors, cost, *found[6:])
+    return TaskMeans(trajectory_count, success, steps, tokens, reward, tool_errors, cost, *columns[6:])
 
 
-def _compared(name: str, values: Iterable[tuple[float | None, float | None]]) -> Compared | None:
+def _compare_measure(
+    name: str, values: Iterable[tuple[float | None, float | None]]
+) -> MeasureComparison | None:
     known = [(a, b) for a, b in values if a is not None and b is not None]
     if not known:
         return None
     differences = [b - a for a, b in known]
     mean, n = fmean(differences), len(known)
     half = _Z * stdev(differences) / sqrt(n) if n > 1 else None
-    return Compared(
+    return MeasureComparison(
         name=name,
         title=MEASURES[name],
         is_share=name in SHARES,
@@ -164,12 +174,14 @@ def _compared(name: str, values: Iterable[tuple[float | None, float | None]]) ->
     )
 
 
-def _flipped(tasks: Iterable[tuple[str, OnTask, OnTask]]) -> Iterable[Flipped]:
+def _outcome_changes(tasks: Iterable[tuple[str, TaskMeans, TaskMeans]]) -> Iterable[OutcomeChange]:
     for task, a, b in tasks:
         if a.success is None or b.success is None or a.success == b.success:
             continue
         if b.success > a.success:
-            run_a, run_b = a.bad_run, b.good_run
+            trajectory_a, trajectory_b = a.failed_trajectory, b.successful_trajectory
         else:
-            run_a, run_b = a.good_run, b.bad_run
-        yield Flipped(task, a.success, b.success, run_a or a.any_run, run_b or b.any_run)
+            trajectory_a, trajectory_b = a.successful_trajectory, b.failed_trajectory
+        yield OutcomeChange(
+            task, a.success, b.success, trajectory_a or a.any_trajectory, trajectory_b or b.any_trajectory
+        )

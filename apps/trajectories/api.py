@@ -13,7 +13,7 @@ from apps.core.http.api import DEFAULT_LIMIT, paginate, problem
 from apps.core.storage.unpacking import bounds_of_request
 from apps.trajectories import exports, formats, services
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import filter_trajectories, trajectory_in
+from apps.trajectories.selectors import filter_trajectories, require_trajectory
 
 router = Router()
 
@@ -29,7 +29,7 @@ class Imported(Schema):
     duplicates: int
     rejected: list[Rejected]
     missing_attachments: list[str] = Field(
-        [], description="sources sha256:... that name no attachment of the project; kept as text"
+        [], description="sources sha256:... without an attachment in the project; kept as text"
     )
 
 
@@ -98,8 +98,8 @@ def list_trajectories(
 def get_trajectory(request: KeyRequest, pk: int, format: str = "atif") -> JsonResponse:
     """One trajectory as an ATIF document, or with `format=openai` as chat messages."""
     require_scope(request.auth, Scope.INGEST)
-    row = trajectory_in(request.auth.project, pk)
-    document = exports.document_of(request.auth.project, row.pk, format=format)
+    row = require_trajectory(request.auth.project, pk)
+    document = exports.export_document(request.auth.project, row.pk, format=format)
     return JsonResponse(document, json_dumps_params={"ensure_ascii": False})
 
 

@@ -10,7 +10,7 @@ class TrajectoriesConfig(AppConfig):
         from apps.trajectories import tasks, traces, uploads
         from apps.trajectories.models import Import
 
-        assert tasks.advance_imports.name == uploads.TASK
-        job_queue.register(Import, uploads.TASK)
-        periodic.register("put traces together", traces.EVERY_SECONDS, traces.collect)
+        assert tasks.advance_imports.name == uploads.ADVANCE_IMPORTS
+        job_queue.register(Import, uploads.ADVANCE_IMPORTS)
+        periodic.register("assemble traces", traces.EVERY_SECONDS, traces.collect)
         periodic.register("delete old traces", 3600.0, traces.sweep)

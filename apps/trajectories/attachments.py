@@ -1,8 +1,8 @@
-"""Images and files that came inside a trajectory as data URLs: taken out, kept once per project by their content.
+"""Images and files from data URLs of trajectories, stored once per project by their content.
 
-A part then names `sha256:<digest>` instead of carrying the bytes; its content hash is of that form. Anybody can write
-such a source into a trajectory, so it is believed only where it is a digest and an Attachment row of the same project
-has it; whatever else it says is text.
+A part then has the source `sha256:<digest>` instead of the bytes; its content hash is computed from that form. Anyone
+can write such a source into a trajectory, so it counts only if an Attachment row of the same project has the digest;
+any other source is text.
 """
 
 import base64
@@ -18,13 +18,13 @@ from apps.core.errors import NotFound
 from apps.core.storage import artifacts
 from apps.core.storage.storage_names import is_digest, storage_name
 from apps.trajectories.models import Attachment
-from apps.trajectories.pictures import RASTER, Look, is_small, look, smaller
+from apps.trajectories.pictures import IMAGE_TYPES, MediaInfo, fits_thumbnail, inspect_media, make_thumbnail
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema.patterns import TextPattern
 
 PREFIX = "sha256:"
-MISSING = "The file of this attachment is missing from the artifact store; `doctor` looks at the store."
+MISSING = "The file of this attachment is missing from the artifact store. Run `doctor` to check the store."
 _SMALL = "image/webp"
 _FOLDER = "attachments"
 # Of what stands before the comma: the content itself may be of any length.
@@ -34,46 +34,46 @@ _DATA_URL = TextPattern(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+=-]+)*;base64")
 @dataclass(frozen=True, slots=True)
 class Blob:
     digest: str
-    look: Look
+    media: MediaInfo
     data: bytes
 
 
-def digest_of(source: str | None) -> str | None:
-    """The digest that the source of a part names, if it names one; whether there is such an attachment, rows say."""
+def parse_digest(source: str | None) -> str | None:
+    """The digest in the source of a part, if it has that form; the attachment may not exist."""
     digest = (source or "").removeprefix(PREFIX) if (source or "").startswith(PREFIX) else ""
     return digest if is_digest(digest) else None
 
 
-def attachments_named(project: Project | int, digests: Collection[str]) -> dict[str, Attachment]:
-    """The attachments of a project (or of the one with that key) by their digests; what it has not is left out."""
+def attachments_by_digest(project: Project | int, digests: Collection[str]) -> dict[str, Attachment]:
+    """The attachments of a project (or of the one with that key) by digest; unknown digests are omitted."""
     wanted = {digest for digest in digests if is_digest(digest)}
     rows = Attachment.objects.filter(project=project, sha256__in=wanted) if wanted else ()
     return {row.sha256: row for row in rows}
 
 
-def digests_in(steps: Iterable[schema.Step]) -> set[str]:
-    """The digests that steps name, truly or not."""
-    named = (digest_of(part.source) for step in steps for part in _parts(step))
+def named_digests(steps: Iterable[schema.Step]) -> set[str]:
+    """The digests named in steps; their attachments may not exist."""
+    named = (parse_digest(part.source) for step in steps for part in _parts(step))
     return {digest for digest in named if digest is not None}
 
 
-def claims_in(trajectory: schema.Trajectory) -> frozenset[str]:
-    """The sources that look like names of attachments, right or wrong, in a trajectory that somebody sends."""
+def claimed_sources(trajectory: schema.Trajectory) -> frozenset[str]:
+    """All sources of a received trajectory that look like attachment names, valid or not."""
     sources = (part.source or "" for step in trajectory.steps for part in _parts(step))
     return frozenset(source for source in sources if source.startswith(PREFIX))
 
 
-def missing_of(project: Project, claims: Collection[str]) -> set[str]:
-    """Of the claims those that name no attachment of the project."""
-    digests = {claim: digest_of(claim) for claim in claims}
-    found = attachments_named(project, {digest for digest in digests.values() if digest is not None})
+def missing_claims(project: Project, claims: Collection[str]) -> set[str]:
+    """The claims without an attachment in the project."""
+    digests = {claim: parse_digest(claim) for claim in claims}
+    found = attachments_by_digest(project, {digest for digest in digests.values() if digest is not None})
     return {claim for claim, digest in digests.items() if digest not in found}
 
 
-def detach(trajectory: schema.Trajectory) -> tuple[schema.Trajectory, list[Blob]]:
+def detach_attachments(trajectory: schema.Trajectory) -> tuple[schema.Trajectory, list[Blob]]:
     """The trajectory with every data URL replaced by the name of its content, and what they held.
 
-    Raises InvalidRecord for what is not what it is said to be (pictures.look).
+    Raises InvalidRecord for media that does not match its declared type (pictures.inspect_media).
     """
     if not any(_carries(part) for step in trajectory.steps for part in _parts(step)):
         return trajectory, []
@@ -82,8 +82,8 @@ def detach(trajectory: schema.Trajectory) -> tuple[schema.Trajectory, list[Blob]
     return replace(trajectory, steps=steps), list(blobs.values())
 
 
-def store(project: Project, blobs: Sequence[Blob]) -> None:
-    """Keep what is not kept yet. Rows are the caller's transaction's; a file without a row does no harm."""
+def store_attachments(project: Project, blobs: Sequence[Blob]) -> None:
+    """Store new attachments. Rows belong to the caller's transaction; a file without a row does no harm."""
     wanted = {blob.digest: blob for blob in blobs}
     kept = Attachment.objects.filter(project=project, sha256__in=wanted).values_list("sha256", flat=True)
     for digest in kept:
@@ -94,10 +94,10 @@ def store(project: Project, blobs: Sequence[Blob]) -> None:
         Attachment(
             project=project,
             sha256=blob.digest,
-            media_type=blob.look.media_type,
+            media_type=blob.media.media_type,
             size=len(blob.data),
-            width=blob.look.width,
-            height=blob.look.height,
+            width=blob.media.width,
+            height=blob.media.height,
         )
         for blob in wanted.values()
     )
@@ -107,8 +107,8 @@ def file_name(project_id: int, digest: str) -> str:
     return storage_name(_FOLDER, project_id, digest[:2], digest)
 
 
-def small_name(project_id: int, digest: str) -> str:
-    """Of the small picture that is made of one when it is first looked at."""
+def thumbnail_name(project_id: int, digest: str) -> str:
+    """The name of the thumbnail, which is created when first requested."""
     return storage_name(_FOLDER, project_id, digest[:2], f"{digest}.small.webp")
 
 
@@ -120,34 +120,38 @@ def open_attachment(attachment: Attachment) -> BinaryIO:
         raise NotFound(MISSING) from None
 
 
-def small_picture(attachment: Attachment) -> tuple[bytes, str]:
-    """The picture, or where it is large a small one, and its media type. Raises NotFound for what is none."""
-    if attachment.media_type not in RASTER:
-        raise NotFound("This attachment is not a picture.")
-    small = small_name(attachment.project_id, attachment.sha256)
+def read_thumbnail(attachment: Attachment) -> tuple[bytes, str]:
+    """The image, or a thumbnail if it is large, and its media type. Raises NotFound for other media."""
+    if attachment.media_type not in IMAGE_TYPES:
+        raise NotFound("This attachment is not an image.")
+    small = thumbnail_name(attachment.project_id, attachment.sha256)
     if artifacts.is_stored(small):
         return artifacts.read_file(small), _SMALL
-    data = content_of(attachment)
-    if attachment.width and attachment.height and is_small(attachment.width, attachment.height, len(data)):
+    data = read_attachment(attachment)
+    if (
+        attachment.width
+        and attachment.height
+        and fits_thumbnail(attachment.width, attachment.height, len(data))
+    ):
         return data, attachment.media_type
     try:
-        made = smaller(data, attachment.media_type)
+        made = make_thumbnail(data, attachment.media_type)
     except InvalidRecord as error:
         raise NotFound(error.message) from None
     artifacts.store_content(made, small)
     return made, _SMALL
 
 
-def content_of(attachment: Attachment) -> bytes:
+def read_attachment(attachment: Attachment) -> bytes:
     """Raises NotFound."""
     with open_attachment(attachment) as file:
         return file.read()
 
 
-def last_picture(step: schema.Step) -> str | None:
-    """The digest that the last picture of a step names."""
-    named = [part.source for part in _parts(step) if part.type == "image" and part.media_type in RASTER]
-    return next((digest for digest in map(digest_of, reversed(named)) if digest), None)
+def last_image_digest(step: schema.Step) -> str | None:
+    """The digest of the last image of a step."""
+    named = [part.source for part in _parts(step) if part.type == "image" and part.media_type in IMAGE_TYPES]
+    return next((digest for digest in map(parse_digest, reversed(named)) if digest), None)
 
 
 def _parts(step: schema.Step) -> Iterable[schema.Part]:
@@ -180,18 +184,18 @@ def _detach_part(part: schema.Part, blobs: dict[str, Blob]) -> schema.Part:
     except ValueError:  # of base64, or a character that is not ASCII
         data = None
     if match is None or data is None:
-        return part  # not base64: stays as it was said
+        return part  # not base64: kept unchanged
     digest = sha256(data).hexdigest()
     if digest not in blobs:
-        blobs[digest] = Blob(digest, look(data, match[1] or "application/octet-stream"), data)
+        blobs[digest] = Blob(digest, inspect_media(data, match[1] or "application/octet-stream"), data)
     name = PREFIX + digest
     return replace(
-        part, source=name, media_type=blobs[digest].look.media_type, extra=_replaced(part.extra, url, name)
+        part, source=name, media_type=blobs[digest].media.media_type, extra=_replaced(part.extra, url, name)
     )
 
 
 def _replaced(value: Any, old: str, new: str) -> Any:
-    """`value` with the string `old` replaced wherever it stands."""
+    """`value` with every string equal to `old` replaced."""
     if isinstance(value, dict):
         return {key: _replaced(item, old, new) for key, item in value.items()}
     if isinstance(value, list):
@@ -199,12 +203,12 @@ def _replaced(value: Any, old: str, new: str) -> Any:
     return new if value == old else value
 
 
-def attach(project: Project, trajectory: schema.Trajectory) -> schema.Trajectory:
-    """The trajectory with the bytes of its attachments put back as data URLs: for whoever reads it elsewhere.
+def restore_attachments(project: Project, trajectory: schema.Trajectory) -> schema.Trajectory:
+    """The trajectory with the bytes of its attachments put back as data URLs, for export.
 
-    A source that names none of this project, or one whose file is gone, stays as it is written.
+    A source that names none of this project, or one whose file is missing, stays unchanged.
     """
-    found = attachments_named(project, digests_in(trajectory.steps))
+    found = attachments_by_digest(project, named_digests(trajectory.steps))
     if not found:
         return trajectory
     steps = []
@@ -219,11 +223,11 @@ def attach(project: Project, trajectory: schema.Trajectory) -> schema.Trajectory
 
 
 def _attach_part(found: Mapping[str, Attachment], part: schema.Part) -> schema.Part:
-    attachment = found.get(digest_of(part.source) or "")
+    attachment = found.get(parse_digest(part.source) or "")
     if attachment is None or part.source is None:
         return part
     try:
-        encoded = base64.b64encode(content_of(attachment)).decode()
+        encoded = base64.b64encode(read_attachment(attachment)).decode()
     except NotFound:
         return part
     url = f"data:{attachment.media_type};base64,{encoded}"

@@ -1,7 +1,7 @@
 """Where on a screenshot an agent acted: coordinates of its call, or the box of the element it named.
 
-Read are what agents that use computers and browsers call by: `coordinate: [x, y]` or `x` and `y` (computer use),
-`mouse_click(x, y)` (BrowserGym), `pyautogui.click(x, y)`, numbers of at most 1 as shares of the picture; a `bbox` of
+Supported arguments of computer-use and browser agents: `coordinate: [x, y]` or `x` and `y` (computer use),
+`mouse_click(x, y)` (BrowserGym), `pyautogui.click(x, y)`, numbers of at most 1 as shares of the image; a `bbox` of
 (x, y, width, height), or a `bid` whose box the observation holds.
 """
 
@@ -24,8 +24,8 @@ _BOXES = ("bbox", "bounding_box", "box")
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """In pixels of the picture. width, height: of an element; 0 of a point."""
+class ClickMark:
+    """In pixels of the image. width, height: of an element; 0 for a point."""
 
     x: float
     y: float
@@ -33,49 +33,56 @@ class Mark:
     height: float = 0.0
 
 
-def marks_of(
-    calls: Iterable[ToolCall], seen: Iterable[ObservationResult], size: tuple[int, int]
-) -> list[Mark]:
-    """Where `calls` act on a picture of that size; seen: what was observed with it. What lies outside is left out."""
+def click_marks(
+    calls: Iterable[ToolCall], observations: Iterable[ObservationResult], size: tuple[int, int]
+) -> list[ClickMark]:
+    """Where `calls` act on an image of that size. Marks outside the image are dropped.
+
+    observations: of the step with the image.
+    """
     boxes: dict[str, Any] = {}
-    for result in seen:
+    for result in observations:
         if isinstance(result.extra.get("boxes"), dict):
             boxes |= result.extra["boxes"]
     found = [mark for call in calls if (mark := _mark(call, boxes, size)) is not None]
     return [
-        one
-        for one in found
-        if one.x >= 0 and one.y >= 0 and one.x + one.width <= size[0] and one.y + one.height <= size[1]
+        mark
+        for mark in found
+        if mark.x >= 0 and mark.y >= 0 and mark.x + mark.width <= size[0] and mark.y + mark.height <= size[1]
     ]
 
 
-def _mark(call: ToolCall, boxes: dict[str, Any], size: tuple[int, int]) -> Mark | None:
-    given = call.arguments
-    if isinstance(given, str):
-        if (pair := _PAIR.match(given)) and _POINTER.search(call.name):
+def _mark(call: ToolCall, boxes: dict[str, Any], size: tuple[int, int]) -> ClickMark | None:
+    arguments = call.arguments
+    if isinstance(arguments, str):
+        if (pair := _PAIR.match(arguments)) and _POINTER.search(call.name):
             return _point(float(pair[1]), float(pair[2]), size)
-        bid = _BID.match(given)
+        bid = _BID.match(arguments)
         return _box(boxes.get(bid[1])) if bid else None
-    if box := next((_box(given[key]) for key in _BOXES if key in given), None):
+    if box := next((_box(arguments[key]) for key in _BOXES if key in arguments), None):
         return box
     for key in _POINTS:
-        if isinstance(given.get(key), list) and len(given[key]) == 2 and all(map(_is_number, given[key])):
-            return _point(given[key][0], given[key][1], size)
-    if _is_number(given.get("x")) and _is_number(given.get("y")):
-        return _point(given["x"], given["y"], size)
-    if isinstance(given.get("code"), str) and (pair := _CODE.search(given["code"])):
+        if (
+            isinstance(arguments.get(key), list)
+            and len(arguments[key]) == 2
+            and all(map(_is_number, arguments[key]))
+        ):
+            return _point(arguments[key][0], arguments[key][1], size)
+    if _is_number(arguments.get("x")) and _is_number(arguments.get("y")):
+        return _point(arguments["x"], arguments["y"], size)
+    if isinstance(arguments.get("code"), str) and (pair := _CODE.search(arguments["code"])):
         return _point(float(pair[1]), float(pair[2]), size)
-    return _box(boxes.get(given["bid"])) if isinstance(given.get("bid"), str) else None
+    return _box(boxes.get(arguments["bid"])) if isinstance(arguments.get("bid"), str) else None
 
 
-def _point(x: float, y: float, size: tuple[int, int]) -> Mark:
+def _point(x: float, y: float, size: tuple[int, int]) -> ClickMark:
     is_share = 0 <= x <= 1 and 0 <= y <= 1 and isinstance(x, float) and isinstance(y, float)
-    return Mark(x * size[0], y * size[1]) if is_share else Mark(x, y)
+    return ClickMark(x * size[0], y * size[1]) if is_share else ClickMark(x, y)
 
 
-def _box(value: Any) -> Mark | None:
+def _box(value: Any) -> ClickMark | None:
     if isinstance(value, list) and len(value) == 4 and all(map(_is_number, value)) and min(value[2:]) > 0:
-        return Mark(*map(float, value))
+        return ClickMark(*map(float, value))
     return None
 
 

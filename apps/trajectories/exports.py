@@ -12,7 +12,7 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError
 from apps.trajectories import attachments
 from apps.trajectories.models import Document, Trajectory
-from apps.trajectories.selectors import iterate_trajectories, load_trajectories
+from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectories
 from workers import schema
 
 DOCUMENTS = ("atif", "openai")
@@ -21,23 +21,23 @@ FORMATS = (*DOCUMENTS, "original")
 
 def check_format(name: str, known: tuple[str, ...] = FORMATS) -> None:
     if name not in known:
-        raise DomainError(f"There is no export format {name!r}; known are {', '.join(known)}.")
+        raise DomainError(f"There is no export format {name!r}; choose from {', '.join(known)}.")
 
 
 def export_lines(project: Project, rows: QuerySet[Trajectory], *, format: str) -> Iterator[bytes]:
     """One line per trajectory, in the order they came. `original` gives back what was imported, on one line each."""
     check_format(format)
-    for keys in iterate_trajectories(rows):
+    for keys in iterate_trajectory_keys(rows):
         yield from _originals(keys) if format == "original" else _documents(project, keys, format)
 
 
-def document_of(project: Project, key: int, *, format: str) -> dict[str, Any]:
+def export_document(project: Project, key: int, *, format: str) -> dict[str, Any]:
     check_format(format, DOCUMENTS)
     external = Trajectory.objects.values_list("external_id", flat=True).get(pk=key)
     return _document(project, load_trajectories([key])[key], external, format)
 
 
-def documents_of(project: Project, runs: Mapping[str, schema.Trajectory]) -> dict[str, dict[str, Any]]:
+def export_documents(project: Project, runs: Mapping[str, schema.Trajectory]) -> dict[str, dict[str, Any]]:
     """The ATIF document of each of `runs`, which were loaded, by their keys; under the source's own id."""
     externals = dict(Trajectory.objects.filter(pk__in=runs).values_list("pk", "external_id"))
     return {key: _document(project, run, externals[int(key)], "atif") for key, run in runs.items()}
@@ -60,7 +60,7 @@ def _originals(keys: list[int]) -> Iterator[bytes]:
 
 
 def _document(project: Project, trajectory: schema.Trajectory, external: str, format: str) -> dict[str, Any]:
-    trajectory = attachments.attach(project, replace(trajectory, id=external or trajectory.id))
+    trajectory = attachments.restore_attachments(project, replace(trajectory, id=external or trajectory.id))
     return schema.to_atif(trajectory) if format == "atif" else _openai(trajectory)
 
 

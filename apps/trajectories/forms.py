@@ -7,7 +7,7 @@ from django import forms
 from apps.accounts.models import Project
 from apps.trajectories import formats
 from apps.trajectories.patterns import PATTERNS
-from apps.trajectories.selectors import JUDGED, agents_of, fact_names
+from apps.trajectories.selectors import JUDGED, fact_names, list_agents
 
 _CONTROL, _SELECT, _CHECK = ({"class": name} for name in ("form-control", "form-select", "form-check-input"))
 
@@ -42,22 +42,20 @@ class FilterForm(forms.Form):
     )
     pattern = forms.ChoiceField(
         required=False,
-        label="What went wrong",
-        choices=[("", "Anything or nothing"), *PATTERNS.items()],
+        label="Failure pattern",
+        choices=[("", "Any"), *PATTERNS.items()],
         widget=forms.Select(attrs=_SELECT),
     )
     tag = forms.CharField(required=False, max_length=60, widget=forms.TextInput(attrs=_CONTROL))
     format = forms.ChoiceField(
         required=False,
-        choices=[("", "Any format"), *((one.name, one.name) for one in formats.FORMATS.values())],
+        choices=[("", "Any format"), *((format.name, format.name) for format in formats.FORMATS.values())],
         widget=forms.Select(attrs=_SELECT),
     )
-    fact = forms.ChoiceField(
-        required=False, label="By the metric or judge", widget=forms.Select(attrs=_SELECT)
-    )
+    fact = forms.ChoiceField(required=False, label="Metric or judge", widget=forms.Select(attrs=_SELECT))
     judged = forms.ChoiceField(
         required=False,
-        choices=[("", "Anyhow, or not at all"), *JUDGED.items()],
+        choices=[("", "Any"), *JUDGED.items()],
         widget=forms.Select(attrs=_SELECT),
     )
     steps_from = forms.IntegerField(required=False, min_value=0, max_value=2**31 - 1, widget=_number(1))
@@ -70,7 +68,7 @@ class FilterForm(forms.Form):
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        names = dict.fromkeys(name for name, _ in agents_of(project) if name)
+        names = dict.fromkeys(name for name, _ in list_agents(project) if name)
         field = self.fields["agent"]
         assert isinstance(field, forms.ChoiceField)
         field.choices = [("", "Any agent"), *((name, name) for name in names)]
@@ -79,21 +77,21 @@ class FilterForm(forms.Form):
         field.choices = [("", "Any metric"), *((name, name) for name in fact_names(project))]
 
     def clean_metadata(self) -> str:
-        said = str(self.cleaned_data["metadata"]).strip()
-        if said and not all(part.strip() for part in said.partition("=")):
-            raise forms.ValidationError("Write key=value, such as model=large.")
-        return said
+        value = str(self.cleaned_data["metadata"]).strip()
+        if value and not all(part.strip() for part in value.partition("=")):
+            raise forms.ValidationError("Enter key=value, such as model=large.")
+        return value
 
 
 class UploadForm(forms.Form):
     file = forms.FileField(
-        help_text="JSON lines, a JSON array or one JSON document; .gz, .zst and .zip are unpacked.",
+        help_text="JSON Lines, a JSON array or one JSON document, optionally packed as .gz, .zst or .zip.",
         widget=forms.ClearableFileInput(attrs=_CONTROL),
     )
     format = forms.ChoiceField(
         choices=[
-            (formats.AUTO, "Find out"),
-            *((one.name, f"{one.name}: {one.title}") for one in formats.FORMATS.values()),
+            (formats.AUTO, "Detect automatically"),
+            *((format.name, f"{format.name}: {format.title}") for format in formats.FORMATS.values()),
         ],
         widget=forms.Select(attrs=_SELECT),
     )

@@ -26,7 +26,7 @@ class Task(models.Model):
 
 
 class Trajectory(models.Model):
-    """content_hash covers the task id and what was said and done (workers.schema.Trajectory.content_hash)."""
+    """content_hash covers the task id and the content of the steps (workers.schema.Trajectory.content_hash)."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories")
     task = models.ForeignKey(Task, models.CASCADE, related_name="trajectories")
@@ -41,7 +41,7 @@ class Trajectory(models.Model):
     outcome_reward = models.FloatField(null=True)
     success = models.BooleanField(null=True)
     metadata = models.JSONField(default=dict)
-    # Names of patterns.PATTERNS; null where nobody has looked.
+    # Names of patterns.PATTERNS; null before patterns were detected.
     patterns = ArrayField(models.CharField(max_length=30), null=True)
     tags = ArrayField(models.CharField(max_length=60), default=list, db_default=[])
     created_at = models.DateTimeField(default=timezone.now)

@@ -1,4 +1,4 @@
-"""What people said of a trajectory, where it is looked at. Trajectories know nothing of feedback: its app registers."""
+"""Notes of people on a trajectory, for its page. Apps with feedback register a source of notes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """first, last: `step` indices, inclusive; None: of the whole. sign: 1 praise, -1 blame, 0 neither."""
+    """first, last: `step` indices, inclusive; None: of the full trajectory. sign: 1 positive, -1 negative, or 0."""
 
     who: str
     text: str
@@ -20,12 +20,12 @@ _SOURCES: list[Source] = []
 
 
 def register(source: Source) -> None:
-    """source: given the key of a trajectory and the `step` index of each agent step, what was said of it."""
+    """source: maps the primary key of a trajectory and the `step` index of each agent step to its notes."""
     if source not in _SOURCES:
         _SOURCES.append(source)
 
 
-def notes_of(trajectory_id: int, agent_steps: list[int]) -> list[Note]:
-    """In the order of the steps; what is of the whole comes first."""
+def collect_notes(trajectory_id: int, agent_steps: list[int]) -> list[Note]:
+    """In the order of the steps; notes on the full trajectory come first."""
     found = [note for source in _SOURCES for note in source(trajectory_id, agent_steps)]
     return sorted(found, key=lambda note: -1 if note.first is None else note.first)

@@ -17,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from apps.core.errors import DomainError
 from workers.schema import RECORD_LIMITS, parse_json
 
-LARGEST = 20 * 2**20  # bytes of a request, unpacked: as collectors take by default
+MAX_BODY_BYTES = 20 * 2**20  # bytes of a request, unpacked: as collectors take by default
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _IDS = ("traceId", "spanId", "parentSpanId")
 _WINDOWS = {"gzip": 31, "deflate": 15}  # zlib's wbits
@@ -37,7 +37,7 @@ def read_body(stream: IO[bytes], encoding: str, limit: int) -> bytes:
         raise DomainError(f"The body is not {encoding}: {error}.") from None
     if max(len(packed), len(body)) > limit:
         raise DomainError(
-            f"The request has more than {limit // 2**20} MB; send fewer spans at once.",
+            f"The request has more than {limit // 2**20} MB; send fewer spans per request.",
             status=413,
         )
     if unpacker is not None and not unpacker.eof:
@@ -45,7 +45,7 @@ def read_body(stream: IO[bytes], encoding: str, limit: int) -> bytes:
     return body
 
 
-def document_of(body: bytes, media_type: str) -> Any:
+def parse_otlp(body: bytes, media_type: str) -> Any:
     """The request as OTLP JSON. Raises DomainError, InvalidRecord."""
     if media_type == JSON:
         return parse_json(body)
@@ -76,14 +76,14 @@ def _check_parts(request: Message) -> None:
             if found > RECORD_LIMITS.containers:
                 raise DomainError(
                     f"The request has over {RECORD_LIMITS.containers:,} spans, attributes and values; send fewer "
-                    "spans at once.",
+                    "spans per request.",
                     status=413,
                 )
             waiting.extend(parts)
 
 
-def answer(media_type: str, refused: int = 0, why: str = "") -> bytes:
-    """An ExportTraceServiceResponse; of what was refused, how much and why."""
+def success_response(media_type: str, refused: int = 0, why: str = "") -> bytes:
+    """An ExportTraceServiceResponse; with the number of rejected spans and the reason."""
     if media_type != PROTOBUF:
         partial = {"partialSuccess": {"rejectedSpans": str(refused), "errorMessage": why}} if refused else {}
         return json.dumps(partial).encode()
@@ -93,7 +93,7 @@ def answer(media_type: str, refused: int = 0, why: str = "") -> bytes:
     return ExportTraceServiceResponse(partial_success=partial_success).SerializeToString()
 
 
-def refusal(media_type: str, message: str) -> bytes:
+def error_response(media_type: str, message: str) -> bytes:
     """A google.rpc.Status, as the protocol wants of every error."""
     if media_type == PROTOBUF:
         return Status(message=message).SerializeToString()

@@ -1,37 +1,37 @@
-"""A trajectory at a glance: every step as a mark, what is notable about it, and where words are in it."""
+"""Overview of a trajectory: marks of its steps for the minimap, rewards per step, and text search."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from apps.trajectories.notes import Note
-from apps.trajectories.patterns import failures
+from apps.trajectories.patterns import count_failures
 from workers.schema import Step
 from workers.schema.patterns import SPACE, TextPattern, quote
 
-MOST_FOUND = 200
+MAX_MATCHES = 200
 WIDE, HIGH = 4, 40
-_LONGEST = 500  # characters of the words that are looked for
-_AROUND = 60  # characters before and after what is found
-_MOST_MARKS = 2000  # of a minimap; of longer runs the steps without anything notable are thinned out
+_MAX_QUERY_LENGTH = 500  # characters
+_CONTEXT_LENGTH = 60  # characters before and after a match
+_MAX_MARKS = 2000  # of a minimap; longer trajectories omit steps without a failure or note
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """What stands for a step in the minimap. does: its tools, or the first words. reward: of the step, else None.
-    noted: how many people's notes are on it."""
+class StepMark:
+    """A step in the minimap. action: its tools, or its first words. reward: of the step, else None.
+    note_count: how many notes are on it."""
 
     index: int
     source: str
-    does: str
+    action: str
     failed: bool
     reward: float | None
-    noted: int = 0
+    note_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A step's reward; of very long runs the largest of several. y, height: within the drawing."""
+class RewardBar:
+    """The reward of a step; in very long trajectories the largest of several. y, height: within the drawing."""
 
     index: int
     reward: float
@@ -41,58 +41,65 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewards:
-    """The rewards of steps, drawn WIDE by HIGH for each. zero: where nothing is."""
+class RewardChart:
+    """The rewards of steps, drawn WIDE by HIGH for each. zero: y of the zero line."""
 
-    bars: list[Bar]
+    bars: list[RewardBar]
     width: int
     zero: float
     total: float
-    lowest: Bar
-    highest: Bar
+    lowest: RewardBar
+    highest: RewardBar
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A place in a step; where: message, reasoning, arguments or observation."""
+class TextMatch:
+    """A match in a step. where: message, reasoning, arguments or observation."""
 
     index: int
     where: str
     before: str
-    match: str
+    text: str
     after: str
 
 
-def marks_of(steps: Sequence[Step], notes: Sequence[Note] = ()) -> list[Mark]:
-    """In order; of more than 2,000 steps those that failed or were noted, and others at equal distances."""
-    noted = Counter(
+def step_marks(steps: Sequence[Step], notes: Sequence[Note] = ()) -> list[StepMark]:
+    """In order; of more than 2,000 steps those with a failure or a note, and others at equal distances."""
+    note_counts = Counter(
         index
         for note in notes
         if note.first is not None and note.last is not None
         for index in range(note.first, min(note.last + 1, len(steps)))
     )
     marks = [
-        Mark(index, step.source, _does(step), failures(step) > 0, step.reward, noted[index])
+        StepMark(
+            index,
+            step.source,
+            _describe_action(step),
+            count_failures(step) > 0,
+            step.reward,
+            note_counts[index],
+        )
         for index, step in enumerate(steps)
     ]
-    every = -(-len(marks) // _MOST_MARKS)
-    return [mark for mark in marks if mark.failed or mark.noted or mark.index % every == 0]
+    every = -(-len(marks) // _MAX_MARKS)
+    return [mark for mark in marks if mark.failed or mark.note_count or mark.index % every == 0]
 
 
-def rewards_of(steps: Sequence[Step]) -> Rewards | None:
-    """Each step's reward, where any has one that is not 0."""
+def reward_chart(steps: Sequence[Step]) -> RewardChart | None:
+    """The reward of each step, or None if no step has one other than 0."""
     given = [(index, step.reward) for index, step in enumerate(steps) if step.reward is not None]
     if not any(reward for _, reward in given):
         return None
-    every = -(-len(given) // _MOST_MARKS)
+    every = -(-len(given) // _MAX_MARKS)
     shown = [
-        max(given[start : start + every], key=lambda one: abs(one[1]))
+        max(given[start : start + every], key=lambda entry: abs(entry[1]))
         for start in range(0, len(given), every)
     ]
-    low, high = min(0.0, *(one for _, one in shown)), max(0.0, *(one for _, one in shown))
+    low, high = min(0.0, *(reward for _, reward in shown)), max(0.0, *(reward for _, reward in shown))
     unit = HIGH / (high - low)
     bars = [
-        Bar(
+        RewardBar(
             index,
             reward,
             WIDE * place,
@@ -101,7 +108,7 @@ def rewards_of(steps: Sequence[Step]) -> Rewards | None:
         )
         for place, (index, reward) in enumerate(shown)
     ]
-    return Rewards(
+    return RewardChart(
         bars=bars,
         width=WIDE * len(bars),
         zero=round(high * unit, 2),
@@ -111,24 +118,30 @@ def rewards_of(steps: Sequence[Step]) -> Rewards | None:
     )
 
 
-def find(steps: Sequence[Step], words: str) -> list[Found]:
-    """Where `words` stand, whatever their case and the spaces between them; the first 200 places."""
-    pattern = TextPattern("(?i)" + f"[{SPACE}]+".join(quote(word) for word in words[:_LONGEST].split()))
-    found: list[Found] = []
+def find_text(steps: Sequence[Step], words: str) -> list[TextMatch]:
+    """Matches of `words`, ignoring case and the spaces between them; the first 200."""
+    pattern = TextPattern(
+        "(?i)" + f"[{SPACE}]+".join(quote(word) for word in words[:_MAX_QUERY_LENGTH].split())
+    )
+    matches: list[TextMatch] = []
     if not words.split():
-        return found
+        return matches
     for index, step in enumerate(steps):
         for where, text in _texts(step):
             for match in pattern.finditer(text):
                 start, end = match.span()
-                around = text[max(0, start - _AROUND) : start], match[0], text[end : end + _AROUND]
-                found.append(Found(index, where, *around))
-                if len(found) == MOST_FOUND:
-                    return found
-    return found
+                context = (
+                    text[max(0, start - _CONTEXT_LENGTH) : start],
+                    match[0],
+                    text[end : end + _CONTEXT_LENGTH],
+                )
+                matches.append(TextMatch(index, where, *context))
+                if len(matches) == MAX_MATCHES:
+                    return matches
+    return matches
 
 
-def _does(step: Step) -> str:
+def _describe_action(step: Step) -> str:
     calls = ", ".join(call.name for call in step.tool_calls)
     return calls or " ".join(step.text[:200].split())[:60]
 

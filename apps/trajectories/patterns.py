@@ -1,4 +1,4 @@
-"""What often goes wrong in a run, told by plain rules: tools that fail, actions repeated, loops, empty answers.
+"""Common failure patterns of a trajectory, detected by simple rules: failed tools, repeated actions, empty answers.
 
 Rules read what is there and nothing else; they find what to look at, and are no judgement of it.
 """
@@ -11,11 +11,11 @@ from workers.schema import ObservationResult, Step
 from workers.schema.patterns import WORD, TextPattern
 
 PATTERNS = {
-    "tool-error": "A tool failed",
-    "error-loop": "Tools failed three times in a row",
-    "repeated-action": "The same action, or the same two or three in turn, three times in a row",
-    "empty-answer": "The agent said and did nothing in a step",
-    "unfinished": "The last thing done was never answered",
+    "tool-error": "Failed tool call",
+    "error-loop": "Three failed tool calls in a row",
+    "repeated-action": "Repeated actions (loop)",
+    "empty-answer": "Empty agent step",
+    "unfinished": "Unfinished",
 }
 TIMES = 3  # in a row: a loop
 _LONGEST = 3  # actions that are repeated in turn
@@ -31,23 +31,23 @@ _FAILED = TextPattern(
 _WORDS = ("error", "failed", "failure")
 
 
-def failed(result: ObservationResult) -> bool:
-    """Whether a tool's answer says that it failed."""
+def is_failed_result(result: ObservationResult) -> bool:
+    """Whether the result reports a failure."""
     if result.extra.get("is_error") or result.extra.get("error"):
         return True
     return any(part.text is not None and _says_failed(part.text) for part in result.content)
 
 
-def failures(step: Step) -> int:
-    return sum(failed(result) for result in step.observation)
+def count_failures(step: Step) -> int:
+    return sum(is_failed_result(result) for result in step.observation)
 
 
-def found(steps: Sequence[Step]) -> list[str]:
-    """Names of the patterns a run shows, in the order of PATTERNS."""
+def detect_patterns(steps: Sequence[Step]) -> list[str]:
+    """Names of the patterns of a trajectory, in the order of PATTERNS."""
     agent = [step for step in steps if step.source == "agent"]
-    broken = [failures(step) > 0 for step in agent]
+    broken = [count_failures(step) > 0 for step in agent]
     holds = {
-        "tool-error": any(broken) or any(failures(step) for step in steps if step.source != "agent"),
+        "tool-error": any(broken) or any(count_failures(step) for step in steps if step.source != "agent"),
         "error-loop": _longest(broken) >= TIMES,
         "repeated-action": _repeats([_action(step) for step in agent]),
         "empty-answer": any(_is_empty(step) for step in agent),
@@ -67,7 +67,7 @@ def _says_failed(text: str) -> bool:
 
 
 def _object_failed(text: str) -> bool:
-    """An object with an error in it, or a status that is one."""
+    """Whether the object has an error, or an error status."""
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -81,15 +81,15 @@ def _object_failed(text: str) -> bool:
 
 
 def _action(step: Step) -> Any:
-    """What the agent did; None where it called nothing, which is no action that repeats."""
+    """The calls of a step; None if there are none, which never counts as a repeated action."""
     return tuple((call.name, call.arguments_text) for call in step.tool_calls) or None
 
 
 def _repeats(actions: Sequence[Any]) -> bool:
     for period in range(1, _LONGEST + 1):
         same = (
-            one is not None and one == other
-            for one, other in zip(actions[period:], actions[:-period], strict=True)
+            action is not None and action == other
+            for action, other in zip(actions[period:], actions[:-period], strict=True)
         )
         if _longest(same) >= (TIMES - 1) * period:
             return True
@@ -97,7 +97,7 @@ def _repeats(actions: Sequence[Any]) -> bool:
 
 
 def _longest(values: Iterable[bool]) -> int:
-    """The longest stretch of true ones."""
+    """The length of the longest run of true values."""
     longest = now = 0
     for value in values:
         now = now + 1 if value else 0

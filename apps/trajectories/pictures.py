@@ -1,6 +1,6 @@
-"""What pictures and clips really are, whatever they are said to be; and small ones to look through.
+"""Detection of the real type of images and video clips, and thumbnails.
 
-Of a picture only its header is read before it is kept; what would fill the memory when it is shown is refused.
+Only the header of an image is read before it is stored; images that would need too much memory are rejected.
 """
 
 import io
@@ -11,11 +11,11 @@ from PIL import Image, UnidentifiedImageError
 from workers.errors import InvalidRecord
 from workers.schema.patterns import TextPattern
 
-RASTER = ("image/png", "image/jpeg", "image/gif", "image/webp")
-CLIPS = ("video/mp4", "video/webm")
-MOST_PIXELS = 50_000_000
-SMALL = 640  # pixels of the longer side of a small picture
-_SMALL_BYTES = 2 * 2**20  # what is as small as this is shown as it is, moving or not
+IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+VIDEO_TYPES = ("video/mp4", "video/webm")
+MAX_PIXELS = 50_000_000
+THUMBNAIL_PIXELS = 640  # pixels of the longer side
+_SMALL_BYTES = 2 * 2**20  # smaller files are shown unchanged, animated or not
 _DAMAGED = (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError)
 _OTHER = "application/octet-stream"
 _TYPE = TextPattern(r"[\w.+-]{1,60}/[\w.+-]{1,60}")
@@ -24,59 +24,61 @@ Image.MAX_IMAGE_PIXELS = None  # ours is held to in _open; Pillow's own is a war
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """width, height: pixels; None of what is no picture."""
+class MediaInfo:
+    """width, height: pixels; None for other media."""
 
     media_type: str
     width: int | None = None
     height: int | None = None
 
 
-def look(data: bytes, declared: str) -> Look:
-    """Raises InvalidRecord for what is said to be a picture or clip and is none, is damaged, or is too large."""
+def inspect_media(data: bytes, declared: str) -> MediaInfo:
+    """Raises InvalidRecord for media that does not match its declared image or video type, is damaged or too large."""
     found = _by_magic(data)
-    if found in CLIPS:
-        return Look(found)
+    if found in VIDEO_TYPES:
+        return MediaInfo(found)
     if found is None:
-        if declared in (*RASTER, *CLIPS):
-            raise InvalidRecord(f"an attachment says that it is {declared}, and its content is not.")
-        return Look(declared if _TYPE.fullmatch(declared) else _OTHER)
+        if declared in (*IMAGE_TYPES, *VIDEO_TYPES):
+            raise InvalidRecord(
+                f"an attachment is declared as {declared}, but its content is not of that type."
+            )
+        return MediaInfo(declared if _TYPE.fullmatch(declared) else _OTHER)
     try:
         width, height = _open(data, found).size
     except _DAMAGED as error:
         raise InvalidRecord(f"an attachment of {found} is damaged: {_why(error)}.") from None
-    return Look(found, width, height)
+    return MediaInfo(found, width, height)
 
 
-def is_small(width: int, height: int, size: int) -> bool:
-    return max(width, height) <= SMALL and size <= _SMALL_BYTES
+def fits_thumbnail(width: int, height: int, size: int) -> bool:
+    return max(width, height) <= THUMBNAIL_PIXELS and size <= _SMALL_BYTES
 
 
-def smaller(data: bytes, media_type: str) -> bytes:
-    """Its first frame, at most SMALL pixels long, as WebP. Raises InvalidRecord for one that is damaged."""
+def make_thumbnail(data: bytes, media_type: str) -> bytes:
+    """The first frame as WebP, at most THUMBNAIL_PIXELS long. Raises InvalidRecord for a damaged image."""
     out = io.BytesIO()
     try:
         with _open(data, media_type) as picture:
-            picture.draft("RGB", (SMALL, SMALL))
-            picture.thumbnail((SMALL, SMALL))
+            picture.draft("RGB", (THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
+            picture.thumbnail((THUMBNAIL_PIXELS, THUMBNAIL_PIXELS))
             is_clear = picture.mode in ("LA", "PA", "RGBA") or "transparency" in picture.info
             picture.convert("RGBA" if is_clear else "RGB").save(out, "WEBP", quality=80)
     except _DAMAGED as error:
-        raise InvalidRecord(f"the picture is damaged: {_why(error)}.") from None
+        raise InvalidRecord(f"the image is damaged: {_why(error)}.") from None
     return out.getvalue()
 
 
 def _why(error: Exception) -> str:
-    return "its beginning cannot be read" if isinstance(error, UnidentifiedImageError) else str(error)
+    return "its header cannot be read" if isinstance(error, UnidentifiedImageError) else str(error)
 
 
 def _open(data: bytes, media_type: str) -> Image.Image:
     """Raises InvalidRecord for one of too many pixels, and what Pillow raises."""
     picture = Image.open(io.BytesIO(data), formats=[media_type.removeprefix("image/").upper()])
     width, height = picture.size
-    if width * height > MOST_PIXELS:
-        most = f"at most {MOST_PIXELS // 10**6} million are shown"
-        raise InvalidRecord(f"a picture has {width} x {height} pixels; {most}. Send it smaller.")
+    if width * height > MAX_PIXELS:
+        most = f"the limit is {MAX_PIXELS // 10**6} million"
+        raise InvalidRecord(f"an image has {width} x {height} pixels; {most}. Send a smaller image.")
     return picture
 
 

@@ -1,4 +1,4 @@
-"""Reads that several callers share."""
+"""Shared queries of trajectories."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -13,27 +13,27 @@ from apps.accounts.models import Project
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.fields import encode_json
 from apps.trajectories.models import Step, Trace, Trajectory, TrajectoryFact
-from apps.trajectories.rows import to_schema
-from apps.trajectories.texts import query_of
+from apps.trajectories.search_text import search_query
+from apps.trajectories.serialization import to_schema
 from workers import schema
 from workers.errors import InvalidRecord
 from workers.schema import clean
 
 __all__ = [
     "JUDGED",
-    "agents_of",
     "best_of_tasks",
-    "by_external_ids",
     "fact_names",
     "filter_trajectories",
-    "iterate_trajectories",
+    "iterate_trajectory_keys",
+    "keys_by_external_id",
+    "list_agents",
     "load_trajectories",
     "narrowed",
     "newest_traces",
+    "require_trajectory",
     "to_schema",
-    "trajectory_in",
 ]
-JUDGED = {"good": "Good by it", "bad": "Bad by it", "clean": "Judged, and bad by nothing"}
+JUDGED = {"good": "Any good result", "bad": "Any bad result", "clean": "Evaluated, no bad results"}
 _AGENTS = """
     WITH RECURSIVE agents AS (
         (
@@ -72,13 +72,13 @@ def stream_trajectories(
         yield from load_trajectories(chunk).values()
 
 
-def load_bare(ids: Iterable[int]) -> dict[int, schema.Trajectory]:
+def load_without_steps(ids: Iterable[int]) -> dict[int, schema.Trajectory]:
     """The same without steps, in one query: their content is not theirs, and their content hash says nothing."""
     found = Trajectory.objects.filter(pk__in=list(ids)).select_related("task")
     return {row.pk: to_schema(row, []) for row in found}
 
 
-def iterate_trajectories(rows: QuerySet[Trajectory], *, chunk: int = 100) -> Iterator[list[int]]:
+def iterate_trajectory_keys(rows: QuerySet[Trajectory], *, chunk: int = 100) -> Iterator[list[int]]:
     """Keys of all rows in the order they came, in chunks, with constant memory."""
     last = 0
     while keys := list(rows.filter(pk__gt=last).order_by("pk").values_list("pk", flat=True)[:chunk]):
@@ -86,19 +86,19 @@ def iterate_trajectories(rows: QuerySet[Trajectory], *, chunk: int = 100) -> Ite
         last = keys[-1]
 
 
-def by_external_ids(project: Project, ids: Iterable[str]) -> dict[str, int]:
+def keys_by_external_id(project: Project, ids: Iterable[str]) -> dict[str, int]:
     """Keys by the source's own id; of several trajectories with one id, the newest."""
     found = Trajectory.objects.filter(project=project, external_id__in=set(ids))
     return dict(found.order_by("pk").values_list("external_id", "pk"))
 
 
-def by_content(project: Project, hashes: Iterable[str]) -> dict[str, int]:
+def keys_by_content_hash(project: Project, hashes: Iterable[str]) -> dict[str, int]:
     """content hash -> key, of those the project has (still)."""
     rows = Trajectory.objects.filter(project=project, content_hash__in=set(hashes))
     return dict(rows.values_list("content_hash", "pk"))
 
 
-def trajectory_in(project: Project, pk: int) -> Trajectory:
+def require_trajectory(project: Project, pk: int) -> Trajectory:
     """The trajectory with its task, if it is the project's. Raises NotFound."""
     row = Trajectory.objects.select_related("task").filter(project=project, pk=pk).first()
     if row is None:
@@ -106,7 +106,7 @@ def trajectory_in(project: Project, pk: int) -> Trajectory:
     return row
 
 
-def others_of(trajectory: Trajectory, most: int = 50) -> list[Trajectory]:
+def sibling_trajectories(trajectory: Trajectory, most: int = 50) -> list[Trajectory]:
     """Other runs of its task, newest first."""
     rows = Trajectory.objects.filter(task=trajectory.task_id).exclude(pk=trajectory.pk)
     return list(rows.order_by("-created_at", "-pk")[:most])
@@ -150,7 +150,7 @@ def filter_trajectories(
         "created_at__gte": since,
         "patterns__contains": [pattern] if pattern else "",
         "tags__contains": [tag] if tag else "",
-        "search_text__words": query_of(text) if text.strip() else "",
+        "search_text__words": search_query(text) if text.strip() else "",
     }
     rows = Trajectory.objects.filter(
         project=project, **{name: value for name, value in equal.items() if value not in ("", None)}
@@ -202,10 +202,10 @@ def newest_traces(project: Project) -> QuerySet[Trace]:
     return Trace.objects.filter(project=project).order_by("-last_at")[:5]
 
 
-def _metadata(said: str) -> Q:
-    key, sign, value = (part.strip() for part in said.partition("="))
+def _metadata(text: str) -> Q:
+    key, sign, value = (part.strip() for part in text.partition("="))
     if not (key and sign):
-        raise DomainError(f"metadata is {said!r}; it must be key=value, such as model=large.")
+        raise DomainError(f"metadata is {text!r}; it must be key=value, such as model=large.")
     found = Q(metadata__contains={key: value})
     try:
         meant, _ = clean(json.loads(value))
@@ -215,7 +215,7 @@ def _metadata(said: str) -> Q:
     return found | Q(metadata__contains={key: meant})
 
 
-def unindexed(project: Project) -> QuerySet[Trajectory]:
+def unindexed_trajectories(project: Project) -> QuerySet[Trajectory]:
     """Imported before words and patterns were looked for: they are written together."""
     return Trajectory.objects.filter(project=project, patterns__isnull=True)
 
@@ -230,7 +230,7 @@ def narrowed(rows: QuerySet[Trajectory], most: int) -> tuple[QuerySet[Trajectory
     return (Trajectory.objects.filter(pk__in=keys) if len(keys) <= most else rows), len(keys)
 
 
-def agents_of(project: Project, most: int = 1000) -> list[tuple[str, str]]:
+def list_agents(project: Project, most: int = 1000) -> list[tuple[str, str]]:
     """(name, version) of every agent, each found by one look into the index, however many trajectories it has."""
     with connection.cursor() as cursor:
         cursor.execute(_AGENTS, {"project": project.pk, "most": most})

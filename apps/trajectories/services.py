@@ -15,12 +15,12 @@ from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
 from apps.core.storage.unpacking import InputBounds
-from apps.trajectories import attachments, formats, patterns, texts, writer
-from apps.trajectories.ahead import ahead
+from apps.trajectories import attachments, formats, patterns, search_text, writer
 from apps.trajectories.formats.record import Record
+from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import SavedFilter, Trajectory, TrajectoryFact
-from apps.trajectories.reading import Reader, records_of
-from apps.trajectories.selectors import iterate_trajectories, load_trajectories, unindexed
+from apps.trajectories.prefetching import prefetch
+from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectories, unindexed_trajectories
 from workers import schema
 from workers.errors import InvalidRecord
 
@@ -71,9 +71,9 @@ def import_trajectories(
     by: None is the command line. progress: called with the number of records read so far. bounds: what the file may
     become; raises DomainError for more, and where the client left.
     """
-    reader, result, done = Reader(formats.by_name(format)), ImportResult(), 0
+    reader, result, done = ImportReader(formats.by_name(format)), ImportResult(), 0
     bounds = bounds or InputBounds(owner=project.pk)
-    chunks = ahead(_chunks(reader, records_of(stream, first_line=first_line, bounds=bounds)))
+    chunks = prefetch(_chunks(reader, read_import_records(stream, first_line=first_line, bounds=bounds)))
     with closing(chunks), nullcontext() if keep_good else transaction.atomic():
         for chunk in chunks:
             for line, error in chunk.bad:
@@ -94,7 +94,7 @@ def import_trajectories(
             data = {"created": result.created, "format": result.format}
             record_audit(project=project, actor=by, verb="trajectories.imported", data=data)
     if not done:
-        raise DomainError("There is nothing in it: no record was found.")
+        raise DomainError("The file has no records.")
     return result
 
 
@@ -102,7 +102,7 @@ def import_trajectories(
 class _Chunk:
     """read: how many records it was made of."""
 
-    good: list[writer.Prepared] = field(default_factory=list)
+    good: list[writer.PreparedTrajectory] = field(default_factory=list)
     bad: list[tuple[int, InvalidRecord]] = field(default_factory=list)
     read: int = 0
     size: int = 0
@@ -111,14 +111,14 @@ class _Chunk:
     def is_full(self) -> bool:
         return max(self.read, len(self.good)) >= _CHUNK or self.size >= _CHUNK_BYTES
 
-    def add(self, reader: Reader, part: Record) -> None:
+    def add(self, reader: ImportReader, part: Record) -> None:
         try:
             self.good.append(reader.prepare(part))
         except InvalidRecord as error:
             self.bad.append((part.line, error))
 
 
-def _chunks(reader: Reader, records: Iterable[Record]) -> Iterator[_Chunk]:
+def _chunks(reader: ImportReader, records: Iterable[Record]) -> Iterator[_Chunk]:
     chunk = _Chunk()
     for record in records:
         chunk.read += 1
@@ -138,19 +138,23 @@ def _chunks(reader: Reader, records: Iterable[Record]) -> Iterator[_Chunk]:
         yield chunk
 
 
-def _write(project: Project, source_format: str, good: list[writer.Prepared], result: ImportResult) -> None:
+def _write(
+    project: Project, source_format: str, good: list[writer.PreparedTrajectory], result: ImportResult
+) -> None:
     created = store_prepared(project=project, source_format=source_format, prepared=good)
     result.created += created
     result.duplicates += len(good) - created
-    if claims := {claim for one in good for claim in one.claims}:
-        missing = attachments.missing_of(project, claims)
+    if claims := {claim for record in good for claim in record.claims}:
+        missing = attachments.missing_claims(project, claims)
         result.missing_attachments |= {claim[:_LONGEST_CLAIM] for claim in missing}
 
 
 @transaction.atomic
-def store_prepared(*, project: Project, source_format: str, prepared: Sequence[writer.Prepared]) -> int:
+def store_prepared(
+    *, project: Project, source_format: str, prepared: Sequence[writer.PreparedTrajectory]
+) -> int:
     """How many of them are new."""
-    return writer.write(project, source_format, prepared)[1]
+    return writer.copy_trajectories(project, source_format, prepared)[1]
 
 
 @transaction.atomic
@@ -169,10 +173,12 @@ def store_trajectories(
     keys: list[int] = []
     for start in range(0, len(trajectories), _CHUNK):
         chunk = [
-            writer.prepare(one, documents[start + index] if documents else _document(one), compressor)
-            for index, one in enumerate(trajectories[start : start + _CHUNK])
+            writer.prepare_trajectory(
+                trajectory, documents[start + index] if documents else _document(trajectory), compressor
+            )
+            for index, trajectory in enumerate(trajectories[start : start + _CHUNK])
         ]
-        keys += writer.write(project, source_format, chunk)[0]
+        keys += writer.copy_trajectories(project, source_format, chunk)[0]
     return keys
 
 
@@ -214,7 +220,7 @@ def _tags(function: str, tag: str) -> Func:
 def save_filter(*, project: Project, name: str, query: str, by: User) -> SavedFilter:
     """Keep a filter under a name; one of this name is replaced. Raises DomainError."""
     if not query:
-        raise DomainError("There is no filter to save: set one first.")
+        raise DomainError("There is no filter to save. Set a filter first.")
     saved, _ = SavedFilter.objects.update_or_create(
         project=project, name=name, defaults={"query": query, "created_by": by}
     )
@@ -233,12 +239,14 @@ def delete_filter(*, project: Project, pk: int) -> SavedFilter:
 def index_trajectories(project: Project, progress: Callable[[int], None] = lambda done: None) -> int:
     """Look for words and patterns in trajectories imported before that was done at import; how many there were."""
     done = 0
-    for keys in iterate_trajectories(unindexed(project)):
+    for keys in iterate_trajectory_keys(unindexed_trajectories(project)):
         found = load_trajectories(keys)
         with transaction.atomic():
             for key, trajectory in found.items():
-                Trajectory.objects.filter(pk=key).update(patterns=patterns.found(trajectory.steps))
-            writer.write_words([(key, texts.words_of(trajectory)) for key, trajectory in found.items()])
+                Trajectory.objects.filter(pk=key).update(patterns=patterns.detect_patterns(trajectory.steps))
+            writer.write_search_words(
+                [(key, search_text.searchable_words(trajectory)) for key, trajectory in found.items()]
+            )
         done += len(keys)
         progress(len(keys))
     return done

@@ -1,11 +1,11 @@
 """Cards of stored steps. What renders them takes its time to load, so nothing that every process has imports this."""
 
-from apps.trajectories.attachments import attachments_named, digests_in, last_picture
-from apps.trajectories.cards import StepCard, card_of, with_marks
-from apps.trajectories.clicks import marks_of
+from apps.trajectories.attachments import attachments_by_digest, last_image_digest, named_digests
+from apps.trajectories.card_rendering import StepCard, render_step_card, with_marks
+from apps.trajectories.clicks import click_marks
 from apps.trajectories.models import Attachment, Step, Trajectory
 from apps.trajectories.rendering import one_page
-from apps.trajectories.rows import to_step
+from apps.trajectories.serialization import to_step
 from workers import schema
 
 PAGE = 20  # steps brought at a time
@@ -24,7 +24,8 @@ def step_cards(
     attached = {digest: row.media_type for digest, row in rows_by_digest.items()}
     with one_page():
         cards = [
-            card_of(step, row.index, row.agent_step, full=full, attached=attached) for row, step in found
+            render_step_card(step, row.index, row.agent_step, full=full, attached=attached)
+            for row, step in found
         ]
     cards = _with_clicks(cards, steps, rows_by_digest)
     return cards if stop is None else cards[: stop - start]
@@ -32,17 +33,17 @@ def step_cards(
 
 def _attachments(trajectory_id: int, steps: list[schema.Step]) -> dict[str, Attachment]:
     """Of the trajectory's own project, by digest."""
-    if not (digests := digests_in(steps)):
+    if not (digests := named_digests(steps)):
         return {}
     project = Trajectory.objects.values_list("project_id", flat=True).get(pk=trajectory_id)
-    return attachments_named(project, digests)
+    return attachments_by_digest(project, digests)
 
 
 def _with_clicks(
     cards: list[StepCard], steps: list[schema.Step], attachments: dict[str, Attachment]
 ) -> list[StepCard]:
     """The cards with what the next step acts on drawn on the last picture of each."""
-    last = {place: digest for place, step in enumerate(steps[:-1]) if (digest := last_picture(step))}
+    last = {place: digest for place, step in enumerate(steps[:-1]) if (digest := last_image_digest(step))}
     if not any(steps[place + 1].tool_calls for place in last):
         return cards
     sizes = {
@@ -51,6 +52,6 @@ def _with_clicks(
     for place, digest in last.items():
         if digest in sizes:
             size = sizes[digest]
-            marks = marks_of(steps[place + 1].tool_calls, steps[place].observation, size)
+            marks = click_marks(steps[place + 1].tool_calls, steps[place].observation, size)
             cards[place] = with_marks(cards[place], marks, digest, size) if marks else cards[place]
     return cards

@@ -2,7 +2,7 @@
 
 Nothing in the protocol says that a trace is complete. It is taken for whole when a root has ended, no span waits for a
 parent, and nothing came for TOUCHSTONE_TRACE_QUIET_SECONDS; and for lost, and taken as it is, an hour after its last
-span. What comes later makes trajectories anew: those that are equal are the ones there are, the others stand beside
+span. Later spans create new trajectories: equal ones are the existing rows, others are added next to
 them. Of spans that have nothing to do with a model only their place in the trace is kept. Spans are deleted a day
 after the last one, the note of what became of a trace after a week.
 """
@@ -25,8 +25,8 @@ from apps.core.database.outage import is_outage
 from apps.trajectories import formats, services
 from apps.trajectories.formats import otel
 from apps.trajectories.formats.record import Record, encoded
+from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Trace, TraceSpan
-from apps.trajectories.reading import Reader, records_of
 from workers.errors import InvalidRecord
 
 log = logging.getLogger(__name__)
@@ -59,9 +59,9 @@ def receive(*, project: Project, spans: Iterable[otel.Span]) -> Received:
 def receive_lines(
     *, project: Project, lines: bytes, first_line: int, reject: Callable[[int, InvalidRecord], None]
 ) -> Received:
-    """Keep the spans of JSON lines, each an export; a bad line is told of and holds up nothing."""
+    """Store the spans of JSON lines, each an export; an invalid line is reported and skipped."""
     spans: list[otel.Span] = []
-    for record in records_of(io.BytesIO(lines), first_line=first_line):
+    for record in read_import_records(io.BytesIO(lines), first_line=first_line):
         try:
             if record.error is not None:
                 raise record.error
@@ -72,7 +72,7 @@ def receive_lines(
 
 
 def collect(project: Project | None = None) -> int:
-    """Make trajectories of what is whole; how many traces were. Safe to run twice at once."""
+    """Create trajectories from complete traces; returns their number. Safe to run concurrently."""
     done = 0
     while done < _AT_ONCE and _collect_one(project):
         done += 1
@@ -143,7 +143,7 @@ def _collect_one(project: Project | None) -> bool:
             if is_outage(error):
                 raise
             log.exception("trace %s of project %d could not be put together", trace.name, trace.project_id)
-            trace.error = "Something went wrong on our side; the log has the reason."
+            trace.error = "Internal error; see the server log for the reason."
     trace.save(update_fields=["look_at", "trajectories", "error"])
     return True
 
@@ -157,7 +157,7 @@ def _is_whole(trace: Trace) -> bool:
 def _put_together(trace: Trace) -> tuple[int, str]:
     """How many trajectories it is, and why it is none or not all."""
     spans = [decoded(row) for row in trace.spans.order_by("pk")]
-    reader, good, bad = Reader(formats.FORMATS["otel"]), [], []
+    reader, good, bad = ImportReader(formats.FORMATS["otel"]), [], []
     for run in otel.runs_of(spans):
         try:
             good.append(reader.prepare(Record(1, encoded(run), run)))

@@ -1,4 +1,4 @@
-"""Uploaded files: kept, looked into, and imported; the bigger ones by a worker."""
+"""Uploaded files: stored, previewed and imported; large ones by a worker."""
 
 import secrets
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from apps.core.storage.temporary_files import TooMuchTemporary, temporary_bytes
 from apps.core.storage.unpacking import bounds_of_request
 from apps.trajectories import formats, services
 from apps.trajectories.formats.record import Record
+from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Import
-from apps.trajectories.reading import Reader, records_of
 from workers import schema
 from workers.errors import InvalidRecord, RewardError
 
-TASK = "apps.trajectories.tasks.advance_imports"
-LOOKED_AT = 2000  # records of an upload read for its preview; more are imported by a worker
+ADVANCE_IMPORTS = "apps.trajectories.tasks.advance_imports"
+PREVIEWED_RECORDS = 2000  # records of an upload read for its preview; more are imported by a worker
 _SHOWN, _ERRORS = 3, 20
 _UNCONFIRMED_FOR = timedelta(days=1)
 _SALT = "trajectories.upload"
@@ -36,7 +36,7 @@ _FOLDER = "uploads"
 
 
 @dataclass(slots=True)
-class Preview:
+class UploadPreview:
     """count: records read; is_all: there are no more. errors: [{"line", "pointer", "message"}]."""
 
     format: formats.Format | None = None
@@ -47,7 +47,7 @@ class Preview:
     errors: list[dict[str, Any]] = field(default_factory=list)
     first: list[schema.Trajectory] = field(default_factory=list)
 
-    def add(self, record: Record, reader: Reader) -> None:
+    def add(self, record: Record, reader: ImportReader) -> None:
         self.count += 1
         try:
             reader.prepare(record)
@@ -60,11 +60,11 @@ class Preview:
             self.first.append(reader.read(record))
 
 
-def preview(stream: BinaryIO, *, format: str, project: Project) -> Preview:
-    """What an import of `stream` would do, as far as its first records tell."""
-    reader, found = Reader(formats.by_name(format)), Preview()
-    for number, record in enumerate(records_of(stream, bounds=bounds_of_request(project.pk))):
-        if max(number, found.count) >= LOOKED_AT:
+def preview_upload(stream: BinaryIO, *, format: str, project: Project) -> UploadPreview:
+    """Preview an import of `stream` from its first records."""
+    reader, found = ImportReader(formats.by_name(format)), UploadPreview()
+    for number, record in enumerate(read_import_records(stream, bounds=bounds_of_request(project.pk))):
+        if max(number, found.count) >= PREVIEWED_RECORDS:
             found.is_all = False
             break
         for part in reader.parts(record):
@@ -76,7 +76,7 @@ def preview(stream: BinaryIO, *, format: str, project: Project) -> Preview:
 
 
 def keep_upload(*, project: Project, file: File) -> str:
-    """Put an uploaded file into the store until it is confirmed. Returns its name there."""
+    """Store an uploaded file until it is confirmed. Returns its name in the store."""
     _sweep(project)
     waiting = artifacts.stored_bytes(storage_name(_FOLDER, project.pk)) + temporary_bytes(project.pk)
     if waiting + (file.size or 0) > settings.MAX_TEMPORARY_BYTES:
@@ -89,25 +89,25 @@ def open_upload(name: str) -> BinaryIO:
         return artifacts.open_file(name)
     except NotFound:
         raise DomainError(
-            "The uploaded file is gone: it was imported, or not confirmed for a day. Upload it again."
+            "The uploaded file was imported already, or not confirmed within a day. Upload it again."
         ) from None
 
 
-def sign(project: Project, *, file: str, filename: str, format: str, is_all: bool) -> str:
-    """What the confirmation sends back, so that it can name no other file."""
+def sign_upload(project: Project, *, file: str, filename: str, format: str, is_all: bool) -> str:
+    """The signed token of the confirmation, which can name no other file."""
     return signing.dumps([project.pk, file, filename, format, is_all], salt=_SALT, compress=True)
 
 
 @transaction.atomic
 def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> Import:
-    """Import what was confirmed: at once if it is small, else by a worker."""
+    """Import a confirmed upload: immediately if it is small, otherwise by a worker."""
     try:
         owner, file, filename, format, is_all = signing.loads(token, salt=_SALT, max_age=_UNCONFIRMED_FOR)
     except signing.BadSignature:
         owner = None
     if owner != project.pk:
         raise DomainError(
-            "This confirmation is not for an upload of this project, or is too old; upload again."
+            "This confirmation has expired or belongs to another project. Upload the file again."
         )
     started = Import.objects.filter(project=project, file=file).first()
     if started is not None:  # confirmed twice
@@ -126,7 +126,7 @@ def start_import(*, project: Project, token: str, keep_good: bool, by: User) -> 
         job.save(update_fields=["attempt", "state", "started_at"])
         _settle(job, _import(job, lambda done: None))
     else:
-        job_queue.nudge_on_commit(TASK)
+        job_queue.nudge_on_commit(ADVANCE_IMPORTS)
     return job
 
 
@@ -167,7 +167,7 @@ def _import(job: Import, report: Callable[[int], None]) -> services.ImportResult
 
 def _settle(job: Import, result: services.ImportResult) -> None:
     refused = bool(result.rejected) and not job.keep_good
-    error = f"{result.rejected_count} records are not right, so nothing was imported." if refused else ""
+    error = f"{result.rejected_count} records are invalid, so nothing was imported." if refused else ""
     counts = {"created": result.created, "duplicates": result.duplicates, "rejected": result.rejected}
     if not job.created and result.format:
         counts["format"] = result.format
@@ -176,7 +176,7 @@ def _settle(job: Import, result: services.ImportResult) -> None:
 
 
 def _sweep(project: Project) -> None:
-    """Delete uploads nobody confirmed."""
+    """Delete unconfirmed uploads."""
     waiting = set(Import.objects.filter(project=project, finished_at=None).values_list("file", flat=True))
     old = artifacts.files_before(storage_name(_FOLDER, project.pk), timezone.now() - _UNCONFIRMED_FOR)
     for name in list(old):

@@ -19,7 +19,7 @@ urlpatterns = [
     path("agents/", views.agents_compare, name="agents-compare"),
     path("<int:pk>/", views.trajectory_detail, name="trajectory-detail"),
     path("<int:pk>/find/", views.trajectory_find, name="trajectory-find"),
-    path("<int:pk>/beside/<int:other>/", views.trajectories_diff, name="trajectories-diff"),
+    path("<int:pk>/compare/<int:other>/", views.trajectories_diff, name="trajectories-diff"),
     path("<int:pk>/steps/", views.trajectory_steps, name="trajectory-steps"),
     path("<int:pk>/steps/<int:index>/", views.step_detail, name="step-detail"),
 ]

@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.accounts.models import Project
-from apps.trajectories import attachments, patterns, rows, texts
+from apps.trajectories import attachments, patterns, search_text, serialization
 from apps.trajectories.fields import encode_json
 from apps.trajectories.models import Document, Step, Task, Trajectory
 from workers import schema
@@ -42,9 +42,9 @@ _TASK = "id, project_id, external_id, instruction, reference, metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTrajectory:
     """A trajectory ready to be written. fields: of its row after the task's key, up to patterns.
-    words: what full-text search looks in. claims: sources that somebody wrote as names of attachments.
+    words: for full-text search. claims: sources in the form of attachment names.
 
     Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
     """
@@ -59,15 +59,17 @@ class Prepared:
     claims: frozenset[str]
 
 
-def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandard.ZstdCompressor) -> Prepared:
-    """Everything that needs no database. Raises InvalidRecord."""
-    trajectory = rows.identified(trajectory)
-    claims = attachments.claims_in(trajectory)
-    trajectory, blobs = attachments.detach(trajectory)
-    rows.check_lengths(trajectory)
+def prepare_trajectory(
+    trajectory: schema.Trajectory, document: bytes, compressor: zstandard.ZstdCompressor
+) -> PreparedTrajectory:
+    """Everything that does not need the database. Raises InvalidRecord."""
+    trajectory = serialization.with_task_id(trajectory)
+    claims = attachments.claimed_sources(trajectory)
+    trajectory, blobs = attachments.detach_attachments(trajectory)
+    serialization.check_lengths(trajectory)
     if trajectory.task.metadata:
         encode_json(trajectory.task.metadata)  # for its errors, which come too late when the task is written
-    return Prepared(
+    return PreparedTrajectory(
         task=trajectory.task,
         fields=(
             trajectory.id or "",
@@ -75,14 +77,14 @@ def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandar
             trajectory.agent_version,
             len(trajectory.steps),
             len(trajectory.agent_steps),
-            rows.token_count(trajectory.steps),
+            serialization.token_count(trajectory.steps),
             trajectory.reward,
             trajectory.success,
             encode_json(trajectory.metadata),
-            patterns.found(trajectory.steps),
+            patterns.detect_patterns(trajectory.steps),
         ),
         content_hash=trajectory.content_hash,
-        words=texts.words_of(trajectory),
+        words=search_text.searchable_words(trajectory),
         document=compressor.compress(document),
         steps=_step_rows(trajectory.steps),
         blobs=blobs,
@@ -90,41 +92,53 @@ def prepare(trajectory: schema.Trajectory, document: bytes, compressor: zstandar
     )
 
 
-def write(project: Project, source_format: str, chunk: Sequence[Prepared]) -> tuple[list[int], int]:
-    """Write what is not there yet, in the caller's transaction. The keys in order, and how many are new."""
+def copy_trajectories(
+    project: Project, source_format: str, chunk: Sequence[PreparedTrajectory]
+) -> tuple[list[int], int]:
+    """Write new trajectories in the caller's transaction. Returns the keys in order, and how many are new."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, project.pk % 2**31])
-        cursor.execute(_THERE, [project.pk, [one.content_hash for one in chunk]])
+        cursor.execute(_THERE, [project.pk, [trajectory.content_hash for trajectory in chunk]])
         keys: dict[str, int] = dict(cursor.fetchall())
-    new = {one.content_hash: one for one in chunk if one.content_hash not in keys}
+    new = {trajectory.content_hash: trajectory for trajectory in chunk if trajectory.content_hash not in keys}
     if new:
         keys |= _copy(project, source_format, list(new.values()))
-    return [keys[one.content_hash] for one in chunk], len(new)
+    return [keys[trajectory.content_hash] for trajectory in chunk], len(new)
 
 
-def write_words(words: Sequence[tuple[int, str]]) -> None:
-    """Of each trajectory by its key what full-text search looks in; what is there is replaced."""
+def write_search_words(words: Sequence[tuple[int, str]]) -> None:
+    """Store the search words of trajectories by key; existing words are replaced."""
     with connection.cursor() as cursor:
-        cursor.execute(_WORDS, [texts.CONFIG, [key for key, _ in words], [text for _, text in words]])
+        cursor.execute(
+            _WORDS, [search_text.SEARCH_CONFIG, [key for key, _ in words], [text for _, text in words]]
+        )
 
 
-def _copy(project: Project, source_format: str, chunk: list[Prepared]) -> dict[str, int]:
-    tasks = _tasks(project, [one.task for one in chunk])
-    attachments.store(project, [blob for one in chunk for blob in one.blobs])
+def _copy(project: Project, source_format: str, chunk: list[PreparedTrajectory]) -> dict[str, int]:
+    tasks = _tasks(project, [trajectory.task for trajectory in chunk])
+    attachments.store_attachments(project, [blob for trajectory in chunk for blob in trajectory.blobs])
     keyed = list(zip(_next_keys(Trajectory, len(chunk)), chunk, strict=True))
     now = timezone.now()
     _copy_rows(
         Trajectory,
         _TRAJECTORY,
         (
-            (key, project.pk, tasks[one.task.id], source_format, one.content_hash, now, *one.fields)
-            for key, one in keyed
+            (
+                key,
+                project.pk,
+                tasks[prepared.task.id],
+                source_format,
+                prepared.content_hash,
+                now,
+                *prepared.fields,
+            )
+            for key, prepared in keyed
         ),
     )
-    write_words([(key, one.words) for key, one in keyed])
-    _copy_rows(Document, _DOCUMENT, ((key, one.document) for key, one in keyed))
-    _copy_rows(Step, _STEP, ((key, *row) for key, one in keyed for row in one.steps))
-    return {one.content_hash: key for key, one in keyed}
+    write_search_words([(key, prepared.words) for key, prepared in keyed])
+    _copy_rows(Document, _DOCUMENT, ((key, prepared.document) for key, prepared in keyed))
+    _copy_rows(Step, _STEP, ((key, *row) for key, prepared in keyed for row in prepared.steps))
+    return {prepared.content_hash: key for key, prepared in keyed}
 
 
 def _step_rows(steps: Sequence[schema.Step]) -> list[tuple[Any, ...]]:
@@ -132,7 +146,7 @@ def _step_rows(steps: Sequence[schema.Step]) -> list[tuple[Any, ...]]:
     agent_step = 0
     for index, step in enumerate(steps):
         is_agent = step.source == "agent"
-        out.append((index, agent_step if is_agent else None, step.source, *rows.step_columns(step)))
+        out.append((index, agent_step if is_agent else None, step.source, *serialization.step_columns(step)))
         agent_step += is_agent
     return out
 

@@ -186,10 +186,10 @@ def test_feedback_is_written_to_a_file_and_fetched(
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
     page.get_by_role("link", name="Export", exact=True).click()
-    expect(page.get_by_text("Nothing was exported yet")).to_be_visible()
+    expect(page.get_by_text("No exports yet")).to_be_visible()
     tools.shoot(page, "exports-empty")
     page.get_by_label("csv: a row a judgement").check()
-    page.get_by_role("button", name="Write the file").click()
+    page.get_by_role("button", name="Create export").click()
     expect(page.get_by_text("waiting for a worker")).to_be_visible()
     advance_exports()
     expect(page.get_by_role("link", name="Download")).to_be_visible()  # without being asked again

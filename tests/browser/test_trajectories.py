@@ -159,7 +159,7 @@ def test_two_runs_beside_each_other(page: Page, live_server: Any, tools: Any, pr
         project, coder("1"), coder("2", command="pytest -q tests/test_orders.py", steps=5, success=False)
     )
     rose_at(page, live_server, tools, project, f"{left.pk}/")
-    page.get_by_text("Compare with another run").click()
+    page.get_by_text("Compare with another trajectory").click()
     page.locator(".viewer-others a").click()
     expect(page.get_by_text("3 equal steps", exact=True)).to_be_visible()
     assert (
@@ -196,7 +196,7 @@ def test_the_explorer(page: Page, live_server: Any, tools: Any, project: Project
     assert SavedFilter.objects.get().query == "text=%22test_refunds+py%22&success=no"
     page.locator(".explorer input[type=checkbox]").check()
     page.fill("#tag_tag", "to read")
-    page.get_by_role("button", name="Tag", exact=True).click()
+    page.get_by_role("button", name="Add tag").click()
     expect(page.locator(".explorer .tag")).to_have_text("to read")
     page.goto(base)
     tools.shoot(page, "explorer")
@@ -204,9 +204,9 @@ def test_the_explorer(page: Page, live_server: Any, tools: Any, project: Project
     page.select_option("#agent-a", label="mender 1")
     page.select_option("#agent-b", label="mender 2")
     page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("heading", name="On 1 task of both")).to_be_visible()
+    expect(page.get_by_role("heading", name="1 common task")).to_be_visible()
     tools.shoot(page, "agents-compared")
-    page.get_by_role("link", name="beside each other").click()
+    page.get_by_role("link", name="side by side").click()
     expect(page.locator(".outcome.bad")).to_be_visible()
 
 
@@ -214,10 +214,10 @@ def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, proj
     runs = [coder("2", command=f"pytest -q -k {n % 2}", steps=n, success=n > 2) for n in range(6)]
     rows = bring(project, coder("1"), *runs)
     base = rose_at(page, live_server, tools, project, f"{rows[0].pk}/")
-    page.get_by_role("link", name="All runs of the task as a tree").click()
-    expect(page.get_by_text("7 runs", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Trajectory tree of this task").click()
+    expect(page.get_by_text("7 trajectories", exact=True)).to_be_visible()
     expect(page.locator(".branch-run")).to_have_count(7)
-    page.get_by_role("link", name="Show the outcomes").click()
+    page.get_by_role("link", name="Show outcomes").click()
     tools.shoot(page, "task-tree")
     page.locator(".branch-step").nth(3).click()
     page.wait_for_url(re.compile(rf"{base}\d+/#t\d+-s\d+"))
@@ -230,7 +230,7 @@ def test_a_long_one_is_scrolled_to_its_end(
     """By what `benchmarks.viewer` measures at full size."""
     left, right, _ = bring(project, *documents(60, 100_000))
     base = rose_at(page, live_server, tools, project)
-    one, pair = read(page, f"{base}{left.pk}/"), read(page, f"{base}{left.pk}/beside/{right.pk}/")
+    one, pair = read(page, f"{base}{left.pk}/"), read(page, f"{base}{left.pk}/compare/{right.pk}/")
     assert one["steps"] == left.step_count and pair["steps"] >= 2 * left.step_count - 4
     assert one["first_content_ms"] > 0 and pair["frames"] > 0
 
@@ -291,7 +291,7 @@ def test_hostile_text_never_runs_and_stays_in_its_place(
     paths = ["", "agents/", "?text=script"]
     for number, (before, row) in enumerate(zip([rows[-1], *rows], rows, strict=False)):
         paths.append(f"{row.pk}/?show_outcome=1")
-        others = [f"{row.pk}/beside/{before.pk}/", f"{row.pk}/find/?find=hit", f"tasks/{row.task_id}/"]
+        others = [f"{row.pk}/compare/{before.pk}/", f"{row.pk}/find/?find=hit", f"tasks/{row.task_id}/"]
         paths.append(others[number % len(others)])
     for path in paths:
         page.goto(base + path)

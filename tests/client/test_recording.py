@@ -19,7 +19,7 @@ from touchstone_client.recording import RecordEpisodes, to_file, to_project
 from apps.accounts.models import Project
 from apps.accounts.services import create_api_key
 from apps.trajectories import formats
-from apps.trajectories.attachments import detach
+from apps.trajectories.attachments import detach_attachments
 from apps.trajectories.models import Trajectory
 from apps.trajectories.services import import_trajectories
 from workers import schema
@@ -124,7 +124,7 @@ def test_what_could_be_seen_is_a_clip() -> None:
     found: list[dict[str, Any]] = []
     walk(RecordEpisodes(Line(render_mode="rgb_array"), found.append, clip=2), 2, 2, 1, 2)
     (one,) = map(read, found)
-    one, (blob,) = detach(one)
+    one, (blob,) = detach_attachments(one)
     assert blob.look.media_type == "image/webp"
     picture = Image.open(io.BytesIO(blob.data))
     assert (picture.size, picture.n_frames) == ((320, 32), 3)  # type: ignore[attr-defined]

@@ -98,7 +98,7 @@ PAGES: dict[str, tuple[str, str]] = {
     "p/<slug:slug>/trajectories/tasks/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/<int:pk>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/<int:pk>/find/": ("GET", Role.RESEARCHER),
-    "p/<slug:slug>/trajectories/<int:pk>/beside/<int:other>/": ("GET", Role.RESEARCHER),
+    "p/<slug:slug>/trajectories/<int:pk>/compare/<int:other>/": ("GET", Role.RESEARCHER),
     "p/<slug:slug>/trajectories/<int:pk>/steps/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/trajectories/<int:pk>/steps/<int:index>/": ("GET", Role.ANNOTATOR),
     "p/<slug:slug>/rubrics/": ("GET", Role.RESEARCHER),

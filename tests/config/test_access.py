@@ -190,7 +190,7 @@ def make_world(slug: str) -> World:
             "imports": job.pk,
             "annotators": annotator.pk,
             "trajectories": first.pk,
-            "beside": second.pk,
+            "compare": second.pk,
             "tasks": first.task_id,
             "filters": SavedFilter.objects.create(project=project, name="a", query="agent=a").pk,
             "campaigns": campaign.pk,

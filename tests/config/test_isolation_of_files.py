@@ -26,7 +26,7 @@ from apps.accounts.services import create_api_key
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import claim_next
 from apps.core.storage.artifacts import all_names, stage
-from apps.datasets import exporting
+from apps.datasets import export_jobs
 from apps.datasets.erasure import erase_trajectory
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import find_dataset_version
@@ -70,8 +70,8 @@ def fill(world: World, mark: str, count: int, scratch: Path) -> None:
     manifest = {"schema_version": 1, "objective": "bradley_terry", "backbone": backbone}
     (folder / "touchstone.json").write_text(json.dumps(manifest))
     import_model(project=project, folder=folder, name="base", by=None)
-    exporting.export_feedback(project=project, format="csv", filters={}, by=owner)
-    exporting.build_export(claimed(Export, project))
+    export_jobs.export_feedback(project=project, format="csv", filters={}, by=owner)
+    export_jobs.build_export(claimed(Export, project))
     name = keep_upload(project=project, file=ContentFile(mark.encode(), name="same.jsonl"))
     Import.objects.filter(project=project).update(file=name)
     services.start_run(

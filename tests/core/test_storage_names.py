@@ -114,9 +114,9 @@ JOINED = {
     "apps/core/processes/child_process.py": {"home / 'logs' / f'{name}.log'"},
     "apps/core/processes/supervisor.py": {"home / settings.REWARDS_ADDRESS_FILE"},
     "apps/datasets/erasure.py": {"folder / f'{split}.jsonl.zst'"},
-    "apps/datasets/exporting.py": {"Path(scratch) / file_name(export)"},  # goes through storage_name
+    "apps/datasets/export_jobs.py": {"Path(scratch) / file_name(export)"},  # goes through storage_name
     "apps/datasets/exports/lines.py": {"folder / f'{each}.jsonl.zst'"},
-    "apps/datasets/freezing.py": {"tree / f'{split}.jsonl.zst'"},
+    "apps/datasets/version_builder.py": {"tree / f'{split}.jsonl.zst'"},
     "apps/datasets/selectors.py": {"folder / f'{each}.jsonl.zst'"},
     "apps/demo/generate.py": {"folder / name"},
     "apps/demo/loop.py": {"SAMPLE / f'{name}.jsonl'"},

@@ -11,10 +11,10 @@ from apps.accounts.models import Project
 from apps.annotation.feedback.services import import_feedback
 from apps.core.jobs.job_queue import JobState
 from apps.core.storage.artifacts import store_tree
-from apps.datasets.freezing import build_dataset_version
 from apps.datasets.models import DatasetVersion
 from apps.datasets.services import freeze_dataset
 from apps.datasets.splits import SPLITS
+from apps.datasets.version_builder import build_dataset_version
 from workers.schema import write_records
 
 
@@ -34,7 +34,7 @@ def pair(task: str, *, choice: str = "a", annotator: str = "ann", **fields: Any)
 
 
 def import_pairs(project: Project, pairs: Iterable[dict[str, Any]]) -> None:
-    stream = io.BytesIO("".join(json.dumps(one) + "\n" for one in pairs).encode())
+    stream = io.BytesIO("".join(json.dumps(pair) + "\n" for pair in pairs).encode())
     result = import_feedback(project=project, stream=stream, format="pairs", by=None)
     assert not result.rejected, result.rejected
 

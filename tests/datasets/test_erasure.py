@@ -17,7 +17,7 @@ from apps.annotation import services
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item
 from apps.core.errors import DomainError
-from apps.datasets.erasure import erase_judgements, erase_trajectory, planned_of, remove_withdrawn
+from apps.datasets.erasure import erase_judgements, erase_trajectory, plan_erasure, remove_withdrawn
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import data_folder, find_dataset_version
 from apps.trajectories.attachments import file_name
@@ -43,8 +43,8 @@ def judged(project: Project) -> Project:
 def test_somebodys_judgements_go_and_the_datasets_with_them_are_withdrawn(judged: Project) -> None:
     both, only_ben = freeze(judged, "both"), freeze(judged, "ben", filters={"annotators": ["ben"]})
     annotator = Annotator.objects.get(name="ann")
-    assert planned_of(annotator) == erase_judgements(annotator=annotator, by=None)
-    assert {one["annotator"] for one in exported(judged)} == {"ben"}
+    assert plan_erasure(annotator) == erase_judgements(annotator=annotator, by=None)
+    assert {line["annotator"] for line in exported(judged)} == {"ben"}
     assert not Annotator.objects.filter(name="ann").exists()
     assert set(Item.objects.values_list("claimed_count", "completed_count")) == {(1, 1)}
     both.refresh_from_db()
@@ -105,10 +105,10 @@ def test_a_run_goes_with_what_was_said_of_it(judged: Project) -> None:
     dataset_version = freeze(judged)
     later = freeze(judged, "only", filters={"kinds": ["pairwise"]})
     run = Trajectory.objects.filter(task__external_id="x").earliest("pk")
-    planned = planned_of(run)
+    planned = plan_erasure(run)
     assert erase_trajectory(trajectory=run, by=None) == planned
     assert (planned.judgements, planned.items, planned.dataset_versions) == (2, 1, ("first@1", "only@1"))
-    assert {one["task"]["id"] for one in exported(judged)} == {"y", "z"}
+    assert {line["task"]["id"] for line in exported(judged)} == {"y", "z"}
     assert Annotation.objects.count() == 4 and dataset_version.pk != later.pk
     other = Trajectory.objects.get(task__external_id="x")
     assert erase_trajectory(trajectory=other, by=None).dataset_versions == ()  # they are withdrawn already
@@ -153,7 +153,7 @@ def test_the_page_says_first_what_goes(judged: Project, client: Client) -> None:
     assert client.post("/p/desk/datasets/erase/", both).status_code == 422
     assert client.post("/p/desk/datasets/erase/", {"run": "999999"}).status_code == 422
     shown = client.post("/p/desk/datasets/erase/", {"annotator": annotator.pk}).content.decode()
-    assert "What ann judged" in shown and Annotation.objects.count() == 6
+    assert "Annotations of ann" in shown and Annotation.objects.count() == 6
     client.post("/p/desk/datasets/erase/", {"annotator": annotator.pk, "run": "", "sure": "1"})
     assert Annotation.objects.count() == 3
 
@@ -166,11 +166,11 @@ def test_a_withdrawn_dataset_offers_nothing_any_more(judged: Project, client: Cl
         f"/p/desk/datasets/{dataset_version.pk}/export/trl/",
     )
     before = client.get(page).content.decode()
-    assert export in before and "Train on it" in before
+    assert export in before and "Train model" in before
     erase_judgements(annotator=Annotator.objects.get(name="ann"), by=None)
     after = client.get(page).content.decode()
-    assert "withdrawn: judgements in it were deleted" in after
-    assert export not in after and "Train on it" not in after
+    assert "withdrawn: annotations in it were deleted" in after
+    assert export not in after and "Train model" not in after
     assert client.get(export).status_code == 409
     assert "withdrawn" in client.get("/p/desk/datasets/").content.decode()
 

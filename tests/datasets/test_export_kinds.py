@@ -75,7 +75,7 @@ def test_thumbs_of_ratings_and_of_unpaired_comparisons(project: Project) -> None
     found = rows(project, "trl-unpaired")
     of_ratings = [row for row in found if row["prompt"][0]["content"] == "Where is it?"]
     assert [row["label"] for row in of_ratings] == [False, True]
-    assert [one["role"] for one in of_ratings[0]["completion"]] == [
+    assert [message["role"] for message in of_ratings[0]["completion"]] == [
         "assistant",
         "tool",
         "assistant",
@@ -90,14 +90,14 @@ def test_thumbs_of_ratings_and_of_unpaired_comparisons(project: Project) -> None
 
 def test_what_was_said_of_one_run_comes_in_the_order_it_was_imported(project: Project) -> None:
     said = [place % 3 == 0 for place in range(12)]
-    load(project, "ratings", *({"accept": one, "annotator": f"ann-{n}"} for n, one in enumerate(said)))
+    load(project, "ratings", *({"accept": row, "annotator": f"ann-{n}"} for n, row in enumerate(said)))
     assert [row["label"] for row in rows(project, "trl-unpaired")] == said
 
 
 def test_openrlhf_has_whole_conversations(project: Project) -> None:
     import_pairs(project, [pair("x", choice="b", strength=3)])
     (row,) = rows(project, "openrlhf")
-    assert [one["role"] for one in row["chosen"]] == ["user", "assistant"] and row["margin"] == 1.0
+    assert [message["role"] for message in row["chosen"]] == ["user", "assistant"] and row["margin"] == 1.0
     assert row["chosen"][1]["content"].startswith("No.") and row["rejected"][1]["content"].startswith(
         "Gladly"
     )

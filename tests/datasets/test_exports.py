@@ -69,9 +69,12 @@ def message(role: str, content: str) -> dict[str, str]:
 def test_both_sides_begin_with_the_agent() -> None:
     # The worlds part at the user's second turn, which is no part of what the agent said.
     begin = [message("user", "hi"), message("assistant", "yes?")]
-    one, other = [*begin, message("user", "1"), message("assistant", "x")], [*begin, message("user", "2")]
-    prompt, first, second = split_prompt(one, other)
-    assert (prompt, first, second) == (begin[:1], one[1:], other[1:])
+    first_messages, other = (
+        [*begin, message("user", "1"), message("assistant", "x")],
+        [*begin, message("user", "2")],
+    )
+    prompt, first, second = split_prompt(first_messages, other)
+    assert (prompt, first, second) == (begin[:1], first_messages[1:], other[1:])
 
 
 def test_a_side_that_is_the_beginning_of_the_other_still_says_something() -> None:
@@ -116,5 +119,5 @@ class _Chat:
     """A tokenizer as far as TRL's formatting asks one."""
 
     def apply_chat_template(self, messages: Any, tools: Any = None, tokenize: bool = False, **kw: Any) -> str:
-        text = "".join(f"<{one['role']}>{one['content']}" for one in messages)
+        text = "".join(f"<{message['role']}>{message['content']}" for message in messages)
         return text + ("<assistant>" if kw.get("add_generation_prompt") else "")

@@ -31,12 +31,12 @@ def test_made_by_a_worker_and_then_shown(judged: Project, researcher_client: Cli
     )
     waiting = researcher_client.get(answer["Location"]).content.decode()
     assert "queued" in waiting
-    assert "Train on it" not in waiting
+    assert "Train model" not in waiting
     assert "HX-Refresh" not in researcher_client.get(answer["Location"], headers={"HX-Request": "true"})
     advance_dataset_versions()
     assert researcher_client.get(answer["Location"], headers={"HX-Request": "true"})["HX-Refresh"] == "true"
     page = researcher_client.get(answer["Location"]).content.decode()
-    assert "Train on it" in page
+    assert "Train model" in page
     assert dataset_version.name in page
     dataset_version.refresh_from_db()
     assert dataset_version.content_hash in page
@@ -58,7 +58,7 @@ def test_what_cannot_be_built_says_why(judged: Project, researcher_client: Clien
     advance_dataset_versions()
     page = researcher_client.get(answer["Location"]).content.decode()
     assert "None of the 1 test tasks is among the 12 tasks with feedback" in page
-    assert "Train on it" not in page
+    assert "Train model" not in page
     assert DatasetVersion.objects.get().state == JobState.FAILED
 
 
@@ -86,7 +86,7 @@ def test_near_copies_across_the_splits_are_shown_with_both_trajectories(
     }
     assert (texts[found["train"]], texts[found["held_out"]]) == ("task-1", "task-0")
     page = researcher_client.get(url("dataset-version-detail", dataset_version.pk)).content.decode()
-    assert "1 of 4 held-out trajectories is a near-copy of one in train" in page
+    assert "1 of 4 held-out trajectories is a near-copy of a training trajectory" in page
     assert reverse("trajectories:trajectory-detail", args=["desk", found["train"]]) in page
 
 

@@ -13,8 +13,8 @@ from apps.accounts.services import create_api_key, create_project
 from apps.annotation.models import Preference
 from apps.core.errors import DomainError
 from apps.core.jobs import job_queue
-from apps.datasets.freezing import build_dataset_version
 from apps.datasets.models import DatasetVersion
+from apps.datasets.version_builder import build_dataset_version
 from apps.rewards.models import Endpoint
 from apps.training import runner
 from apps.training.models import TrainingRun
@@ -73,7 +73,7 @@ def test_what_is_refused_is_said(live_server: Any, workers: None) -> None:
     turned = feedback_loop(live_server, [Scope.TRAIN])
     with pytest.raises(Refused, match="403"):
         turned.collect_comparisons(first_tries(0)[:16], occasion="first")
-    with pytest.raises(Refused, match="failed: There is no feedback that matches"):
+    with pytest.raises(Refused, match="failed: No feedback matches the filters"):
         turned.retrain()
 
 

@@ -68,8 +68,8 @@ def main(models: Path) -> dict[str, Any]:
     from apps.accounts.services import create_api_key, create_project, create_user, set_member
     from apps.annotation.feedback.services import import_feedback
     from apps.annotation.services import Choice, build_items, create_campaign
-    from apps.datasets.freezing import build_dataset_version
     from apps.datasets.services import freeze_dataset
+    from apps.datasets.version_builder import build_dataset_version
     from apps.rewards.services import deploy
     from apps.training.transfer import import_model
 

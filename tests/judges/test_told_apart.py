@@ -155,11 +155,11 @@ def test_in_every_filter_of_a_dataset_version(judged: Project, with_judges: Any)
 
 
 def test_a_model_is_never_measured_on_them(with_judges: Any) -> None:
-    from apps.datasets.selectors import records_of
+    from apps.datasets.selectors import read_dataset_records
 
     def origins(split: str) -> Counter[str]:
         return Counter(
-            one.origin for one in records_of(with_judges, split) if KIND_OF[type(one)] != "outcome"
+            one.origin for one in read_dataset_records(with_judges, split) if KIND_OF[type(one)] != "outcome"
         )  # type: ignore[union-attr]
 
     assert origins("train")["judge"] > 0 and origins("train")["imported"] > 0

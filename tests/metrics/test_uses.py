@@ -12,7 +12,7 @@ from django.test import Client
 from apps.accounts.models import Project, User
 from apps.core.errors import DomainError
 from apps.datasets.erasure import erase_trajectory
-from apps.datasets.exporting import export_feedback, file_name
+from apps.datasets.export_jobs import export_feedback, file_name
 from apps.datasets.tasks import advance_exports
 from apps.metrics import scoreboard as boards
 from apps.metrics import services

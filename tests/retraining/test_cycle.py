@@ -14,8 +14,8 @@ from apps.annotation.services import annotator_for, assign_next_item
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
-from apps.datasets.freezing import build_dataset_version
 from apps.datasets.models import DatasetVersion
+from apps.datasets.version_builder import build_dataset_version
 from apps.retraining import cycle as cycle_module
 from apps.retraining.comparison import execute_comparison as compare
 from apps.retraining.cycle import (

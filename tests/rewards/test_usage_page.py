@@ -100,7 +100,7 @@ def test_samples_are_kept_and_deleted(researcher_client, row) -> None:
     assert "2.5 % of scored items are stored" in text_of(researcher_client.get(url("endpoint-usage")))
     asked(row, {"text": "a"})
     refused = text_of(researcher_client.post(url("endpoint-samples"), settings | {"patterns": "("}))
-    assert "is no regular expression of RE2" in refused
+    assert "is not a regular expression of RE2" in refused
     researcher_client.post(url("endpoint-samples"), settings | {"share": "0"})
     row.refresh_from_db()
     assert row.sample_share == 0 and not row.samples.exists()

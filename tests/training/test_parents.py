@@ -137,7 +137,7 @@ class TestStarting:
         sent = {"dataset": dataset_version.pk, "recipe": "own", "toml": 'backbone = "features"', "seed": 0}
         answer = researcher_client.post(page, sent | {"parent": first.pk})
         assert answer.status_code == 422
-        assert "weights go from one to another of the same kind only" in answer.content.decode()
+        assert "weights can only be reused with the same backbone" in answer.content.decode()
 
     def test_by_the_command(self, dataset_version: DatasetVersion, first: RewardModel, capsys) -> None:
         call_command(
@@ -181,7 +181,7 @@ class TestStarting:
 
 
 def test_heads_alone_need_a_model_to_stand_on(dataset_version: DatasetVersion, first: RewardModel) -> None:
-    with pytest.raises(DomainError, match="name it as the parent") as caught:
+    with pytest.raises(DomainError, match="set a parent") as caught:
         queued(dataset_version, heads_only=True)
     assert caught.value.pointer == "/heads_only"
     assert queued(dataset_version, first, heads_only=True).recipe["heads_only"] is True

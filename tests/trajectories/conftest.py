@@ -54,4 +54,4 @@ def record(number: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 def lines(*records: Any) -> bytes:
-    return b"".join(json.dumps(one).encode() + b"\n" for one in records)
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)

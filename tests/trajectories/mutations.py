@@ -11,10 +11,10 @@ from django.db import connection, transaction
 
 from apps.accounts.models import Project
 from apps.trajectories import formats, services
+from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import Step, Trajectory
-from apps.trajectories.reading import Reader, records_of
 from apps.trajectories.selectors import load_trajectories
-from apps.trajectories.writer import Prepared
+from apps.trajectories.writer import PreparedTrajectory
 from tests.trajectories import test_formats as some
 from tests.trajectories import test_otel as spans
 from tests.trajectories.real_files import comes_back
@@ -116,10 +116,10 @@ def mutated(raw: bytes, dice: random.Random) -> bytes:
     return bytes(out)
 
 
-def read_or_refused(raw: bytes, name: str) -> tuple[list[Prepared], list[InvalidRecord]]:
+def read_or_refused(raw: bytes, name: str) -> tuple[list[PreparedTrajectory], list[InvalidRecord]]:
     """Anything else that comes of it is a mistake of ours, and raised."""
-    reader, good, bad = Reader(formats.FORMATS[name]), [], []
-    records = [part for record in records_of(io.BytesIO(raw)) for part in reader.parts(record)]
+    reader, good, bad = ImportReader(formats.FORMATS[name]), [], []
+    records = [part for record in read_import_records(io.BytesIO(raw)) for part in reader.parts(record)]
     for part in [*records, *reader.rest()]:
         try:
             prepared = reader.prepare(part)
@@ -132,14 +132,14 @@ def read_or_refused(raw: bytes, name: str) -> tuple[list[Prepared], list[Invalid
     return good, bad
 
 
-def stored_whole(project: Project, prepared: Sequence[Prepared]) -> None:
+def stored_whole(project: Project, prepared: Sequence[PreparedTrajectory]) -> None:
     """What was read can be written, every step of it, and read again; nothing of it is kept."""
     with transaction.atomic():
         services.store_prepared(project=project, source_format="atif", prepared=prepared)
         rows = dict(Trajectory.objects.filter(project=project).values_list("pk", "content_hash"))
-        assert set(rows.values()) == {one.content_hash for one in prepared}
+        assert set(rows.values()) == {item.content_hash for item in prepared}
         assert Step.objects.filter(trajectory__in=rows).count() == sum(
-            len(one.steps) for one in {one.content_hash: one for one in prepared}.values()
+            len(item.steps) for item in {item.content_hash: item for item in prepared}.values()
         )
         found = load_trajectories(list(rows))
         assert all(found[key].content_hash == digest for key, digest in rows.items())

@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from apps.trajectories.reading import Reader, records_of
+from apps.trajectories.import_reader import ImportReader, read_import_records
 from workers.schema import Trajectory, from_atif, to_atif
 
 Counts = dict[str, int]
 
 
 def read(path: Path) -> tuple[str, list[Trajectory]]:
-    reader, found = Reader(None), []
+    reader, found = ImportReader(None), []
     with path.open("rb") as stream:
-        for record in records_of(stream):
+        for record in read_import_records(stream):
             for part in reader.parts(record):
                 reader.prepare(part)
                 found.append(reader.read(part))
@@ -26,7 +26,7 @@ def read(path: Path) -> tuple[str, list[Trajectory]]:
 
 
 def counts(trajectories: list[Trajectory]) -> Counts:
-    steps = [step for one in trajectories for step in one.steps]
+    steps = [step for trajectory in trajectories for step in trajectory.steps]
     return {
         "trajectories": len(trajectories),
         "messages": sum(step.source != "environment" for step in steps),
@@ -73,7 +73,7 @@ def _swe_agent(document: Any) -> Iterator[Counts]:
 
 def _mini(document: Any) -> Iterator[Counts]:
     yield _after_the_first_turn(document) | {
-        "calls": sum("```mswea" in one["content"] for one in document[2:])
+        "calls": sum("```mswea" in part["content"] for part in document[2:])
     }
 
 
@@ -92,8 +92,8 @@ def _who_and_when(document: Any) -> Iterator[Counts]:
 
 
 def _tau(document: Any) -> Iterator[Counts]:
-    for one in document:
-        yield _chat(one["traj"])
+    for part in document:
+        yield _chat(part["traj"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,18 +122,18 @@ SOURCES = (
 def expected(path: Path, source: Source) -> Counts:
     """What the file holds by its source's own fields."""
     total: Counts = {"trajectories": 0, "messages": 0, "calls": 0, "observations": 0}
-    for one in (each for document in documents(path) for each in source.of_source(document)):
+    for item in (each for document in documents(path) for each in source.of_source(document)):
         total["trajectories"] += 1
-        for key, count in one.items():
+        for key, count in item.items():
             total[key] += count
     return total
 
 
-def comes_back(one: Trajectory) -> bool:
+def comes_back(trajectory: Trajectory) -> bool:
     """Whether it is the same after it was written as ATIF and read again."""
-    back = from_atif(json.loads(json.dumps(to_atif(one))))
+    back = from_atif(json.loads(json.dumps(to_atif(trajectory))))
     same = ("task", "metadata", "reward", "success", "content_hash")
-    return all(getattr(back, name) == getattr(one, name) for name in same) and all(
+    return all(getattr(back, name) == getattr(trajectory, name) for name in same) and all(
         ours == replace(theirs, extra={key: theirs.extra[key] for key in ours.extra if key in theirs.extra})
-        for ours, theirs in zip(one.steps, back.steps, strict=True)
+        for ours, theirs in zip(trajectory.steps, back.steps, strict=True)
     )

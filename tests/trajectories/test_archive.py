@@ -15,7 +15,7 @@ import zstandard
 from apps.core.errors import DomainError
 from apps.trajectories.formats.record import Record
 from apps.trajectories.formats.stream import read_records
-from apps.trajectories.reading import Reader
+from apps.trajectories.import_reader import ImportReader
 from tests.trajectories.conftest import record
 from tests.trajectories.test_formats import INSPECT, SAMPLE
 
@@ -64,10 +64,10 @@ LOG = {
 
 @pytest.mark.parametrize("pack", [zipped, zstd_zipped, lambda entries: zipped(entries, zipfile.ZIP_STORED)])
 def test_an_eval_log_is_its_samples(pack: Any) -> None:
-    reader = Reader(None)
+    reader = ImportReader(None)
     tasks = []
-    for one in found(pack(LOG)):
-        for part in reader.parts(one):
+    for log in found(pack(LOG)):
+        for part in reader.parts(log):
             reader.prepare(part)
             tasks.append(reader.read(part).task.id)
     assert tasks == ["pets/3", "pets/4"]
@@ -76,15 +76,17 @@ def test_an_eval_log_is_its_samples(pack: Any) -> None:
 
 def test_half_a_character_in_a_sample_is_replaced() -> None:
     odd = SAMPLE | {"input": "a \ud800 b"}
-    (one,) = found(zipped(LOG | {"samples/3_epoch_1.json": dumped(odd)}))[:1]
-    reader = Reader(None)
-    reader.prepare(one)
-    assert reader.read(one).task.instruction == "a \ufffd b"
+    (only_record,) = found(zipped(LOG | {"samples/3_epoch_1.json": dumped(odd)}))[:1]
+    reader = ImportReader(None)
+    reader.prepare(only_record)
+    assert reader.read(only_record).task.instruction == "a \ufffd b"
 
 
 def test_a_log_of_a_run_that_was_killed_has_its_journal() -> None:
-    killed = {("_journal/start.json" if name == "header.json" else name): one for name, one in LOG.items()}
-    assert [one.document["eval"]["task"] for one in found(zipped(killed))] == ["pets", "pets"]
+    killed = {
+        ("_journal/start.json" if name == "header.json" else name): value for name, value in LOG.items()
+    }
+    assert [record.document["eval"]["task"] for record in found(zipped(killed))] == ["pets", "pets"]
     nothing = found(zipped({"header.json": LOG["header.json"]}))
     assert "no samples" in str(nothing[0].error)
 
@@ -92,7 +94,7 @@ def test_a_log_of_a_run_that_was_killed_has_its_journal() -> None:
 def test_files_put_together_are_read_one_by_one() -> None:
     lines = b"\n".join(dumped(record(number)) for number in range(3))
     records = found(zipped({"a/one.json": dumped(record(7)), "b/many.jsonl": lines, "note.txt": b"Hello."}))
-    assert [(one.line, one.pointer, one.error) for one in records] == [
+    assert [(record.line, record.pointer, record.error) for record in records] == [
         (1, "/a~1one.json", None),
         *[(2, "/b~1many.jsonl", None)] * 3,
     ]
@@ -117,13 +119,13 @@ def test_one_bad_file_is_named_and_the_others_are_read() -> None:
     ],
 )
 def test_what_is_refused_says_why(name: str, content: bytes, said: str) -> None:
-    (one,) = found(zipped({name: content}))
-    assert said in str(one.error) and one.pointer.startswith("/")
+    (only_record,) = found(zipped({name: content}))
+    assert said in str(only_record.error) and only_record.pointer.startswith("/")
 
 
 def test_a_bomb_of_zstd_is_not_unpacked() -> None:
-    (one,) = found(zstd_zipped({"bomb.json": b" " * (50 * LIMIT)}))
-    assert "more than 1 MB" in str(one.error)
+    (only_record,) = found(zstd_zipped({"bomb.json": b" " * (50 * LIMIT)}))
+    assert "more than 1 MB" in str(only_record.error)
 
 
 def test_many_entries_that_unpack_to_too_much_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +147,7 @@ def test_a_lying_or_broken_archive_is_said_to_be_so() -> None:
 def test_an_archive_in_an_archive_is_not_unpacked() -> None:
     for packed in (zipped({"a.json": dumped(record())}), gzip.compress(dumped(record()))):
         records = found(zipped({"inner.json": packed}))
-        assert records and all(one.error is not None and one.document is None for one in records)
+        assert records and all(record.error is not None and record.document is None for record in records)
 
 
 def test_an_encrypted_entry_is_refused() -> None:
@@ -157,5 +159,5 @@ def test_an_encrypted_entry_is_refused() -> None:
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_a_pickle_is_refused_by_what_it_is(protocol: int) -> None:
-    (one,) = found(pickle.dumps(record(), protocol))
-    assert "is a pickle" in str(one.error)
+    (only_record,) = found(pickle.dumps(record(), protocol))
+    assert "is a pickle" in str(only_record.error)

@@ -15,8 +15,8 @@ from apps.accounts.models import Project, Scope, User
 from apps.accounts.services import create_api_key
 from apps.core.storage.artifacts import store_content
 from apps.datasets.erasure import erase_trajectory
-from apps.trajectories.attachments import file_name, last_picture
-from apps.trajectories.exports import document_of, export_lines
+from apps.trajectories.attachments import file_name, last_image_digest
+from apps.trajectories.exports import export_document, export_lines
 from apps.trajectories.models import Attachment, Step, Trajectory
 from apps.trajectories.services import import_trajectories
 from tests.trajectories.conftest import lines, record
@@ -94,7 +94,7 @@ def test_a_bad_one_stored_before_ends_no_export(
     assert exported.count(b"\n") == 2
     assert b"sha256:../models/secret" in exported
     assert client.get(f"/p/desk/trajectories/{first.pk}/").status_code == 200
-    assert client.get(f"/p/desk/trajectories/{first.pk}/beside/{last.pk}/").status_code == 200
+    assert client.get(f"/p/desk/trajectories/{first.pk}/compare/{last.pk}/").status_code == 200
     erase_trajectory(trajectory=first, by=researcher)
     assert (Path(settings.HOME) / "artifacts" / "models" / "secret").read_bytes() == SECRET
 
@@ -106,7 +106,7 @@ def test_one_of_this_project_may_be_named_again(
     answer = post(client, key, lines(picture(f"sha256:{DIGEST}") | {"task": {"id": "other"}}))
     assert answer.json() == {"created": 1, "duplicates": 0, "rejected": []}
     row = Trajectory.objects.filter(project=project).latest("pk")
-    assert base64.b64encode(PNG).decode() in json.dumps(document_of(project, row.pk, format="atif"))
+    assert base64.b64encode(PNG).decode() in json.dumps(export_document(project, row.pk, format="atif"))
 
 
 def test_an_attachment_whose_file_is_gone_is_missing(
@@ -114,7 +114,7 @@ def test_an_attachment_whose_file_is_gone_is_missing(
 ) -> None:
     row = bring(project, f"data:image/png;base64,{base64.b64encode(PNG).decode()}")
     (Path(settings.HOME) / "artifacts" / file_name(project.pk, DIGEST)).unlink()
-    assert f"sha256:{DIGEST}" in json.dumps(document_of(project, row.pk, format="atif"))
+    assert f"sha256:{DIGEST}" in json.dumps(export_document(project, row.pk, format="atif"))
     assert client.get(f"/p/desk/trajectories/{row.pk}/").status_code == 200
     assert client.get(f"/p/desk/trajectories/attachments/{DIGEST}/").status_code == 404
 
@@ -130,7 +130,7 @@ def test_the_type_is_that_of_the_attachment(project: Project, researcher: User, 
 @pytest.mark.parametrize("source", TRAVERSALS)
 def test_clicks_are_drawn_on_no_such_picture(source: str) -> None:
     part = Part(type="image", source=source, media_type="image/png")
-    assert last_picture(StepRecord(source="user", message=(part,))) is None
+    assert last_image_digest(StepRecord(source="user", message=(part,))) is None
 
 
 @pytest.mark.parametrize("digest", ["..", "a", "A" * 64, DIGEST])

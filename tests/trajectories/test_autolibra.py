@@ -103,7 +103,7 @@ def test_what_people_wrote_comes_with_it(project: Project) -> None:
     result = import_feedback(project=project, stream=packed(folder()), format="autolibra", by=None)
     assert (result.created, result.rejected) == (3, [])
     assert set(Annotator.objects.values_list("name", flat=True)) == {"zoe", "yan"}
-    found = {one.text: (one.first_step, one.last_step) for one in Comment.objects.all()}
+    found = {object.text: (object.first_step, object.last_step) for object in Comment.objects.all()}
     assert found == {
         "It never asked for my size.": (2, 2),
         "Quick.": (None, None),

@@ -88,7 +88,7 @@ def test_good_records_before_a_bomb_are_not_kept(project: Project, small: Path) 
 def test_blank_lines_and_blanks_are_counted_where_nothing_is_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_BLANK", 1000)
     found = list(read_records(io.BytesIO(b'{"a": 1}\n' + b"\n" * 5000 + b'{"a": 2}\n'), limit=MB))
-    assert [one.document for one in found] == [{"a": 1}, None]
+    assert [record.document for record in found] == [{"a": 1}, None]
     assert "over 1,000 empty lines" in str(found[1].error)
     (error,) = read_records(io.BytesIO(b"[" + b" " * 2 * MB + b"1]"), limit=MB)
     assert "empty characters" in str(error.error)

@@ -85,12 +85,12 @@ def test_one_bad_record_of_a_thousand(
         (tmp_path / "runs.jsonl").write_bytes(data)
         result, message = refused(str(tmp_path / "runs.jsonl"))
         assert "Nothing was imported" in message
-        (one,) = result["rejected"]
+        (only_rejection,) = result["rejected"]
     elif way == "post":
         url = "/api/v1/projects/desk/trajectories"
         answer = client.post(url, data, content_type="application/x-ndjson", headers=key)
         assert answer.status_code == 422
-        (one,) = answer.json()["rejected"]
+        (only_rejection,) = answer.json()["rejected"]
     else:
         file = SimpleUploadedFile("runs.jsonl", data)
         page = client.post("/p/desk/trajectories/upload/", {"file": file, "format": "auto"})
@@ -99,10 +99,10 @@ def test_one_bad_record_of_a_thousand(
         client.post("/p/desk/trajectories/imports/", {"token": token})
         job = Import.objects.get()
         assert job.state == "failed"
-        (one,) = job.rejected
+        (only_rejection,) = job.rejected
 
-    assert (one["line"], one["pointer"] or "") == (517, pointer)
-    assert said in one["message"]
+    assert (only_rejection["line"], only_rejection["pointer"] or "") == (517, pointer)
+    assert said in only_rejection["message"]
     assert not Trajectory.objects.exists()
     assert not Task.objects.exists()
 
@@ -121,7 +121,7 @@ def test_a_bad_file_among_several_imports_none_of_them(project: Project, tmp_pat
     names = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
     result, _ = refused(*names)
     assert (result["created"], result["duplicates"]) == (0, 0)
-    assert [(one["file"], one["line"]) for one in result["rejected"]] == [(names[1], 2)]
+    assert [(rejection["file"], rejection["line"]) for rejection in result["rejected"]] == [(names[1], 2)]
     assert not Trajectory.objects.exists()
     kept = import_(*names, "--keep-good")
     assert (kept["created"], len(kept["rejected"])) == (2, 1)
@@ -131,7 +131,7 @@ def test_a_bad_file_among_several_imports_none_of_them(project: Project, tmp_pat
     ("arguments", "said"),
     [
         (["none.jsonl"], "none.jsonl cannot be read: No such file"),
-        (["-", "--format", "csv"], "There is no trajectory format 'csv'; known are auto"),
+        (["-", "--format", "csv"], "There is no trajectory format 'csv'; choose from auto"),
         (["-", "--follow"], "--follow reads one file"),
     ],
 )
@@ -177,7 +177,7 @@ def test_following_a_file_that_grows(
     found = import_(str(path), "--follow")
     assert counts == [1, 2, 3, 4]
     assert found["created"] == 4
-    assert [one["line"] for one in found["rejected"]] == [4]
+    assert [rejection["line"] for rejection in found["rejected"]] == [4]
 
 
 @pytest.mark.parametrize("format", ["openai", "atif", "original"])
@@ -207,7 +207,7 @@ def test_only_those_asked_for(project: Project, tmp_path: Path) -> None:
     command = ["export_trajectories", "desk", "--format", "openai", "--out", str(target)]
     quiet = {"stdout": io.StringIO(), "stderr": io.StringIO()}
     call_command(*command, "--success", "true", **quiet)
-    (one,) = map(json.loads, target.read_text().splitlines())
-    assert one["task"]["id"] == "task-1"
+    (only_rejection,) = map(json.loads, target.read_text().splitlines())
+    assert only_rejection["task"]["id"] == "task-1"
     call_command(*command, "--task", "task-3", **quiet)
     assert len(target.read_text().splitlines()) == 1

@@ -8,11 +8,11 @@ from django.test import Client
 from apps.accounts.models import AuditEvent, Project, User
 from apps.core.errors import DomainError
 from apps.trajectories import outline, patterns, services
-from apps.trajectories.agents import compare
-from apps.trajectories.branching import tree_of
+from apps.trajectories.agents import compare_agents
+from apps.trajectories.branching import build_tree
 from apps.trajectories.models import SavedFilter, SearchText, Trajectory
-from apps.trajectories.selectors import agents_of, filter_trajectories, narrowed
-from apps.trajectories.texts import first_term
+from apps.trajectories.search_text import first_term
+from apps.trajectories.selectors import filter_trajectories, list_agents, narrowed
 from apps.trajectories.views import comparing
 from tests.trajectories.conftest import record
 from tests.trajectories.test_views import bring
@@ -146,8 +146,8 @@ def test_agents_are_listed_once(project: Project) -> None:
     rows = [says(n, "a", agent={"name": "fox" if n % 2 else "", "version": str(n % 4)}) for n in range(12)]
     bring(project, *rows)
     bring(Project.objects.create(slug="other"), says(1, "a", agent="wolf"))
-    assert agents_of(project) == [("", "0"), ("", "2"), ("fox", "1"), ("fox", "3")]
-    assert agents_of(Project.objects.create(slug="empty")) == []
+    assert list_agents(project) == [("", "0"), ("", "2"), ("fox", "1"), ("fox", "3")]
+    assert list_agents(Project.objects.create(slug="empty")) == []
 
 
 def test_counting_stops(words: Project) -> None:
@@ -163,16 +163,20 @@ def test_the_page_searches_and_says_what_went_wrong(words: Project, researcher: 
     page = client.get(LIST, {"text": '"too late" -x'}).content.decode()
     assert "1 that match" in page and "?find=too+late" in page
     page = client.get(LIST, {"pattern": "empty-answer"}).content.decode()
-    assert "said and did nothing" in page and "task-5" in page
+    assert "Empty agent step" in page and "task-5" in page
     page = client.get(LIST, {"metadata": "large", "steps_from": "-1", "agent": "nobody"})
     assert page.status_code == 200 and b"key=value" in page.content
-    assert b"Nothing matches" in client.get(LIST, {"text": "unheard"}).content
+    assert b"No matching trajectories" in client.get(LIST, {"text": "unheard"}).content
 
 
 def test_tagging(words: Project, researcher: User, client: Client) -> None:
-    one = Trajectory.objects.get(task__external_id="task-1")
+    tagged_trajectory = Trajectory.objects.get(task__external_id="task-1")
     other = bring(Project.objects.create(slug="other"), says(1, "a"))
-    body = {"tag": " to  read ", "chosen": [one.pk, other.pk], "query": "text=refund&cursor=x&evil=1"}
+    body = {
+        "tag": " to  read ",
+        "chosen": [tagged_trajectory.pk, other.pk],
+        "query": "text=refund&cursor=x&evil=1",
+    }
     answer = client.post(f"{LIST}tags/", body)
     assert answer["Location"] == f"{LIST}?text=refund"
     assert found(words, tag="to read") == {"task-1"}
@@ -180,8 +184,8 @@ def test_tagging(words: Project, researcher: User, client: Client) -> None:
     assert other.tags == [], "of another project"
     client.post(f"{LIST}tags/", {"tag": "to read", "every": "on", "query": "text=refund"})
     assert found(words, tag="to read") == {"task-1", "task-2", "task-3"}
-    one.refresh_from_db()
-    assert one.tags == ["to read"], "once"
+    tagged_trajectory.refresh_from_db()
+    assert tagged_trajectory.tags == ["to read"], "once"
     client.post(f"{LIST}tags/", {"tag": "to read", "every": "on", "remove": "1"})
     assert found(words, tag="to read") == set()
     events = AuditEvent.objects.filter(verb__startswith="trajectories.").exclude(verb__endswith="imported")
@@ -262,7 +266,7 @@ BROKEN = agent("", ("do", "x"), seen="Error: no such user")
     ],
 )
 def test_patterns(steps: list[Step], names: list[str]) -> None:
-    assert patterns.found(steps) == names
+    assert patterns.detect_patterns(steps) == names
 
 
 @pytest.mark.parametrize(
@@ -284,7 +288,7 @@ def test_patterns(steps: list[Step], names: list[str]) -> None:
     ],
 )
 def test_an_answer_that_failed(text: str) -> None:
-    assert patterns.failed(ObservationResult(content=(Part(text=text),)))
+    assert patterns.is_failed_result(ObservationResult(content=(Part(text=text),)))
 
 
 @pytest.mark.parametrize(
@@ -301,32 +305,36 @@ def test_an_answer_that_failed(text: str) -> None:
     ],
 )
 def test_an_answer_that_did_not(text: str) -> None:
-    assert not patterns.failed(ObservationResult(content=(Part(text=text),)))
+    assert not patterns.is_failed_result(ObservationResult(content=(Part(text=text),)))
 
 
 def test_two_agents_over_the_same_tasks(project: Project, researcher: User, client: Client) -> None:
     rows = [says(n, f"a{n}", agent="fox", success=n < 2) for n in range(6)]
     rows += [says(n, f"b{n}", agent={"name": "fox", "version": "2"}, success=n > 0) for n in range(1, 8)]
     bring(project, *rows)
-    one = compare(project, ("fox", ""), ("fox", "2"))
-    assert (one.shared, one.only_a, one.only_b) == (5, 1, 2)
-    measures = {each.name: each for each in one.measures}
+    comparison = compare_agents(project, ("fox", ""), ("fox", "2"))
+    assert (comparison.shared, comparison.only_a, comparison.only_b) == (5, 1, 2)
+    measures = {measure.name: measure for measure in comparison.measures}
     assert (measures["success"].a, measures["success"].b, measures["success"].n) == (0.2, 1.0, 5)
     assert measures["success"].is_clear and not measures["steps"].is_clear
     assert "cost" not in measures and "reward" not in measures
-    assert [each.task for each in one.better] == ["task-2", "task-3", "task-4", "task-5"] and one.worse == []
+    assert [change.task for change in comparison.better] == ["task-2", "task-3", "task-4", "task-5"]
+    assert comparison.worse == []
     page = client.get(f"{LIST}agents/", {"a": "fox@", "b": "fox@2"}).content.decode()
-    assert "+80 %" in page and f"/beside/{one.better[0].run_b}/" in page
-    assert "choose two" in client.get(f"{LIST}agents/", {"a": "fox@", "b": "fox@"}).content.decode()
+    assert "+80.0 %" in page and f"/compare/{comparison.better[0].trajectory_b}/" in page
+    assert (
+        "Choose two different agents"
+        in client.get(f"{LIST}agents/", {"a": "fox@", "b": "fox@"}).content.decode()
+    )
     assert client.get(f"{LIST}agents/", {"a": "wolf@", "b": "fox@"}).status_code == 400
-    assert b"one agent at most" not in client.get(f"{LIST}agents/").content
+    assert b"Fewer than two agents" not in client.get(f"{LIST}agents/").content
 
 
 def test_agents_without_a_task_in_common(project: Project, researcher: User, client: Client) -> None:
-    assert b"one agent at most" in client.get(f"{LIST}agents/").content
+    assert b"Fewer than two agents" in client.get(f"{LIST}agents/").content
     bring(project, says(1, "a", agent="fox"), says(2, "a", agent="owl"))
     page = client.get(f"{LIST}agents/", {"a": "fox@", "b": "owl@"}).content
-    assert b"No task in common" in page
+    assert b"No common tasks" in page
 
 
 def test_two_trajectories_beside_each_other(project: Project, researcher: User, client: Client) -> None:
@@ -339,9 +347,9 @@ def test_two_trajectories_beside_each_other(project: Project, researcher: User, 
 
     left = run([f"the same {n}" for n in range(30)])
     right = run(["the same 0", "<b>other</b> words", *(f"the same {n}" for n in range(2, 31))])
-    url = f"{LIST}{left.pk}/beside/{right.pk}/"
+    url = f"{LIST}{left.pk}/compare/{right.pk}/"
     page = client.get(url).content.decode()
-    assert "2 equal steps at the beginning, then 2 differences" in page
+    assert "2 equal steps at the start, then 2 differences" in page
     assert "&lt;b&gt;other" in page and page.count('id="row-') == 20 and "start=20" in page
     more = client.get(f"{url}?start=20", headers={"HX-Request": "true"}).content.decode()
     assert "<html" not in more and more.count('id="row-') == 10
@@ -350,19 +358,23 @@ def test_two_trajectories_beside_each_other(project: Project, researcher: User, 
         assert prefix.count("<article") == 2 and ("<html" in prefix) == is_page
     assert client.get(f"{url}?start=20").content.decode().count('id="row-') == 10, "without a script"
     assert client.get(f"{url}?start=x").status_code == 400
-    assert client.get(f"{LIST}{left.pk}/beside/999999999/").status_code == 404
-    assert "They are equal" in client.get(f"{LIST}{left.pk}/beside/{left.pk}/").content.decode()
+    assert client.get(f"{LIST}{left.pk}/compare/999999999/").status_code == 404
+    assert "All steps are equal" in client.get(f"{LIST}{left.pk}/compare/{left.pk}/").content.decode()
 
 
 def test_runs_of_a_task_are_a_tree() -> None:
     runs = {1: [A, B, C], 2: [A, B], 3: [A, C, BROKEN], 4: [A, B, C], 5: [A, B, A]}
-    tree = tree_of(runs)
-    assert (tree.runs, [mark.index for mark in tree.steps], tree.ended) == ([1, 2, 3, 4, 5], [0], [])
+    tree = build_tree(runs)
+    assert (tree.trajectories, [mark.index for mark in tree.steps], tree.ended) == ([1, 2, 3, 4, 5], [0], [])
     most, least = tree.branches
-    assert (most.runs, [mark.index for mark in most.steps], most.ended) == ([1, 2, 4, 5], [1], [2])
-    assert [(one.runs, one.ended) for one in most.branches] == [([1, 4], [1, 4]), ([5], [5])]
-    assert (least.runs, [mark.failed for mark in least.steps], least.ended) == ([3], [False, True], [3])
-    assert tree_of({7: [A] * 3000}).ended == [7]
+    assert (most.trajectories, [mark.index for mark in most.steps], most.ended) == ([1, 2, 4, 5], [1], [2])
+    assert [(branch.trajectories, branch.ended) for branch in most.branches] == [([1, 4], [1, 4]), ([5], [5])]
+    assert (least.trajectories, [mark.failed for mark in least.steps], least.ended) == (
+        [3],
+        [False, True],
+        [3],
+    )
+    assert build_tree({7: [A] * 3000}).ended == [7]
 
 
 def test_the_tree_on_its_page(
@@ -375,14 +387,19 @@ def test_the_tree_on_its_page(
             project, {"task": {"id": "t"}, "messages": [*messages, {"role": "assistant", "content": ending}]}
         )
     page = client.get(f"{LIST}tasks/{row.task_id}/").content.decode()
-    assert "3 runs" in page and "5 more" in page and "&lt;b&gt;0" in page and page.count("branch-run") == 3
+    assert (
+        "3 trajectories" in page
+        and "5 more" in page
+        and "&lt;b&gt;0" in page
+        and page.count("branch-end") == 3
+    )
     assert "success" not in page
     assert client.get(f"{LIST}tasks/999999999/").status_code == 404
-    monkeypatch.setattr(comparing, "_TOKENS", 1)
+    monkeypatch.setattr(comparing, "_MAX_TOKENS", 1)
     page = client.get(f"{LIST}tasks/{row.task_id}/").content.decode()
-    assert "the newest 1 are drawn" in page and page.count("branch-run") == 1
+    assert "the newest 1 are shown" in page and page.count("branch-end") == 1
     row.task.trajectories.all().delete()
-    assert b"No run of this task" in client.get(f"{LIST}tasks/{row.task_id}/").content
+    assert b"No trajectories" in client.get(f"{LIST}tasks/{row.task_id}/").content
 
 
 def test_find(project: Project, researcher: User, client: Client) -> None:
@@ -390,27 +407,30 @@ def test_find(project: Project, researcher: User, client: Client) -> None:
         Step(source="user", message=(Part(text="Find  the\nKEY, please."),)),
         agent("", ("look", "the key"), seen="<mark>the key</mark> " * 300),
     ]
-    places = outline.find(steps, "the  key")
-    assert len(places) == outline.MOST_FOUND
-    assert [(one.index, one.where) for one in places[:3]] == [
+    places = outline.find_text(steps, "the  key")
+    assert len(places) == outline.MAX_MATCHES
+    assert [(match.index, match.where) for match in places[:3]] == [
         (0, "message"),
         (1, "arguments"),
         (1, "observation"),
     ]
-    assert (places[0].before, places[0].match, places[0].after) == ("Find  ", "the\nKEY", ", please.")
-    assert outline.find(steps, " ") == [] == outline.find(steps, "(.*")
+    assert (places[0].before, places[0].text, places[0].after) == ("Find  ", "the\nKEY", ", please.")
+    assert outline.find_text(steps, " ") == [] == outline.find_text(steps, "(.*")
     row = bring(project, says(1, "<script>hit()</script> here"))
     page = client.get(f"{LIST}{row.pk}/find/", {"find": "HIT()"}).content.decode()
-    assert "&lt;script&gt;<mark>hit()</mark>&lt;/script&gt;" in page and "1 place<" in page
-    assert "is nowhere in it" in client.get(f"{LIST}{row.pk}/find/", {"find": "<b>"}).content.decode()
-    assert "1 place<" in client.get(f"{LIST}{row.pk}/", {"find": "here"}).content.decode()
+    assert "&lt;script&gt;<mark>hit()</mark>&lt;/script&gt;" in page and "1 match<" in page
+    assert (
+        "was not found in this trajectory"
+        in client.get(f"{LIST}{row.pk}/find/", {"find": "<b>"}).content.decode()
+    )
+    assert "1 match<" in client.get(f"{LIST}{row.pk}/", {"find": "here"}).content.decode()
 
 
 def test_marks_of_a_very_long_run_are_thinned_out() -> None:
     steps = [BROKEN if n == 4_321 else A for n in range(9_000)]
-    marks = outline.marks_of(steps)
+    marks = outline.step_marks(steps)
     assert len(marks) <= 2_001 and [mark.index for mark in marks if mark.failed] == [4_321]
-    assert len(outline.marks_of(steps[:600])) == 600
+    assert len(outline.step_marks(steps[:600])) == 600
 
 
 @pytest.mark.parametrize(

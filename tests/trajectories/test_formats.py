@@ -170,7 +170,7 @@ BROWSED = {
 
 def test_each_is_told_by_its_sign() -> None:
     documents = {
-        "agentrx": TAU | {"traj": [one | {"index": 1} for one in TAU["traj"]]},  # type: ignore[attr-defined]
+        "agentrx": TAU | {"traj": [message | {"index": 1} for message in TAU["traj"]]},  # type: ignore[attr-defined]
         "swe-agent": SWE,
         "otel": {"resourceSpans": []},
         "tau2": TAU2,
@@ -200,7 +200,7 @@ def test_what_is_none_of_them_is_said_with_what_it_is() -> None:
 
 def test_an_unknown_format_names_the_known() -> None:
     with pytest.raises(
-        DomainError, match="no trajectory format 'csv'; known are auto, atif, agentrx, tau-bench"
+        DomainError, match="no trajectory format 'csv'; choose from auto, atif, agentrx, tau-bench"
     ):
         formats.by_name("csv")
 
@@ -290,8 +290,8 @@ def test_swe_agent_takes_from_the_trajectory_what_its_history_lacks() -> None:
 def test_one_issue_is_one_task_whatever_the_prompt() -> None:
     read, history = formats.FORMATS["swe-agent"].read, SWE["history"]
     other = [
-        one | {"content": one["content"].replace("Now go.", "Take your time.")}  # type: ignore[index]
-        for one in history  # type: ignore[attr-defined]
+        message | {"content": message["content"].replace("Now go.", "Take your time.")}  # type: ignore[index]
+        for message in history  # type: ignore[attr-defined]
     ]
     assert read(SWE).task.id == read(SWE | {"history": other}).task.id != ""
     named = SWE | {"replay_config": {"agent": {"name": "repo__1867"}}}
@@ -300,7 +300,7 @@ def test_one_issue_is_one_task_whatever_the_prompt() -> None:
 
 def test_mini_swe_agents_commands_are_calls() -> None:
     read = formats.FORMATS["mini-swe-agent"].read
-    (step,) = (one for one in read(MESSAGES).steps if one.source == "agent")
+    (step,) = (step for step in read(MESSAGES).steps if step.source == "agent")
     assert (step.text, step.tool_calls[0].arguments) == ("I look.", {"command": "ls -la"})
     assert step.observation[0].content[0].text.startswith("<returncode>0")  # type: ignore[union-attr]
     two = [*MESSAGES[:2], {"role": "assistant", "content": "```bash\na\n```\n```bash\nb\n```"}, MESSAGES[3]]
@@ -417,7 +417,7 @@ def test_tau2_keeps_the_users_tools_apart() -> None:
     assert [call.name for call in read.steps[3].tool_calls] == ["look"]
     assert read.steps[3].observation[0].content[0].text == "off"
     assert [call.name for call in read.steps[4].tool_calls] == ["restart", "check"]
-    assert [one.content[0].text for one in read.steps[4].observation] == ["done", "on"]
+    assert [result.content[0].text for result in read.steps[4].observation] == ["done", "on"]
     assert (read.task.id, read.task.instruction) == ("telecom/7", "reason for call: No net.")
     assert (read.id, read.agent, read.reward, read.success) == ("s1", "m", 1.0, True)
     assert read.metadata["simulation"]["termination_reason"] == "user_stop"

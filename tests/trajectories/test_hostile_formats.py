@@ -74,5 +74,5 @@ def test_no_field_of_a_format_runs(name: str, project: Project, researcher: User
     assert taken == len(rows) > 0
     for row in rows:
         Page(client.get(f"/p/desk/trajectories/{row.pk}/?show_outcome=1").content.decode())
-    for other in ("", f"{rows[0].pk}/beside/{rows[-1].pk}/", f"tasks/{rows[-1].task_id}/", "agents/"):
+    for other in ("", f"{rows[0].pk}/compare/{rows[-1].pk}/", f"tasks/{rows[-1].task_id}/", "agents/"):
         Page(client.get(f"/p/desk/trajectories/{other}").content.decode())

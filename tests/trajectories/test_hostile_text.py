@@ -111,9 +111,9 @@ def test_wide_json_is_shown() -> None:
 
 @pytest.mark.parametrize("seed", ["a ", "a\n", "é", " ", "(", "a b c d e f g "])
 def test_two_versions_are_compared(seed: str) -> None:
-    one = seed * (_SIZE // len(seed))
-    _timed(lambda: marked(one, f"x{one}"))
-    _timed(lambda: marked(one[:12_000], f"x{one[1:11_000]}"))
+    long_text = seed * (_SIZE // len(seed))
+    _timed(lambda: marked(long_text, f"x{long_text}"))
+    _timed(lambda: marked(long_text[:12_000], f"x{long_text[1:11_000]}"))
 
 
 def test_what_is_coloured_on_a_page_is_bounded_as_a_whole() -> None:

@@ -26,14 +26,14 @@ SAID = [{"role": "assistant", "parts": [{"type": "text", "content": "In Ulm."}],
 
 def value(given: Any) -> dict[str, Any]:
     if isinstance(given, list):
-        return {"arrayValue": {"values": [value(one) for one in given]}}
+        return {"arrayValue": {"values": [value(element) for element in given]}}
     if isinstance(given, dict):
         return {"kvlistValue": {"values": attributes(given)}}
     return {"intValue": str(given)} if isinstance(given, int) else {"stringValue": given}
 
 
 def attributes(given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"key": key, "value": value(one)} for key, one in given.items()]
+    return [{"key": key, "value": value(element)} for key, element in given.items()]
 
 
 def span(
@@ -46,7 +46,7 @@ def span(
         "name": f"span {number}",
         "startTimeUnixNano": str(1000 + number),
         "attributes": attributes(given),
-        "events": [{"name": name, "attributes": attributes(one)} for name, one in events],
+        "events": [{"name": name, "attributes": attributes(event)} for name, event in events],
     } | more
 
 
@@ -78,15 +78,15 @@ def chat(asked: Any, said: Any, **more: Any) -> dict[str, Any]:
     return about | {"gen_ai.input.messages": asked, "gen_ai.output.messages": said} | more
 
 
-def expected(one: Trajectory) -> None:
-    assert [(step.source, step.text) for step in one.steps] == [
+def expected(trajectory: Trajectory) -> None:
+    assert [(step.source, step.text) for step in trajectory.steps] == [
         ("user", "Where is it?"),
         ("agent", ""),
         ("agent", "In Ulm."),
     ]
-    call = one.steps[1].tool_calls[0]
+    call = trajectory.steps[1].tool_calls[0]
     assert (call.name, call.arguments) == ("look", {"order": 7})
-    (result,) = one.steps[1].observation
+    (result,) = trajectory.steps[1].observation
     assert (result.call_id, result.content[0].text) == ("c1", "in Ulm")
 
 
@@ -96,29 +96,29 @@ def test_messages_as_they_are_told_now(packed: bool) -> None:
         return json.dumps(messages) if packed else messages
 
     asked_again = ASKED + CALLED + TOLD
-    (one,) = read(
+    (read_trajectory,) = read(
         traced(
             span(1, chat(given(ASKED), given(CALLED), **{"gen_ai.usage.input_tokens": 12})),
             span(2, chat(given(asked_again), given(SAID), **{"gen_ai.usage.input_tokens": 30})),
         )
     )
-    expected(one)
-    assert one.steps[1].reasoning == "Hm."
-    assert (one.agent, one.id) == ("desk", "t1")
-    assert one.metadata["usage"] == {"input_tokens": 42}
-    assert one.metadata["resource"] == {"service.name": "desk"}
+    expected(read_trajectory)
+    assert read_trajectory.steps[1].reasoning == "Hm."
+    assert (read_trajectory.agent, read_trajectory.id) == ("desk", "t1")
+    assert read_trajectory.metadata["usage"] == {"input_tokens": 42}
+    assert read_trajectory.metadata["resource"] == {"service.name": "desk"}
 
 
 def test_system_instructions_are_said_once() -> None:
     system = json.dumps([{"type": "text", "content": "Be kind."}])
     told = {"gen_ai.system_instructions": system}
-    (one,) = read(
+    (read_trajectory,) = read(
         traced(
             span(1, chat(json.dumps(ASKED), json.dumps(CALLED), **told)),
             span(2, chat(json.dumps(ASKED + CALLED + TOLD), json.dumps(SAID), **told)),
         )
     )
-    assert [step.source for step in one.steps] == ["system", "user", "agent", "agent"]
+    assert [step.source for step in read_trajectory.steps] == ["system", "user", "agent", "agent"]
 
 
 def test_events_as_they_were_told_until_1_36() -> None:
@@ -129,13 +129,13 @@ def test_events_as_they_were_told_until_1_36() -> None:
     before = ("gen_ai.assistant.message", {"tool_calls": json.dumps(call)})
     told = ("gen_ai.tool.message", {"id": "c1", "content": "in Ulm"})
     last = ("gen_ai.choice", {"index": 0, "message": {"content": "In Ulm."}})
-    (one,) = read(
+    (read_trajectory,) = read(
         traced(
             span(1, about, events=[user, ("gen_ai.choice", choice)]),
             span(2, about, events=[user, before, told, last]),
         )
     )
-    expected(one)
+    expected(read_trajectory)
 
 
 def test_attributes_with_numbers_in_their_names() -> None:
@@ -145,20 +145,20 @@ def test_attributes_with_numbers_in_their_names() -> None:
         "tool_calls.0.name": "look",
         "tool_calls.0.arguments": '{"order": 7}',
     }
-    first = {f"gen_ai.completion.0.{key}": one for key, one in called.items()}
-    again = {f"gen_ai.prompt.1.{key}": one for key, one in (called | {"role": "assistant"}).items()}
+    first = {f"gen_ai.completion.0.{key}": value for key, value in called.items()}
+    again = {f"gen_ai.prompt.1.{key}": value for key, value in (called | {"role": "assistant"}).items()}
     result = {
         "gen_ai.prompt.2.role": "tool",
         "gen_ai.prompt.2.tool_call_id": "c1",
         "gen_ai.prompt.2.content": "in Ulm",
     }
-    (one,) = read(
+    (read_trajectory,) = read(
         traced(
             span(1, prompt | first | {"gen_ai.completion.0.role": "assistant"}),
             span(2, prompt | again | result | {"gen_ai.completion.0.content": "In Ulm."}),
         )
     )
-    expected(one)
+    expected(read_trajectory)
 
 
 def test_one_event_that_holds_it_all() -> None:
@@ -166,10 +166,10 @@ def test_one_event_that_holds_it_all() -> None:
         "gen_ai.content.prompt",
         {"gen_ai.prompt": json.dumps([{"role": "user", "content": "Where is it?"}])},
     )
-    (one,) = read(
+    (read_trajectory,) = read(
         traced(span(1, {}, events=[prompt, ("gen_ai.content.completion", {"gen_ai.completion": "In Ulm."})]))
     )
-    assert [step.text for step in one.steps] == ["Where is it?", "In Ulm."]
+    assert [step.text for step in read_trajectory.steps] == ["Where is it?", "In Ulm."]
 
 
 def test_results_that_no_call_was_told_come_from_the_tools_spans() -> None:
@@ -179,11 +179,13 @@ def test_results_that_no_call_was_told_come_from_the_tools_spans() -> None:
         "gen_ai.tool.call.id": "c1",
         "gen_ai.tool.call.result": "in Ulm",
     }
-    (one,) = read(traced(span(1, chat(json.dumps(ASKED), json.dumps(CALLED))), span(2, tool)))
-    assert one.steps[1].observation[0].content[0].text == "in Ulm"
+    (read_trajectory,) = read(traced(span(1, chat(json.dumps(ASKED), json.dumps(CALLED))), span(2, tool)))
+    assert read_trajectory.steps[1].observation[0].content[0].text == "in Ulm"
     again = chat(json.dumps(ASKED + CALLED + TOLD), json.dumps(SAID))
-    (one,) = read(traced(span(1, chat(json.dumps(ASKED), json.dumps(CALLED))), span(2, tool), span(3, again)))
-    expected(one)  # once
+    (read_trajectory,) = read(
+        traced(span(1, chat(json.dumps(ASKED), json.dumps(CALLED))), span(2, tool), span(3, again))
+    )
+    expected(read_trajectory)  # once
 
 
 def test_a_sub_agent_is_a_trajectory_that_names_its_parent() -> None:
@@ -210,20 +212,20 @@ def test_traces_are_kept_apart_and_spans_may_come_in_any_order() -> None:
     second = span(2, chat(json.dumps(ASKED + CALLED + TOLD), json.dumps(SAID)))
     first = span(1, chat(json.dumps(ASKED), json.dumps(CALLED)))
     outsider = span(3, chat(json.dumps(ASKED), json.dumps(SAID)), traceId="t2")
-    one, other = read(traced(second, outsider, first))
-    expected(one)
+    read_trajectory, other = read(traced(second, outsider, first))
+    expected(read_trajectory)
     assert (other.id, len(other.steps)) == ("t2", 2)
 
 
 def test_an_agent_that_forgets_is_told_only_what_is_new() -> None:
     later = [{"role": "user", "parts": [{"type": "text", "content": "And now?"}]}]
-    (one,) = read(
+    (read_trajectory,) = read(
         traced(
             span(1, chat(json.dumps(ASKED), json.dumps(SAID))),
             span(2, chat(json.dumps(SAID + later), json.dumps(SAID))),
         )
     )
-    assert [step.text for step in one.steps] == ["Where is it?", "In Ulm.", "And now?", "In Ulm."]
+    assert [step.text for step in read_trajectory.steps] == ["Where is it?", "In Ulm.", "And now?", "In Ulm."]
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ from django.test import Client
 from PIL import Image
 
 from apps.accounts.models import Project, Role
-from apps.trajectories.attachments import small_name
-from apps.trajectories.clicks import Mark, marks_of
+from apps.trajectories.attachments import thumbnail_name
+from apps.trajectories.clicks import ClickMark, click_marks
 from apps.trajectories.models import Attachment, Trajectory
-from apps.trajectories.pictures import look, smaller
+from apps.trajectories.pictures import inspect_media, make_thumbnail
 from apps.trajectories.services import ImportResult, import_trajectories
 from tests.factories import make_member
 from tests.trajectories.test_archive import dumped
@@ -62,18 +62,18 @@ def bomb(width: int, height: int) -> bytes:
     ],
 )
 def test_what_it_is(data: bytes, declared: str, found: tuple[str, int | None, int | None]) -> None:
-    seen = look(data, declared)
+    seen = inspect_media(data, declared)
     assert (seen.media_type, seen.width, seen.height) == found
 
 
 @pytest.mark.parametrize(
     ("data", "declared", "said"),
     [
-        (b"<script>alert(1)</script>", "image/png", "says that it is image/png, and its content is not"),
-        (b"MZ", "video/mp4", "says that it is video/mp4"),
+        (b"<script>alert(1)</script>", "image/png", "is declared as image/png, but its content is not"),
+        (b"MZ", "video/mp4", "is declared as video/mp4"),
         (b"\x89PNG\r\n\x1a\n" + b"x" * 50, "image/png", "is damaged"),
-        (bomb(100_000, 100_000), "image/png", "100000 x 100000 pixels; at most 50 million"),
-        (bomb(2**31 - 1, 2**31 - 1), "image/png", "pixels; at most 50 million"),
+        (bomb(100_000, 100_000), "image/png", "100000 x 100000 pixels; the limit is 50 million"),
+        (bomb(2**31 - 1, 2**31 - 1), "image/png", "pixels; the limit is 50 million"),
         (
             b"GIF89a" + struct.pack("<HH", 65535, 65535) + b"\x00" * 20,
             "image/gif",
@@ -83,7 +83,7 @@ def test_what_it_is(data: bytes, declared: str, found: tuple[str, int | None, in
 )
 def test_what_is_not_taken(data: bytes, declared: str, said: str) -> None:
     with pytest.raises(InvalidRecord, match=said):
-        look(data, declared)
+        inspect_media(data, declared)
 
 
 @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ def test_what_is_not_taken(data: bytes, declared: str, said: str) -> None:
 )
 def test_a_smaller_one(format: str, mode: str, options: dict[str, Any]) -> None:
     data = picture(1200, 800, format, mode, **options)
-    assert Image.open(io.BytesIO(smaller(data, look(data, "").media_type))).size == (640, 427)
+    assert Image.open(io.BytesIO(make_thumbnail(data, inspect_media(data, "").media_type))).size == (640, 427)
 
 
 def test_a_picture_whose_end_is_missing_is_no_error_of_ours() -> None:
     with pytest.raises(InvalidRecord, match="damaged"):
-        smaller(bomb(100, 100), "image/png")
+        make_thumbnail(bomb(100, 100), "image/png")
 
 
 def bring(project: Project, data: bytes, **options: Any) -> ImportResult:
@@ -130,7 +130,7 @@ def test_a_picture_that_lies_refuses_its_trajectory(project: Project) -> None:
     bad, good = saw(data_url(b"<html>")), saw(data_url(picture(9, 9)))
     result = bring(project, dumped([bad, good]), keep_good=True)
     assert (result.created, Attachment.objects.count()) == (1, 1)
-    assert "says that it is image/png" in result.rejected[0]["message"]
+    assert "is declared as image/png" in result.rejected[0]["message"]
 
 
 def test_the_click_is_drawn_on_what_was_seen(project: Project, client: Client) -> None:
@@ -147,7 +147,7 @@ def test_the_click_is_drawn_on_what_was_seen(project: Project, client: Client) -
         assert Image.open(io.BytesIO(shown.content)).size == (640, 427)
         assert (shown["Content-Type"], shown["X-Content-Type-Options"]) == ("image/webp", "nosniff")
         assert "sandbox" in shown["Content-Security-Policy"]
-        assert storages["artifacts"].exists(small_name(project.pk, attachment.sha256))
+        assert storages["artifacts"].exists(thumbnail_name(project.pk, attachment.sha256))
 
 
 def test_what_is_small_is_shown_as_it_is(project: Project, client: Client) -> None:
@@ -174,17 +174,17 @@ BOXES = (
 @pytest.mark.parametrize(
     ("name", "arguments", "mark"),
     [
-        ("computer", {"action": "left_click", "coordinate": [30, 40]}, Mark(30, 40)),
-        ("computer", {"type": "click", "x": 1, "y": 2}, Mark(1, 2)),
-        ("tap", {"point": [0.5, 0.25]}, Mark(50, 25)),
-        ("tap", {"x": 1, "y": 1}, Mark(1, 1)),
-        ("mouse_click", "30, 40", Mark(30, 40)),
-        ("mouse_click", "x=30.5, y=40, button='left'", Mark(30.5, 40)),
-        ("code", {"code": "import pyautogui\npyautogui.doubleClick(x=3, y=4)"}, Mark(3, 4)),
-        ("click", "'a51'", Mark(10, 20, 30, 40)),
-        ("fill", "bid='a51', 'text'", Mark(10, 20, 30, 40)),
-        ("click", {"bid": "a51"}, Mark(10, 20, 30, 40)),
-        ("click", {"bbox": [1, 2, 3, 4]}, Mark(1, 2, 3, 4)),
+        ("computer", {"action": "left_click", "coordinate": [30, 40]}, ClickMark(30, 40)),
+        ("computer", {"type": "click", "x": 1, "y": 2}, ClickMark(1, 2)),
+        ("tap", {"point": [0.5, 0.25]}, ClickMark(50, 25)),
+        ("tap", {"x": 1, "y": 1}, ClickMark(1, 1)),
+        ("mouse_click", "30, 40", ClickMark(30, 40)),
+        ("mouse_click", "x=30.5, y=40, button='left'", ClickMark(30.5, 40)),
+        ("code", {"code": "import pyautogui\npyautogui.doubleClick(x=3, y=4)"}, ClickMark(3, 4)),
+        ("click", "'a51'", ClickMark(10, 20, 30, 40)),
+        ("fill", "bid='a51', 'text'", ClickMark(10, 20, 30, 40)),
+        ("click", {"bid": "a51"}, ClickMark(10, 20, 30, 40)),
+        ("click", {"bbox": [1, 2, 3, 4]}, ClickMark(1, 2, 3, 4)),
         ("click", {"bid": "far"}, None),
         ("click", {"bid": "odd"}, None),
         ("click", {"bid": "none"}, None),
@@ -196,6 +196,6 @@ BOXES = (
         ("plot", {"x": [1, 2], "y": [3, 4]}, None),
     ],
 )
-def test_where_an_agent_acts(name: str, arguments: Any, mark: Mark | None) -> None:
-    found = marks_of([ToolCall(name=name, arguments=arguments)], BOXES, (100, 100))
+def test_where_an_agent_acts(name: str, arguments: Any, mark: ClickMark | None) -> None:
+    found = click_marks([ToolCall(name=name, arguments=arguments)], BOXES, (100, 100))
     assert found == ([mark] if mark else [])

@@ -9,7 +9,7 @@ from tests.trajectories.real_files import SOURCES, Source, comes_back, counts, e
 from workers.schema import to_atif
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=[one.name for one in SOURCES])
+@pytest.mark.parametrize("source", SOURCES, ids=[source.name for source in SOURCES])
 def test_everything_of_the_source_is_there(shared_data: Path, source: Source) -> None:
     paths = sorted(shared_data.glob(source.pattern))
     assert len(paths) == source.files
@@ -18,16 +18,16 @@ def test_everything_of_the_source_is_there(shared_data: Path, source: Source) ->
         name, found = read(path)
         assert name == source.format
         assert counts(found) == expected(path, source), path
-        assert all(comes_back(one) for one in found)
+        assert all(comes_back(trajectory) for trajectory in found)
         total += len(found)
     assert total == source.trajectories
 
 
 def test_outcomes_are_outcomes(shared_data: Path) -> None:
     def right(pattern: str) -> int:
-        found = [one for path in shared_data.glob(pattern) for one in read(path)[1]]
-        assert all(one.success is not None for one in found)
-        return sum(bool(one.success) for one in found)
+        found = [trajectory for path in shared_data.glob(pattern) for trajectory in read(path)[1]]
+        assert all(trajectory.success is not None for trajectory in found)
+        return sum(bool(trajectory.success) for trajectory in found)
 
     assert right("tau_bench/*.json") == 43
     assert right("agentrx_tau/tau_dataset_full.json") == 73
@@ -44,17 +44,17 @@ def test_no_outcome_stands_in_what_a_model_reads(shared_data: Path) -> None:
         ("agentrx_tau/tau_dataset_full.json", ("gt_data_hash",)),
     ):
         for path in shared_data.glob(pattern):
-            for one in read(path)[1]:
-                shown = json.dumps([step["extra"] | step for step in to_atif(one)["steps"]])
+            for trajectory in read(path)[1]:
+                shown = json.dumps([step["extra"] | step for step in to_atif(trajectory)["steps"]])
                 assert not any(leak in shown for leak in leaks), path
 
 
 def test_tasks_that_are_the_same_are_one(shared_data: Path) -> None:
     """One issue under ten configurations, whose prompts differ; a question asked of four models."""
     paths = shared_data.glob("swe_agent/*/marshmallow-code__marshmallow-1867.traj")
-    issues = [one.task for path in paths for one in read(path)[1]]
+    issues = [trajectory.task for path in paths for trajectory in read(path)[1]]
     assert len(issues) == 8 and len({task.instruction for task in issues}) == 1
     assert issues[0].instruction.startswith("TimeDelta serialization precision")
     models = [read(path)[1] for path in sorted(shared_data.glob("mint/hotpotqa/*.jsonl"))]
-    assert {one.task.id for one in models[0]} == {one.task.id for one in models[1]}
-    assert len({one.task.id for one in models[0]}) == 43
+    assert {model.task.id for model in models[0]} == {model.task.id for model in models[1]}
+    assert len({model.task.id for model in models[0]}) == 43

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.trajectories.cards import card_of
+from apps.trajectories.card_rendering import render_step_card
 from apps.trajectories.rendering import arguments_of, marked, message_html, output_html
 from apps.trajectories.rendering.safe import MOST
 from tests.trajectories.hostile import HOSTILE
@@ -74,9 +74,9 @@ def text_of(html: str) -> str:
 def every_way(text: str) -> list[str]:
     ways = [message_html(text), output_html(text), marked(text, "something else"), marked(text, text[:-1])]
     for tool, name in (("bash", "command"), ("python", "code"), ("edit", "patch"), ("t", text), (text, "q")):
-        ways += [one.html for one in arguments_of(tool, {name: text, "path": f"{text}.py"}, None)]
-        ways += [one.html for one in arguments_of(tool, {name: {"a": [text, {text: text}]}}, 50)]
-        ways += [one.html for one in arguments_of(tool, text, None)]
+        ways += [argument.html for argument in arguments_of(tool, {name: text, "path": f"{text}.py"}, None)]
+        ways += [argument.html for argument in arguments_of(tool, {name: {"a": [text, {text: text}]}}, 50)]
+        ways += [argument.html for argument in arguments_of(tool, text, None)]
     return ways
 
 
@@ -174,13 +174,15 @@ def test_direction_is_written_out() -> None:
     ],
 )
 def test_arguments_are_what_they_are(tool: str, arguments: Any, part: str) -> None:
-    assert part in "".join(one.html for one in arguments_of(tool, arguments, None))
+    assert part in "".join(argument.html for argument in arguments_of(tool, arguments, None))
 
 
 def test_arguments_are_cut_and_say_so() -> None:
-    [one] = arguments_of("write", {"text": "x" * 100}, 30)
-    assert (one.text, one.hidden) == ("x" * 30, 70)
-    card = card_of(Step(source="agent", tool_calls=(ToolCall(name="w", arguments={"t": "x" * 5000}),)), 0, 0)
+    [only_argument] = arguments_of("write", {"text": "x" * 100}, 30)
+    assert (only_argument.text, only_argument.hidden) == ("x" * 30, 70)
+    card = render_step_card(
+        Step(source="agent", tool_calls=(ToolCall(name="w", arguments={"t": "x" * 5000}),)), 0, 0
+    )
     assert card.hidden == 1000
 
 
@@ -200,7 +202,7 @@ def test_two_versions_of_a_step_mark_each_other() -> None:
         call = ToolCall(name="fly", arguments={"to": f"the city of {city}", "seats": 2})
         return Step(source="agent", message=(Part(text=f"I fly to {city} now."),), tool_calls=(call,))
 
-    ours, theirs = card_of(step("Paris"), 3, 1), card_of(step("Rome"), 4, 1)
+    ours, theirs = render_step_card(step("Paris"), 3, 1), render_step_card(step("Rome"), 4, 1)
     card = ours.beside(theirs)
     assert card.calls[0].arguments[0].html == "the city of <mark>Paris</mark>"
     assert "<mark>" not in card.calls[0].arguments[1].html

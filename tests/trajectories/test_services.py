@@ -44,7 +44,7 @@ def test_one_bad_record_refuses_all_of_a_file(project: Project) -> None:
     data[516] = b'{"messages": nope}'
     result = bring(project, b"\n".join(data))
     assert (result.created, result.duplicates) == (0, 0)
-    assert [(one["line"], one["message"]) for one in result.rejected] == [
+    assert [(rejection["line"], rejection["message"]) for rejection in result.rejected] == [
         (517, "not valid JSON: Expecting value at column 14.")
     ]
     assert not Trajectory.objects.exists() and not Task.objects.exists() and not AuditEvent.objects.exists()
@@ -59,7 +59,7 @@ def test_pointers_lead_into_the_whole_array(project: Project) -> None:
         record(4, task="t" * 201),
     )
     result = bring(project, json.dumps([record(1), *bad]).encode())
-    assert [one["pointer"] for one in result.rejected] == ["/1/reward", "/2/metadata/x/1", "/3"]
+    assert [rejection["pointer"] for rejection in result.rejected] == ["/1/reward", "/2/metadata/x/1", "/3"]
 
 
 @pytest.mark.parametrize("data", [b"", b"[]"])
@@ -70,7 +70,7 @@ def test_an_empty_file_is_an_error(project: Project, data: bytes) -> None:
 
 def test_a_wrong_format_is_an_error_of_every_record(project: Project) -> None:
     result = bring(project, lines(record()), format="tau-bench")
-    assert [one["pointer"] for one in result.rejected] == ["/traj"]
+    assert [rejection["pointer"] for rejection in result.rejected] == ["/traj"]
 
 
 def test_a_task_id_is_made_of_what_stands_before_the_agent(project: Project) -> None:
@@ -150,7 +150,7 @@ def test_data_urls_become_attachments_and_come_back(project: Project) -> None:
     assert kinds == {"image/png", "text/html"}
     key = Trajectory.objects.get().pk
     assert load_trajectories([key])[key].content_hash == Trajectory.objects.get().content_hash
-    exported = exports.document_of(project, key, format="openai")["messages"]
+    exported = exports.export_document(project, key, format="openai")["messages"]
     assert exported[0]["content"][0] == parts[0]
     assert exported[0]["content"][2] == parts[2]
 
@@ -163,17 +163,19 @@ def test_tau_bench_round_trip(project: Project, shared_data: Path) -> None:
     given = json.loads(data)
     rows = Trajectory.objects.all()
     exported = [json.loads(line) for line in exports.export_lines(project, rows, format="openai")]
-    assert [one["messages"] for one in exported] == [one["traj"] for one in given]
+    assert [trajectory["messages"] for trajectory in exported] == [trajectory["traj"] for trajectory in given]
     originals = [json.loads(line) for line in exports.export_lines(project, rows, format="original")]
     assert originals == given
     hashes = dict(rows.values_list("pk", "content_hash"))
     loaded = load_trajectories(hashes)
-    assert {key: one.content_hash for key, one in loaded.items()} == hashes
+    assert {key: trajectory.content_hash for key, trajectory in loaded.items()} == hashes
     asked = [
-        schema.Trajectory(steps=schema.from_messages(one["traj"]), task=schema.Task(id=str(one["task_id"])))
-        for one in given
+        schema.Trajectory(
+            steps=schema.from_messages(trajectory["traj"]), task=schema.Task(id=str(trajectory["task_id"]))
+        )
+        for trajectory in given
     ]
-    texts = [json.dumps(schema.to_messages(one)) for one in asked]
+    texts = [json.dumps(schema.to_messages(step)) for step in asked]
     assert [json.dumps(schema.to_messages(loaded[key])) for key in sorted(loaded)] == texts
     again = Project.objects.create(slug="again", name="Again")
     for format in ("openai", "atif"):
@@ -200,8 +202,8 @@ def test_two_imports_of_one_file_at_once_make_it_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sum(one.created for one in results) == Trajectory.objects.count() == 700
-    assert sum(one.duplicates for one in results) == 700
+    assert sum(result.created for result in results) == Trajectory.objects.count() == 700
+    assert sum(result.duplicates for result in results) == 700
 
 
 def test_the_queries_of_a_chunk_do_not_grow_with_its_records(

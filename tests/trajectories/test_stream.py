@@ -27,7 +27,7 @@ MANY = [record(number) for number in range(1000)]
         json.dumps(MANY).encode(),
         json.dumps(MANY, indent=2).encode(),
         b"\xef\xbb\xbf" + lines(*MANY).replace(b"\n", b"\r\n"),
-        b"\n".join(json.dumps(one, indent=1).encode() for one in MANY),
+        b"\n".join(json.dumps(value, indent=1).encode() for value in MANY),
         gzip.compress(lines(*MANY)),
         zstandard.compress(json.dumps(MANY).encode()),
     ],
@@ -35,34 +35,34 @@ MANY = [record(number) for number in range(1000)]
 )
 def test_every_shape_gives_the_same_records(data: bytes) -> None:
     found = read(data)
-    assert [one.error for one in found if one.error] == []
-    assert [one.document for one in found] == MANY
+    assert [record.error for record in found if record.error] == []
+    assert [record.document for record in found] == MANY
 
 
 def test_raw_bytes_are_the_records_own() -> None:
     odd = b'{"prompt": "\\u00e9",  "response":"\xc3\xa9", "x": 1.10, "x": 12345678901234567890.5}'
-    assert [one.raw for one in read(b"[ " + odd + b" ,\n" + odd + b"]")] == [odd, odd]
-    assert [one.raw.strip() for one in read(odd + b"\n" + odd)] == [odd, odd]
+    assert [record.raw for record in read(b"[ " + odd + b" ,\n" + odd + b"]")] == [odd, odd]
+    assert [record.raw.strip() for record in read(odd + b"\n" + odd)] == [odd, odd]
 
 
 def test_a_list_of_messages_is_one_record() -> None:
     messages = record()["messages"]
-    assert [one.document for one in read(json.dumps(messages, indent=1).encode())] == [messages]
-    assert [one.document for one in read(lines(messages, messages))] == [messages, messages]
+    assert [record.document for record in read(json.dumps(messages, indent=1).encode())] == [messages]
+    assert [record.document for record in read(lines(messages, messages))] == [messages, messages]
 
 
 def test_a_bad_line_is_named_and_the_others_are_read() -> None:
     broken = lines(*MANY).splitlines(keepends=True)
     broken[516] = b'{"id": nope}\n'
     found = read(b"".join(broken))
-    assert [(one.line, str(one.error)) for one in found if one.error] == [
+    assert [(record.line, str(record.error)) for record in found if record.error] == [
         (517, "not valid JSON: Expecting value at column 8.")
     ]
     assert len(found) == 1000
 
 
 def test_a_bad_element_ends_the_array_with_its_line_and_pointer() -> None:
-    broken = [json.dumps(one) for one in MANY]
+    broken = [json.dumps(value) for value in MANY]
     broken[516] = '{"id": nope}'
     last = read(("[" + ",\n".join(broken) + "]").encode())[-1]
     assert (last.line, last.pointer) == (517, "/516")
@@ -77,7 +77,7 @@ def test_a_cut_array_says_so(cut: int) -> None:
 def test_a_record_over_the_limit_is_refused_and_the_next_is_read() -> None:
     data = lines(record(1), record(2, note="x" * 5000), record(3))
     found = read(data, limit=2000)
-    assert [(one.line, one.error is None) for one in found] == [(1, True), (2, False), (3, True)]
+    assert [(record.line, record.error is None) for record in found] == [(1, True), (2, False), (3, True)]
     assert "TOUCHSTONE_MAX_RECORD_MB" in str(found[1].error)
     huge = b'[{"a": "' + b"x" * (4 * 2**20) + b'"}]'
     assert "TOUCHSTONE_MAX_RECORD_MB" in str(read(huge)[-1].error)
@@ -123,7 +123,7 @@ def test_memory_does_not_grow_with_the_file(data: bytes) -> None:
             return piece
 
     tracemalloc.start()
-    count = sum(1 for one in read_records(Endless(), limit=LIMIT) if one.error is None)  # type: ignore[arg-type]
+    count = sum(1 for record in read_records(Endless(), limit=LIMIT) if record.error is None)  # type: ignore[arg-type]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert count == 15 * 1000
@@ -132,7 +132,7 @@ def test_memory_does_not_grow_with_the_file(data: bytes) -> None:
 
 def test_arrays_one_after_another_are_all_read() -> None:
     found = list(read_records(io.BytesIO(b'[{"a": 1}, {"a": 2}]\n[]\n[{"a": 3}]'), limit=100))
-    assert [(one.line, one.pointer, one.document) for one in found] == [
+    assert [(record.line, record.pointer, record.document) for record in found] == [
         (1, "/0", {"a": 1}),
         (1, "/1", {"a": 2}),
         (3, "/0", {"a": 3}),

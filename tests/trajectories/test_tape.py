@@ -60,21 +60,25 @@ def read(document: dict[str, Any]) -> Any:
 
 
 def test_a_tape() -> None:
-    one = read(TAPE)
-    assert [(step.source, step.text) for step in one.steps] == [
+    read_trajectory = read(TAPE)
+    assert [(step.source, step.text) for step in read_trajectory.steps] == [
         ("user", "Order six."),
         ("environment", ""),
         ("agent", ""),
         ("agent", "Done."),
     ]
-    assert (one.task.id, one.task.instruction, one.task.reference) == ("shop.order 7", "Order six.", "six")
-    assert (one.reward, one.success, one.agent) == (1.0, True, "WebAgent")
-    seen = one.steps[1].observation[0]
+    assert (read_trajectory.task.id, read_trajectory.task.instruction, read_trajectory.task.reference) == (
+        "shop.order 7",
+        "Order six.",
+        "six",
+    )
+    assert (read_trajectory.reward, read_trajectory.success, read_trajectory.agent) == (1.0, True, "WebAgent")
+    seen = read_trajectory.steps[1].observation[0]
     assert [(part.type, part.text or part.source) for part in seen.content] == [
         ("text", "page 0"),
         ("image", "s0.png"),
     ]
-    acted = one.steps[2]
+    acted = read_trajectory.steps[2]
     assert acted.reasoning == "page state: empty\ntodo list: \n- search\n- order"
     assert (acted.tool_calls[0].name, acted.tool_calls[0].arguments) == ("click", {"bid": "a51"})
     assert acted.observation[0].content[0].text == "page 1"
@@ -91,7 +95,7 @@ def test_a_tape_of_agentlab() -> None:
         "url": "http://x/",
         "extra_element_properties": {"a51": {"bbox": [1, 2, 3, 4], "visibility": 1.0}, "b": {"bbox": None}},
     }
-    one = read(
+    read_trajectory = read(
         {
             "metadata": {"reward": 0.5, "task": {"task_name": "shop"}},
             "steps": [
@@ -111,18 +115,18 @@ def test_a_tape_of_agentlab() -> None:
             ],
         }
     )
-    assert [step.source for step in one.steps] == ["environment", "agent", "agent"]
-    clicked = one.steps[1]
+    assert [step.source for step in read_trajectory.steps] == ["environment", "agent", "agent"]
+    clicked = read_trajectory.steps[1]
     assert (clicked.reasoning, clicked.tool_calls[0].name, clicked.reward) == ("I click.", "click", 0.5)
     assert clicked.observation[0].content[0].text == "after"
-    assert one.steps[0].observation[0].extra["boxes"] == {"a51": [1, 2, 3, 4]}
-    assert one.steps[2].text == "Done (I think)."
-    assert (one.reward, one.success) == (0.5, False)
+    assert read_trajectory.steps[0].observation[0].extra["boxes"] == {"a51": [1, 2, 3, 4]}
+    assert read_trajectory.steps[2].text == "Done (I think)."
+    assert (read_trajectory.reward, read_trajectory.success) == (0.5, False)
 
 
 def test_calls_and_their_answers_on_a_tape() -> None:
     call = {"id": "c1", "function": {"name": "look", "arguments": {"order": 7}}}
-    one = read(
+    read_trajectory = read(
         {
             "metadata": {},
             "steps": [
@@ -140,9 +144,9 @@ def test_calls_and_their_answers_on_a_tape() -> None:
             ],
         }
     )
-    (asked, acted, said) = one.steps
-    assert [one.name for one in acted.tool_calls] == ["look", "search"]
-    assert [one.call_id for one in acted.observation] == ["c1", None]
+    (asked, acted, said) = read_trajectory.steps
+    assert [tool_call.name for tool_call in acted.tool_calls] == ["look", "search"]
+    assert [result.call_id for result in acted.observation] == ["c1", None]
     assert "title" in acted.observation[1].content[0].text
     assert said.text == "answer: Ulm\nsuccess: True"
     assert asked.text == "Where?"
@@ -166,14 +170,14 @@ def test_what_is_no_tape(change: dict[str, Any], pointer: str) -> None:
 
 
 def test_screenshots_come_from_the_archive(project: Project) -> None:
-    one, other = picture(40, 30), picture(50, 30)
+    read_trajectory, other = picture(40, 30), picture(50, 30)
     data = zipped(
         {
             "a/tape.json": dumped(TAPE),
-            "a/s0.png": one,
+            "a/s0.png": read_trajectory,
             "b/s0.png": other,
             "a/shots/s1.png": other,
-            "b/shots/s1.png": one,
+            "b/shots/s1.png": read_trajectory,
         }
     )
     bring(project, data)
@@ -196,7 +200,7 @@ def _original(project: Project) -> bytes:
 
 def test_what_is_refused_of_archives_of_tapes(project: Project) -> None:
     lying = zipped({"tape.json": dumped(TAPE), "s0.png": b"MZ"})
-    assert "says that it is image/png" in bring(project, lying).rejected[0]["message"]
+    assert "is declared as image/png" in bring(project, lying).rejected[0]["message"]
     pickled = zipped({"tape.json": dumped(TAPE), "step_0.pkl.gz": b"x"})
     assert "is a pickle" in bring(project, pickled).rejected[0]["message"]
     assert bring(project, pickled, keep_good=True).created == 1

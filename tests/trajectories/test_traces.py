@@ -46,7 +46,7 @@ def send(client: Client, secret: str) -> Send:
     def post(body: Any, content_type: str = "application/json", **headers: str) -> Any:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = {"Authorization": f"Bearer {secret}"} | {
-            name.replace("_", "-"): one for name, one in headers.items()
+            name.replace("_", "-"): header for name, header in headers.items()
         }
         return client.post(URL, data, content_type=content_type, headers=given)
 
@@ -214,11 +214,12 @@ def test_nothing_in_it_is_nothing_wrong(send: Send) -> None:
 def told(asked: Any, said: Any) -> dict[str, Any]:
     """Messages as JSON, as instrumentations tell them."""
     return {
-        key: json.dumps(one) if isinstance(one, list) else one for key, one in some.chat(asked, said).items()
+        key: json.dumps(value) if isinstance(value, list) else value
+        for key, value in some.chat(asked, said).items()
     }
 
 
-@pytest.mark.parametrize("compression", list(Compression), ids=lambda one: one.name)
+@pytest.mark.parametrize("compression", list(Compression), ids=lambda line: line.name)
 def test_an_instrumented_agent(
     live_server: Any, project: Project, secret: str, compression: Compression
 ) -> None:
@@ -247,7 +248,7 @@ def test_an_instrumented_agent(
 def test_spans_of_a_trace_on_several_lines_of_a_file(project: Project, tmp_path: Any) -> None:
     path = tmp_path / "spans.jsonl"
     other = {**FIRST, "traceId": "t2", "parentSpanId": ""}
-    path.write_text("".join(json.dumps(some.traced(one)) + "\n" for one in (SECOND, other, FIRST, ROOT)))
+    path.write_text("".join(json.dumps(some.traced(span)) + "\n" for span in (SECOND, other, FIRST, ROOT)))
     out = io.StringIO()
     call_command("import_trajectories", "desk", str(path), "--json", stdout=out, stderr=io.StringIO())
     assert json.loads(out.getvalue())["created"] == 2
@@ -275,7 +276,7 @@ def test_following_a_file_of_spans(project: Project, tmp_path: Any, monkeypatch:
     call_command(
         "import_trajectories", "desk", str(path), "--follow", "--json", stdout=out, stderr=io.StringIO()
     )
-    assert [one["line"] for one in json.loads(out.getvalue())["rejected"]] == [4]
+    assert [load["line"] for load in json.loads(out.getvalue())["rejected"]] == [4]
     assert timezone.now() < Trace.objects.get().look_at
     later(minutes=1)
     traces.collect()
@@ -285,9 +286,9 @@ def test_following_a_file_of_spans(project: Project, tmp_path: Any, monkeypatch:
 def test_the_upload_page_tells_what_came(send: Send, client: Client, project: Project) -> None:
     client.force_login(make_member(project, "ida@example.org", Role.RESEARCHER))
     page = reverse("trajectories:trajectory-upload", args=["desk"])
-    assert "No trace has come yet" in client.get(page).content.decode()
+    assert "No traces received yet" in client.get(page).content.decode()
     send(some.traced(ROOT, FIRST, SECOND))
-    assert "waits for its end" in client.get(page).content.decode()
+    assert "waiting for the end of the trace" in client.get(page).content.decode()
     later(minutes=1)
     traces.collect()
     shown = client.get(page).content.decode()
@@ -306,7 +307,7 @@ def test_what_is_deleted_leaves_no_spans(send: Send) -> None:
 
 
 def test_a_mistake_of_ours_holds_up_nothing(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:
-    send(some.traced(*({**one, "traceId": "bad"} for one in (ROOT, FIRST, SECOND))))
+    send(some.traced(*({**span, "traceId": "bad"} for span in (ROOT, FIRST, SECOND))))
     send(some.traced(ROOT, FIRST, SECOND))
     later(minutes=1)
     runs_of = traces.otel.runs_of
@@ -319,7 +320,7 @@ def test_a_mistake_of_ours_holds_up_nothing(send: Send, monkeypatch: pytest.Monk
     monkeypatch.setattr(traces.otel, "runs_of", breaks)
     assert traces.collect() == 2
     assert Trajectory.objects.count() == 1
-    assert "on our side" in Trace.objects.get(name="bad").error
+    assert "Internal error" in Trace.objects.get(name="bad").error
 
 
 def test_a_database_that_goes_away_is_waited_for(send: Send, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,14 +81,14 @@ def test_an_attempt_that_lost_its_claim_writes_nothing(job: Import) -> None:
 def test_a_bigger_upload_waits_for_a_worker(
     job: Import, monkeypatch: pytest.MonkeyPatch, researcher: Any = None
 ) -> None:
-    monkeypatch.setattr(uploads, "LOOKED_AT", 3)
+    monkeypatch.setattr(uploads, "PREVIEWED_RECORDS", 3)
     sent: list[str] = []
     monkeypatch.setattr(job_queue, "nudge", sent.append)
-    found = uploads.preview(
+    found = uploads.preview_upload(
         io.BytesIO(lines(*(record(n) for n in range(5)))), format="auto", project=job.project
     )
     assert (found.count, found.is_all) == (3, False)
     name = uploads.keep_upload(project=job.project, file=ContentFile(b"x"))
-    token = uploads.sign(job.project, file=name, filename="f", format="openai", is_all=found.is_all)
+    token = uploads.sign_upload(job.project, file=name, filename="f", format="openai", is_all=found.is_all)
     started = uploads.start_import(project=job.project, token=token, keep_good=False, by=None)  # type: ignore[arg-type]
-    assert (started.state, sent) == ("queued", [uploads.TASK])
+    assert (started.state, sent) == ("queued", [uploads.ADVANCE_IMPORTS])

@@ -55,8 +55,8 @@ def test_the_list_filters_and_pages(project: Project, researcher: User, client: 
     rest = client.get(f"/p/desk/trajectories/?cursor={page.context['next_cursor']}")
     assert (len(rest.context["trajectories"]), rest.context["next_cursor"]) == (10, None)
     found = client.get("/p/desk/trajectories/?agent=mono&success=yes").context["trajectories"]
-    assert {one.task.external_id for one, _ in found} == {f"task-{n}" for n in (1, 3, 5, 7, 9)}
-    assert b"Nothing matches" in client.get("/p/desk/trajectories/?task=none").content
+    assert {row.task.external_id for row, _ in found} == {f"task-{n}" for n in (1, 3, 5, 7, 9)}
+    assert b"No matching trajectories" in client.get("/p/desk/trajectories/?task=none").content
 
 
 def test_hostile_text_is_text(project: Project, researcher: User, client: Client) -> None:
@@ -112,9 +112,9 @@ def test_a_huge_text_is_cut_until_asked_for(project: Project, researcher: User, 
         project, {"task": "t", "messages": [{"role": "assistant", "content": "x" * 50_000 + "END"}]}
     ).pk
     page = client.get(f"/p/desk/trajectories/{pk}/").content.decode()
-    assert "END" not in page and "Show all of this step (46,003" in page
+    assert "END" not in page and "Show full step (46,003" in page
     whole = client.get(f"/p/desk/trajectories/{pk}/steps/0/", headers={"HX-Request": "true"}).content.decode()
-    assert "END" in whole and "Show all" not in whole
+    assert "END" in whole and "Show full step" not in whole
     assert client.get(f"/p/desk/trajectories/{pk}/steps/1/").status_code == 404
 
 
@@ -135,7 +135,9 @@ def test_attachments_are_served_harmless(
             "messages": [{"role": "user", "content": content}, {"role": "assistant", "content": "a"}],
         },
     )
-    picture, drawing = (Attachment.objects.get(media_type=one) for one in ("image/png", "image/svg+xml"))
+    picture, drawing = (
+        Attachment.objects.get(media_type=media_type) for media_type in ("image/png", "image/svg+xml")
+    )
     shown = client.get(f"/p/desk/trajectories/attachments/{picture.sha256}/")
     assert b"".join(shown.streaming_content) == PNG
     assert (shown["Content-Type"], shown["X-Content-Type-Options"]) == ("image/png", "nosniff")
@@ -161,7 +163,7 @@ def confirm(client: Client, page: Any, **fields: str) -> Any:
 
 def test_an_upload_is_shown_before_it_is_imported(project: Project, researcher: User, client: Client) -> None:
     page = upload(client, lines(record(1), record(2)))
-    assert b"Taken for <strong>openai</strong>" in page.content and b"What is 1 + 1?" in page.content
+    assert b"Detected format: <strong>openai</strong>" in page.content and b"What is 1 + 1?" in page.content
     assert not Trajectory.objects.exists()
     done = confirm(client, page)
     assert done.redirect_chain and (done.context["job"].state, done.context["job"].created) == (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from workers.packing import (
     Cost,
-    Tree,
+    PrefixTree,
     additive_mask,
     build_forest,
     in_batches,
@@ -23,7 +23,7 @@ from workers.packing import (
 SEQUENCES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=1, max_size=8)
 
 
-def chain(token: int, length: int) -> Tree:
+def chain(token: int, length: int) -> PrefixTree:
     """A tree without branches."""
     (tree,) = build_forest([[token] * length], Cost())
     return tree
@@ -58,7 +58,7 @@ def test_an_empty_sequence_has_no_place() -> None:
 @given(SEQUENCES)
 def test_every_sequence_is_a_path_and_sees_itself_and_nothing_else(sequences) -> None:
     forest = build_forest(sequences, Cost())
-    distinct = {tuple(one[:end]) for one in sequences for end in range(1, len(one) + 1)}
+    distinct = {tuple(sequence[:end]) for sequence in sequences for end in range(1, len(sequence) + 1)}
     assert sum(map(len, forest)) == len(distinct)  # every shared token once
     for tree in forest:
         seen = visible(stack([tree]))[0]

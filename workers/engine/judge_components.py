@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from workers.errors import RewardError
 from workers.prompts.trajectory_text import leaves_out
-from workers.schema import Features, Item, Task, Text, TokenIds, Trajectory
+from workers.schema import Features, ScoreInput, Task, Text, TokenIds, Trajectory
 from workers.schema.endpoints import EndpointSpec, JudgePart
 from workers.schema.messages import build_trajectory, from_prompt_response
 from workers.schema.model_score import ModelScore
@@ -49,7 +49,7 @@ class JudgeComponents:
         return [part for part in self.parts if with_critiques or part.name in self.counted]
 
 
-def readable(item: Item) -> tuple[Trajectory, bool]:
+def readable(item: ScoreInput) -> tuple[Trajectory, bool]:
     """The item as a judge reads it, and whether something is left out. Raises RewardError for what has no words."""
     content = item.content
     if isinstance(content, Text):

@@ -15,7 +15,7 @@ from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
 from workers.engine.rules import rate
 from workers.engine.version_checks import common_aggregation, require_usable_models
 from workers.errors import RewardError
-from workers.schema import Features, Item, Trajectory, TrajectoryId
+from workers.schema import Features, ScoreInput, Trajectory, TrajectoryId
 from workers.schema.endpoints import (
     UNCERTAIN_ABOVE,
     Component,
@@ -40,7 +40,7 @@ class Prepared:
     caller: whose share of the queue the scoring takes.
     """
 
-    items: Sequence[Item]
+    items: Sequence[ScoreInput]
     rendered: Mapping[str, list[RenderedInput]]
     rule_scores: Mapping[str, list[ModelScore]]
     criteria: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -73,10 +73,10 @@ class _Replies:
     judges: Mapping[str, list[Opinion]]
 
 
-Verify = Callable[[Verifier, Sequence[Item]], Awaitable[list[float]]]
+Verify = Callable[[Verifier, Sequence[ScoreInput]], Awaitable[list[float]]]
 
 
-async def no_verifier(verifier: Verifier, items: Sequence[Item]) -> list[float]:
+async def no_verifier(verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
     raise RewardError(f"{verifier.url} cannot be called from this process.")
 
 
@@ -146,7 +146,7 @@ class Version:
 
     def render(
         self,
-        items: Sequence[Item],
+        items: Sequence[ScoreInput],
         pointer: str = "",
         *,
         space: str = "",
@@ -268,7 +268,7 @@ class Version:
 
     def _render(
         self,
-        item: Item,
+        item: ScoreInput,
         space: str,
         rendered: dict[str, list[RenderedInput]],
         rule_scores: dict[str, list[ModelScore]],
@@ -360,7 +360,7 @@ class Version:
         )
 
 
-def _step_count(item: Item) -> int:
+def _step_count(item: ScoreInput) -> int:
     content = item.content
     if isinstance(content, Trajectory):
         return len(content.agent_steps)

@@ -11,7 +11,7 @@ from workers.evaluate.judged import Judge, Judged
 from workers.evaluate.mistakes import told
 from workers.evaluate.preference import Prediction, half, predictions
 from workers.schema import FeedbackRecord
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 
 _SHOWN = 20
 
@@ -53,7 +53,7 @@ def reward_distance(ours: Sequence[Judged], theirs: Sequence[Judged]) -> float |
     """
     by_task: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
     for one, other in zip(ours, theirs, strict=True):
-        for side, a, b in zip(trajectories_of(one.record), one.scores, other.scores, strict=True):
+        for side, a, b in zip(record_trajectories(one.record), one.scores, other.scores, strict=True):
             by_task[one.task][side.content_hash] = (a.raw, b.raw)
     groups = [np.array(list(found.values())) for found in by_task.values() if len(found) > 1]
     if not groups:

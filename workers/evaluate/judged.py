@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workers.models import LoadedModel, LocalScorer, ModelScore
 from workers.schema import FeedbackRecord, PreferenceRecord, RankingRecord, Trajectory
 from workers.schema.logistic import logistic
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.text.segments import segments
 
 if TYPE_CHECKING:  # it takes seconds to import
@@ -27,7 +27,7 @@ class Judged:
 
     @property
     def task(self) -> str:
-        return trajectories_of(self.record)[0].task.id
+        return record_trajectories(self.record)[0].task.id
 
 
 class Judge:
@@ -48,7 +48,7 @@ class Judge:
         """In the order of the records."""
         kept = list(records)
         rendered: dict[bytes, Any] = {}
-        for trajectory in (one for record in kept for one in trajectories_of(record)):
+        for trajectory in (one for record in kept for one in record_trajectories(record)):
             name = trajectory.content_hash
             if name not in self._keys:
                 one = self.model.render(trajectory)
@@ -65,7 +65,7 @@ class Judge:
     def _scores_of(self, record: FeedbackRecord) -> tuple[ModelScore, ...]:
         """A model that compares is asked to: the difference of the rewards is its log-odds. One that follows principles
         is asked by the record's own."""
-        scores = tuple(map(self._score, trajectories_of(record)))
+        scores = tuple(map(self._score, record_trajectories(record)))
         by = getattr(record, "criterion", None)
         if isinstance(self.model, LoadedModel) or by not in self.model.compared_by:
             return scores
@@ -78,7 +78,7 @@ class Judge:
         self, criterion: str, record: FeedbackRecord, scores: Sequence[ModelScore]
     ) -> tuple[ModelScore, ...]:
         found = []
-        for trajectory, score in zip(trajectories_of(record), scores, strict=True):
+        for trajectory, score in zip(record_trajectories(record), scores, strict=True):
             key = trajectory.content_hash, criterion
             if key not in self._by:
                 assert not isinstance(self.model, LoadedModel)

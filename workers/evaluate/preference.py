@@ -15,7 +15,7 @@ from workers.evaluate.calibration import (
 )
 from workers.evaluate.judged import Judged, as_pairs, own_length
 from workers.schema import PreferenceRecord, RankingRecord
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 
 BASELINES = ("longer", "shorter", "fewer_steps")
 
@@ -47,11 +47,11 @@ def predictions(judged: Sequence[Judged], criteria: Collection[str | None]) -> l
         for one in judged
         if isinstance(one.record, PreferenceRecord | RankingRecord) and one.record.criterion in criteria
     ]
-    texts = {side.content_hash: side for one in wanted for side in trajectories_of(one.record)}
+    texts = {side.content_hash: side for one in wanted for side in record_trajectories(one.record)}
     length = {key: own_length(side) for key, side in texts.items()}
     found = []
     for one in as_pairs(wanted):
-        sides = trajectories_of(one.record)
+        sides = record_trajectories(one.record)
         first, second = sides
         if first.content_hash == second.content_hash:
             continue

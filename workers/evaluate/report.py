@@ -17,7 +17,7 @@ from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import steps_report
 from workers.models import LocalScorer, ModelScore
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 
 
 def evaluate(
@@ -78,6 +78,6 @@ def _trajectories(judged: Sequence[Judged]) -> list[tuple[Trajectory, ModelScore
         {
             side.content_hash: (side, score)
             for one in judged
-            for side, score in zip(trajectories_of(one.record), one.scores, strict=True)
+            for side, score in zip(record_trajectories(one.record), one.scores, strict=True)
         }.values()
     )

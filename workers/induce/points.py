@@ -7,7 +7,7 @@ forms, the danda, line breaks); a full stop within a number, a path, an abbrevia
 
 import re
 
-from workers.schema.patterns import SPACE, Match, TextPattern
+from workers.schema.patterns import SPACE, PatternMatch, TextPattern
 
 MOST = 200  # points of one comment
 LONGEST = 1000  # characters of one point
@@ -51,7 +51,7 @@ def points_of(comment: str) -> list[str]:
     return found
 
 
-def _short(blank: Match) -> str:
+def _short(blank: PatternMatch) -> str:
     return "\n" if "\n" in blank[0] or "\r" in blank[0] else " "
 
 

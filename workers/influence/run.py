@@ -27,7 +27,7 @@ from workers.models import RewardModel, renderer_of
 from workers.models.artifact import OBJECTIVE
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.train.directory import read_config, read_split
 from workers.train.generate import generate
 from workers.train.learner import Learner
@@ -52,7 +52,7 @@ def trace(folder: Path) -> dict[str, Any]:
     recipe = replace(parent.recipe(recipe), heads_only=True)  # the trunk is held still, and computed once
     records = read_split(folder, "train")
     made = generate(records, recipe, seed=config.seed)
-    first = [one for record in records[:1] for one in trajectories_of(record)]
+    first = [one for record in records[:1] for one in record_trajectories(record)]
     examples = collect([*records, *made], renderer_of(recipe, first), recipe)
     if not len(examples):
         raise RewardError(

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from workers.models.reward_model import Outputs, RewardFrom
 from workers.schema import FeedbackRecord, OutcomeRecord, ScoreRecord, Text
 from workers.schema.recipe import SINGLE, Recipe
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.text import Rendered, Renderer
 
 
@@ -29,7 +29,7 @@ class Example:
 
     @property
     def task(self) -> str:
-        return trajectories_of(self.record)[0].task.id
+        return record_trajectories(self.record)[0].task.id
 
     @property
     def annotator(self) -> str:
@@ -47,7 +47,7 @@ class Example:
     def name(self) -> str:
         """How messages call it."""
         item = None if isinstance(self.record, OutcomeRecord) else self.record.item
-        sides = " / ".join(one.id or one.content_hash[:12] for one in trajectories_of(self.record))
+        sides = " / ".join(one.id or one.content_hash[:12] for one in record_trajectories(self.record))
         return f"{item or self.task}: {sides}"
 
 
@@ -170,7 +170,7 @@ def collect(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recip
                 continue
             reason = "of weight 0" if getattr(record, "weight", 1.0) <= 0 else one.refuses(record, recipe)
             if reason is None:
-                sides = tuple(map(place, trajectories_of(record)))
+                sides = tuple(map(place, record_trajectories(record)))
                 if len(sides) > 1 and len(set(sides)) == 1:
                     reason = "of trajectories that read the same"
                 else:

@@ -1,4 +1,4 @@
-"""The contracts: trajectories, what people said of them, and the items of the reward API.
+"""The data contracts: trajectories, feedback records, and the inputs of the reward API.
 
 Two indices, never mixed: `step` counts all steps from 0 (comment anchors, inclusive ranges); `agent_step` counts the
 steps whose source is `agent` from 0 (labels, rewards, credit).
@@ -6,7 +6,7 @@ steps whose source is `agent` from 0 (labels, rewards, credit).
 
 from workers.schema.atif import from_atif, to_atif
 from workers.schema.decode import clean, parse_json
-from workers.schema.items import Features, Item, Text, TokenIds, TrajectoryId, item_json, parse_item
+from workers.schema.items import Features, ScoreInput, Text, TokenIds, TrajectoryId, item_json, parse_item
 from workers.schema.messages import from_messages, from_prompt_response, to_messages
 from workers.schema.records import (
     Anchor,
@@ -49,7 +49,6 @@ __all__ = [
     "CommentRecord",
     "Features",
     "FeedbackRecord",
-    "Item",
     "Kind",
     "ObservationResult",
     "Origin",
@@ -58,6 +57,7 @@ __all__ = [
     "PreferenceRecord",
     "RankingRecord",
     "RatingRecord",
+    "ScoreInput",
     "ScoreRecord",
     "ShapeLimits",
     "Step",

@@ -112,11 +112,11 @@ def _ids(document: dict[str, Any], before: int) -> set[Any]:
 def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     extra = dict(require_object(raw.get("extra") or {}, pointer=f"{at}/extra"))
     kept = extra.pop(_AS_IT_WAS, None)
-    said = str(raw.get("source"))
-    source = "environment" if extra.get("source") == "environment" else _SOURCES.get(said)
+    source_text = str(raw.get("source"))
+    source = "environment" if extra.get("source") == "environment" else _SOURCES.get(source_text)
     if source is None:
         raise InvalidRecord(
-            f"unknown source {said[:40]!r}; known are {', '.join(_SOURCES)}.", pointer=f"{at}/source"
+            f"unknown source {source_text[:40]!r}; known are {', '.join(_SOURCES)}.", pointer=f"{at}/source"
         )
     extra.pop("source", None)
     calls = tuple(

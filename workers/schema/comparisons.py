@@ -1,4 +1,4 @@
-"""Whatever people said of runs of one task, as comparisons of two of them."""
+"""Converts feedback on trajectories of one task into pairwise comparisons."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def comparisons(records: Iterable[FeedbackRecord]) -> Iterator[Comparison]:
     """Preferences (overall ones, or by criteria where nothing else was asked), the pairs of rankings, and every two
     runs of a task that one annotator rated or scored by one criterion, or whose outcomes are known.
 
-    Two runs that are rated alike, or ended alike, are no comparison: a scale is too coarse to call that a tie.
+    Equal ratings or outcomes give no comparison: a scale is too coarse to call that a tie.
     """
     rated: dict[tuple[Any, ...], dict[str, float]] = {}
     for record in records:
@@ -46,10 +46,10 @@ def comparisons(records: Iterable[FeedbackRecord]) -> Iterator[Comparison]:
         elif isinstance(record, RankingRecord):
             yield from _ranked(record)
         elif isinstance(record, RatingRecord | ScoreRecord | OutcomeRecord):
-            one, value = record.trajectory, _value(record)
+            trajectory, value = record.trajectory, _value(record)
             who = "" if isinstance(record, OutcomeRecord) else record.annotator
-            about = (type(record), one.task.id, who, getattr(record, "criterion", None))
-            rated.setdefault(about, {})[_name(one)] = value
+            about = (type(record), trajectory.task.id, who, getattr(record, "criterion", None))
+            rated.setdefault(about, {})[_name(trajectory)] = value
     for (_, task, *_rest), values in rated.items():
         for (one_name, one_value), (other, other_value) in combinations(values.items(), 2):
             if one_value != other_value:
@@ -63,8 +63,8 @@ def _ranked(record: RankingRecord) -> Iterator[Comparison]:
         yield Comparison(a.task.id, _name(a), _name(b), preferred, record.weight)
 
 
-def _name(one: Trajectory) -> str:
-    return one.content_hash if one.id is None else one.id
+def _name(trajectory: Trajectory) -> str:
+    return trajectory.content_hash if trajectory.id is None else trajectory.id
 
 
 def _value(record: RatingRecord | ScoreRecord | OutcomeRecord) -> float:

@@ -107,19 +107,19 @@ def escape(token: str) -> str:
 
 def require_object(value: Any, *, pointer: str = "") -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise InvalidRecord(f"expected a JSON object, got {kind_of(value)}.", pointer=pointer)
+        raise InvalidRecord(f"expected a JSON object, got {json_type_name(value)}.", pointer=pointer)
     return value
 
 
 def require_list(value: Any, *, pointer: str = "") -> list[Any]:
     if not isinstance(value, list):
-        raise InvalidRecord(f"expected a JSON array, got {kind_of(value)}.", pointer=pointer)
+        raise InvalidRecord(f"expected a JSON array, got {json_type_name(value)}.", pointer=pointer)
     return value
 
 
 def optional_str(value: Any, *, pointer: str = "") -> str | None:
     if value is not None and not isinstance(value, str):
-        raise InvalidRecord(f"expected a string, got {kind_of(value)}.", pointer=pointer)
+        raise InvalidRecord(f"expected a string, got {json_type_name(value)}.", pointer=pointer)
     return value
 
 
@@ -128,7 +128,7 @@ def finite(value: Any, *, pointer: str = "") -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InvalidRecord(f"expected a number, got {kind_of(value)}.", pointer=pointer)
+        raise InvalidRecord(f"expected a number, got {json_type_name(value)}.", pointer=pointer)
     try:
         number = float(value)
     except OverflowError:
@@ -140,6 +140,6 @@ def finite(value: Any, *, pointer: str = "") -> float | None:
     return number
 
 
-def kind_of(value: Any) -> str:
+def json_type_name(value: Any) -> str:
     names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")

@@ -33,7 +33,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", forbid_
 class RewardModelPart(_Part, frozen=True, kw_only=True, tag="reward_model"):
     """A reward model's normalised reward. model: `project/name@version`.
 
-    server: the name of the vLLM server that computes it, of those the installation was told; else it is computed here.
+    server: the name of the vLLM server that computes it, one of the configured servers; else it is computed locally.
     """
 
     model: Name
@@ -79,7 +79,7 @@ class ToolMatch(_Part, frozen=True, kw_only=True, tag="tool_match"):
 
 
 class Pattern(_Part, frozen=True, kw_only=True, tag="pattern"):
-    """1 where `expression` (RE2 syntax) is found in what the agent said last, or in `all` it said; else 0."""
+    """1 where `expression` (RE2 syntax) matches the last agent message, or `all` of them; else 0."""
 
     expression: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
     within: Annotated[str, msgspec.Meta(pattern="^(last|all)$")] = "last"
@@ -171,34 +171,40 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def models(self) -> tuple[str, ...]:
-        named = (one.model for one in self.components if isinstance(one, RewardModelPart | CriterionPart))
+        named = (
+            component.model
+            for component in self.components
+            if isinstance(component, RewardModelPart | CriterionPart)
+        )
         return tuple(dict.fromkeys(named))
 
     @property
     def gates(self) -> frozenset[str]:
         """The components that a transform looks at."""
-        return frozenset(one.component for one in self.transforms if isinstance(one, Gate))
+        return frozenset(transform.component for transform in self.transforms if isinstance(transform, Gate))
 
     def criteria(self, model: str) -> tuple[str, ...]:
         """What the model is asked to score, by its components."""
         asked = (
-            one.criterion for one in self.components if isinstance(one, CriterionPart) and one.model == model
+            component.criterion
+            for component in self.components
+            if isinstance(component, CriterionPart) and component.model == model
         )
         return tuple(dict.fromkeys(asked))
 
     @property
     def servers(self) -> dict[str, str]:
         """By model, the server that computes it."""
-        parts = (one for one in self.components if isinstance(one, RewardModelPart))
-        return {one.model: one.server for one in parts if one.server is not None}
+        parts = (component for component in self.components if isinstance(component, RewardModelPart))
+        return {part.model: part.server for part in parts if part.server is not None}
 
     def with_models(self, names: dict[str, str]) -> "EndpointSpec":
         """The same with other names of its models: full ones for what people wrote."""
         parts = tuple(
-            msgspec.structs.replace(one, model=names[one.model])
-            if isinstance(one, RewardModelPart | CriterionPart)
-            else one
-            for one in self.components
+            msgspec.structs.replace(component, model=names[component.model])
+            if isinstance(component, RewardModelPart | CriterionPart)
+            else component
+            for component in self.components
         )
         return EndpointSpec(parts, self.transforms)
 
@@ -207,13 +213,16 @@ class EndpointSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         built: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))
         parts = ("components", "transforms")
         return {
-            part: [{key: value for key, value in one.items() if value is not None} for one in built[part]]
+            part: [
+                {key: value for key, value in component.items() if value is not None}
+                for component in built[part]
+            ]
             for part in parts
         }
 
 
 def parse_spec(value: Any, *, pointer: str = "") -> EndpointSpec:
-    """The spec of a decoded JSON object; `normalise` first where it is not said. Raises InvalidRecord."""
+    """The spec of a decoded JSON object; `normalise` first unless it is given. Raises InvalidRecord."""
     value = require_object(value, pointer=pointer)
     unknown = next((key for key in value if key not in ("components", "transforms")), None)
     if unknown is not None:
@@ -234,10 +243,10 @@ def parse_transforms(value: Any, *, pointer: str = "") -> tuple[Transform, ...]:
         _parsed(raw, Transform, f"{pointer}/{index}")
         for index, raw in enumerate(require_list(value, pointer=pointer))
     ]
-    for index, one in enumerate(transforms):
-        if isinstance(one, Normalise) and index:
+    for index, transform in enumerate(transforms):
+        if isinstance(transform, Normalise) and index:
             raise InvalidRecord(
-                "normalise comes first, once: it makes the reward scale.", pointer=f"{pointer}/{index}"
+                "normalise must be the first transform and appear once.", pointer=f"{pointer}/{index}"
             )
     return tuple(
         transforms if transforms and isinstance(transforms[0], Normalise) else [Normalise(), *transforms]
@@ -251,16 +260,16 @@ def _components(value: Any, at: str) -> tuple[Component, ...]:
         components.append(_parsed({"type": "reward_model"} | raw, Component, f"{at}/{index}"))
     if not components:
         raise InvalidRecord("an endpoint needs at least one component.", pointer=at)
-    for index, one in enumerate(components):
-        if one.name in {other.name for other in components[:index]}:
-            raise InvalidRecord(f"two components are named {one.name!r}.", pointer=f"{at}/{index}/name")
+    for index, component in enumerate(components):
+        if component.name in {other.name for other in components[:index]}:
+            raise InvalidRecord(f"two components are named {component.name!r}.", pointer=f"{at}/{index}/name")
     return tuple(components)
 
 
 def _parsed(raw: Any, parts: Any, at: str) -> Any:
     """raw as one of the alternatives `parts`, with errors that name what there is to choose from."""
     raw = require_object(raw, pointer=at)
-    by_tag = {one.__struct_config__.tag: one for one in get_args(parts)}
+    by_tag = {type_.__struct_config__.tag: type_ for type_ in get_args(parts)}
     kind = raw.get("type")
     if not isinstance(kind, str) or kind not in by_tag:
         raise InvalidRecord(f"unknown type {kind!r}; known are {', '.join(by_tag)}.", pointer=f"{at}/type")
@@ -273,34 +282,38 @@ def _parsed(raw: Any, parts: Any, at: str) -> Any:
             finite(value, pointer=f"{at}/{key}")
     missing = next((name for name, field in fields.items() if field.required and name not in raw), None)
     if missing is not None:
-        raise InvalidRecord(f"{kind} needs its {missing}.", pointer=f"{at}/{missing}")
+        raise InvalidRecord(f"{kind} needs {missing}.", pointer=f"{at}/{missing}")
     return convert(raw, parts, pointer=at)
 
 
 def _require_sense(spec: EndpointSpec, pointer: str) -> None:
     """What no single part can see."""
-    for index, one in enumerate(spec.components):
-        if one.weight == 0 and one.name not in spec.gates and not isinstance(one, Verifier | JudgePart):
+    for index, component in enumerate(spec.components):
+        if (
+            component.weight == 0
+            and component.name not in spec.gates
+            and not isinstance(component, Verifier | JudgePart)
+        ):
             raise InvalidRecord(
                 "weight is 0 and no gate looks at the component; leave it out, or give it a weight.",
                 pointer=f"{pointer}/components/{index}/weight",
             )
-        if isinstance(one, Pattern):
+        if isinstance(component, Pattern):
             try:
-                compiled(one.expression)
+                compiled(component.expression)
             except InvalidRecord as error:
                 raise error.at(f"{pointer}/components/{index}/expression") from None
-        if isinstance(one, TokenPenalty) and not spec.models:
+        if isinstance(component, TokenPenalty) and not spec.models:
             raise InvalidRecord(
                 "a token penalty counts in a model's tokens, and the endpoint has no model; use step_penalty.",
                 pointer=f"{pointer}/components/{index}",
             )
     _require_one_place(spec, pointer)
-    names = [one.name for one in spec.components]
+    names = [component.name for component in spec.components]
     for index, transform in enumerate(spec.transforms):
         if isinstance(transform, Delta) and index != 1:
             raise InvalidRecord(
-                "delta comes right after normalise: it makes differences of what the model said.",
+                "delta must come directly after normalise: it computes differences of the model's values.",
                 pointer=f"{pointer}/transforms/{index}",
             )
         if isinstance(transform, Gate) and transform.component not in names:
@@ -308,23 +321,26 @@ def _require_sense(spec: EndpointSpec, pointer: str) -> None:
                 f"there is no component {transform.component!r}; there are {', '.join(names)}.",
                 pointer=f"{pointer}/transforms/{index}/component",
             )
-    if all(one.weight == 0 for one in spec.components):
-        raise InvalidRecord("every weight is 0, so every reward would be.", pointer=f"{pointer}/components")
+    if all(component.weight == 0 for component in spec.components):
+        raise InvalidRecord(
+            "every weight is 0, so every reward would be 0. Give a component a weight.",
+            pointer=f"{pointer}/components",
+        )
 
 
 def _require_one_place(spec: EndpointSpec, pointer: str) -> None:
     """A model is computed here, or on one server, which has no criterion head."""
-    for index, one in enumerate(spec.components):
-        if not isinstance(one, RewardModelPart | CriterionPart):
+    for index, component in enumerate(spec.components):
+        if not isinstance(component, RewardModelPart | CriterionPart):
             continue
-        server = spec.servers.get(one.model)
-        if isinstance(one, CriterionPart) and server is not None:
+        server = spec.servers.get(component.model)
+        if isinstance(component, CriterionPart) and server is not None:
             raise InvalidRecord(
-                f"{one.model} is computed by the server {server}, which scores no criteria.",
+                f"{component.model} is computed by the server {server}, which scores no criteria.",
                 pointer=f"{pointer}/components/{index}/model",
             )
-        if isinstance(one, RewardModelPart) and one.server != server:
+        if isinstance(component, RewardModelPart) and component.server != server:
             raise InvalidRecord(
-                f"{one.model} is computed elsewhere too; say the same `server` in all its components.",
+                f"{component.model} is computed elsewhere too; say the same `server` in all its components.",
                 pointer=f"{pointer}/components/{index}/server",
             )

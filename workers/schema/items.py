@@ -1,4 +1,4 @@
-"""ITEM: the one shape in which the reward API, imports and clients speak of something to be scored."""
+"""ITEM: the input of the reward API, imports and clients: one thing to be scored."""
 
 import dataclasses
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ Content = Trajectory | Text | TokenIds | Features | TrajectoryId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ScoreInput:
     """group: items of the same prompt. session: this trajectory grows. logprobs: sums over the response, in nats."""
 
     content: Content
@@ -59,13 +59,13 @@ class Item:
     ref_logprob: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
 
-    def with_content(self, content: Content) -> "Item":
+    def with_content(self, content: Content) -> "ScoreInput":
         return dataclasses.replace(self, content=content)
 
 
 def parse_item(
     value: Any, *, task: Task | None = None, pointer: str = "", extra_keys: tuple[str, ...] = ()
-) -> Item:
+) -> ScoreInput:
     """The Item of a decoded JSON object. task: which task its trajectory belongs to (its own, or none, without).
 
     extra_keys: further keys the caller reads itself. Raises InvalidRecord with the JSON pointer of what is wrong.
@@ -73,7 +73,7 @@ def parse_item(
     value, _ = clean(require_object(value, pointer=pointer))
     forms = [form for form in FORMS if form in value]
     if len(forms) != 1:
-        has = "it has " + " and ".join(forms) if forms else "it has none of them"
+        has = "it has " + " and ".join(forms) if forms else "it has none"
         raise InvalidRecord(f"an item has exactly one of {', '.join(FORMS)}; {has}.", pointer=pointer)
     allowed = {*FORMS, *OPTIONS, "response", *extra_keys}
     unknown = next((key for key in value if key not in allowed), None)
@@ -83,7 +83,7 @@ def parse_item(
             pointer=f"{pointer}/{unknown}",
         )
     options = {name: optional_str(value.get(name), pointer=f"{pointer}/{name}") for name in OPTIONS[:3]}
-    return Item(
+    return ScoreInput(
         content=_content(forms[0], value, task, pointer),
         **options,
         logprob=finite(value.get("logprob"), pointer=f"{pointer}/logprob"),
@@ -101,7 +101,7 @@ def _content(form: str, value: dict[str, Any], task: Task | None, pointer: str) 
         return trajectory if task is None else msgspec.structs.replace(trajectory, task=task)
     if form == "prompt":
         if "response" not in value:
-            raise InvalidRecord("a prompt needs its response beside it.", pointer=f"{pointer}/response")
+            raise InvalidRecord("a prompt needs a response.", pointer=f"{pointer}/response")
         steps = from_prompt_response(raw, value["response"], pointer=pointer)
         return build_trajectory(steps, task or Task(id=""), pointer=pointer)
     if form == "input_ids":
@@ -133,7 +133,7 @@ def _rectangular(rows: tuple[tuple[float, ...], ...], at: str) -> tuple[tuple[fl
     return rows
 
 
-def item_json(item: Item) -> dict[str, Any]:
+def item_json(item: ScoreInput) -> dict[str, Any]:
     """The item as JSON that `parse_item` reads again. A trajectory goes as ATIF, whichever form it came in."""
     content = item.content
     if isinstance(content, Trajectory):

@@ -10,7 +10,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from workers.errors import InvalidRecord
-from workers.schema.decode import clean, finite, is_clean, kind_of, optional_str, require_list, require_object
+from workers.schema.decode import (
+    clean,
+    finite,
+    is_clean,
+    json_type_name,
+    optional_str,
+    require_list,
+    require_object,
+)
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
 
 _ROLES: dict[str, Source] = {"system": "system", "developer": "system", "user": "user", "assistant": "agent"}
@@ -62,14 +70,16 @@ def from_prompt_response(prompt: Any, response: Any, *, pointer: str = "") -> tu
         before = prompt
     else:
         raise InvalidRecord(
-            f"expected a string or chat messages, got {kind_of(prompt)}.", pointer=f"{pointer}/prompt"
+            f"expected a string or chat messages, got {json_type_name(prompt)}.", pointer=f"{pointer}/prompt"
         )
     if isinstance(response, str):
         after: Any = [{"role": "assistant", "content": response}]
     elif isinstance(response, list):
         after = response
     else:
-        raise InvalidRecord(f"expected a string, got {kind_of(response)}.", pointer=f"{pointer}/response")
+        raise InvalidRecord(
+            f"expected a string, got {json_type_name(response)}.", pointer=f"{pointer}/response"
+        )
     from_messages(before, pointer=f"{pointer}/prompt")  # for an error that points into the right field
     return from_messages([*before, *after], pointer=pointer)
 
@@ -128,7 +138,7 @@ def decode_arguments(raw: Any, *, pointer: str = "") -> tuple[dict[str, Any] | s
         return raw, None
     if not isinstance(raw, str):
         raise InvalidRecord(
-            f"expected the arguments as text or an object, got {kind_of(raw)}.", pointer=pointer
+            f"expected the arguments as text or an object, got {json_type_name(raw)}.", pointer=pointer
         )
     try:
         decoded = _DECODER.decode(raw)

@@ -1,4 +1,4 @@
-"""Whether a training can go on from another model's weights. No torch here, so that the web process can check it."""
+"""Whether a training can start from the weights of a parent model. Without torch, for the web process."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,33 +14,34 @@ def require_parent(recipe: Recipe, manifest: Mapping[str, Any]) -> None:
     kind = _object(manifest, "backbone").get("kind")
     if kind != recipe.backbone:
         raise RewardError(
-            f"the parent has the backbone {kind!r}, the recipe {recipe.backbone!r}; weights go from one to another of "
-            "the same kind only.",
+            f"the parent has the backbone {kind!r}, the recipe {recipe.backbone!r}; weights can only be reused "
+            "with the same backbone.",
             pointer="/parent",
         )
     if recipe.folds:
         raise RewardError(
-            f"folds = {recipe.folds} would measure on tasks that the parent has seen; set folds = 0, or train without "
+            f"folds = {recipe.folds} would evaluate on training tasks of the parent; set folds = 0, or train without "
             "a parent.",
             pointer="/folds",
         )
     theirs = _object(manifest, "mixer") | _object(manifest, "backbone") | _object(manifest, "heads")
-    # A decoder's shape is that of the parent's own files; on it stand heads only.
+    # A decoder's shape is that of the parent's own files; only heads are added.
     keys = ("ensemble",) if kind == "decoder" else _SHAPE
     for key in keys:
         mine = getattr(recipe, key)
         if key in theirs and theirs[key] != mine:
             raise RewardError(
-                f"{key} = {mine}, but the parent was trained with {key} = {theirs[key]}; its weights would not fit.",
+                f"{key} = {mine}, but the parent was trained with {key} = {theirs[key]}; the weights do not fit. "
+                "Use the same value.",
                 pointer=f"/{key}",
             )
 
 
-def require_trunk(recipe: Recipe, *, has_parent: bool) -> None:
-    """Raises RewardError where only heads are to be trained, and there is nothing they could stand on."""
+def require_backbone_parent(recipe: Recipe, *, has_parent: bool) -> None:
+    """Raises RewardError where only heads are to be trained, and there is no parent."""
     if recipe.heads_only and not has_parent:
         raise RewardError(
-            "heads_only trains the heads on the trunk of a model that there is already; name it as the parent, or "
+            "heads_only trains the heads on the backbone of an existing model; set a parent, or "
             "leave heads_only out.",
             pointer="/heads_only",
         )

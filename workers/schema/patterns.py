@@ -20,7 +20,7 @@ WORD = r"\pL\pN_"
 SPACE = r"\s\x0b\x1c-\x1f\x85\pZ"
 
 
-class Match(Protocol):
+class PatternMatch(Protocol):
     """What RE2 gives, as of `re.Match`."""
 
     def __getitem__(self, group: int | str) -> Any: ...
@@ -44,20 +44,20 @@ class TextPattern:
         self.pattern = pattern
         self._compiled = re2.compile(pattern, _options())
 
-    def search(self, text: str) -> Match | None:
-        found: Match | None = self._compiled.search(_readable(text))
+    def search(self, text: str) -> PatternMatch | None:
+        found: PatternMatch | None = self._compiled.search(_readable(text))
         return found
 
-    def match(self, text: str) -> Match | None:
-        found: Match | None = self._compiled.match(_readable(text))
+    def match(self, text: str) -> PatternMatch | None:
+        found: PatternMatch | None = self._compiled.match(_readable(text))
         return found
 
-    def fullmatch(self, text: str) -> Match | None:
-        found: Match | None = self._compiled.fullmatch(_readable(text))
+    def fullmatch(self, text: str) -> PatternMatch | None:
+        found: PatternMatch | None = self._compiled.fullmatch(_readable(text))
         return found
 
-    def finditer(self, text: str) -> Iterator[Match]:
-        found: Iterator[Match] = self._compiled.finditer(_readable(text))
+    def finditer(self, text: str) -> Iterator[PatternMatch]:
+        found: Iterator[PatternMatch] = self._compiled.finditer(_readable(text))
         return found
 
     def findall(self, text: str) -> list[Any]:
@@ -92,9 +92,9 @@ def compiled(expression: str) -> Any:
     try:
         found = re2.compile(expression, _options())
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
+        reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
         raise InvalidRecord(
-            f"{expression!r} is no regular expression of RE2 (no look-around, no back-references): {said}."
+            f"{expression!r} is not a regular expression of RE2 (no look-around, no back-references): {reason}."
         ) from None
     if found.programsize > MOST_INSTRUCTIONS:
         raise InvalidRecord(

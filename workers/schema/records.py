@@ -109,7 +109,7 @@ class Trajectory(Record, frozen=True, kw_only=True):
 
     @property
     def content_hash(self) -> str:
-        """SHA-256 over the task id and what was said and done: equal for equal content, whoever produced it."""
+        """SHA-256 over the task id and the content of the steps: equal for equal content of any agent."""
         content = [self.task.id, [_content(step) for step in self.steps]]
         try:
             encoded = _ENCODER.encode(content)
@@ -127,7 +127,7 @@ def _content(step: Step) -> tuple[Any, ...]:
 
 
 class Judgement(Record, frozen=True, kw_only=True):
-    """Who said it. reliability: the chance that this annotator agrees with the majority, where known."""
+    """The annotator. reliability: the chance that this annotator agrees with the majority, where known."""
 
     annotator: str
     origin: Origin = "person"
@@ -203,7 +203,7 @@ class RatingRecord(Judgement, frozen=True, kw_only=True):
 
 
 class OutcomeRecord(Record, frozen=True, kw_only=True):
-    """What became of a trajectory, from a verifier. Not a judgement: nobody's opinion."""
+    """The outcome of a trajectory, from a verifier; not an opinion."""
 
     trajectory: Trajectory
     success: bool
@@ -224,7 +224,7 @@ RECORD_TYPES: dict[Kind, type[FeedbackRecord]] = {
 KIND_OF = {record_type: kind for kind, record_type in RECORD_TYPES.items()}
 
 
-def trajectories_of(record: FeedbackRecord) -> tuple[Trajectory, ...]:
+def record_trajectories(record: FeedbackRecord) -> tuple[Trajectory, ...]:
     """The trajectories a record is about, in its order. All are of one task."""
     if isinstance(record, PreferenceRecord):
         return record.a, record.b

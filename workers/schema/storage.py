@@ -41,7 +41,7 @@ def write_records(path: Path, records: Iterable[FeedbackRecord]) -> dict[str, in
                 if isinstance(value, Trajectory):
                     line[name] = _write_once(value, written, out)
                 elif name == "trajectories":
-                    line[name] = [_write_once(one, written, out) for one in value]
+                    line[name] = [_write_once(trajectory, written, out) for trajectory in value]
                 else:
                     line[name] = to_builtins(value)
             out.write(_encode(line))
@@ -53,8 +53,8 @@ def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> int:
     """Trajectories alone, each once; how many."""
     written: set[str] = set()
     with path.open("wb") as raw, zstandard.ZstdCompressor(level=6).stream_writer(raw) as out:
-        for one in trajectories:
-            _write_once(one, written, out)
+        for trajectory in trajectories:
+            _write_once(trajectory, written, out)
     return len(written)
 
 
@@ -93,17 +93,17 @@ def read_records(path: Path) -> Iterator[FeedbackRecord]:
             yield record
 
 
-def read_said(path: Path, *, about: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Records as their lines hold them, trajectories by content hash, each with its place among the records of a file
-    that `write_records` made. about: only those whose `item` it is; the others are not decoded."""
+def read_raw_records(path: Path, *, about: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Records as JSON objects with trajectories by content hash, each with its position among the records of a file of
+    `write_records`. about: only records of this `item`; the others are not decoded."""
     wanted = None if about is None else f'"item": {json.dumps(about, ensure_ascii=False)}'
     with closing(read_lines(path)) as lines:
         records = (line for line in lines if not line.startswith(_TRAJECTORY))
-        for place, line in enumerate(records):
+        for position, line in enumerate(records):
             if wanted is None or wanted in line:
-                said = require_object(parse_json(line))
-                if about is None or said.get("item") == about:
-                    yield place, said
+                record = require_object(parse_json(line))
+                if about is None or record.get("item") == about:
+                    yield position, record
 
 
 @contextmanager

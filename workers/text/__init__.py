@@ -1,4 +1,4 @@
-"""From trajectories to what a model reads: one renderer for each kind of backbone, in training and serving alike."""
+"""From trajectories to what a model reads: one renderer for each kind of backbone, in training and serving."""
 
 from workers.text.chunks import Chunk, ChunkRenderer, Chunks
 from workers.text.conversations import ConversationRenderer, Tokens

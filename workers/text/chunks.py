@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 from workers.errors import RewardError
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.text.grounding import grounding
-from workers.text.rendered import Apart, Content
+from workers.text.rendered import Content, UnsharedInput
 from workers.text.segments import GAP_TEXT, SOURCES, Segment, segments
 
 FRAME = 2  # the tokens put around every chunk: [CLS] ... [SEP]
@@ -38,7 +38,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Chunks(Apart):
+class Chunks(UnsharedInput):
     """A trajectory as what the step-encoder reads.
 
     reads: by agent_step, the chunk its value is read at: its last one, observations included; None if dropped.
@@ -70,7 +70,7 @@ class Chunks(Apart):
         return grounding((chunk.ids, chunk.source in own) for chunk in self.chunks)
 
 
-class _Known:
+class _TokenCache:
     """The tokens of texts, by their hash, in at most so many bytes; least recently used go first. Safe to share."""
 
     def __init__(self, most: int) -> None:
@@ -156,8 +156,8 @@ class ChunkRenderer:
         return known
 
     @cached_property
-    def _known(self) -> "_Known":
-        return _Known(_KNOWN_BYTES)
+    def _known(self) -> "_TokenCache":
+        return _TokenCache(_KNOWN_BYTES)
 
     def _chunks(self, trajectory: Trajectory) -> Iterable[Chunk]:
         agent_step = -1

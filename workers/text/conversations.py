@@ -33,7 +33,7 @@ PLAIN_TEMPLATE = (
 # A template that tells the date would render otherwise tomorrow.
 _SAME_DAY = "{%- macro strftime_now(form) -%}26 Jul 2024{%- endmacro -%}"
 _MARK = "\ue123"  # a private character, put into a copy of a message to find where the message ends
-_FAMILY = 32  # tokens that begin alike are worth a place in the same tree
+_FAMILY = 32  # common first tokens from which inputs share a tree
 _LEAST = 32  # tokens below which nothing is worth reading
 
 
@@ -71,7 +71,9 @@ class Tokens:
 
     def shared(self, other: "Tokens") -> int:
         pairs = enumerate(zip(self.ids, other.ids, strict=False))
-        return next((place for place, (one, two) in pairs if one != two), min(len(self.ids), len(other.ids)))
+        return next(
+            (place for place, (pair, two) in pairs if pair != two), min(len(self.ids), len(other.ids))
+        )
 
 
 class ConversationRenderer:
@@ -139,9 +141,12 @@ class ConversationRenderer:
 
     def closing_ids(self) -> set[int]:
         """What agent steps end with."""
-        said = Step(source="user", message=(Part(text="Hello."),))
+        probe_messages = Step(source="user", message=(Part(text="Hello."),))
         rendered = self.render(
-            Trajectory(steps=(said, msgspec.structs.replace(said, source="agent")), task=Task(id=""))
+            Trajectory(
+                steps=(probe_messages, msgspec.structs.replace(probe_messages, source="agent")),
+                task=Task(id=""),
+            )
         )
         return {rendered.ids[read] for read in rendered.reads if read is not None}
 
@@ -155,7 +160,7 @@ class ConversationRenderer:
         while len(ids) > self.max_tokens:
             if room < _LEAST:
                 raise RewardError(
-                    f"max_tokens = {self.max_tokens} leaves no room beside what the chat template adds; raise it."
+                    f"max_tokens = {self.max_tokens} leaves no room for the chat template; increase it."
                 )
             fitted = fit(steps, room, self.count, self._shorten)
             places = [place for place, _ in fitted]
@@ -222,8 +227,14 @@ class ConversationRenderer:
         return shown
 
     def _is_rewriting(self) -> bool:
-        said = [("user", "One?"), ("agent", "One."), ("user", "Two?"), ("agent", "Two."), ("agent", "Three.")]
-        steps = [Step(source=source, message=(Part(text=text),)) for source, text in said]  # type: ignore[arg-type]
+        probe_messages = [
+            ("user", "One?"),
+            ("agent", "One."),
+            ("user", "Two?"),
+            ("agent", "Two."),
+            ("agent", "Three."),
+        ]
+        steps = [Step(source=source, message=(Part(text=text),)) for source, text in probe_messages]  # type: ignore[arg-type]
         call = ToolCall(name="look", arguments={"at": "it"}, id="c")
         steps[1] = Step(source="agent", reasoning="Easy.", message=(Part(text="One."),))
         steps[3] = Step(source="agent", reasoning="Let me see.", tool_calls=(call,))
@@ -260,7 +271,7 @@ class ConversationRenderer:
         return [*self._bos, *ids] if self._bos and ids[:1] != self._bos else ids
 
     def _added_bos(self) -> list[int]:
-        """What the tokenizer puts before a text by itself; a template that has it too does not double it."""
+        """The tokens the tokenizer adds before a text; a template that has them too does not double them."""
         bos = self.tokenizer.bos_token_id
         begins: list[int] = self._backend.encode("a", add_special_tokens=True).ids[:1]
         return begins if bos is not None and begins == [bos] else []
@@ -292,7 +303,7 @@ def _marked(message: Message) -> Message:
 
 
 def _shared(first: str, second: str) -> int:
-    """How many characters two texts begin with alike."""
+    """The length of the common prefix of two texts."""
     return next(
         (at for at, (a, b) in enumerate(zip(first, second, strict=False)) if a != b),
         min(len(first), len(second)),

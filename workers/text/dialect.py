@@ -1,7 +1,7 @@
-"""What a chat template can show, found out by trying; and a trajectory's messages such that it shows all of them.
+"""Detects what a chat template supports, and adapts the messages of a trajectory so that all content is shown.
 
 Templates differ: some know no tools, some no system message, some insist that user and assistant take turns. What a
-template does not know is said in the messages' text, so that nothing an agent did or saw is lost.
+template does not support is written into the text of messages, so that no content is lost.
 """
 
 import json
@@ -35,9 +35,9 @@ _THOUGHT: Message = {"role": "assistant", "content": "ANSWER", "reasoning_conten
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What a template shows by itself. parts: it takes contents as lists of parts only.
+    """The features of a template. parts: it takes contents as lists of parts only.
 
-    special: text that stands for a token of its own, not to be said by content.
+    special: text of special tokens, which content must not contain.
     """
 
     parts: bool
@@ -81,18 +81,18 @@ class Dialect:
 
     def _of_step(self, step: Step) -> list[Message]:
         if step.source == "environment":
-            return [self._said("user", parts_text(result.content)) for result in step.observation]
-        said = parts_text(step.message)
+            return [self._message("user", parts_text(result.content)) for result in step.observation]
+        text = parts_text(step.message)
         if step.source != "agent":
-            return [self._said(step.source, said)]
+            return [self._message(step.source, text)]
         if step.reasoning and not self.reasoning:
-            said = f"<think>\n{step.reasoning}\n</think>\n\n{said}"
+            text = f"<think>\n{step.reasoning}\n</think>\n\n{text}"
         calls = step.tool_calls if self.tools else ()
         if not self.tools:
-            said = "\n".join(
-                [*([said] if said else []), *(f"{c.name}({c.arguments_text})" for c in step.tool_calls)]
+            text = "\n".join(
+                [*([text] if text else []), *(f"{c.name}({c.arguments_text})" for c in step.tool_calls)]
             )
-        message = self._said("assistant", said)
+        message = self._message("assistant", text)
         if step.reasoning and self.reasoning:
             message["reasoning_content"] = self._plain(step.reasoning)
         # Nine characters: some templates insist on it.
@@ -109,14 +109,14 @@ class Dialect:
         names = {call.id: place for place, call in enumerate(calls)}
         results = []
         for place, result in enumerate(step.observation):
-            one = self._said("tool" if calls else "user", parts_text(result.content))
+            result_message = self._message("tool" if calls else "user", parts_text(result.content))
             if calls:
                 call = names.get(result.call_id, min(place, len(calls) - 1))
-                one |= {"tool_call_id": ids[call], "name": self._plain(calls[call].name)}
-            results.append(one)
+                result_message |= {"tool_call_id": ids[call], "name": self._plain(calls[call].name)}
+            results.append(result_message)
         return [message, *results]
 
-    def _said(self, role: str, text: str) -> Message:
+    def _message(self, role: str, text: str) -> Message:
         return {"role": role, "content": self._plain(text)}
 
     def _arguments(self, arguments: Any) -> Any:
@@ -127,7 +127,7 @@ class Dialect:
         return arguments if self._plain(text) == text else json.loads(self._plain(text))
 
     def _plain(self, text: str) -> str:
-        """No content may pretend to be the end of a turn."""
+        """Breaks special tokens in content, so that it cannot end a turn."""
         return (
             text
             if self.special is None
@@ -164,7 +164,7 @@ def _taking_turns(found: list[list[Message]]) -> list[list[Message]]:
         for message in messages:
             role = message["role"]
             if role == "user" and last is not None and last["role"] == "user" and not _is_closed(out, mine):
-                last["content"] += "\n\n" + message["content"]  # ours: made by `_said`
+                last["content"] += "\n\n" + message["content"]  # ours: created by `_message`
                 continue
             if role == "user" and last is not None and last["role"] == "user":
                 mine.append({"role": "assistant", "content": ""})

@@ -19,7 +19,7 @@ def _probe(*steps: Step) -> Trajectory:
     return Trajectory(steps=steps, task=Task(id="probe"))
 
 
-def _said(source: str, text: str) -> Step:
+def _text_step(source: str, text: str) -> Step:
     return Step(source=source, message=(Part(text=text),))  # type: ignore[arg-type]
 
 
@@ -31,13 +31,18 @@ _CALL = Step(
 )
 _PROBES = (
     Text("It was sent on Monday."),
-    _probe(_said("system", "Help."), _said("user", "Where is 17?"), _CALL, _said("agent", "It was sent.")),
     _probe(
-        _said("user", "Look:"),
+        _text_step("system", "Help."),
+        _text_step("user", "Where is 17?"),
+        _CALL,
+        _text_step("agent", "It was sent."),
+    ),
+    _probe(
+        _text_step("user", "Look:"),
         Step(source="user", message=(Part(type="image", source="sha256:00"), Part(text="What is it?"))),
-        _said("environment", "The page has loaded."),
-        _said("agent", ""),
-        _said("agent", "A long answer, cut into chunks. " * 600),
-        _said("agent", "Done."),
+        _text_step("environment", "The page has loaded."),
+        _text_step("agent", ""),
+        _text_step("agent", "A long answer, cut into chunks. " * 600),
+        _text_step("agent", "Done."),
     ),
 )

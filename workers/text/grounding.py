@@ -1,4 +1,4 @@
-"""How much of each chunk was said before, and by whom: numbers that an embedding of the chunk alone cannot hold.
+"""The share of each chunk that appeared before, and its source: information that an embedding of the chunk lacks.
 
 Computed from token ids, in order, so that a chunk's numbers never depend on what comes after it.
 """
@@ -53,16 +53,19 @@ def grounding(chunks: Iterable[tuple[Sequence[int], bool]]) -> tuple[tuple[float
     if not len(ids):
         return ((0.0,) * len(NAMES),) * len(parts)
     tokens, bigrams, trigrams = (_grams(ids, chunk, is_own, size) for size in (1, 2, 3))
-    said = np.where(is_own, 0, lengths)
+    given_lengths = np.where(is_own, 0, lengths)
     rows = zip(
-        *(_share(one.before_given, one.counts) for one in (tokens, bigrams, trigrams)),
+        *(_share(token.before_given, token.counts) for token in (tokens, bigrams, trigrams)),
         _covered(tokens, is_own),
-        *(_share(one.before_own, one.counts) for one in (tokens, bigrams)),
+        *(_share(token.before_own, token.counts) for token in (tokens, bigrams)),
         [
             1 - count / length if length else 0.0
             for count, length in zip(tokens.counts.tolist(), lengths.tolist(), strict=True)
         ],
-        *([math.log1p(count) / 8 for count in counts] for counts in (lengths, np.cumsum(said) - said)),
+        *(
+            [math.log1p(count) / 8 for count in counts]
+            for counts in (lengths, np.cumsum(given_lengths) - given_lengths)
+        ),
         strict=True,
     )
     return tuple(rows)
@@ -107,4 +110,4 @@ def _covered(tokens: _Grams, is_own: NDArray[np.bool_]) -> list[float]:
 
 
 def _share(part: Array, whole: Array) -> list[float]:
-    return [one / all_ if all_ else 0.0 for one, all_ in zip(part.tolist(), whole.tolist(), strict=True)]
+    return [share / all_ if all_ else 0.0 for share, all_ in zip(part.tolist(), whole.tolist(), strict=True)]

@@ -8,13 +8,13 @@ from typing import Any
 
 from workers.errors import RewardError
 from workers.schema import Features, Trajectory
-from workers.text.rendered import Apart, Content
+from workers.text.rendered import Content, UnsharedInput
 
 Row = tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Numbers(Apart):
+class Numbers(UnsharedInput):
     """rows: [kept agent steps][features], the latest ones."""
 
     rows: tuple[Row, ...]

@@ -1,4 +1,4 @@
-"""What every renderer makes of an item, whatever the backbone reads."""
+"""What every renderer produces, for all backbones."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -8,17 +8,17 @@ Content = Trajectory | Text | TokenIds | Features
 
 
 class Session(NamedTuple):
-    """Whose trajectory grows, and which. A hint where to look for what was computed of it; never part of a result."""
+    """The owner and name of a growing trajectory: a cache hint that never changes a result."""
 
     space: str
     name: str
 
 
 class Rendered(Protocol):
-    """An item made ready for a backbone.
+    """A score input rendered for a backbone.
 
-    reads: by agent_step, the place its value is read at; None where the step was dropped because of the length.
-    key: equal for items that the model cannot tell apart.
+    reads: by agent_step, the position its value is read at; None if the step was dropped to fit the length.
+    key: equal for inputs that are identical to the model.
     """
 
     @property
@@ -31,8 +31,8 @@ class Rendered(Protocol):
     def key(self) -> bytes: ...
 
 
-class Apart:
-    """Rendered items that gain nothing by standing beside those that begin alike."""
+class UnsharedInput:
+    """Rendered inputs without a shared-prefix optimisation."""
 
     family = b""
 

@@ -1,4 +1,4 @@
-"""A step as text: what it said, called and saw, each piece with the source it came from.
+"""A step as text segments: messages, calls and observations, each with its source.
 
 Only the steps are read. The task's instruction, outcome, rewards, metadata and the agent's name never reach a model.
 """
@@ -28,9 +28,9 @@ def segments(step: Step) -> tuple[Segment, ...]:
     if step.reasoning:
         out.append(Segment(step.reasoning, "reasoning"))
     lines = [parts_text(step.message), *(f"{call.name}({call.arguments_text})" for call in step.tool_calls)]
-    said = "\n".join(line for line in lines if line)
-    if said or step.source == "agent":
-        out.append(Segment(said, step.source))
+    text = "\n".join(line for line in lines if line)
+    if text or step.source == "agent":
+        out.append(Segment(text, step.source))
     seen = [parts_text(result.content) for result in step.observation]
     out += [Segment(text, "environment") for text in seen if text]
     return tuple(out)

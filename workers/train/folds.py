@@ -14,7 +14,7 @@ from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
 from workers.objectives import collect
 from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.train.events import Report
 from workers.train.learner import Learner, require_usable
 from workers.train.loop import Fit, Limits, Stopped
@@ -65,7 +65,7 @@ class Folds:
 
     def fold_of(self, record: FeedbackRecord, folds: int, salt: int) -> int:
         """By a hash of the task, so that a task's fold does not change when others are added."""
-        text = f"{self.seed}/{salt}/{trajectories_of(record)[0].task.id}"
+        text = f"{self.seed}/{salt}/{record_trajectories(record)[0].task.id}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % folds
 
     def _encode_ahead(self, records: Sequence[FeedbackRecord]) -> None:
@@ -73,7 +73,9 @@ class Folds:
         if self.cache is None or self.like is None:
             return
         rendered = [
-            self.like.backbone.renderer.render(one) for record in records for one in trajectories_of(record)
+            self.like.backbone.renderer.render(one)
+            for record in records
+            for one in record_trajectories(record)
         ]
         for _ in self.like.backbone.encode_ahead(rendered, self.cache):
             if self.limits.stop():
@@ -106,7 +108,7 @@ class Folds:
 
     def train(self, records: Sequence[FeedbackRecord]) -> tuple[Learner, LoadedModel]:
         """A model of these records alone, and what trained it."""
-        renderer = renderer_of(self.recipe, trajectories_of(records[0]))
+        renderer = renderer_of(self.recipe, record_trajectories(records[0]))
         train, validation = (collect(part, renderer, self.recipe) for part in self.split(records))
         require_usable(train, self.recipe)
         torch.manual_seed(self.seed)

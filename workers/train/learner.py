@@ -27,7 +27,7 @@ from workers.schema import (
     StepLabelRecord,
 )
 from workers.schema.recipe import Recipe
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 
 _KINDS: dict[Any, str] = {
     PreferenceRecord: "comparisons",
@@ -66,7 +66,7 @@ class Learner(nn.Module):
         labels = [part.labels(examples.of(name)) for name, part in parts.items()]
         self.model = build(
             recipe,
-            [one for example in examples.items[:1] for one in trajectories_of(example.record)],
+            [one for example in examples.items[:1] for one in record_trajectories(example.record)],
             like=like,
             device=device,
             labels=max(labels, key=len, default=()),

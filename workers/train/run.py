@@ -31,10 +31,10 @@ from workers.schema import (
     read_records,
     write_records,
 )
-from workers.schema.leaks import find_leaks
-from workers.schema.parents import require_trunk
+from workers.schema.contamination import find_contamination
+from workers.schema.parents import require_backbone_parent
 from workers.schema.recipe import GENERATIVE, Recipe
-from workers.schema.records import trajectories_of
+from workers.schema.records import record_trajectories
 from workers.train.directory import Config, read_config, read_split, write_run_manifest
 from workers.train.distributed import join_process_group
 from workers.train.distributed.group import ProcessGroup
@@ -62,7 +62,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
         torch.set_num_threads(config.threads)
     if recipe.objective == GENERATIVE:
         return _with_seconds(folder, _train_generative(folder, config, recipe, stop), started)
-    require_trunk(recipe, has_parent=bool(config.parent))
+    require_backbone_parent(recipe, has_parent=bool(config.parent))
     parent = read_parent(folder / "parent", recipe) if config.parent else None
     if parent is not None:
         recipe = parent.recipe(recipe)
@@ -201,7 +201,7 @@ class _Run:
         return self._examples(splits["validation"])
 
     def _examples(self, records: Sequence[FeedbackRecord]) -> Examples:
-        first = [one for record in records[:1] for one in trajectories_of(record)]
+        first = [one for record in records[:1] for one in record_trajectories(record)]
         return collect(records, renderer_of(self.recipe, first), self.recipe)
 
     def _fit(self, train: Examples, validation: Examples, checkpoints: Path) -> Fit:
@@ -274,7 +274,9 @@ class _Run:
         loaded = load(self.folder / "model", device=str(self.device))
         report = evaluate(Judge(loaded), splits["test"], validation=splits["validation"])
         seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
-        leaks = find_leaks(seen, splits["test"]) | {"unknown": list(self.config.parent.get("unknown", ()))}
+        leaks = find_contamination(seen, splits["test"]) | {
+            "unknown": list(self.config.parent.get("unknown", ()))
+        }
         return with_leaks(report, leaks)
 
     def _pooled(self, records: list[FeedbackRecord], model: RewardModel, cache: Any) -> dict[str, Any]:

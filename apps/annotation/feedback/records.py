@@ -13,7 +13,7 @@ from apps.annotation.feedback_types import KINDS, AnyFeedbackType
 from apps.annotation.models import VERIFIER_PREFIX, Annotation, Assignment, Item, Origin
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import load_bare, load_trajectories
+from apps.trajectories.selectors import load_trajectories, load_without_steps
 from workers import schema
 
 NAMES = (*KINDS, "outcome")  # what a filter by kind may name
@@ -106,7 +106,7 @@ def feedback_records(
     filters = {"adjudication": "instead"} | (filters or {})
     check_filters(filters)
     kinds = filters.get("kinds") or NAMES
-    cache = _Trajectories(load_bare if bare else load_trajectories)
+    cache = _Trajectories(load_without_steps if bare else load_trajectories)
     if any(kind in KINDS for kind in kinds):
         for one in submitted(project=project, filters=filters, cache=cache):
             assignment = one.annotation.assignment

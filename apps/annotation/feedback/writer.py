@@ -23,7 +23,7 @@ from apps.annotation.models import (
 from apps.annotation.services.items import item_key, recount
 from apps.rubrics.services import ImportedCriteria
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import by_external_ids
+from apps.trajectories.selectors import keys_by_external_id
 from apps.trajectories.services import store_trajectories
 from workers import schema
 from workers.errors import InvalidRecord
@@ -111,7 +111,7 @@ class FeedbackWriter:
             store_trajectories(project=self.project, trajectories=brought, source_format="feedback")
         )
         named = {place.id for one in chunk for place in one.places if isinstance(place, schema.TrajectoryId)}
-        known = by_external_ids(self.project, named) if named else {}
+        known = keys_by_external_id(self.project, named) if named else {}
         found: dict[int, list[int]] = {}
         refused: dict[int, InvalidRecord] = {}
         for index, one in enumerate(chunk):

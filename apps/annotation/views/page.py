@@ -14,8 +14,8 @@ from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_err
 from apps.annotation.models import Annotator, Assignment, Campaign
 from apps.core.errors import DomainError
 from apps.trajectories.alignment import Alignment
-from apps.trajectories.beside import aligned, rows_of
-from apps.trajectories.cards import StepCard
+from apps.trajectories.card_rendering import StepCard
+from apps.trajectories.side_by_side import align_stored, card_rows
 from apps.trajectories.step_cards import step_cards
 from workers.schema.patterns import TextPattern
 
@@ -138,7 +138,7 @@ def seconds(data: QueryDict) -> float | None:
 
 def _alignment_of(shown: Shown) -> Alignment:
     """How the shown sides stand beside each other; one trajectory alone has no prefix."""
-    return aligned(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))
+    return align_stored(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))
 
 
 def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fields) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fie
                 for side, card in enumerate(row.cards)
             ],
         }
-        for row in rows_of(alignment, [run.pk for run in runs], start, stop)
+        for row in card_rows(alignment, [run.pk for run in runs], start, stop)
     ]
     return {
         "rows": rows,

@@ -27,21 +27,21 @@ EXPORTS: dict[str, Exporter] = {
     "rewardbench": rewardbench.export,
 }
 DESCRIPTIONS = {
-    "trl": "preferences as TRL reads them: explicit prompt, conversational, with margins",
-    "trl-unpaired": "single runs, good or not, as TRL's KTO trainer reads them: ratings and unpaired preferences",
-    "trl-stepwise": "steps, right or not, as TRL describes stepwise supervision: step labels",
-    "openrlhf": "preferences as OpenRLHF's reward trainer reads them: whole conversations",
-    "rewardbench": "preferences as texts, as RewardBench reads a test set",
-    "jsonl": "every record as it was frozen",
+    "trl": "preferences for TRL: explicit prompt, conversational, with margins",
+    "trl-unpaired": "single trajectories labelled good or bad, for TRL's KTO trainer: ratings and unpaired preferences",
+    "trl-stepwise": "steps labelled right or wrong, for TRL's stepwise supervision: step labels",
+    "openrlhf": "preferences for OpenRLHF's reward trainer: full conversations",
+    "rewardbench": "preferences as text, in RewardBench's test set format",
+    "jsonl": "every record, as frozen",
 }
 
 
 def require_format(format: str, split: str | None) -> None:
     """Raises DomainError for a format or a split that there is not."""
     if format not in EXPORTS:
-        raise DomainError(f"Unknown format {format!r}; known are {', '.join(EXPORTS)}.", pointer="/format")
+        raise DomainError(f"Unknown format {format!r}; choose from {', '.join(EXPORTS)}.", pointer="/format")
     if split is not None and split not in SPLITS:
-        raise DomainError(f"Unknown split {split!r}; known are {', '.join(SPLITS)}.", pointer="/split")
+        raise DomainError(f"Unknown split {split!r}; choose from {', '.join(SPLITS)}.", pointer="/split")
 
 
 def record_export(
@@ -58,7 +58,7 @@ def record_export(
     )
 
 
-def attachment(
+def export_response(
     dataset_version: DatasetVersion, *, format: str, split: str | None, by: User | ApiKey
 ) -> StreamingHttpResponse:
     """An export as a download, written while it is sent."""

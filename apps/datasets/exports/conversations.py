@@ -1,4 +1,4 @@
-"""Trajectories as conversations, for formats that are read with `datasets`: every message has the same fields.
+"""Trajectories as conversations, for formats read with `datasets`: every message has the same fields.
 
 `datasets` fixes the columns' types from the beginning of a file, so either all messages have tool fields or none has,
 and the first line holds a tool call if any line does.
@@ -9,49 +9,49 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from apps.datasets.contents import is_usable_pair
 from apps.datasets.models import DatasetVersion
-from apps.datasets.selectors import records_of
+from apps.datasets.selectors import read_dataset_records
+from apps.datasets.statistics import is_usable_pair
 from workers.schema import PreferenceRecord, Trajectory, to_messages
 
-One = TypeVar("One")
+RecordT = TypeVar("RecordT")
 # Llama 2 (arXiv 2307.09288), table 27, small margins: slightly better, better, significantly better.
 MARGINS = {1: 1 / 3, 2: 2 / 3, 3: 1.0}
 _ROLES = {"developer": "system", "function": "tool"}
 
 
 def decided_pairs(dataset_version: DatasetVersion, split: str | None) -> Iterator[PreferenceRecord]:
-    """Comparisons with a chosen side, judged overall, of two different contents."""
-    for record in records_of(dataset_version, split):
+    """Comparisons with a chosen side, of two different contents, judged overall."""
+    for record in read_dataset_records(dataset_version, split):
         if isinstance(record, PreferenceRecord) and is_usable_pair(record) and record.choice in ("a", "b"):
             yield record
 
 
-def sides(record: PreferenceRecord) -> tuple[Trajectory, Trajectory]:
+def chosen_and_rejected(record: PreferenceRecord) -> tuple[Trajectory, Trajectory]:
     """Chosen, rejected."""
     return (record.a, record.b) if record.choice == "a" else (record.b, record.a)
 
 
-def told(record: PreferenceRecord) -> dict[str, Any]:
-    """What preferences say beside the two sides."""
+def preference_fields(record: PreferenceRecord) -> dict[str, Any]:
+    """The fields of a preference other than its two sides."""
     return {"margin": MARGINS[record.strength], "origin": record.origin}
 
 
-def lines(
-    read: Callable[[], Iterator[One]],
-    tools_in: Callable[[One], bool],
-    row: Callable[[One, bool], dict[str, Any]],
+def json_lines(
+    read: Callable[[], Iterator[RecordT]],
+    tools_in: Callable[[RecordT], bool],
+    row: Callable[[RecordT, bool], dict[str, Any]],
 ) -> Iterator[str]:
-    """A JSON line for each of what `read` gives, one with a tool call first if there is any: `datasets` must see one.
+    """A JSON line for each record of `read`; one with a tool call comes first, since `datasets` infers types from it.
 
-    row: (one, whether messages have the fields of tools) to the line's object.
+    row: maps (record, whether messages have tool fields) to the object of the line.
     """
-    first = next((number for number, one in enumerate(read()) if tools_in(one)), None)
+    first = next((number for number, record in enumerate(read()) if tools_in(record)), None)
     if first is not None:
         yield _line(row(next(islice(read(), first, None)), True))
-    for number, one in enumerate(read()):
+    for number, record in enumerate(read()):
         if number != first:
-            yield _line(row(one, first is not None))
+            yield _line(row(record, first is not None))
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -66,38 +66,38 @@ def pair_has_tools(record: PreferenceRecord) -> bool:
     return has_tools(record.a) or has_tools(record.b)
 
 
-def messages_of(trajectory: Trajectory, *, tools: bool) -> list[dict[str, Any]]:
-    """tools: whether messages have the fields of tool calls, empty where there are none."""
-    return [message(one, tools=tools) for one in to_messages(trajectory)]
+def conversation_messages(trajectory: Trajectory, *, tools: bool) -> list[dict[str, Any]]:
+    """tools: whether messages have tool call fields, empty where there are no calls."""
+    return [conversation_message(message, tools=tools) for message in to_messages(trajectory)]
 
 
-def message(said: dict[str, Any], *, tools: bool) -> dict[str, Any]:
-    kept: dict[str, Any] = {
-        "role": _ROLES.get(said["role"], said["role"]),
-        "content": _text(said.get("content")),
+def conversation_message(source_message: dict[str, Any], *, tools: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "role": _ROLES.get(source_message["role"], source_message["role"]),
+        "content": _text(source_message.get("content")),
     }
     if tools:
-        kept["tool_calls"] = [_call(call) for call in _calls(said)]
-        kept["tool_call_id"] = said.get("tool_call_id") or ""
-        kept["name"] = said.get("name") or ""
-    return kept
+        fields["tool_calls"] = [_call(call) for call in _calls(source_message)]
+        fields["tool_call_id"] = source_message.get("tool_call_id") or ""
+        fields["name"] = source_message.get("name") or ""
+    return fields
 
 
 def prompt_and_rest(trajectory: Trajectory, *, tools: bool) -> tuple[list[Any], list[Any]]:
-    """What comes before the agent's first turn, and the rest."""
-    messages = messages_of(trajectory, tools=tools)
-    cut = next((at for at, one in enumerate(messages) if one["role"] == "assistant"), len(messages))
+    """The messages before the first agent step, and the rest."""
+    messages = conversation_messages(trajectory, tools=tools)
+    cut = next((at for at, message in enumerate(messages) if message["role"] == "assistant"), len(messages))
     prompt = messages[:cut] or [
-        message({"role": "user", "content": trajectory.task.instruction}, tools=tools)
+        conversation_message({"role": "user", "content": trajectory.task.instruction}, tools=tools)
     ]
     return prompt, messages[cut:]
 
 
 def split_prompt(chosen: list[Any], rejected: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
-    """What both begin with, and what each goes on with: both go on with the agent's turn."""
+    """The common prompt, and the continuation of each side, which starts with an agent message."""
     shared = 0
-    for one, other in zip(chosen, rejected, strict=False):
-        if one != other:
+    for message, other in zip(chosen, rejected, strict=False):
+        if message != other:
             break
         shared += 1
     cut = min(shared, len(chosen) - 1, len(rejected) - 1)
@@ -110,10 +110,10 @@ def as_text(messages: list[dict[str, Any]]) -> str:
     """Plain text: one message as it is, several with their roles; calls as `name(arguments)`."""
     if len(messages) == 1 and not messages[0].get("tool_calls"):
         return str(messages[0]["content"])
-    return "\n\n".join(f"{one['role']}: {_said(one)}" for one in messages)
+    return "\n\n".join(f"{message['role']}: {_message_text(message)}" for message in messages)
 
 
-def _said(message: dict[str, Any]) -> str:
+def _message_text(message: dict[str, Any]) -> str:
     calls = [
         f"{call['function']['name']}({call['function']['arguments']})"
         for call in message.get("tool_calls", ())
@@ -137,7 +137,7 @@ def _call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _text(content: Any) -> str:
-    """Text alone; what is no text is named in brackets."""
+    """The text parts; other parts are named in brackets."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(part.get("text") or f"[{part.get('type', 'attachment')}]" for part in content)

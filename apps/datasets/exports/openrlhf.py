@@ -10,21 +10,23 @@ from functools import partial
 from typing import Any
 
 from apps.datasets.exports.conversations import (
+    chosen_and_rejected,
+    conversation_messages,
     decided_pairs,
-    lines,
-    messages_of,
+    json_lines,
     pair_has_tools,
-    sides,
-    told,
+    preference_fields,
 )
 from apps.datasets.models import DatasetVersion
 from workers.schema import PreferenceRecord
 
 
 def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    return lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
+    return json_lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
 
 
 def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
-    chosen, rejected = (messages_of(one, tools=tools) for one in sides(record))
-    return {"chosen": chosen, "rejected": rejected} | told(record)
+    chosen, rejected = (
+        conversation_messages(trajectory, tools=tools) for trajectory in chosen_and_rejected(record)
+    )
+    return {"chosen": chosen, "rejected": rejected} | preference_fields(record)

@@ -9,15 +9,21 @@ subset is the dataset's name. What has several messages is written with their ro
 import json
 from collections.abc import Iterator
 
-from apps.datasets.exports.conversations import as_text, decided_pairs, messages_of, sides, split_prompt
+from apps.datasets.exports.conversations import (
+    as_text,
+    chosen_and_rejected,
+    conversation_messages,
+    decided_pairs,
+    split_prompt,
+)
 from apps.datasets.models import DatasetVersion
 
 
 def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
     for number, record in enumerate(decided_pairs(dataset_version, split)):
-        chosen, rejected = sides(record)
+        chosen, rejected = chosen_and_rejected(record)
         prompt, first, second = split_prompt(
-            messages_of(chosen, tools=True), messages_of(rejected, tools=True)
+            conversation_messages(chosen, tools=True), conversation_messages(rejected, tools=True)
         )
         row = {
             "id": number,

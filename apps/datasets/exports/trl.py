@@ -10,26 +10,28 @@ from functools import partial
 from typing import Any
 
 from apps.datasets.exports.conversations import (
+    chosen_and_rejected,
+    conversation_message,
+    conversation_messages,
     decided_pairs,
-    lines,
-    message,
-    messages_of,
+    json_lines,
     pair_has_tools,
-    sides,
+    preference_fields,
     split_prompt,
-    told,
 )
 from apps.datasets.models import DatasetVersion
 from workers.schema import PreferenceRecord
 
 
 def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    return lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
+    return json_lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
 
 
 def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
-    chosen, rejected = sides(record)
-    prompt, first, second = split_prompt(messages_of(chosen, tools=tools), messages_of(rejected, tools=tools))
+    chosen, rejected = chosen_and_rejected(record)
+    prompt, first, second = split_prompt(
+        conversation_messages(chosen, tools=tools), conversation_messages(rejected, tools=tools)
+    )
     if not prompt:
-        prompt = [message({"role": "user", "content": record.a.task.instruction}, tools=tools)]
-    return {"prompt": prompt, "chosen": first, "rejected": second} | told(record)
+        prompt = [conversation_message({"role": "user", "content": record.a.task.instruction}, tools=tools)]
+    return {"prompt": prompt, "chosen": first, "rejected": second} | preference_fields(record)

@@ -2,9 +2,9 @@
 
     {"prompt": "...", "completions": ["...", ...], "labels": [true, false, ...], "origin": "person"}
 
-A step is what the agent said and called, after what came since its last step (an observation, the user). Good and
-neutral steps are right, bad ones are not. A run ends at the first step nobody marked: what comes after it is not known
-to be right or wrong. Where only the first error was marked, the steps before it are right, and it is the last one.
+A step is an agent message with its calls, preceded by what came since the last one (an observation, the user). Good and
+neutral steps are right, bad ones are wrong. A row ends at the first unlabelled step: later steps are not known to be
+right or wrong. Where only the first error was marked, the steps before it are right, and it is the last one.
 """
 
 import json
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 from apps.datasets.exports.conversations import as_text, prompt_and_rest
 from apps.datasets.models import DatasetVersion
-from apps.datasets.selectors import records_of
+from apps.datasets.selectors import read_dataset_records
 from workers.schema import StepLabelRecord
 
 
 def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    for record in records_of(dataset_version, split):
-        if isinstance(record, StepLabelRecord) and (labels := labels_of(record)):
+    for record in read_dataset_records(dataset_version, split):
+        if isinstance(record, StepLabelRecord) and (labels := step_correctness(record)):
             steps = _steps(record)
             prompt, _ = prompt_and_rest(record.trajectory, tools=True)
             row = {
@@ -30,7 +30,7 @@ def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
             yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
-def labels_of(record: StepLabelRecord) -> list[bool]:
+def step_correctness(record: StepLabelRecord) -> list[bool]:
     """Of the agent steps from the first on, as far as they are known."""
     count = len(record.trajectory.agent_steps)
     if record.has_first_error:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from apps.datasets.contents import is_usable_pair
-from apps.datasets.exports.conversations import has_tools, lines, prompt_and_rest
+from apps.datasets.exports.conversations import has_tools, json_lines, prompt_and_rest
 from apps.datasets.models import DatasetVersion
-from apps.datasets.selectors import records_of
+from apps.datasets.selectors import read_dataset_records
+from apps.datasets.statistics import is_usable_pair
 from workers.schema import PreferenceRecord, RatingRecord, Trajectory
 from workers.schema.records import Origin
 
@@ -21,11 +21,13 @@ Labelled = tuple[Trajectory, bool, Origin]
 
 
 def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    return lines(partial(_labelled, dataset_version, split), lambda one: has_tools(one[0]), _row)
+    return json_lines(
+        partial(_labelled, dataset_version, split), lambda labelled: has_tools(labelled[0]), _row
+    )
 
 
 def _labelled(dataset_version: DatasetVersion, split: str | None) -> Iterator[Labelled]:
-    for record in records_of(dataset_version, split):
+    for record in read_dataset_records(dataset_version, split):
         if isinstance(record, RatingRecord):
             label = _thumb(record)
             if label is not None:
@@ -42,7 +44,7 @@ def _thumb(record: RatingRecord) -> bool | None:
     return None if record.rating == middle else record.rating > middle
 
 
-def _row(one: Labelled, tools: bool) -> dict[str, Any]:
-    run, label, origin = one
+def _row(labelled: Labelled, tools: bool) -> dict[str, Any]:
+    run, label, origin = labelled
     prompt, completion = prompt_and_rest(run, tools=tools)
     return {"prompt": prompt, "completion": completion, "label": label, "origin": origin}

@@ -19,7 +19,7 @@ from apps.rewards.serving.requests import (
 from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import Item, Trajectory, parse_item
+from workers.schema import ScoreInput, Trajectory, parse_item
 from workers.schema.decode import finite, require_list, require_object
 from workers.text.segments import segments
 
@@ -57,7 +57,7 @@ def parse_advantages(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
         raise InvalidRecord(
             f"unknown estimator {estimator!r}; known are {', '.join(ESTIMATORS)}.", pointer="/estimator"
         )
-    items: list[Item] = []
+    items: list[ScoreInput] = []
     places: list[str] = []
     groups = [
         tuple(
@@ -103,7 +103,7 @@ def advantages_reply(response: ScoreResponse) -> Json:
     }
 
 
-def _entry(raw: Any, at: str, items: list[Item], places: list[str]) -> RolloutEntry:
+def _entry(raw: Any, at: str, items: list[ScoreInput], places: list[str]) -> RolloutEntry:
     raw = require_object(raw, pointer=at)
     states = tuple(
         _name(state, f"{at}/states/{i}")

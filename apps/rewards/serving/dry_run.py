@@ -11,7 +11,7 @@ from apps.rewards.serving.registry import RevisionInfo
 from apps.rewards.serving.requests import ScoreRequest, load_items, read_document
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.state import ServiceState
-from workers.schema import Item, TrajectoryId
+from workers.schema import ScoreInput, TrajectoryId
 from workers.schema.decode import convert
 
 POINTER = "/trajectory_ids"
@@ -30,7 +30,7 @@ async def dry_run(request: Request, state: ServiceState, caller: Caller) -> list
     judges = convert(document.get("judges", {}), dict[str, int], pointer="/judges")
     ids = convert(document.get("trajectory_ids"), list[str], pointer=POINTER)
     spec = convert(document.get("spec"), dict, pointer="/spec")
-    asked = ScoreRequest(tuple(Item(content=TrajectoryId(number)) for number in ids), pointer=POINTER)
+    asked = ScoreRequest(tuple(ScoreInput(content=TrajectoryId(number)) for number in ids), pointer=POINTER)
     version = await state.deployments.load_ephemeral(RevisionInfo(0, spec, artifacts, judges), caller.project)
     with version.lease():
         version.retire()  # closed as soon as this is answered

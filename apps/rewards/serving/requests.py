@@ -8,8 +8,8 @@ from typing import Any
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.trajectory_lookup import load_stored_trajectory
 from workers.errors import InvalidRecord, RewardError
-from workers.schema import BODY_LIMITS, Item, TooMuchJson, TrajectoryId, parse_item, parse_json
-from workers.schema.decode import escape, kind_of, require_list, require_object
+from workers.schema import BODY_LIMITS, ScoreInput, TooMuchJson, TrajectoryId, parse_item, parse_json
+from workers.schema.decode import escape, json_type_name, require_list, require_object
 from workers.schema.patterns import TextPattern
 
 _ITEM = TextPattern(r"/(\d{1,9})(?:/|$)")
@@ -37,7 +37,7 @@ class ScoreRequest:
     context: what a wire protocol's reply needs to know.
     """
 
-    items: tuple[Item, ...]
+    items: tuple[ScoreInput, ...]
     steps: bool = True
     uncertainty: bool = True
     version: int | None = None
@@ -132,7 +132,7 @@ def parse_tags(document: Mapping[str, Any], headers: Mapping[str, str]) -> Tags:
     )
 
 
-def load_items(items: Sequence[Item], project: str) -> list[Item]:
+def load_items(items: Sequence[ScoreInput], project: str) -> list[ScoreInput]:
     """The items, stored trajectories read. Only `trajectory_id` reads the database."""
     loaded = []
     for index, item in enumerate(items):
@@ -147,7 +147,7 @@ def load_items(items: Sequence[Item], project: str) -> list[Item]:
 def _flag(document: dict[str, Any], name: str) -> bool:
     value = document.get(name, True)
     if not isinstance(value, bool):
-        raise InvalidRecord(f"expected true or false, got {kind_of(value)}.", pointer=f"/{name}")
+        raise InvalidRecord(f"expected true or false, got {json_type_name(value)}.", pointer=f"/{name}")
     return value
 
 

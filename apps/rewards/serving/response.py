@@ -7,7 +7,7 @@ from typing import Any
 from apps.rewards.serving.registry import ReleaseInfo
 from apps.rewards.serving.requests import ScoreRequest
 from workers.engine import ItemScore
-from workers.schema import Item
+from workers.schema import ScoreInput
 
 
 @dataclass(eq=False, slots=True)
@@ -21,7 +21,7 @@ class ScoreResponse:
     endpoint: str
     version: int
     request: ScoreRequest
-    items: Sequence[Item]
+    items: Sequence[ScoreInput]
     scores: list[ItemScore]
     seconds: float
     release: ReleaseInfo | None = None

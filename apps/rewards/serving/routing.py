@@ -23,7 +23,7 @@ from apps.rewards.serving.requests import ScoreRequest, Tags, load_items
 from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore, Overloaded, Prepared, Version
 from workers.errors import RewardError
-from workers.schema import Item
+from workers.schema import ScoreInput
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class _Scoring:
     caller: Caller
     parsers: ParserSlot
     charge: Callable[[int], None]
-    items: Sequence[Item] = ()
+    items: Sequence[ScoreInput] = ()
     is_loaded: bool = False
 
     async def score(self, version: Version, places: Sequence[int] | None = None) -> dict[int, ItemScore]:
@@ -171,7 +171,7 @@ def _pinned(target: Target, wanted: int | None) -> Version | None:
     return served[wanted]
 
 
-def comparison_key(tags: Tags, item: Item) -> bytes | None:
+def comparison_key(tags: Tags, item: ScoreInput) -> bytes | None:
     """What an item has in common with those it is compared with: policy run, else group, else prompt."""
     if tags.run is not None:
         return b"run\0" + tags.run.encode(errors="surrogatepass")

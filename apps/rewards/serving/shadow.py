@@ -17,7 +17,7 @@ from apps.rewards.serving.registry import ReleaseInfo
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.usage_writer import UsageWriter
 from workers.engine import ItemScore, Overloaded, Version
-from workers.schema import Item, Trajectory
+from workers.schema import ScoreInput, Trajectory
 
 SHADOW = ("", "shadow")  # its share of the queue: that of one project
 logger = logging.getLogger(__name__)
@@ -115,7 +115,10 @@ class ShadowScorer:
 
 
 def _pair(
-    release: ReleaseInfo, policy_version: str, item: Item, scores: tuple[ItemScore | None, ItemScore | None]
+    release: ReleaseInfo,
+    policy_version: str,
+    item: ScoreInput,
+    scores: tuple[ItemScore | None, ItemScore | None],
 ) -> ScorePair:
     active, candidate = scores
     if active is None or candidate is None:

@@ -16,7 +16,7 @@ from apps.rewards.releases import ScorePair
 from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.engine.rules import repetition
 from workers.errors import RewardError
-from workers.schema import Item
+from workers.schema import ScoreInput
 from workers.schema.endpoints import RepetitionPenalty
 
 logger = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class UsageWriter:
         self._writer.shutdown(wait=True)
 
 
-def _repetition(item: Item) -> float:
+def _repetition(item: ScoreInput) -> float:
     try:
         return -repetition.rate(RepetitionPenalty(name="repetition"), item, len).raw
     except RewardError:  # token ids and numbers have no text

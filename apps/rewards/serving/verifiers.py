@@ -15,7 +15,7 @@ from apps.core.http.outgoing import CallLimits, NoReply
 from apps.rewards.serving.problems import Problem
 from apps.rewards.serving.thread_pools import OwnerPools
 from workers.engine import Overloaded, Verify
-from workers.schema import Item, item_json
+from workers.schema import ScoreInput, item_json
 from workers.schema.endpoints import Verifier
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Verifiers:
         """The function that asks the verifiers of a project's endpoints."""
         return partial(self._ask, project)
 
-    async def _ask(self, project: str, verifier: Verifier, items: Sequence[Item]) -> list[float]:
+    async def _ask(self, project: str, verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
         """A number for each item. Raises Problem 503 without a reply, 502 for an invalid one: never a guess.
         Overloaded where too many wait."""
         pool = self._pools.get(project)
@@ -57,7 +57,7 @@ class Verifiers:
         self._pools.close()
 
 
-def ask(verifier: Verifier, items: Sequence[Item]) -> list[float]:
+def ask(verifier: Verifier, items: Sequence[ScoreInput]) -> list[float]:
     body = msgspec.json.encode({"inputs": [item_json(item) for item in items]})
     try:
         answer = _post(verifier, body)

@@ -13,7 +13,7 @@ from apps.rewards.forms import SamplesForm
 from apps.rewards.models import Endpoint
 from apps.rewards.selectors import endpoint_of, trajectory_of
 from apps.rewards.traffic import BY, SPANS, traffic_of
-from apps.trajectories.cards import cards_of
+from apps.trajectories.card_rendering import render_step_cards
 
 STEPS_SHOWN = 100
 
@@ -67,7 +67,7 @@ def sample_detail(request: ProjectRequest, project: Project, name: str, pk: int)
             "There is no such sample; samples are deleted at the end of the retention on the endpoint's usage page."
         )
     trajectory = trajectory_of(sample)
-    cards = cards_of(trajectory, STEPS_SHOWN) if trajectory else []
+    cards = render_step_cards(trajectory, STEPS_SHOWN) if trajectory else []
     context = {
         "project": project,
         "sample": sample,

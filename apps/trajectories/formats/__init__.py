@@ -67,8 +67,8 @@ def _format(name: str, title: str, module: Any) -> Format:
 
 # In the order they are tried: the most particular first.
 FORMATS = {
-    one.name: one
-    for one in (
+    format.name: format
+    for format in (
         _format("atif", "ATIF 1.4 to 1.8", atif),
         _format("agentrx", "AgentRx's tau-bench runs", agentrx),
         _format("tau-bench", "tau-bench results", tau_bench),
@@ -95,18 +95,18 @@ def by_name(name: str) -> Format | None:
     if name == AUTO:
         return None
     if name not in FORMATS:
-        raise DomainError(f"There is no trajectory format {name!r}; known are auto, {', '.join(FORMATS)}.")
+        raise DomainError(f"There is no trajectory format {name!r}; choose from auto, {', '.join(FORMATS)}.")
     return FORMATS[name]
 
 
 def detect(document: Any) -> Format:
     """The format a decoded document looks like. Raises InvalidRecord."""
-    for one in FORMATS.values():
-        if one.sniff(document):
-            return one
+    for format in FORMATS.values():
+        if format.sniff(document):
+            return format
     has = f"an object with the keys {_listed(document)}" if isinstance(document, dict) else "no object"
-    signs = "; ".join(f"{one.name}: {one.sign}" for one in FORMATS.values())
-    raise InvalidRecord(f"cannot tell which format this is: it is {has}. Known are {signs}.")
+    signs = "; ".join(f"{format.name}: {format.sign}" for format in FORMATS.values())
+    raise InvalidRecord(f"cannot detect the format: it is {has}. Supported are {signs}.")
 
 
 def _listed(document: dict[str, Any]) -> str:
@@ -116,5 +116,5 @@ def _listed(document: dict[str, Any]) -> str:
 
 def table() -> str:
     """The formats as a Markdown table, in the order they are tried: docs/trajectories.md holds it."""
-    rows = [f"| `{one.name}` | {one.title} | {one.sign} |" for one in FORMATS.values()]
-    return "\n".join(["| name | what | taken for it |", "|---|---|---|", *rows])
+    rows = [f"| `{format.name}` | {format.title} | {format.sign} |" for format in FORMATS.values()]
+    return "\n".join(["| name | format | detected by |", "|---|---|---|", *rows])

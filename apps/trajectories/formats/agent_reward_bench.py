@@ -30,18 +30,18 @@ def read(document: Any) -> Trajectory:
     document, _ = clean(require_object(document))
     goal = optional_str(document.get("goal"), pointer="/goal") or ""
     given = [
-        require_object(one, pointer=f"/steps/{index}")
-        for index, one in enumerate(require_list(document.get("steps"), pointer="/steps"))
+        require_object(step, pointer=f"/steps/{index}")
+        for index, step in enumerate(require_list(document.get("steps"), pointer="/steps"))
     ]
     steps = [Step(source="user", message=(Part(text=goal),))] if goal else []
-    for index, one in enumerate(given):
-        view = _seen(one, index)
+    for index, step in enumerate(given):
+        view = _seen(step, index)
         if index:
             acted = steps.pop()
             steps.append(_with(acted, view))
         elif view.content:
             steps.append(Step(source="environment", observation=(view,), extra={"source_index": 0}))
-        steps.append(_acted(one, index))
+        steps.append(_acted(step, index))
     summary = require_object(document.get("summary_info") or {}, pointer="/summary_info")
     reward = finite(summary.get("cum_reward"), pointer="/summary_info/cum_reward")
     return build_trajectory(

@@ -77,16 +77,16 @@ def _points_of(name: str) -> tuple[str, str, str] | None:
 class _Archive:
     def __init__(self, archive: zipfile.ZipFile, limit: int, bounds: InputBounds) -> None:
         self._archive, self._limit, self._bounds = archive, limit, bounds
-        self._names = {one.filename for one in archive.infolist()}
+        self._names = {entry.filename for entry in archive.infolist()}
         self._by_ending = {"/".join(name.split("/")[-2:]): name for name in self._names}
         self._pictures = Pictures(self._names, lambda name: self._bytes(archive.getinfo(name)), limit)
 
     def records(self, cut: Cut) -> Iterator[Record]:
-        entries = [one for one in self._archive.infolist() if not one.is_dir()]
+        entries = [entry for entry in self._archive.infolist() if not entry.is_dir()]
         if len(entries) > MOST_ENTRIES:
             raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {MOST_ENTRIES} are read")
         header = next((name for name in _HEADERS if name in self._names), None)
-        points = [one for one in entries if _points_of(one.filename) is not None]
+        points = [entry for entry in entries if _points_of(entry.filename) is not None]
         if header:
             found = self._inspect(entries, header)
         else:
@@ -105,7 +105,7 @@ class _Archive:
         except InvalidRecord as error:
             yield Record(1, pointer=f"/{escape(header)}", error=error)
             return
-        samples = [one for one in entries if one.filename.startswith("samples/")]
+        samples = [entry for entry in entries if entry.filename.startswith("samples/")]
         for number, entry in enumerate(samples, 1):
             at = f"/{escape(entry.filename)}"
             try:
@@ -127,7 +127,7 @@ class _Archive:
                 yield Record(number, pointer=at, error=error)
                 continue
             if document["agent"].get("agent_type") in _PEOPLE and not document["annotations"]:
-                continue  # the other side of a run, which is told from the agent's
+                continue  # the other side of a trajectory, which follows from the agent's
             raw = encoded(document)
             if len(raw) > self._limit:
                 yield Record(number, pointer=at, error=too_large(self._limit))
@@ -141,8 +141,8 @@ class _Archive:
         about = self._json(f"{root}instances/{instance}/metadata.json")
         about = {} if about is None else require_object(about)
         points = []
-        for index, one in enumerate(require_list(parse_json(self._bytes(entry)))):
-            point = require_object(one, pointer=f"/{index}")
+        for index, message in enumerate(require_list(parse_json(self._bytes(entry)))):
+            point = require_object(message, pointer=f"/{index}")
             reference = point.pop("data_reference", None)
             try:
                 reference = require_object(
@@ -153,14 +153,14 @@ class _Archive:
             points.append(point | {"data": self._data(f"{folder}{reference.get('file_path')}", reference)})
         agents = require_object(about.get("agents") or {}, pointer="/agents")
         name = self._by_ending.get(f"annotations/{instance}_{agent}.json")
-        said = self._json(name) if name else None
+        annotations_file = self._json(name) if name else None
         return {
             "instance_id": instance,
             "agent_id": agent,
             "agent": require_object(agents.get(agent) or {}),
             "metadata": about.get("metadata") or {},
             "points": points,
-            "annotations": require_object(said or {}).get("annotations") or [],
+            "annotations": require_object(annotations_file or {}).get("annotations") or [],
         }
 
     def _data(self, name: str, reference: dict[str, Any]) -> Any:
@@ -194,9 +194,9 @@ class _Archive:
                     entry.filename,
                 )
 
-    def _with_pictures(self, record: Record, beside: str) -> Record:
+    def _with_pictures(self, record: Record, folder: str) -> Record:
         try:
-            return replace(record, document=self._pictures.put_into(record.document, beside))
+            return replace(record, document=self._pictures.put_into(record.document, folder))
         except InvalidRecord as error:
             return replace(record, document=None, error=error)
 

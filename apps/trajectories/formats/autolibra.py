@@ -4,7 +4,7 @@ A dataset is a folder: `instances/INSTANCE/AGENT/points.json` names the data of 
 `annotations/INSTANCE_AGENT.json` what people wrote about the run. An archive of it is put together (archive.py), one
 document a run: {"instance_id", "agent_id", "agent", "metadata", "points", "annotations"}. What `render_trajectory` of
 their package gives, a list of points, is read too. Points are actions, which are agent steps, and observations, which
-are what the action before them gave; before any action they are what the agent was told.
+are the results of the action before them; before any action they are the input of the agent.
 """
 
 import json
@@ -35,9 +35,9 @@ def read(document: Any) -> Trajectory:
     around = {"points": given} if isinstance(given, list) else require_object(given)
     steps: list[Step] = []
     points = require_list(around.get("points"), pointer="/points")
-    for index, one in enumerate(points):
+    for index, point in enumerate(points):
         at = f"/points/{index}"
-        point = require_object(one, pointer=at)
+        point = require_object(point, pointer=at)
         if point.get("point_type") == _ACTED:
             steps.append(_acted(point, index))
         elif point.get("point_type") != _OBSERVED:

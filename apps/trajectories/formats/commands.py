@@ -7,15 +7,13 @@ _BLOCK = TextPattern(r"(?s)```(?:mswea_bash_command|bash|sh)?[ \t]*\r?\n(.*?)\n?
 
 
 def parted(text: str) -> tuple[str, ToolCall | None]:
-    """What is said beside the one command that a message holds, and the call; all of it where there is not one."""
+    """The text around the single command of a message, and the call; the full text if there is not exactly one."""
     found = list(_BLOCK.finditer(text))
     if len(found) != 1:
         return text, None
     (block,) = found
-    beside = "\n\n".join(
-        part for part in (text[: block.start()].strip(), text[block.end() :].strip()) if part
-    )
-    return beside, shell(block[1])
+    text = "\n\n".join(part for part in (text[: block.start()].strip(), text[block.end() :].strip()) if part)
+    return text, shell(block[1])
 
 
 def shell(command: str) -> ToolCall:

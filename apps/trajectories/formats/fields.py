@@ -4,7 +4,7 @@ from typing import Any
 
 from workers.errors import InvalidRecord
 from workers.schema import Task
-from workers.schema.decode import kind_of, optional_str, require_object
+from workers.schema.decode import json_type_name, optional_str, require_object
 
 
 def read_task(value: Any, *, pointer: str = "/task") -> Task:
@@ -16,7 +16,7 @@ def read_task(value: Any, *, pointer: str = "/task") -> Task:
     value = require_object(value, pointer=pointer)
     identity = value.get("id")
     if isinstance(identity, bool) or not isinstance(identity, str | int | None):
-        raise InvalidRecord(f"expected a string, got {kind_of(identity)}.", pointer=f"{pointer}/id")
+        raise InvalidRecord(f"expected a string, got {json_type_name(identity)}.", pointer=f"{pointer}/id")
     metadata = dict(require_object(value.get("metadata") or {}, pointer=f"{pointer}/metadata"))
     known = ("id", "instruction", "reference", "metadata")
     return Task(
@@ -41,7 +41,7 @@ def read_agent(value: Any, *, pointer: str = "/agent") -> tuple[str, str]:
 
 def read_success(value: Any, *, pointer: str = "/success") -> bool | None:
     if value is not None and not isinstance(value, bool):
-        raise InvalidRecord(f"success is true or false, not {kind_of(value)}.", pointer=pointer)
+        raise InvalidRecord(f"success is true or false, not {json_type_name(value)}.", pointer=pointer)
     return value
 
 

@@ -77,8 +77,8 @@ def read(document: Any) -> Trajectory:
         agent=name,
         agent_version=version,
         reward=None
-        if any(one.worth is None for one in rewards)
-        else sum(one.worth or 0.0 for one in rewards),
+        if any(reward.worth is None for reward in rewards)
+        else sum(reward.worth or 0.0 for reward in rewards),
         success=read_success(document.get("success")),
         metadata=metadata,
     )
@@ -98,7 +98,7 @@ def _rewards(document: dict[str, Any], count: int) -> list[_Reward]:
     if len(given) != count:
         raise InvalidRecord(f"{count} actions have as many rewards, not {len(given)}.", pointer="/rewards")
     if not given or not isinstance(given[0], list):
-        return [_Reward(finite(one, pointer=f"/rewards/{index}")) for index, one in enumerate(given)]
+        return [_Reward(finite(reward, pointer=f"/rewards/{index}")) for index, reward in enumerate(given)]
     rows = _rows(given, "/rewards")
     names = _names(document.get("reward_names"), len(rows[0]))
     weights = document.get("reward_weights")
@@ -114,7 +114,9 @@ def _rewards(document: dict[str, Any], count: int) -> list[_Reward]:
         raise InvalidRecord(f"has {len(weights)} numbers, not {len(names)}.", pointer="/reward_weights")
     return [
         _Reward(
-            None if weights is None else sum(weight * one for weight, one in zip(weights, row, strict=True)),
+            None
+            if weights is None
+            else sum(weight * number for weight, number in zip(weights, row, strict=True)),
             dict(zip(names, row, strict=True)),
         )
         for row in rows
@@ -142,7 +144,7 @@ def _clip(document: dict[str, Any]) -> list[Step]:
 
 
 def _task(document: dict[str, Any]) -> Task:
-    """The environment and how it was reset: episodes that began alike are the same task."""
+    """The environment and how it was reset: episodes with the same start are the same task."""
     if document.get("task") is not None:
         return read_task(document["task"])
     environment = document.get("env_id", document.get("env"))
@@ -164,7 +166,7 @@ def _rows(value: Any, pointer: str) -> list[list[float]]:
             for index in range(len(parts[0]) if parts else 0)
         ]
     return [
-        _flat(one, f"{pointer}/{index}") for index, one in enumerate(require_list(value, pointer=pointer))
+        _flat(row, f"{pointer}/{index}") for index, row in enumerate(require_list(value, pointer=pointer))
     ]
 
 
@@ -174,8 +176,8 @@ def _flat(value: Any, pointer: str, depth: int = 0) -> list[float]:
     if isinstance(value, list):
         return [
             number
-            for index, one in enumerate(value)
-            for number in _flat(one, f"{pointer}/{index}", depth + 1)
+            for index, part in enumerate(value)
+            for number in _flat(part, f"{pointer}/{index}", depth + 1)
         ]
     if isinstance(value, dict):
         return [

@@ -52,11 +52,11 @@ def read(document: Any) -> Trajectory:
     attachments = require_object(sample.get("attachments") or {}, pointer="/sample/attachments")
     messages = require_list(_put_back(_messages(sample), attachments), pointer="/sample/messages")
     scores = require_object(sample.get("scores") or {}, pointer="/sample/scores")
-    reward = next((value for one in scores.values() if (value := _value(one)) is not None), None)
+    reward = next((value for score in scores.values() if (value := _value(score)) is not None), None)
     target = sample.get("target")
     rest = {key: value for key, value in sample.items() if key not in _LEFT}
     return build_trajectory(
-        from_messages([_as_chat(one) for one in messages], pointer="/sample/messages"),
+        from_messages([_as_chat(message) for message in messages], pointer="/sample/messages"),
         Task(
             id=f"{about.get('task') or 'inspect'}/{sample.get('id')}",
             instruction=_put_back(_asked(sample.get("input")), attachments),
@@ -82,7 +82,7 @@ def _messages(sample: dict[str, Any]) -> Any:
         if isinstance(event, dict) and event.get("event") == "model":
             asked = event.get("input") or _named(event.get("input_refs") or [], pool)
             choices = (event.get("output") or {}).get("choices") or []
-            return [*asked, *(one["message"] for one in choices[:1])]
+            return [*asked, *(choice["message"] for choice in choices[:1])]
     return []
 
 
@@ -120,12 +120,12 @@ def _as_chat(message: Any) -> Any:
     found = {key: value for key, value in message.items() if key != "tool_calls"}
     content = message.get("content")
     if isinstance(content, list):
-        thoughts = [_thought(one) for one in content if _is(one, "reasoning")]
-        found["content"] = [_part(one) for one in content if not _is(one, "reasoning")]
+        thoughts = [_thought(part) for part in content if _is(part, "reasoning")]
+        found["content"] = [_part(part) for part in content if not _is(part, "reasoning")]
         if thoughts:
             found["reasoning_content"] = "\n".join(thoughts)
     if message.get("tool_calls"):
-        found["tool_calls"] = [_call(one) for one in require_list(message["tool_calls"])]
+        found["tool_calls"] = [_call(call) for call in require_list(message["tool_calls"])]
     if message.get("role") == "tool":
         found["name"] = found.pop("function", None) or found.get("name")
     return found
@@ -170,6 +170,6 @@ def _asked(given: Any) -> str:
     if isinstance(given, str):
         return given
     messages = given if isinstance(given, list) else []
-    users = [one for one in messages if isinstance(one, dict) and one.get("role") == "user"]
+    users = [message for message in messages if isinstance(message, dict) and message.get("role") == "user"]
     content = users[-1].get("content") if users else ""
     return content if isinstance(content, str) else ""

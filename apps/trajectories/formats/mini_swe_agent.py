@@ -46,9 +46,11 @@ def read(document: Any) -> Trajectory:
 
 
 def _steps(messages: Any, pointer: str) -> tuple[Step, ...]:
-    given = [_as_chat(one) for one in require_list(messages, pointer=pointer)]
-    said = [one for one in given if not (isinstance(one, dict) and one.get("role") == "exit")]
-    return tuple(_with_call(step) for step in observed(from_messages(said, pointer=pointer)))
+    given = [_as_chat(message) for message in require_list(messages, pointer=pointer)]
+    messages_read = [
+        message for message in given if not (isinstance(message, dict) and message.get("role") == "exit")
+    ]
+    return tuple(_with_call(step) for step in observed(from_messages(messages_read, pointer=pointer)))
 
 
 def _with_call(step: Step) -> Step:
@@ -71,22 +73,22 @@ def _as_chat(message: Any) -> Any:
     output = message.get("output")
     if message.get("object") != "response" or not isinstance(output, list):
         return message
-    items = [one for one in output if isinstance(one, dict)]
+    items = [value for value in output if isinstance(value, dict)]
     calls = [
         {
-            "id": one.get("call_id"),
+            "id": item.get("call_id"),
             "type": "function",
-            "function": {"name": one.get("name"), "arguments": one.get("arguments", "")},
+            "function": {"name": item.get("name"), "arguments": item.get("arguments", "")},
         }
-        for one in items
-        if one.get("type") == "function_call"
+        for item in items
+        if item.get("type") == "function_call"
     ]
-    content = _texts(one for one in items if one.get("type") == "message")
-    thought = _texts({"content": one.get("summary")} for one in items if one.get("type") == "reasoning")
-    said = {"role": "assistant", "content": content or None, "reasoning_content": thought or None}
-    return said | ({"tool_calls": calls} if calls else {})
+    content = _texts(item for item in items if item.get("type") == "message")
+    thought = _texts({"content": item.get("summary")} for item in items if item.get("type") == "reasoning")
+    messages_read = {"role": "assistant", "content": content or None, "reasoning_content": thought or None}
+    return messages_read | ({"tool_calls": calls} if calls else {})
 
 
 def _texts(items: Any) -> str:
-    parts = (part for one in items for part in one.get("content") or () if isinstance(part, dict))
+    parts = (part for item in items for part in item.get("content") or () if isinstance(part, dict))
     return "\n".join(text for part in parts if isinstance(text := part.get("text"), str))

@@ -18,7 +18,11 @@ _KNOWN = ("id", "task", "agent", "messages", "reward", "success", "metadata")
 def sniff(document: Any) -> bool:
     if isinstance(document, dict):
         return isinstance(document.get("messages"), list)
-    return isinstance(document, list) and bool(document) and all(_is_message(one) for one in document[:3])
+    return (
+        isinstance(document, list)
+        and bool(document)
+        and all(_is_message(message) for message in document[:3])
+    )
 
 
 def _is_message(value: Any) -> bool:

@@ -56,21 +56,21 @@ class Gathered:
             self._file.write(raw)
 
     def records(self) -> Iterator[Record]:
-        said = False
+        has_messages = False
         for trace, places in self._traces.items():
             line = self._lines[trace]
             if sum(length for _, length in places) > self._limit:
                 yield Record(line, error=too_large(self._limit))
                 continue
             for run in runs_of(self._span(*place) for place in places):
-                said = True
+                has_messages = True
                 raw = encoded(run)
                 yield (
                     Record(line, raw, run)
                     if len(raw) <= self._limit
                     else Record(line, error=too_large(self._limit))
                 )
-        if self._first is not None and not said:
+        if self._first is not None and not has_messages:
             yield Record(self._first, error=InvalidRecord(NOTHING_SAID, pointer="/resourceSpans"))
 
     def __del__(self) -> None:
@@ -101,7 +101,7 @@ def runs_of(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
     """
     known = {span["id"]: span for span in spans}
     by_agent: dict[str, list[Span]] = {}
-    for span in sorted(known.values(), key=lambda one: one["start"]):
+    for span in sorted(known.values(), key=lambda item: item["start"]):
         by_agent.setdefault(_agent_of(span, known), []).append(span)
     for agent, own in by_agent.items():
         if not any(otel_messages.answered(span) for span in own):
@@ -135,7 +135,7 @@ def spans_of(document: Any) -> Iterator[Span]:
 def tells(span: Span) -> bool:
     """Whether anything of it is about a model, an agent or a tool."""
     given = [span["attributes"], *(event["attributes"] for event in span["events"])]
-    return any(name.startswith("gen_ai.") for one in given for name in one) or any(
+    return any(name.startswith("gen_ai.") for attribute in given for name in attribute) or any(
         event["name"].startswith("gen_ai.") for event in span["events"]
     )
 
@@ -144,7 +144,7 @@ def read(document: Any) -> Trajectory:
     document, _ = clean(require_object(document))
     spans: list[Span] = require_list(document.get("spans"), pointer="/spans")
     about: dict[str, Any] = document.get("about") or {}
-    said = _conversation(spans)
+    messages = _conversation(spans)
     model = next((name for span in spans if (name := span["attributes"].get("gen_ai.request.model"))), "")
     conversation = next(
         (name for span in spans if (name := span["attributes"].get("gen_ai.conversation.id"))), None
@@ -162,7 +162,7 @@ def read(document: Any) -> Trajectory:
         metadata["conversation"] = conversation
     name = about.get("gen_ai.agent.name") or spans[0]["resource"].get("service.name") or model
     return build_trajectory(
-        from_messages(said, pointer="/spans"),
+        from_messages(messages, pointer="/spans"),
         Task(id=""),
         pointer="/spans",
         id=f"{document['trace']}/{document['agent']}".rstrip("/"),
@@ -186,7 +186,7 @@ def _agent_of(span: Span, known: dict[str, Span]) -> str:
 
 
 def _conversation(spans: list[Span]) -> list[Message]:
-    said: list[Message] = []
+    messages: list[Message] = []
     results = {}
     for span in spans:
         tool = otel_messages.result_of(span)
@@ -195,33 +195,37 @@ def _conversation(spans: list[Span]) -> list[Message]:
             continue
         asked, answer = otel_messages.asked_of(span), otel_messages.answered(span)
         if answer:
-            said += [*_new(asked, said), *answer]
-    answered = {message.get("tool_call_id") for message in said if message["role"] == "tool"}
+            messages += [*_new_messages(asked, messages), *answer]
+    answered = {message.get("tool_call_id") for message in messages if message["role"] == "tool"}
     out: list[Message] = []
-    for message in said:
+    for message in messages:
         out.append(message)
         called = (call["id"] for call in message.get("tool_calls") or ())
         out += [results[name] for name in called if name in results and name not in answered]
     return out
 
 
-def _new(asked: list[Message], said: list[Message]) -> list[Message]:
-    """What of a call's input had not been said: all after the longest beginning they share; of what does not begin
-    alike (an agent that forgets, or is told anew), what was never said."""
+def _new_messages(asked: list[Message], messages: list[Message]) -> list[Message]:
+    """The new messages of a call's input: everything after the longest common prefix; if the inputs diverge (an agent
+    that drops or rewrites its context), every message not seen before."""
     shared = 0
-    while shared < min(len(asked), len(said)) and _same(asked[shared], said[shared]):
+    while shared < min(len(asked), len(messages)) and _is_same_message(asked[shared], messages[shared]):
         shared += 1
-    if shared == len(said):
+    if shared == len(messages):
         return asked[shared:]
-    return [one for one in asked[shared:] if not any(_same(one, other) for other in said)]
+    return [
+        message
+        for message in asked[shared:]
+        if not any(_is_same_message(message, other) for other in messages)
+    ]
 
 
-def _same(one: Message, other: Message) -> bool:
+def _is_same_message(message: Message, other: Message) -> bool:
     """Instrumentations tell of a message less when it is asked with than when it was answered."""
     plain = ("role", "content", "tool_call_id")
-    if any((one.get(key) or None) != (other.get(key) or None) for key in plain):
+    if any((message.get(key) or None) != (other.get(key) or None) for key in plain):
         return False
-    return _called(one) == _called(other)
+    return _called(message) == _called(other)
 
 
 def _called(message: Message) -> list[Any]:
@@ -258,9 +262,9 @@ def _span(span: dict[str, Any], resource: dict[str, Any], at: str) -> Span:
         "resource": resource,
         "attributes": otel_messages.plain(span.get("attributes")),
         "events": [
-            {"name": str(one.get("name")), "attributes": otel_messages.plain(one.get("attributes"))}
-            for one in require_list(events, pointer=f"{at}/events")
-            if isinstance(one, dict)
+            {"name": str(event.get("name")), "attributes": otel_messages.plain(event.get("attributes"))}
+            for event in require_list(events, pointer=f"{at}/events")
+            if isinstance(event, dict)
         ],
     }
 

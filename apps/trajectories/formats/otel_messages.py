@@ -27,9 +27,9 @@ def plain(attributes: Any, depth: int = 0) -> dict[str, Any]:
     if isinstance(attributes, dict):
         return attributes
     found = {}
-    for one in attributes if isinstance(attributes, list) else []:
-        if isinstance(one, dict) and isinstance(one.get("key"), str):
-            found[one["key"]] = _value(one.get("value"), depth)
+    for attribute in attributes if isinstance(attributes, list) else []:
+        if isinstance(attribute, dict) and isinstance(attribute.get("key"), str):
+            found[attribute["key"]] = _value(attribute.get("value"), depth)
     return found
 
 
@@ -40,12 +40,12 @@ def asked_of(span: dict[str, Any]) -> list[Message]:
     before: list[Message] = [{"role": "system", "content": system}] if system else []
     if (messages := _json(given.get("gen_ai.input.messages"))) is not None:
         return before + _of_parts(messages)
-    told = [
+    content = [
         _of_event(kind[1], event["attributes"])
         for event in span["events"]
         if (kind := _EVENT.fullmatch(event["name"]))
     ]
-    return before + (told or _indexed(given, "prompt") or _content(span, "prompt"))
+    return before + (content or _indexed(given, "prompt") or _content(span, "prompt"))
 
 
 def answered(span: dict[str, Any]) -> list[Message]:
@@ -54,13 +54,13 @@ def answered(span: dict[str, Any]) -> list[Message]:
     if given.get("gen_ai.operation.name") in ("invoke_agent", "create_agent", "execute_tool", "embeddings"):
         return []
     if (messages := _json(given.get("gen_ai.output.messages"))) is not None:
-        return [one for one in _of_parts(messages)[:1] if one["role"] == "assistant"]
+        return [message for message in _of_parts(messages)[:1] if message["role"] == "assistant"]
     choices = [event["attributes"] for event in span["events"] if event["name"] == "gen_ai.choice"]
     if choices:
-        told = _json(choices[0].get("message")) or choices[0]
-        return [_of_event("assistant", told)] if isinstance(told, dict) else []
+        content = _json(choices[0].get("message")) or choices[0]
+        return [_of_event("assistant", content)] if isinstance(content, dict) else []
     found = _indexed(given, "completion") or _content(span, "completion")
-    return [one | {"role": "assistant"} for one in found[:1]]
+    return [message | {"role": "assistant"} for message in found[:1]]
 
 
 def result_of(span: dict[str, Any]) -> Message | None:
@@ -84,7 +84,7 @@ def _of_parts(messages: Any) -> list[Message]:
     for message in messages if isinstance(messages, list) else []:
         if not isinstance(message, dict):
             continue
-        parts = [one for one in message.get("parts") or [] if isinstance(one, dict)]
+        parts = [part for part in message.get("parts") or [] if isinstance(part, dict)]
         if not parts and message.get("content") is not None:
             parts = [{"type": "text", "content": _as_text(message["content"])}]
         found += [
@@ -99,18 +99,18 @@ def _of_parts(messages: Any) -> list[Message]:
         rest = [part for part in parts if part.get("type") != "tool_call_response"]
         if not rest:
             continue
-        said: Message = {"role": _role(message.get("role")), "content": _texts(rest) or None}
+        message_fields: Message = {"role": _role(message.get("role")), "content": _texts(rest) or None}
         thought = "\n".join(
-            _as_text(one.get("content")) for one in rest if one.get("type") in ("reasoning", "thinking")
+            _as_text(part.get("content")) for part in rest if part.get("type") in ("reasoning", "thinking")
         )
         calls = [
-            _call(one.get("id"), one.get("name"), one.get("arguments"))
-            for one in rest
-            if one.get("type") == "tool_call"
+            _call(part.get("id"), part.get("name"), part.get("arguments"))
+            for part in rest
+            if part.get("type") == "tool_call"
         ]
         if thought:
-            said["reasoning_content"] = thought
-        found.append(said | ({"tool_calls": calls} if calls else {}))
+            message_fields["reasoning_content"] = thought
+        found.append(message_fields | ({"tool_calls": calls} if calls else {}))
     return found
 
 
@@ -118,31 +118,31 @@ def _texts(parts: Any) -> str:
     if isinstance(parts, str):
         return parts
     return "\n".join(
-        _as_text(one.get("content", one.get("text")))
-        for one in (parts if isinstance(parts, list) else [])
-        if isinstance(one, dict) and one.get("type", "text") == "text"
+        _as_text(part.get("content", part.get("text")))
+        for part in (parts if isinstance(parts, list) else [])
+        if isinstance(part, dict) and part.get("type", "text") == "text"
     )
 
 
 def _of_event(role: str, given: dict[str, Any]) -> Message:
     body = _json(given.get("body")) or given
     content = body.get("content")
-    said: Message = {
+    message_fields: Message = {
         "role": _role(body.get("role") or role),
         "content": None if content is None else _as_text(content),
     }
-    if said["role"] == "tool":
-        return said | {"tool_call_id": str(body.get("id"))}
+    if message_fields["role"] == "tool":
+        return message_fields | {"tool_call_id": str(body.get("id"))}
     calls = [
         _call(
-            one.get("id"),
-            (one.get("function") or one).get("name"),
-            (one.get("function") or one).get("arguments"),
+            call.get("id"),
+            (call.get("function") or call).get("name"),
+            (call.get("function") or call).get("arguments"),
         )
-        for one in _json(body.get("tool_calls")) or []
-        if isinstance(one, dict)
+        for call in _json(body.get("tool_calls")) or []
+        if isinstance(call, dict)
     ]
-    return said | ({"tool_calls": calls} if calls else {})
+    return message_fields | ({"tool_calls": calls} if calls else {})
 
 
 def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
@@ -158,30 +158,30 @@ def _indexed(given: dict[str, Any], kind: str) -> list[Message]:
             if match := _TOOL_CALL.fullmatch(key):
                 calls.setdefault(match[1].zfill(4), {})[match[2]] = value
         content = fields.get("content")
-        said: Message = {
+        message_fields: Message = {
             "role": _role(fields.get("role")),
             "content": None if content is None else _as_text(content),
         }
-        if said["role"] == "tool":
-            said["tool_call_id"] = str(fields.get("tool_call_id"))
+        if message_fields["role"] == "tool":
+            message_fields["tool_call_id"] = str(fields.get("tool_call_id"))
         if calls:
-            said["tool_calls"] = [
-                _call(one.get("id"), one.get("name"), one.get("arguments"))
-                for _, one in sorted(calls.items())
+            message_fields["tool_calls"] = [
+                _call(call.get("id"), call.get("name"), call.get("arguments"))
+                for _, call in sorted(calls.items())
             ]
-        found.append(said)
+        found.append(message_fields)
     return found
 
 
 def _content(span: dict[str, Any], kind: str) -> list[Message]:
     """Of one event that holds all of it, as JSON or as text."""
-    event = next((one for one in span["events"] if one["name"] == f"gen_ai.content.{kind}"), None)
+    event = next((event for event in span["events"] if event["name"] == f"gen_ai.content.{kind}"), None)
     if event is None:
         return []
     given = event["attributes"].get(f"gen_ai.{kind}")
     decoded = _json(given)
     if isinstance(decoded, list):
-        return [_of_event("user", one) for one in decoded if isinstance(one, dict)]
+        return [_of_event("user", message) for message in decoded if isinstance(message, dict)]
     return [{"role": "user", "content": _as_text(given)}] if given is not None else []
 
 
@@ -220,14 +220,14 @@ def _as_text(value: Any) -> str:
 def _value(value: Any, depth: int) -> Any:
     if not isinstance(value, dict) or depth > _DEEPEST:
         return None
-    for key, one in value.items():
+    for key, inner in value.items():
         if key in ("intValue", "int_value"):
-            return int(one) if str(one).lstrip("-").isdecimal() else None
+            return int(inner) if str(inner).lstrip("-").isdecimal() else None
         if key in ("arrayValue", "array_value"):
-            return [_value(each, depth + 1) for each in _values(one)]
+            return [_value(each, depth + 1) for each in _values(inner)]
         if key in ("kvlistValue", "kvlist_value"):
-            return plain(_values(one), depth + 1)
-        return one
+            return plain(_values(inner), depth + 1)
+        return inner
     return None
 
 

@@ -42,15 +42,18 @@ class Pictures:
         if depth > _DEEPEST:
             return value
         if isinstance(value, list):
-            return [self._put(one, f"{pointer}/{n}", beside, left, depth + 1) for n, one in enumerate(value)]
+            return [
+                self._put(element, f"{pointer}/{n}", beside, left, depth + 1)
+                for n, element in enumerate(value)
+            ]
         if not isinstance(value, dict):
             return value
         out = {}
-        for key, one in value.items():
+        for key, element in value.items():
             at = f"{pointer}/{escape(str(key))}"
-            path = self._meant(one, beside) if key in _NAMED_BY and isinstance(one, str) else None
+            path = self._meant(element, beside) if key in _NAMED_BY and isinstance(element, str) else None
             out[key] = (
-                self._put(one, at, beside, left, depth + 1) if path is None else self._url(path, at, left)
+                self._put(element, at, beside, left, depth + 1) if path is None else self._url(path, at, left)
             )
         return out
 
@@ -83,8 +86,8 @@ class Pictures:
 def _alike(first: Iterable[str], second: Iterable[str]) -> int:
     """How many parts are the same from the beginning."""
     count = 0
-    for one, other in zip(first, second, strict=False):
-        if one != other:
+    for element, other in zip(first, second, strict=False):
+        if element != other:
             break
         count += 1
     return count

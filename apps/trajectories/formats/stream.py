@@ -18,7 +18,7 @@ import zstandard
 from apps.core.storage.unpacking import MOST_BLANK, InputBounds, unpacked
 from apps.trajectories.formats.archive import MAGIC, PICKLED, read_archive
 from apps.trajectories.formats.record import Record, too_large
-from apps.trajectories.formats.text import NO_FURTHER, Malformed, Text
+from apps.trajectories.formats.text import NO_FURTHER, JsonTextReader, MalformedJson
 from workers.errors import InvalidRecord
 from workers.schema import RECORD_LIMITS, TooMuchJson, check_json_shape
 from workers.schema.patterns import TextPattern
@@ -59,10 +59,10 @@ def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iter
         return iter([Record(first_line, error=InvalidRecord(PICKLED))])
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if text.startswith("[") and not _is_messages(text):
-        return _arrays(Text(whole, limit))
+        return _arrays(JsonTextReader(whole, limit))
     if _is_lines(text):
         return _lines(whole, limit, first_line)
-    return _documents(Text(whole, limit))
+    return _documents(JsonTextReader(whole, limit))
 
 
 def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
@@ -105,7 +105,7 @@ def _line(raw: bytes, number: int) -> Record:
     return Record(number, raw, error=InvalidRecord(problem))
 
 
-def _arrays(text: Text) -> Iterator[Record]:
+def _arrays(text: JsonTextReader) -> Iterator[Record]:
     """An array, and those that stand after it."""
     index, line = 0, 1
     try:
@@ -122,21 +122,21 @@ def _arrays(text: Text) -> Iterator[Record]:
                 yield Record(line, raw, document, pointer=f"/{index}")
                 line, after = text.line, text.take(",]")
                 index += 1
-    except Malformed as error:
+    except MalformedJson as error:
         yield Record(error.line or line, pointer=f"/{index}", error=InvalidRecord(f"{error} {_REST}"))
 
 
 _REST = "The rest of the array cannot be read."
 
 
-def _documents(text: Text) -> Iterator[Record]:
+def _documents(text: JsonTextReader) -> Iterator[Record]:
     line = 1
     try:
         while text.peek():
             line = text.line
             raw, document = text.value()
             yield Record(line, raw, document)
-    except Malformed as error:
+    except MalformedJson as error:
         yield Record(error.line or line, error=InvalidRecord(str(error)))
 
 

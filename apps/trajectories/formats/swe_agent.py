@@ -1,7 +1,7 @@
 """SWE-agent's .traj: {"trajectory": [{action, observation, response, thought, state}], "history": [...], "info"}.
 
-`history` is what the model saw and said; its demonstrations (`is_demo`) are no steps of this run. What it does not
-hold (the last observation, and how the run was ended) is in `trajectory`. Without it, the prompt is what the first
+`history` is the input and output of the model; its demonstrations (`is_demo`) are no steps of this trajectory. What it
+lacks (the last observation, and how the agent was stopped) is in `trajectory`. Without it, the prompt is what the first
 step of `trajectory` was asked with: its `query`, before SWE-agent 1.1 its `messages`.
 """
 
@@ -32,7 +32,7 @@ def sniff(document: Any) -> bool:
         return isinstance(first, dict) and (not first or "action" in first)
     history = document.get("history")
     return isinstance(history, list) and any(
-        isinstance(one, dict) and "message_type" in one for one in history
+        isinstance(message, dict) and "message_type" in message for message in history
     )
 
 
@@ -57,7 +57,7 @@ def _asked_with(made: list[Any]) -> list[Any]:
     first = require_object(made[0], pointer="/trajectory/0") if made else {}
     key = "query" if "query" in first else "messages"
     asked = require_list(first.get(key) or [], pointer=f"/trajectory/0/{key}")
-    return [one for one in asked if not isinstance(one, dict) or one.get("role") != "assistant"]
+    return [call for call in asked if not isinstance(call, dict) or call.get("role") != "assistant"]
 
 
 def _task(steps: list[Step], instance: Any) -> Task:
@@ -74,22 +74,22 @@ def _task(steps: list[Step], instance: Any) -> Task:
 
 
 class _History:
-    """Steps of messages, beside what `trajectory` says of the same."""
+    """Steps of messages, with the details of `trajectory`."""
 
     def __init__(self, made: list[Any]) -> None:
-        self._made = [require_object(one, pointer=f"/trajectory/{index}") for index, one in enumerate(made)]
+        self._made = [require_object(step, pointer=f"/trajectory/{index}") for index, step in enumerate(made)]
         self._steps: list[Step] = []
         self._agent: list[int] = []  # places of agent steps
 
     def read(self, messages: list[Any]) -> list[Step]:
         for index, message in enumerate(messages):
             self._add(require_object(message, pointer=f"/history/{index}"), index)
-        for number, one in enumerate(self._made):
+        for number, step in enumerate(self._made):
             if number >= len(self._agent):
-                self._append(_of_trajectory(one, number))
+                self._append(_of_trajectory(step, number))
             elif not self._steps[self._agent[number]].observation:
                 self._observe(
-                    self._agent[number], one.get("observation"), f"/trajectory/{number}/observation"
+                    self._agent[number], step.get("observation"), f"/trajectory/{number}/observation"
                 )
         return self._steps
 
@@ -109,10 +109,10 @@ class _History:
             calls = _calls(message.get("tool_calls"), f"{at}/tool_calls")
             if not calls and action and action.strip():
                 calls = (shell(action),)
-            said = parts_of(message.get("content"), pointer=f"{at}/content")
+            message_parts = parts_of(message.get("content"), pointer=f"{at}/content")
             if thought is not None and calls:
-                said = (Part(text=thought),) if thought.strip() else ()
-            self._append(Step(source="agent", message=said, tool_calls=calls, extra=extra))
+                message_parts = (Part(text=thought),) if thought.strip() else ()
+            self._append(Step(source="agent", message=message_parts, tool_calls=calls, extra=extra))
         elif self._agent and role in ("user", "tool"):
             tied = require_list(message.get("tool_call_ids") or [], pointer=f"{at}/tool_call_ids")
             call = tied[0] if tied else message.get("tool_call_id")

@@ -60,8 +60,8 @@ def read(document: Any) -> Trajectory:
     document, _ = clean(require_object(document))
     about = require_object(document.get("metadata") or {}, pointer="/metadata")
     tape = _Tape()
-    for index, one in enumerate(require_list(document.get("steps"), pointer="/steps")):
-        step = require_object(one, pointer=f"/steps/{index}")
+    for index, step in enumerate(require_list(document.get("steps"), pointer="/steps")):
+        step = require_object(step, pointer=f"/steps/{index}")
         kind = optional_str(step.get("kind"), pointer=f"/steps/{index}/kind")
         if not kind:
             raise InvalidRecord("a step of a tape has a kind.", pointer=f"/steps/{index}/kind")
@@ -86,12 +86,12 @@ def read(document: Any) -> Trajectory:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenStep:
     """An agent's step that may still get calls and observations."""
 
     index: int
     prompt: str = ""
-    said: list[Part] = field(default_factory=list)
+    message_parts: list[Part] = field(default_factory=list)
     thought: list[str] = field(default_factory=list)
     calls: list[ToolCall] = field(default_factory=list)
     seen: list[ObservationResult] = field(default_factory=list)
@@ -100,12 +100,12 @@ class _Open:
 
     @property
     def has_acted(self) -> bool:
-        return bool(self.calls or self.said)
+        return bool(self.calls or self.message_parts)
 
     def step(self) -> Step:
         return Step(
             source="agent",
-            message=tuple(self.said),
+            message=tuple(self.message_parts),
             reasoning="\n\n".join(self.thought) or None,
             tool_calls=tuple(self.calls),
             observation=tuple(self.seen),
@@ -120,7 +120,7 @@ class _Tape:
 
     agent: str = ""
     _steps: list[Step] = field(default_factory=list)
-    _open: _Open | None = None
+    _open: _OpenStep | None = None
 
     def add(self, kind: str, step: dict[str, Any], index: int) -> None:
         at = f"/steps/{index}"
@@ -154,7 +154,7 @@ class _Tape:
         )
         if now is None or not (goes_on or kind in _CONTROL):
             self._close()
-            now = self._open = _Open(index)
+            now = self._open = _OpenStep(index)
         speaker = str(about.get("agent") or "")
         self.agent = self.agent or speaker
         if speaker:
@@ -170,13 +170,13 @@ class _Tape:
                 now.extra["other"] = {key: value for key, value in other.items() if key != "reward"}
             self._do(now, kind, given, f"/steps/{index}")
 
-    def _do(self, now: _Open, kind: str, given: dict[str, Any], at: str) -> None:
+    def _do(self, now: _OpenStep, kind: str, given: dict[str, Any], at: str) -> None:
         if isinstance(given.get("tool_calls"), list):
-            now.calls += [_call(one, f"{at}/tool_calls/{n}") for n, one in enumerate(given["tool_calls"])]
+            now.calls += [_call(call, f"{at}/tool_calls/{n}") for n, call in enumerate(given["tool_calls"])]
         elif kind == "assistant" and isinstance(given.get("content"), str) and is_call(given["content"]):
             now.calls.append(called(given["content"]))
         elif kind == "assistant" or kind in _SAID or kind.endswith("_answer"):
-            now.said.append(Part(text=_text(given)))
+            now.message_parts.append(Part(text=_text(given)))
         else:
             now.calls.append(ToolCall(name=kind.removesuffix("_action"), arguments=given))
 
@@ -195,18 +195,18 @@ class _Tape:
 
 
 def _text(given: dict[str, Any]) -> str:
-    """What is said in words; of what has several fields, each under its name."""
-    told = {key: value for key, value in given.items() if value not in (None, "", [], {})}
-    if len(told) == 1:
-        (value,) = told.values()
+    """The fields as text; several fields are labelled with their names."""
+    fields_given = {key: value for key, value in given.items() if value not in (None, "", [], {})}
+    if len(fields_given) == 1:
+        (value,) = fields_given.values()
         if isinstance(value, str):
             return value
-    return "\n".join(f"{key.replace('_', ' ')}: {_plain(value)}" for key, value in told.items())
+    return "\n".join(f"{key.replace('_', ' ')}: {_plain(value)}" for key, value in fields_given.items())
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, list):
-        return "".join(f"\n- {_plain(one)}" for one in value)
+        return "".join(f"\n- {_plain(element)}" for element in value)
     return value if isinstance(value, str) else str(value)
 
 
@@ -252,7 +252,9 @@ def _browsed(given: dict[str, Any], at: str) -> ObservationResult:
     of_elements = view.get("extra_element_properties")
     if isinstance(of_elements, dict):
         about["boxes"] = {
-            bid: one["bbox"] for bid, one in of_elements.items() if isinstance(one, dict) and one.get("bbox")
+            bid: of_element["bbox"]
+            for bid, of_element in of_elements.items()
+            if isinstance(of_element, dict) and of_element.get("bbox")
         }
     return seen(text, picture, about)
 

@@ -1,8 +1,8 @@
 """tau2-bench results: {"info", "tasks": [...], "simulations": [...]}: one trajectory a simulation.
 
-The user has tools of her own there: what she calls is her step's, its results are observed by that step, and neither is
-the agent's. The policy, which a file says once, is the first step. `reward_info`, `termination_reason` and reviews give
-the label away: outcome and metadata take them; what a right run would do is the task's metadata.
+The user has their own tools there: their calls belong to user steps, the results are observed by that step, and neither
+is the agent's. The policy document of the file is the first step. `reward_info`, `termination_reason` and reviews
+reveal the label: they go to outcome and metadata; the expected actions are metadata of the task.
 """
 
 from collections.abc import Iterator
@@ -36,15 +36,15 @@ def split(document: Any) -> Iterator[tuple[str, Any]]:
             pointer="/simulations",
         )
     tasks = {
-        str(one.get("id")): one
-        for one in require_list(document.get("tasks"), pointer="/tasks")
-        if isinstance(one, dict)
+        str(task.get("id")): task
+        for task in require_list(document.get("tasks"), pointer="/tasks")
+        if isinstance(task, dict)
     }
-    for index, one in enumerate(simulations):
-        name = str(one.get("task_id")) if isinstance(one, dict) else ""
+    for index, simulation in enumerate(simulations):
+        name = str(simulation.get("task_id")) if isinstance(simulation, dict) else ""
         yield (
             f"/simulations/{index}",
-            {"simulation": one, "task": tasks.get(name) or {}, "info": document.get("info") or {}},
+            {"simulation": simulation, "task": tasks.get(name) or {}, "info": document.get("info") or {}},
         )
 
 
@@ -83,10 +83,12 @@ def _task(run: dict[str, Any], task: dict[str, Any], environment: dict[str, Any]
     """Tasks count from 0 in every domain."""
     domain, number = environment.get("domain_name"), run.get("task_id")
     scenario = task.get("user_scenario")
-    told = scenario.get("instructions") if isinstance(scenario, dict) else None
-    if isinstance(told, dict):
-        told = "\n".join(f"{key.replace('_', ' ')}: {value}" for key, value in told.items() if value)
-    instruction = told or task.get("ticket") or ""
+    instructions = scenario.get("instructions") if isinstance(scenario, dict) else None
+    if isinstance(instructions, dict):
+        instructions = "\n".join(
+            f"{key.replace('_', ' ')}: {value}" for key, value in instructions.items() if value
+        )
+    instruction = instructions or task.get("ticket") or ""
     return Task(
         id=f"{domain}/{number}" if domain else str(number),
         instruction=instruction if isinstance(instruction, str) else "",
@@ -115,7 +117,7 @@ def _one(message: Any) -> Any:
         return {key: value for key, value in rest.items() if key != "id"} | {
             "tool_call_id": message.get("id")
         }
-    calls = [_call(one) for one in require_list(message.get("tool_calls") or [], pointer="/tool_calls")]
+    calls = [_call(call) for call in require_list(message.get("tool_calls") or [], pointer="/tool_calls")]
     return {"content": None} | rest | ({"tool_calls": calls} if calls else {})
 
 

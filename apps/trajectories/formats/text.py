@@ -14,7 +14,7 @@ NO_FURTHER = "what follows is not read. Take them out."
 _MARGIN = 16  # an escape or a literal cut off by the window's end reports an error this close to it
 
 
-class Malformed(Exception):
+class MalformedJson(Exception):
     """Says what is wrong; line: where, if it is not where the value began."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
@@ -22,7 +22,7 @@ class Malformed(Exception):
         self.line = line
 
 
-class Text:
+class JsonTextReader:
     """line: that of the next character, from 1. limit: characters one value may have."""
 
     def __init__(self, stream: BinaryIO, limit: int) -> None:
@@ -40,7 +40,7 @@ class Text:
             while self._at < len(self._window) and self._window[self._at] in _SPACE:
                 blank += 1
                 if blank > MOST_BLANK:
-                    raise Malformed(
+                    raise MalformedJson(
                         f"there are over {MOST_BLANK:,} empty characters in a row; {NO_FURTHER}", self.line
                     )
                 self.line += self._window[self._at] == "\n"
@@ -53,7 +53,7 @@ class Text:
         found = self.peek()
         if not found or found not in wanted:
             what = repr(found) if found else "the end of the file"
-            raise Malformed(f"not valid JSON: expected {' or '.join(wanted)}, found {what}.", self.line)
+            raise MalformedJson(f"not valid JSON: expected {' or '.join(wanted)}, found {what}.", self.line)
         self._at += 1
         return found
 
@@ -66,16 +66,16 @@ class Text:
                     return small
                 value, end = self._json.raw_decode(self._window, self._at)
             except TooMuchJson as error:
-                raise Malformed(error.message) from None
+                raise MalformedJson(error.message) from None
             except json.JSONDecodeError as error:
                 if self._may_be_cut(error) and self._fill():
                     continue
                 line = self.line + self._window.count("\n", self._at, error.pos)
-                raise Malformed(f"not valid JSON: {error.msg}.", line) from None
+                raise MalformedJson(f"not valid JSON: {error.msg}.", line) from None
             except ValueError as error:  # a whole number of thousands of digits
-                raise Malformed(f"not readable as JSON: {error}.") from None
+                raise MalformedJson(f"not readable as JSON: {error}.") from None
             except RecursionError:
-                raise Malformed("nested too deeply to be read.") from None
+                raise MalformedJson("nested too deeply to be read.") from None
             if end < len(self._window) or not self._fill():  # a number may go on
                 return self._taken(end), value
 
@@ -114,7 +114,7 @@ class Text:
         try:
             more = self._decoder.decode(raw, final=self._ended)
         except UnicodeDecodeError as error:
-            raise Malformed(f"not UTF-8 ({error.reason}); save the file as UTF-8.", self.line) from None
+            raise MalformedJson(f"not UTF-8 ({error.reason}); save the file as UTF-8.", self.line) from None
         self._window, self._at = self._window[self._at :] + more, 0
         opened = self._window.count("[") + self._window.count("{")
         most, values = RECORD_LIMITS.containers, RECORD_LIMITS.values
@@ -122,6 +122,6 @@ class Text:
         return bool(more) or not self._ended
 
     def _refuse(self) -> None:
-        raise Malformed(
+        raise MalformedJson(
             f"the record has more than {self._limit // 2**20} MB; split it, or raise TOUCHSTONE_MAX_RECORD_MB."
         )

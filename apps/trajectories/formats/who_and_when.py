@@ -2,7 +2,7 @@
 
 Every turn says who speaks (`name`, kept as `speaker`); roles only say from whose side it was logged. The first turn is
 the task as it was handed out; turns of who has no `system_prompt` are what the environment answered. `is_correct`,
-`ground_truth` and what is said of the mistake give the label away: outcome, reference and metadata take them.
+`ground_truth` and the failure labels reveal the answer: they go to outcome, reference and metadata.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def read(document: Any) -> Trajectory:
     identity = optional_str(document.get("question_ID"), pointer="/question_ID") or ""
     agents = require_object(document.get("system_prompt") or {}, pointer="/system_prompt")
     success = read_success(document.get("is_correct"), pointer="/is_correct")
-    said = {key: document[key] for key in _LABELS if key in document}
+    failure_labels = {key: document[key] for key in _LABELS if key in document}
     return build_trajectory(
         tuple(
             _step(turn, index, agents)
@@ -42,7 +42,8 @@ def read(document: Any) -> Trajectory:
         ),
         pointer="/history",
         success=success,
-        metadata={key: value for key, value in document.items() if key not in _KNOWN} | {"said": said},
+        metadata={key: value for key, value in document.items() if key not in _KNOWN}
+        | {"said": failure_labels},
     )
 
 

@@ -1,6 +1,6 @@
 """What agents wrote as HTML: Markdown, code, diffs, JSON, terminal output. All of it is hostile until it was escaped.
 
-Every function here takes text of anybody and gives HTML that may stand in a page: no script, no style of its own,
+Every function here takes untrusted text and returns HTML that is safe in a page: no script, no style of its own,
 nothing loaded from elsewhere, no link but to http, https and mailto.
 """
 

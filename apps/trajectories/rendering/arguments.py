@@ -41,13 +41,13 @@ def arguments_of(tool: str, arguments: Any, most: int | None) -> list[Argument]:
     return [_argument(tool, "", arguments, {}, most)] if arguments else []
 
 
-def _argument(tool: str, name: str, value: Any, beside: Mapping[str, Any], most: int | None) -> Argument:
+def _argument(tool: str, name: str, value: Any, siblings: Mapping[str, Any], most: int | None) -> Argument:
     whole = value if isinstance(value, str) else pretty(value)
     text = whole if most is None else whole[:most]
     hidden = len(whole) - len(text)
     is_block = not name or "\n" in text or len(text) > _LONG
     if isinstance(value, str):
-        html = _string(tool, name, text, beside)
+        html = _string(tool, name, text, siblings)
     elif isinstance(value, dict | list) and value and not hidden:
         html = json_html(value)
     else:
@@ -55,12 +55,12 @@ def _argument(tool: str, name: str, value: Any, beside: Mapping[str, Any], most:
     return Argument(name, text, html, hidden, is_block)
 
 
-def _string(tool: str, name: str, value: str, beside: Mapping[str, Any]) -> SafeString:
+def _string(tool: str, name: str, value: str, siblings: Mapping[str, Any]) -> SafeString:
     for hint in (name.lower(), tool.lower()):
         for language, words in _LANGUAGES.items():
             if hint.rpartition("_")[2] in words:
                 return code_html(value, language)
-    path = next((beside[key] for key in _PATHS if isinstance(beside.get(key), str)), "")
+    path = next((siblings[key] for key in _PATHS if isinstance(siblings.get(key), str)), "")
     if path and name not in _PATHS and "\n" in value and (language := language_of(path)):
         return code_html(value, language)
     return output_html(value) if "\n" in value else escape(value)

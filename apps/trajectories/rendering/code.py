@@ -56,7 +56,7 @@ def code_html(text: str, language: str) -> SafeString:
 
 
 def language_of(path: str) -> str:
-    """The language a file of this name is written in; empty where nobody knows."""
+    """The language a file of this name is written in; empty if unknown."""
     return _language_of(path.replace("\\", "/").rpartition("/")[2][-_LONGEST_NAME:])
 
 

@@ -1,4 +1,4 @@
-"""What a text is, told from itself."""
+"""Detects the type of a text from its content."""
 
 from django.utils.safestring import SafeString
 
@@ -13,7 +13,7 @@ _DIFF = TextPattern(r"(?m)^(?:diff --git |--- .+\n\+\+\+ .+\n@@ )")
 
 
 def message_html(text: str) -> SafeString:
-    """What somebody says: Markdown, unless it is JSON."""
+    """Message text: Markdown, unless it is JSON."""
     value = parsed(text)
     return markdown_html(text) if value is None else json_html(value)
 

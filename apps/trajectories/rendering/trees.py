@@ -50,10 +50,10 @@ def pretty(value: Any, depth: int = 0) -> str:
         return _flat(value)
     if (
         len(pairs) <= _FEW
-        and all(isinstance(one, Number | int | float) for _, one in pairs)
+        and all(isinstance(pair, Number | int | float) for _, pair in pairs)
         and isinstance(value, list)
     ):
-        return f"[{', '.join(_flat(one) for one in value)}]"
+        return f"[{', '.join(_flat(element) for element in value)}]"
     inner, outer = "  " * (depth + 1), "  " * depth
     keys = isinstance(value, dict)
     lines = [

@@ -1,4 +1,4 @@
-"""The explorer: what there is, filtered and searched, tagged in bulk, filters saved."""
+"""The trajectory explorer: filters, search, bulk tagging and saved filters."""
 
 from typing import Any
 
@@ -18,22 +18,22 @@ from apps.trajectories import services
 from apps.trajectories.forms import FilterForm, SaveFilterForm, TagForm
 from apps.trajectories.models import Trajectory
 from apps.trajectories.patterns import PATTERNS
-from apps.trajectories.selectors import filter_trajectories, narrowed, unindexed
-from apps.trajectories.texts import first_term
+from apps.trajectories.search_text import first_term
+from apps.trajectories.selectors import filter_trajectories, narrowed, unindexed_trajectories
 
 PAGE = 50
-COUNTED = 1_000  # trajectories up to which they are counted
-_SHOWN = ("text", "task", "agent", "success", "pattern")  # filters that are always in view
+MAX_COUNTED = 1_000  # trajectories; beyond, only "more than" is shown
+_SHOWN = ("text", "task", "agent", "success", "pattern")  # filters that are always visible
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
     form = FilterForm(request.GET or None, project=project)
-    filters = _said(form)
+    filters = _filter_values(form)
     rows = filter_trajectories(project, **filters)
     cursor = request.GET.get("cursor")
-    found, count = narrowed(rows, COUNTED)
+    found, count = narrowed(rows, MAX_COUNTED)
     page, next_cursor = paginate(found.select_related("task"), cursor=cursor, limit=PAGE)
     query = _query(request.GET)
     context = {
@@ -45,8 +45,8 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "trajectories": [
             (row, [PATTERNS[name] for name in row.patterns or () if name in PATTERNS]) for row in page
         ],
-        "count": min(count, COUNTED),
-        "is_more": count > COUNTED,
+        "count": min(count, MAX_COUNTED),
+        "is_more": count > MAX_COUNTED,
         "next_cursor": next_cursor,
         "first": not cursor,
         "filtered": bool(filters),
@@ -55,7 +55,7 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
         "saved": project.saved_filters.all(),
         "save_form": SaveFilterForm(initial={"query": query}, auto_id="save_%s"),
         "tag_form": TagForm(initial={"query": query}, auto_id="tag_%s"),
-        "unindexed": unindexed(project).exists(),
+        "unindexed": unindexed_trajectories(project).exists(),
     }
     return render(request, "trajectories/trajectory_list.html", context)
 
@@ -65,12 +65,12 @@ def trajectory_list(request: ProjectRequest, project: Project) -> HttpResponse:
 def filter_save(request: ProjectRequest, project: Project) -> HttpResponse:
     form = SaveFilterForm(request.POST)
     if not form.is_valid():
-        raise DomainError("A filter is saved under a name of 1 to 60 characters.")
+        raise DomainError("The name of a filter needs 1 to 60 characters.")
     query = _query(QueryDict(form.cleaned_data["query"]))
     saved = services.save_filter(
         project=project, name=form.cleaned_data["name"], query=query, by=request.user
     )
-    messages.success(request, f"The filter is saved as {saved.name}.")
+    messages.success(request, f"Filter {saved.name} saved.")
     return redirect(f"{_explorer(project)}?{saved.query}")
 
 
@@ -78,20 +78,20 @@ def filter_save(request: ProjectRequest, project: Project) -> HttpResponse:
 @project_view(Role.RESEARCHER)
 def filter_delete(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     deleted = services.delete_filter(project=project, pk=pk)
-    messages.success(request, f"The filter {deleted.name} is deleted.")
+    messages.success(request, f"Filter {deleted.name} deleted.")
     return redirect(_explorer(project))
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def trajectories_tag(request: ProjectRequest, project: Project) -> HttpResponse:
-    """Tag the ticked ones, or everything the filter finds."""
+    """Tag the selected trajectories, or all that match the filter."""
     form = TagForm(request.POST)
     if not form.is_valid():
-        raise DomainError("A tag is a word or a few, of 1 to 60 characters.")
-    said = form.cleaned_data
-    tag, remove = " ".join(said["tag"].split()), said["remove"]
-    rows = _chosen(request, project, said)
+        raise DomainError("A tag needs 1 to 60 characters.")
+    values = form.cleaned_data
+    tag, remove = " ".join(values["tag"].split()), values["remove"]
+    rows = _selected_trajectories(request, project, values)
     changed = services.tag_trajectories(project=project, rows=rows, tag=tag, remove=remove, by=request.user)
     done = f"no longer tagged {tag}" if remove else f"tagged {tag}"
     if changed:
@@ -99,8 +99,13 @@ def trajectories_tag(request: ProjectRequest, project: Project) -> HttpResponse:
             request, f"{changed:,} {'trajectory is' if changed == 1 else 'trajectories are'} {done}."
         )
     else:
-        messages.info(request, "None of them had the tag." if remove else "All of them had the tag already.")
-    query = _query(QueryDict(said["query"]))
+        messages.info(
+            request,
+            "No selected trajectory has this tag."
+            if remove
+            else "All selected trajectories already have this tag.",
+        )
+    query = _query(QueryDict(values["query"]))
     return redirect(f"{_explorer(project)}?{query}" if query else _explorer(project))
 
 
@@ -112,13 +117,15 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     context = {"count": count, "unit": "trajectory" if count == 1 else "trajectories"}
     if count:
         context["text"] = f"of {tasks} task{'' if tasks == 1 else 's'}"
-    name, label = ("trajectory-list", "Look at them") if count else ("trajectory-upload", "Upload some")
+    name, label = (
+        ("trajectory-list", "View trajectories") if count else ("trajectory-upload", "Upload trajectories")
+    )
     context |= {"url": reverse(f"trajectories:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
 
 
-def _said(form: FilterForm) -> dict[str, Any]:
-    """What is filtered by. A form with a mistake filters by nothing of it but what is right."""
+def _filter_values(form: FilterForm) -> dict[str, Any]:
+    """The values to filter by. Invalid fields of a form are ignored."""
     if not form.is_bound:
         return {}
     form.is_valid()
@@ -126,21 +133,23 @@ def _said(form: FilterForm) -> dict[str, Any]:
 
 
 def _query(data: QueryDict) -> str:
-    """The filters of an address, and nothing else of it."""
+    """The filters of a query string, without other parameters."""
     return urlencode([(name, str(data[name])) for name in FilterForm.base_fields if data.get(name)])
 
 
-def _chosen(request: ProjectRequest, project: Project, said: dict[str, Any]) -> QuerySet[Trajectory]:
-    if said["every"]:
-        form = FilterForm(QueryDict(said["query"]), project=project)
+def _selected_trajectories(
+    request: ProjectRequest, project: Project, values: dict[str, Any]
+) -> QuerySet[Trajectory]:
+    if values["every"]:
+        form = FilterForm(QueryDict(values["query"]), project=project)
         if not form.is_valid():
-            raise DomainError("The filter has a mistake in it; mend it before all that it finds is tagged.")
-        return filter_trajectories(project, **_said(form))
+            raise DomainError("The filter is invalid. Fix it before tagging all matches.")
+        return filter_trajectories(project, **_filter_values(form))
     chosen = request.POST.getlist("chosen")
     if not chosen:
-        raise DomainError("Nothing is ticked: tick trajectories, or all that the filter finds.")
+        raise DomainError("No trajectory is selected. Select trajectories, or all that match the filter.")
     if not all(key.isdecimal() and len(key) < 19 for key in chosen):
-        raise DomainError("chosen must be numbers of trajectories.")
+        raise DomainError("chosen must be trajectory numbers.")
     return Trajectory.objects.filter(project=project, pk__in=chosen)
 
 

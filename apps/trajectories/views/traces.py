@@ -23,8 +23,8 @@ def traces_receive(request: HttpRequest) -> HttpResponse:
     except (DomainError, InvalidRecord) as error:
         where = f" (at {error.pointer})" if error.pointer else ""
         status = error.status if isinstance(error, DomainError) else 400
-        return _answer(otlp.refusal(media_type, error.message + where), media_type, status)
-    return _answer(otlp.answer(media_type, received.refused, received.why), media_type, 200)
+        return _answer(otlp.error_response(media_type, error.message + where), media_type, status)
+    return _answer(otlp.success_response(media_type, received.refused, received.why), media_type, 200)
 
 
 def _receive(request: HttpRequest, media_type: str) -> traces.Received:
@@ -35,8 +35,8 @@ def _receive(request: HttpRequest, media_type: str) -> traces.Received:
         raise DomainError("Send a live API key as `Authorization: Bearer KEY`.", status=401)
     require_scope(key, Scope.INGEST)
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
-    body = otlp.read_body(cast(IO[bytes], request), encoding, otlp.LARGEST)
-    return traces.receive(project=key.project, spans=list(spans_of(otlp.document_of(body, media_type))))
+    body = otlp.read_body(cast(IO[bytes], request), encoding, otlp.MAX_BODY_BYTES)
+    return traces.receive(project=key.project, spans=list(spans_of(otlp.parse_otlp(body, media_type))))
 
 
 def _answer(content: bytes, media_type: str, status: int) -> HttpResponse:

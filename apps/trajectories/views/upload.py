@@ -11,7 +11,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.trajectories import formats, uploads
-from apps.trajectories.cards import cards_of
+from apps.trajectories.card_rendering import render_step_cards
 from apps.trajectories.forms import ConfirmForm, UploadForm
 from apps.trajectories.models import Import
 from apps.trajectories.selectors import newest_traces
@@ -34,11 +34,11 @@ def trajectory_upload(request: ProjectRequest, project: Project) -> HttpResponse
 
 def _preview(request: ProjectRequest, project: Project, form: UploadForm) -> HttpResponse:
     file, format = form.cleaned_data["file"], form.cleaned_data["format"]
-    found = uploads.preview(file, format=format, project=project)
+    found = uploads.preview_upload(file, format=format, project=project)
     context = {"project": project, "found": found, "filename": file.name, "confirm": None}
     if found.first:
         file.seek(0)
-        token = uploads.sign(
+        token = uploads.sign_upload(
             project,
             file=uploads.keep_upload(project=project, file=file),
             filename=file.name,
@@ -46,7 +46,9 @@ def _preview(request: ProjectRequest, project: Project, form: UploadForm) -> Htt
             is_all=found.is_all,
         )
         context["confirm"] = ConfirmForm(initial={"token": token})
-        context["shown"] = [(one, cards_of(one, _STEPS_SHOWN)) for one in found.first]
+        context["shown"] = [
+            (trajectory, render_step_cards(trajectory, _STEPS_SHOWN)) for trajectory in found.first
+        ]
     return render(request, "trajectories/upload_preview.html", context)
 
 
@@ -55,7 +57,7 @@ def _preview(request: ProjectRequest, project: Project, form: UploadForm) -> Htt
 def import_start(request: ProjectRequest, project: Project) -> HttpResponse:
     form = ConfirmForm(request.POST)
     if not form.is_valid():
-        raise DomainError("There is nothing to confirm; upload a file first.")
+        raise DomainError("There is no upload to confirm. Upload a file first.")
     job = uploads.start_import(project=project, by=request.user, **form.cleaned_data)
     return redirect("trajectories:import-detail", project.slug, job.pk)
 

@@ -1,4 +1,4 @@
-"""One trajectory: its task pinned on top, its steps as cards, brought as they are scrolled to."""
+"""One trajectory: its task at the top, and its steps as cards that load while scrolling."""
 
 from typing import Any, TypeVar
 
@@ -11,36 +11,36 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import NotFound
 from apps.trajectories import attachments, outline
 from apps.trajectories.models import Trajectory
-from apps.trajectories.notes import notes_of
+from apps.trajectories.notes import collect_notes
 from apps.trajectories.patterns import PATTERNS
-from apps.trajectories.pictures import CLIPS, RASTER
-from apps.trajectories.selectors import load_trajectories, others_of, trajectory_in
+from apps.trajectories.pictures import IMAGE_TYPES, VIDEO_TYPES
+from apps.trajectories.selectors import load_trajectories, require_trajectory, sibling_trajectories
 from apps.trajectories.step_cards import PAGE, step_cards
-from apps.trajectories.viewing import viewable_attachment, viewable_trajectory
-from apps.trajectories.views.numbers import number_of
+from apps.trajectories.view_permissions import viewable_attachment, viewable_trajectory
+from apps.trajectories.views.parameters import parse_number
 
-Answer = TypeVar("Answer", HttpResponse, FileResponse)
-_WORDS = 200  # characters of what is looked for
+MediaResponse = TypeVar("MediaResponse", HttpResponse, FileResponse)
+_MAX_QUERY_LENGTH = 200  # characters
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def trajectory_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """`find`: words to look for in it at once."""
-    trajectory = trajectory_in(project, pk)
+    """`find`: words to search for when the page opens."""
+    trajectory = require_trajectory(project, pk)
     loaded = load_trajectories([pk])[pk]
-    steps, notes = loaded.steps, notes_of(pk, loaded.agent_steps)
-    words = request.GET.get("find", "")[:_WORDS]
+    steps, notes = loaded.steps, collect_notes(pk, loaded.agent_steps)
+    words = request.GET.get("find", "")[:_MAX_QUERY_LENGTH]
     context = _steps(request, project, trajectory) | {
         "chunks": [(start, min(start + PAGE, len(steps)) - 1) for start in range(PAGE, len(steps), PAGE)],
-        "marks": outline.marks_of(steps, notes),
+        "marks": outline.step_marks(steps, notes),
         "notes": notes,
-        "rewards": outline.rewards_of(steps) if _may_see_outcome(request) else None,
+        "rewards": outline.reward_chart(steps) if _may_see_outcome(request) else None,
         "patterns": [PATTERNS[name] for name in trajectory.patterns or () if name in PATTERNS],
-        "others": others_of(trajectory),
+        "others": sibling_trajectories(trajectory),
         "words": words,
-        "found": outline.find(steps, words) if words else [],
-        "most": outline.MOST_FOUND,
+        "found": outline.find_text(steps, words) if words else [],
+        "most": outline.MAX_MATCHES,
     }
     return render(request, "trajectories/trajectory_detail.html", context)
 
@@ -48,18 +48,18 @@ def trajectory_detail(request: ProjectRequest, project: Project, pk: int) -> Htt
 @require_safe
 @project_view(Role.RESEARCHER)
 def trajectory_find(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Where words are in it, as a fragment."""
-    trajectory = trajectory_in(project, pk)
-    words = request.GET.get("find", "")[:_WORDS]
-    found = outline.find(load_trajectories([pk])[pk].steps, words)
+    """Search results as a fragment."""
+    trajectory = require_trajectory(project, pk)
+    words = request.GET.get("find", "")[:_MAX_QUERY_LENGTH]
+    found = outline.find_text(load_trajectories([pk])[pk].steps, words)
     context = {"project": project, "trajectory": trajectory, "words": words, "found": found}
-    return render(request, "trajectories/_found.html", context | {"most": outline.MOST_FOUND})
+    return render(request, "trajectories/_found.html", context | {"most": outline.MAX_MATCHES})
 
 
 @require_safe
 @project_view()
 def trajectory_steps(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The next cards as a fragment; as a page of its own without a script."""
+    """The next cards as a fragment, or as a page without JavaScript."""
     trajectory = viewable_trajectory(request.membership, pk)
     context = _steps(request, project, trajectory)
     template = "_steps.html" if request.htmx else "step_list.html"  # type: ignore[attr-defined]
@@ -69,7 +69,7 @@ def trajectory_steps(request: ProjectRequest, project: Project, pk: int) -> Http
 @require_safe
 @project_view()
 def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) -> HttpResponse:
-    """One step with nothing cut."""
+    """One step in full."""
     trajectory = viewable_trajectory(request.membership, pk)
     cards = step_cards(trajectory.pk, index, index + 1, full=True)
     if not cards:
@@ -86,26 +86,26 @@ def step_detail(request: ProjectRequest, project: Project, pk: int, index: int) 
 @project_view()
 def attachment_detail(request: ProjectRequest, project: Project, sha256: str) -> FileResponse:
     attachment = viewable_attachment(request.membership, sha256)
-    is_shown = attachment.media_type in (*RASTER, *CLIPS)
+    is_shown = attachment.media_type in (*IMAGE_TYPES, *VIDEO_TYPES)
     response = FileResponse(
         attachments.open_attachment(attachment),
         as_attachment=not is_shown,
         filename=sha256[:16],
         content_type=attachment.media_type if is_shown else "application/octet-stream",
     )
-    return _harmless(response)
+    return _with_safe_headers(response)
 
 
 @require_safe
 @project_view(Role.ANNOTATOR)
 def attachment_small(request: ProjectRequest, project: Project, sha256: str) -> HttpResponse:
-    """A picture as pages show it; it opens in full on a click."""
-    content, media_type = attachments.small_picture(viewable_attachment(request.membership, sha256))
-    return _harmless(HttpResponse(content, content_type=media_type))
+    """A downscaled image, as pages show it; a click opens the original."""
+    content, media_type = attachments.read_thumbnail(viewable_attachment(request.membership, sha256))
+    return _with_safe_headers(HttpResponse(content, content_type=media_type))
 
 
-def _harmless(response: Answer) -> Answer:
-    """Whatever the bytes are, they are neither sniffed nor run; the content under a digest never changes."""
+def _with_safe_headers(response: MediaResponse) -> MediaResponse:
+    """The response with headers that prevent sniffing and scripts; content under a digest never changes."""
     response["X-Content-Type-Options"] = "nosniff"
     response["Content-Security-Policy"] = "default-src 'none'; sandbox"
     response["Cache-Control"] = "private, max-age=31536000, immutable"
@@ -113,7 +113,7 @@ def _harmless(response: Answer) -> Answer:
 
 
 def _steps(request: ProjectRequest, project: Project, trajectory: Trajectory) -> dict[str, Any]:
-    start = number_of(request.GET.get("start", "0"), "start", "a step")
+    start = parse_number(request.GET.get("start", "0"), "start", "a step")
     stop = start + PAGE
     return {
         "project": project,
@@ -126,5 +126,5 @@ def _steps(request: ProjectRequest, project: Project, trajectory: Trajectory) ->
 
 
 def _may_see_outcome(request: ProjectRequest) -> bool:
-    """Asked for, and by somebody whose judgement it would not spoil."""
+    """Only on request, and never for annotators: the outcome would bias them."""
     return "show_outcome" in request.GET and Role(request.membership.role).includes(Role.RESEARCHER)

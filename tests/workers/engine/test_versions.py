@@ -11,7 +11,7 @@ from tests.workers.judge.judges import decoder, writer
 from workers.engine import Batcher, ItemScore, ServedModel, Version
 from workers.errors import RewardError
 from workers.models.generative.model import GenerativeModel
-from workers.schema import Item, Text, parse_item
+from workers.schema import ScoreInput, Text, parse_item
 from workers.schema.endpoints import EndpointSpec, RewardModelPart, parse_spec
 
 
@@ -37,7 +37,7 @@ def make_version(
 
 
 def score(version: Version, *texts: str) -> list[ItemScore]:
-    return asyncio.run(version.score(version.render([Item(content=Text(text)) for text in texts])))
+    return asyncio.run(version.score(version.render([ScoreInput(content=Text(text)) for text in texts])))
 
 
 def test_one_component_is_on_the_reward_scale(batcher) -> None:
@@ -84,7 +84,7 @@ def test_aggregations_are_not_mixed(batcher) -> None:
 def test_rendering_says_which_item(batcher) -> None:
     version = make_version(batcher, FakeModel())
     with pytest.raises(RewardError) as caught:
-        version.render([Item(content=Text("a")), Item(content=Text("refused"))], "/inputs")
+        version.render([ScoreInput(content=Text("a")), ScoreInput(content=Text("refused"))], "/inputs")
     assert caught.value.pointer == "/inputs/1"
 
 

@@ -92,8 +92,8 @@ def strip(step: Step) -> Step:
 
 def test_messages_by_way_of_atif_are_the_same_content():
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    one = build_trajectory(from_messages(chat), Task(id="t"))
-    assert from_atif(to_atif(one)).content_hash == one.content_hash
+    built_trajectory = build_trajectory(from_messages(chat), Task(id="t"))
+    assert from_atif(to_atif(built_trajectory)).content_hash == built_trajectory.content_hash
 
 
 @pytest.mark.parametrize(

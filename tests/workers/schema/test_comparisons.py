@@ -18,13 +18,13 @@ def test_preferences() -> None:
         PreferenceRecord(annotator="ann", a=A, b=B, choice=choice, weight=0.5)  # type: ignore[arg-type]
         for choice in ("a", "b", "tie", "both_bad")
     ]
-    assert [one.preferred for one in comparisons(said)] == [1, 0, 0.5, 0.5]
+    assert [comparison.preferred for comparison in comparisons(said)] == [1, 0, 0.5, 0.5]
     assert next(comparisons(said)) == Comparison("t", "a", "b", 1.0, 0.5)
 
 
 def test_a_ranking_is_its_pairs() -> None:
     said = RankingRecord(annotator="ann", trajectories=(A, B, C), ranks=(2, 1, 2))
-    found = {(one.a, one.b): one.preferred for one in comparisons([said])}
+    found = {(comparison.a, comparison.b): comparison.preferred for comparison in comparisons([said])}
     assert found == {("a", "b"): 0.0, ("a", "c"): 0.5, ("b", "c"): 1.0}
 
 
@@ -33,7 +33,10 @@ def test_two_that_one_annotator_rated_are_compared() -> None:
         return RatingRecord(annotator=by, trajectory=run, rating=rating, scale=(1, 5))
 
     found = list(comparisons([rated(A, 4), rated(B, 2), rated(C, 4), rated(B, 5, by="ben")]))
-    assert {(one.a, one.b): one.preferred for one in found} == {("a", "b"): 1.0, ("b", "c"): 0.0}
+    assert {(comparison.a, comparison.b): comparison.preferred for comparison in found} == {
+        ("a", "b"): 1.0,
+        ("b", "c"): 0.0,
+    }
 
 
 def test_scores_are_compared_by_their_criterion_only() -> None:
@@ -50,7 +53,7 @@ def test_outcomes() -> None:
         OutcomeRecord(trajectory=B, success=False),
         OutcomeRecord(trajectory=C, success=True, reward=0.5),
     ]
-    assert {(one.a, one.b): one.preferred for one in comparisons(said)} == {
+    assert {(comparison.a, comparison.b): comparison.preferred for comparison in comparisons(said)} == {
         ("a", "b"): 1.0,
         ("a", "c"): 1.0,
         ("b", "c"): 0.0,

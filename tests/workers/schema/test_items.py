@@ -43,7 +43,7 @@ def test_options_are_kept():
 @pytest.mark.parametrize(
     ("item", "pointer", "says"),
     [
-        ({}, "/inputs/0", "none of them"),
+        ({}, "/inputs/0", "it has none"),
         ({"text": "a", "input_ids": [1]}, "/inputs/0", "it has text and input_ids"),
         ({"text": "a", "colour": 1}, "/inputs/0/colour", "unknown key 'colour'"),
         ({"text": None}, "/inputs/0/text", "got null"),
@@ -51,7 +51,7 @@ def test_options_are_kept():
         ({"input_ids": [1, "a"]}, "/inputs/0/input_ids/1", "Expected `int`"),
         ({"features": [[1], [1, 2]]}, "/inputs/0/features/1", "has 2 numbers where the first row has 1"),
         ({"features": [[float("inf")]]}, "/inputs/0/features/0/0", "not a finite number"),
-        ({"prompt": "a"}, "/inputs/0/response", "needs its response"),
+        ({"prompt": "a"}, "/inputs/0/response", "needs a response"),
         ({"messages": [{"role": "user", "content": "a"}]}, "/inputs/0/messages", "no agent step"),
         ({"text": "a", "logprob": "x"}, "/inputs/0/logprob", "expected a number"),
         ({"text": "a", "metadata": [1]}, "/inputs/0/metadata", "expected a JSON object"),

@@ -3,7 +3,7 @@
 import random
 
 from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory
-from workers.schema.leaks import find_leaks, signature
+from workers.schema.contamination import find_contamination, signature
 
 WORDS = [f"w{place}" for place in range(400)]
 
@@ -40,7 +40,7 @@ def test_a_planted_near_copy_is_found_and_a_stranger_is_not() -> None:
     copy = text(7).split()
     copy[-1] = "changed"
     held_out = [record(" ".join(copy), "test-0"), record(text(900), "test-1")]
-    found = find_leaks(train, held_out)
+    found = find_contamination(train, held_out)
     assert (found["near_copies"], found["of"], found["tasks"]) == (1, 2, [])
     (pair,) = found["pairs"]
     assert pair["train"] == train[7].trajectory.content_hash
@@ -49,7 +49,7 @@ def test_a_planted_near_copy_is_found_and_a_stranger_is_not() -> None:
 
 
 def test_tasks_on_both_sides() -> None:
-    found = find_leaks([record(text(1), "t")], [record(text(2), "t"), record(text(3), "u")])
+    found = find_contamination([record(text(1), "t")], [record(text(2), "t"), record(text(3), "u")])
     assert found["tasks"] == ["t"]
     assert found["near_copies"] == 0
 
@@ -57,14 +57,19 @@ def test_tasks_on_both_sides() -> None:
 def test_what_they_were_told_does_not_count() -> None:
     """The same policy stands in every prompt."""
     policy = text(5, 500)
-    found = find_leaks([record(text(1), "t", told=policy)], [record(text(2), "u", told=policy)])
+    found = find_contamination([record(text(1), "t", told=policy)], [record(text(2), "u", told=policy)])
     assert found["near_copies"] == 0
 
 
 def test_short_answers_are_alike_by_chance() -> None:
     assert signature("yes it was sent") is None
-    assert find_leaks([record("yes", "t")], [record("yes", "u")])["near_copies"] == 0
+    assert find_contamination([record("yes", "t")], [record("yes", "u")])["near_copies"] == 0
 
 
 def test_nothing_held_out() -> None:
-    assert find_leaks([record(text(1), "t")], []) == {"tasks": [], "near_copies": 0, "of": 0, "pairs": []}
+    assert find_contamination([record(text(1), "t")], []) == {
+        "tasks": [],
+        "near_copies": 0,
+        "of": 0,
+        "pairs": [],
+    }

@@ -93,12 +93,17 @@ def test_prompt_and_response_say_the_same_as_messages():
 
 
 def test_the_hash_covers_the_task_and_what_was_said_only():
-    one = trajectory(CHAT)
+    built_trajectory = trajectory(CHAT)
     same = Trajectory(
-        steps=one.steps, task=one.task, agent="somebody", reward=1.0, success=True, metadata={"x": 1}
+        steps=built_trajectory.steps,
+        task=built_trajectory.task,
+        agent="somebody",
+        reward=1.0,
+        success=True,
+        metadata={"x": 1},
     )
-    other = Trajectory(steps=one.steps, task=Task(id="u"))
-    assert one.content_hash == same.content_hash != other.content_hash
+    other = Trajectory(steps=built_trajectory.steps, task=Task(id="u"))
+    assert built_trajectory.content_hash == same.content_hash != other.content_hash
 
 
 def test_tau_bench_messages_are_equal_after_the_round_trip(shared_data: Path):

@@ -80,7 +80,7 @@ def test_it_counts_as_a_reader_would_however_it_is_cut(value, ascii_only, size):
             shape_module._check(document, replace(WIDE, **limits))
             with pytest.raises(TooMuchJson) as error:
                 shape_module._check(
-                    document, replace(WIDE, **{name: one - 1 for name, one in limits.items()})
+                    document, replace(WIDE, **{name: limit - 1 for name, limit in limits.items()})
                 )
             assert error.value.name in limits
     finally:

@@ -19,8 +19,8 @@ from workers.schema import (
     write_trajectories,
 )
 from workers.schema.messages import build_trajectory
-from workers.schema.records import trajectories_of
-from workers.schema.storage import read_lines, read_said
+from workers.schema.records import record_trajectories
+from workers.schema.storage import read_lines, read_raw_records
 
 A, B = (build_trajectory(from_prompt_response("Hi", text), Task(id="t")) for text in ("Hello", "Go away"))
 RECORDS = [
@@ -51,7 +51,7 @@ def test_every_kind_comes_back_equal_and_a_trajectory_is_written_once(tmp_path):
 def test_a_trajectory_is_found_without_reading_records(tmp_path):
     path = tmp_path / "records.jsonl.zst"
     write_records(path, RECORDS)
-    held = {one.content_hash for record in RECORDS for one in trajectories_of(record)}
+    held = {trajectory.content_hash for record in RECORDS for trajectory in record_trajectories(record)}
     assert held and all(holds_trajectory(path, each) for each in held)
     assert not holds_trajectory(path, "0" * 64)
     assert not holds_trajectory(path, next(iter(held))[:-1])
@@ -90,8 +90,10 @@ def test_lines_about_an_item(tmp_path) -> None:
     names = ["a:1", 'a:"quoted" näme', "a:1", "a:11", None]
     records = [PreferenceRecord(a=A, b=B, choice="a", annotator="ann", item=name) for name in names]
     write_records(tmp_path / "r.jsonl.zst", records)
-    said = list(read_said(tmp_path / "r.jsonl.zst"))
-    assert [place for place, _ in said] == [0, 1, 2, 3, 4] and [one.get("item") for _, one in said] == names
+    said = list(read_raw_records(tmp_path / "r.jsonl.zst"))
+    assert [place for place, _ in said] == [0, 1, 2, 3, 4] and [
+        entry.get("item") for _, entry in said
+    ] == names
     assert said[0][1]["a"] == records[0].a.content_hash
     for name, places in (("a:1", [0, 2]), ('a:"quoted" näme', [1]), ("a:", [])):
-        assert [place for place, _ in read_said(tmp_path / "r.jsonl.zst", about=name)] == places
+        assert [place for place, _ in read_raw_records(tmp_path / "r.jsonl.zst", about=name)] == places

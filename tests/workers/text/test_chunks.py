@@ -73,15 +73,17 @@ def test_each_agent_step_is_read_at_its_last_chunk(renderer):
         tool_calls=(ToolCall(name="look", arguments={}),),
         observation=(ObservationResult(content=(Part(text="the order was sent"),)),),
     )
-    one = renderer.render(made(said("user", "hello"), call, said("agent", "good"), said("user", "no")))
-    assert [(SOURCES[chunk.source], chunk.step, chunk.agent_step) for chunk in one.chunks] == [
+    rendered_chunks = renderer.render(
+        made(said("user", "hello"), call, said("agent", "good"), said("user", "no"))
+    )
+    assert [(SOURCES[chunk.source], chunk.step, chunk.agent_step) for chunk in rendered_chunks.chunks] == [
         ("user", 0, None),
         ("agent", 1, 0),
         ("environment", 1, 0),
         ("agent", 2, 1),
     ]
-    assert one.reads == (2, 3)
-    assert one.start == 1
+    assert rendered_chunks.reads == (2, 3)
+    assert rendered_chunks.start == 1
 
 
 def test_text_is_a_trajectory_of_one_agent_step_and_its_token_ids_are_the_same(renderer):
@@ -115,14 +117,14 @@ def test_nothing_but_the_steps_is_read(renderer):
 
 def test_too_long_keeps_the_task_and_the_latest_steps(tiny_encoder):
     short = chunk_renderer(tiny_encoder, chunk_tokens=16, max_tokens=60)
-    one = short.render(
+    rendered_chunks = short.render(
         made(said("user", "the order"), *(said("agent", f"good {'yes ' * 9}") for _ in range(10)))
     )
-    shown = [(SOURCES[chunk.source], chunk.agent_step) for chunk in one.chunks]
+    shown = [(SOURCES[chunk.source], chunk.agent_step) for chunk in rendered_chunks.chunks]
     assert shown == [("user", None), ("gap", None), ("agent", 6), ("agent", 7), ("agent", 8), ("agent", 9)]
-    assert one.truncated and one.tokens <= 60
-    assert one.reads == (None,) * 6 + (2, 3, 4, 5)
-    assert one.start == 1  # the baseline is read at the task, not at the gap
+    assert rendered_chunks.truncated and rendered_chunks.tokens <= 60
+    assert rendered_chunks.reads == (None,) * 6 + (2, 3, 4, 5)
+    assert rendered_chunks.start == 1  # the baseline is read at the task, not at the gap
 
 
 @pytest.mark.parametrize("limit", [20, 24, 33, 40, 64, 100])
@@ -130,10 +132,10 @@ def test_the_limit_holds_whatever_is_long(tiny_encoder, limit):
     short = chunk_renderer(tiny_encoder, chunk_tokens=8, max_tokens=limit)
     long = "yes " * 300
     for parts in ([said("user", long), said("agent", "no")], [said("user", "no"), said("agent", long)]):
-        one = short.render(made(*parts, said("user", long)))
-        assert one.truncated
-        assert one.tokens <= limit
-        assert one.reads[-1] == len(one.chunks) - 1
+        rendered_chunks = short.render(made(*parts, said("user", long)))
+        assert rendered_chunks.truncated
+        assert rendered_chunks.tokens <= limit
+        assert rendered_chunks.reads[-1] == len(rendered_chunks.chunks) - 1
 
 
 def test_tool_calls_and_images_are_shown_as_text():

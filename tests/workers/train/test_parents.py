@@ -147,8 +147,8 @@ def test_what_is_not_known_is_said(run_directory, goes_on, tiny_recipe) -> None:
     [
         ({"width": 32}, "/width", "trained with width = 16"),
         ({"ensemble": 2}, "/ensemble", "trained with ensemble = 5"),
-        ({"backbone": "features"}, "/parent", "the same kind"),
-        ({"folds": 2}, "/folds", "tasks that the parent has seen"),
+        ({"backbone": "features"}, "/parent", "with the same backbone"),
+        ({"folds": 2}, "/folds", "training tasks of the parent"),
     ],
 )
 def test_what_does_not_fit_is_refused(
@@ -212,14 +212,14 @@ def test_a_run_of_heads_that_was_stopped_ends_as_one_that_was_not(recipes, run_d
 
 
 def test_heads_need_a_trunk(recipes, run_directory) -> None:
-    with pytest.raises(RewardError, match="name it as the parent") as caught:
+    with pytest.raises(RewardError, match="set a parent") as caught:
         train(run_directory(replace(recipes["frozen"], heads_only=True)))
     assert caught.value.pointer == "/heads_only"
 
 
 @pytest.mark.parametrize("beside", [{"unfrozen": True}, {"folds": 5}])
 def test_what_has_no_place_beside_heads_only(beside: dict) -> None:
-    with pytest.raises(RewardError, match="has no place beside it"):
+    with pytest.raises(RewardError, match="cannot be combined with it"):
         parse_recipe({"heads_only": True} | beside)
 
 

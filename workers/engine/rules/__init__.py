@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from workers.engine.rules import length, pattern, repetition, tools
-from workers.schema import Item
+from workers.schema import ScoreInput
 from workers.schema.endpoints import (
     Component,
     Pattern,
@@ -17,7 +17,7 @@ from workers.schema.endpoints import (
 from workers.schema.model_score import ModelScore
 
 Count = Callable[[str], int]
-RULES: dict[type, Callable[[Any, Item, Count], ModelScore]] = {
+RULES: dict[type, Callable[[Any, ScoreInput, Count], ModelScore]] = {
     StepPenalty: length.steps,
     TokenPenalty: length.tokens,
     RepetitionPenalty: repetition.rate,
@@ -27,6 +27,6 @@ RULES: dict[type, Callable[[Any, Item, Count], ModelScore]] = {
 }
 
 
-def rate(rule: Component, item: Item, count: Count) -> ModelScore:
+def rate(rule: Component, item: ScoreInput, count: Count) -> ModelScore:
     """count: of the tokens in a text. Raises RewardError for an item without what the rule needs."""
     return RULES[type(rule)](rule, item, count)

@@ -1,11 +1,11 @@
 """What an agent wrote, step by step, whatever form the item came in."""
 
 from workers.errors import RewardError
-from workers.schema import Features, Item, Part, Step, Text, ToolCall, Trajectory
+from workers.schema import Features, Part, ScoreInput, Step, Text, ToolCall, Trajectory
 from workers.text.segments import parts_text
 
 
-def agent_steps(item: Item) -> tuple[Step, ...]:
+def agent_steps(item: ScoreInput) -> tuple[Step, ...]:
     """Raises RewardError for token ids and numbers, which have no text to look at."""
     content = item.content
     if isinstance(content, Trajectory):
@@ -20,7 +20,7 @@ def agent_steps(item: Item) -> tuple[Step, ...]:
     )
 
 
-def texts(item: Item) -> list[str]:
+def texts(item: ScoreInput) -> list[str]:
     """By agent step: reasoning, message and tool calls, as one text."""
     return [
         "\n".join(

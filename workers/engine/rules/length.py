@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from workers.engine.rules.agent_text import texts
-from workers.schema import Features, Item, Trajectory
+from workers.schema import Features, ScoreInput, Trajectory
 from workers.schema.endpoints import StepPenalty, TokenPenalty
 from workers.schema.model_score import ModelScore
 
 
-def steps(rule: StepPenalty, item: Item, count: Callable[[str], int]) -> ModelScore:
+def steps(rule: StepPenalty, item: ScoreInput, count: Callable[[str], int]) -> ModelScore:
     """-1 for every agent step beyond `free`: at most 0. Token ids and texts are one step, rows of features one each."""
     content = item.content
     number = 1
@@ -19,7 +19,7 @@ def steps(rule: StepPenalty, item: Item, count: Callable[[str], int]) -> ModelSc
     return ModelScore.sum_of_steps([-1.0 if step >= rule.free else 0.0 for step in range(number)])
 
 
-def tokens(rule: TokenPenalty, item: Item, count: Callable[[str], int]) -> ModelScore:
+def tokens(rule: TokenPenalty, item: ScoreInput, count: Callable[[str], int]) -> ModelScore:
     """-(tokens beyond `free`) / `per`: at most 0. Each step pays for what it wrote beyond it."""
     total, paid = 0, []
     for text in texts(item):

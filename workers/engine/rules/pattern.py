@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 from workers.engine.rules.agent_text import texts
-from workers.schema import Item
+from workers.schema import ScoreInput
 from workers.schema.endpoints import Pattern
 from workers.schema.model_score import ModelScore
 from workers.schema.patterns import compiled
 
 
-def rate(rule: Pattern, item: Item, count: Callable[[str], int]) -> ModelScore:
+def rate(rule: Pattern, item: ScoreInput, count: Callable[[str], int]) -> ModelScore:
     """1 where it is found, else 0; the step it is found in first has earned it."""
     by_step = texts(item)
     found, expression = [0.0] * len(by_step), compiled(rule.expression)

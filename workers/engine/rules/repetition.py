@@ -5,14 +5,14 @@ from collections.abc import Callable
 from itertools import islice
 
 from workers.engine.rules.agent_text import texts
-from workers.schema import Item
+from workers.schema import ScoreInput
 from workers.schema.endpoints import RepetitionPenalty
 from workers.schema.model_score import ModelScore
 
 _WORD = re.compile(r"\w+")
 
 
-def rate(rule: RepetitionPenalty, item: Item, count: Callable[[str], int]) -> ModelScore:
+def rate(rule: RepetitionPenalty, item: ScoreInput, count: Callable[[str], int]) -> ModelScore:
     """-(n-grams that came before / all n-grams) over all the agent wrote: -1 to 0, 0 for fewer than n words.
 
     Yeo et al. (arXiv 2502.03373), section 4.3: the n-gram penalty, as a share of the whole.

@@ -11,7 +11,7 @@ from typing import Any
 
 from workers.engine.rules.agent_text import agent_steps, message_of
 from workers.errors import InvalidRecord, RewardError
-from workers.schema import Item, Step, parse_json
+from workers.schema import ScoreInput, Step, parse_json
 from workers.schema.endpoints import ToolFormat, ToolMatch
 from workers.schema.model_score import ModelScore
 from workers.schema.patterns import TextPattern
@@ -32,7 +32,7 @@ class ParsedCall:
         return bool(self.name) and self.arguments is not None
 
 
-def formatted(rule: ToolFormat, item: Item, count: Callable[[str], int]) -> ModelScore:
+def formatted(rule: ToolFormat, item: ScoreInput, count: Callable[[str], int]) -> ModelScore:
     """Well-formed calls / calls: 0 to 1, 1 without a call. Each step has earned what its calls add."""
     steps = [tool_calls(step) for step in agent_steps(item)]
     total = sum(map(len, steps))
@@ -41,7 +41,7 @@ def formatted(rule: ToolFormat, item: Item, count: Callable[[str], int]) -> Mode
     return ModelScore.sum_of_steps([sum(call.is_formed for call in calls) / total for calls in steps])
 
 
-def matched(rule: ToolMatch, item: Item, count: Callable[[str], int]) -> ModelScore:
+def matched(rule: ToolMatch, item: ScoreInput, count: Callable[[str], int]) -> ModelScore:
     """(r_name + sum over matched calls of (r_param + r_value)) / its maximum: 0 to 1.
 
     r_name: names in common / all names, as multisets. r_param: of a pair of calls, parameter names in common / all.

@@ -16,7 +16,7 @@ from workers.prompts.templates import Prompt, prompt, quoted
 from workers.prompts.trajectory_text import shown
 from workers.schema import Features, Part, Step, Task, Text, TokenIds, Trajectory
 from workers.text import Content, ConversationRenderer
-from workers.text.rendered import Apart
+from workers.text.rendered import UnsharedInput
 
 MARK = "Verdict:"
 _OPPOSITE = "The opposite of: "
@@ -35,7 +35,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Asked(Apart):
+class Asked(UnsharedInput):
     """ids: the prompt, up to where the model's answer begins. reads: by agent step of the (first) run; the verdict is
     on the whole, so it is read for the last only. truncated: something of a run was left out. is_pair: two are asked
     about, and the words are A and B rather than good and bad. runs: what it was made of, where the same may be asked by

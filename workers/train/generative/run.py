@@ -13,7 +13,7 @@ from workers.evaluate.preference import half
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel, build_writer
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
-from workers.schema.leaks import find_leaks
+from workers.schema.contamination import find_contamination
 from workers.schema.recipe import Recipe
 from workers.train.directory import Config, read_split
 from workers.train.events import Report
@@ -129,7 +129,7 @@ def _evaluated(
     judge = Judge(load_scorer(folder / "model", device=device))
     report = evaluate(judge, splits["test"], validation=splits["validation"])
     report["position"] = position(judge, splits["test"])
-    leaks = find_leaks(splits["train"], splits["test"]) | {"unknown": []}
+    leaks = find_contamination(splits["train"], splits["test"]) | {"unknown": []}
     return with_leaks(report, leaks)
 
 

@@ -11,7 +11,7 @@ from apps.annotation.feedback.records import Submitted, check_filters, submitted
 from apps.annotation.feedback_types import KINDS
 from apps.annotation.models import Annotation
 from workers import schema
-from workers.schema.records import KIND_OF, JudgedRecord, trajectories_of
+from workers.schema.records import KIND_OF, JudgedRecord, record_trajectories
 
 COLUMNS = (
     *("kind", "task", "item", "a", "b", "choice", "strength", "criterion"),
@@ -70,7 +70,7 @@ def _item(trajectory: schema.Trajectory) -> dict[str, Any]:
 
 def line_of(record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item) -> dict[str, Any]:
     """The import record: what was judged and said, by whom. The campaign's name is a field of its own."""
-    trajectories = trajectories_of(record)
+    trajectories = record_trajectories(record)
     said = KINDS[KIND_OF[type(record)]].to_json(record, item)
     common = {"annotator": record.annotator, "origin": record.origin, "item": _name(record.item)}
     return {"task": _task(trajectories[0])} | said | common

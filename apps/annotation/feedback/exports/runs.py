@@ -12,9 +12,9 @@ from typing import Any
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.exports.lines import line_of, made, said_records
-from apps.trajectories.exports import documents_of
+from apps.trajectories.exports import export_documents
 from workers import schema
-from workers.schema.records import KIND_OF, trajectories_of
+from workers.schema.records import KIND_OF, record_trajectories
 
 
 def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
@@ -24,7 +24,7 @@ def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
         runs: dict[str, schema.Trajectory] = {}
         said: dict[str, list[dict[str, Any]]] = {}
         for one, record in of_task:
-            judged = trajectories_of(record)
+            judged = record_trajectories(record)
             runs |= {str(run.id): run for run in judged}
             line = line_of(record, lambda run: run.id)
             del line["task"]
@@ -37,7 +37,7 @@ def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
             for place, run in enumerate(judged):
                 this = {"this": place} if "items" in line else {"this": "ab"[place]} if "a" in line else {}
                 said.setdefault(str(run.id), []).append(kept | this)
-        documents = documents_of(project, runs)
+        documents = export_documents(project, runs)
         names = _names(documents)
         for key, document in documents.items():
             document["session_id"] = names[key]

@@ -8,7 +8,17 @@ from msgspec.structs import replace
 
 from apps.annotation.feedback.incoming import Incoming
 from workers.errors import InvalidRecord
-from workers.schema import Item, Origin, Task, Text, Trajectory, TrajectoryId, clean, parse_item, parse_json
+from workers.schema import (
+    Origin,
+    ScoreInput,
+    Task,
+    Text,
+    Trajectory,
+    TrajectoryId,
+    clean,
+    parse_item,
+    parse_json,
+)
 from workers.schema.decode import convert, optional_str, require_object
 
 COMMON = ("task", "annotator", "campaign", "item", "origin", "made")  # made: how an export says it came about
@@ -107,7 +117,7 @@ def place(value: Any, pointer: str, task: Task | None) -> Trajectory | Trajector
         raise InvalidRecord(
             f'{pointer[1:]} is missing; give an item such as {{"messages": [...]}}.', pointer=pointer
         )
-    item: Item = parse_item(value, task=task, pointer=pointer)
+    item: ScoreInput = parse_item(value, task=task, pointer=pointer)
     content = item.content
     if isinstance(content, TrajectoryId):
         return content

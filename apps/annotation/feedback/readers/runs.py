@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.trajectories.reading import records_of
+from apps.trajectories.import_reader import read_import_records
 from workers.errors import InvalidRecord
 from workers.schema import Trajectory, clean
 from workers.schema.decode import require_object
@@ -14,7 +14,7 @@ Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 
 def read_runs(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
     """Records of anything that trajectories are read from: documents, arrays, JSON lines, archives of such."""
-    for record in records_of(stream):
+    for record in read_import_records(stream):
         try:
             if record.error is not None:
                 raise record.error

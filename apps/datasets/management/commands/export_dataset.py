@@ -12,14 +12,14 @@ from apps.datasets.splits import SPLITS
 
 
 class Command(TouchstoneCommand):
-    help = "Write a frozen dataset in a format other trainers read."
+    help = "Export a frozen dataset in a format of another trainer."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("name", help="project/name@version; the newest version without")
+        parser.add_argument("name", help="project/name@version; without @version, the newest")
         parser.add_argument("--format", required=True, choices=sorted(EXPORTS))
-        parser.add_argument("--split", choices=SPLITS, help="only this split; all without")
-        parser.add_argument("--out", type=Path, help="the file to write; standard output without")
+        parser.add_argument("--split", choices=SPLITS, help="only this split (default: all)")
+        parser.add_argument("--out", type=Path, help="file to write (default: standard output)")
 
     def run(self, **options: Any) -> dict[str, Any]:
         dataset_version = find_dataset_version(options["name"])

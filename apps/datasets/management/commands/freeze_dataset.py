@@ -9,10 +9,10 @@ from apps.accounts.services import project_for
 from apps.annotation.feedback.records import ADJUDICATION, FILTERS, NAMES
 from apps.core.commands import TouchstoneCommand
 from apps.core.errors import DomainError
-from apps.datasets.derived import SOURCES
-from apps.datasets.freezing import build_dataset_version
+from apps.datasets.derived_records import DERIVED_SOURCES
 from apps.datasets.models import DatasetVersion
 from apps.datasets.services import freeze_dataset
+from apps.datasets.version_builder import build_dataset_version
 from workers.schema import Origin
 
 
@@ -24,31 +24,33 @@ class Command(TouchstoneCommand):
         parser.add_argument("project")
         parser.add_argument("name")
         parser.add_argument(
-            "--campaign", action="append", dest="campaigns", help="only of this campaign; can be repeated"
+            "--campaign", action="append", dest="campaigns", help="only this campaign; can be repeated"
         )
         parser.add_argument("--kind", action="append", dest="kinds", choices=NAMES)
         parser.add_argument("--origin", action="append", dest="origins", choices=get_args(Origin))
         parser.add_argument(
-            "--annotator", action="append", dest="annotators", help="only of this annotator; can be repeated"
+            "--annotator", action="append", dest="annotators", help="only this annotator; can be repeated"
         )
-        parser.add_argument("--since", help="only what was said from this ISO time on")
+        parser.add_argument("--since", help="only feedback since this ISO time")
         parser.add_argument(
             "--adjudication",
             choices=ADJUDICATION,
-            help="of adjudicated items: only the adjudication (instead, the default), all that was said (also), or "
-            "only what others said (not)",
+            help="for adjudicated items: only the adjudication (instead, default), all annotations (also), or "
+            "only the other annotations (not)",
         )
         parser.add_argument(
             "--derived",
             action="append",
             default=[],
-            choices=list(SOURCES),
-            help="put in besides what was made of what people said, marked as a judge's; can be repeated",
+            choices=list(DERIVED_SOURCES),
+            help="also include these derived labels, with origin `judge`; can be repeated",
         )
         parser.add_argument(
-            "--test-tasks", type=Path, help="a file of task ids, one a line: exactly these are the test split"
+            "--test-tasks",
+            type=Path,
+            help="file of task IDs, one per line: exactly these form the test split",
         )
-        parser.add_argument("--seed", type=int, default=0, help="decides which tasks go to which split")
+        parser.add_argument("--seed", type=int, default=0, help="assigns tasks to splits")
 
     def run(self, **options: Any) -> dict[str, Any]:
         test_tasks = _task_ids(options["test_tasks"]) if options["test_tasks"] else None
@@ -91,5 +93,5 @@ def _task_ids(path: Path) -> list[str]:
         raise DomainError(f"There is no file {path}.")
     found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not found:
-        raise DomainError(f"{path} holds no task id; write one a line.")
+        raise DomainError(f"{path} has no task IDs; write one per line.")
     return found

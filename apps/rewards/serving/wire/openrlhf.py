@@ -11,7 +11,7 @@ from apps.rewards.serving.requests import ScoreRequest, parse_tags, read_documen
 from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, pair_item, text_item, texts
 from workers.errors import InvalidRecord
-from workers.schema import Item
+from workers.schema import ScoreInput
 from workers.schema.decode import require_list
 from workers.schema.logistic import logistic
 
@@ -52,7 +52,7 @@ def reply(response: ScoreResponse) -> dict[str, Any]:
     }
 
 
-def _item(query: str, prompt: str, label: Any, at: str) -> Item:
+def _item(query: str, prompt: str, label: Any, at: str) -> ScoreInput:
     if not prompt:
         return text_item(query, at)
     start = query.find(prompt)

@@ -8,8 +8,8 @@ from apps.rewards.serving.requests import ScoreRequest, limited
 from apps.rewards.serving.response import ScoreResponse
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import Item, parse_item
-from workers.schema.decode import kind_of, require_list
+from workers.schema import ScoreInput, parse_item
+from workers.schema.decode import json_type_name, require_list
 
 Parse = Callable[[bytes, Mapping[str, str]], ScoreRequest]
 
@@ -39,7 +39,7 @@ def endpoint_of(document: Mapping[str, Any]) -> str:
 
 def text(value: Any, at: str) -> str:
     if not isinstance(value, str):
-        raise InvalidRecord(f"expected a string, got {kind_of(value)}.", pointer=at)
+        raise InvalidRecord(f"expected a string, got {json_type_name(value)}.", pointer=at)
     return value
 
 
@@ -58,11 +58,11 @@ def filled(value: Any, at: str) -> list[Any]:
     return found
 
 
-def text_item(value: Any, at: str) -> Item:
+def text_item(value: Any, at: str) -> ScoreInput:
     return parse_item({"text": text(value, at)}, pointer=at)
 
 
-def pair_item(prompt: Any, response: Any, at: str, reference: Any = None) -> Item:
+def pair_item(prompt: Any, response: Any, at: str, reference: Any = None) -> ScoreInput:
     """reference: a label, where it is text."""
     options = {"reference": reference} if isinstance(reference, str) else {}
     return parse_item({"prompt": prompt, "response": response} | options, pointer=at)
@@ -71,7 +71,7 @@ def pair_item(prompt: Any, response: Any, at: str, reference: Any = None) -> Ite
 def flag(document: Mapping[str, Any], name: str) -> bool | None:
     value = document.get(name)
     if value is not None and not isinstance(value, bool):
-        raise InvalidRecord(f"expected true or false, got {kind_of(value)}.", pointer=f"/{name}")
+        raise InvalidRecord(f"expected true or false, got {json_type_name(value)}.", pointer=f"/{name}")
     return value
 
 

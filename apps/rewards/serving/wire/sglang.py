@@ -12,7 +12,7 @@ from apps.rewards.serving.response import ScoreResponse
 from apps.rewards.serving.wire.protocol import Wire, endpoint_of, filled, flags_of, pair_item, text_item
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import Item, parse_item
+from workers.schema import ScoreInput, parse_item
 
 
 def parse(body: bytes, headers: Mapping[str, str]) -> ScoreRequest:
@@ -38,7 +38,7 @@ def reply(response: ScoreResponse) -> Any:
     return found[0] if response.request.context else found
 
 
-def _item(value: Any, name: str, at: str) -> Item:
+def _item(value: Any, name: str, at: str) -> ScoreInput:
     if name == "input_ids":
         return parse_item({"input_ids": value}, pointer=at)
     if isinstance(value, list):

@@ -23,7 +23,7 @@ from apps.rewards.serving.wire.protocol import (
 )
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import Item
+from workers.schema import ScoreInput
 from workers.schema.logistic import logistic
 
 Json = dict[str, Any]
@@ -69,7 +69,7 @@ def reply_rerank(response: ScoreResponse) -> list[Json]:
 
 
 def _request(
-    document: Json, headers: Mapping[str, str], items: list[Item], pointer: str | None, **context: Any
+    document: Json, headers: Mapping[str, str], items: list[ScoreInput], pointer: str | None, **context: Any
 ) -> ScoreRequest:
     return ScoreRequest(
         tuple(items),
@@ -81,7 +81,7 @@ def _request(
     )
 
 
-def _item(value: Any, at: str) -> Item:
+def _item(value: Any, at: str) -> ScoreInput:
     parts = [value] if isinstance(value, str) else filled(value, at)
     if len(parts) > 2:
         raise InvalidRecord(

@@ -25,8 +25,8 @@ from apps.rewards.serving.wire.protocol import (
 )
 from workers.engine import ItemScore
 from workers.errors import InvalidRecord
-from workers.schema import Item, parse_item
-from workers.schema.decode import kind_of
+from workers.schema import ScoreInput, parse_item
+from workers.schema.decode import json_type_name
 from workers.schema.logistic import logistic
 
 Json = dict[str, Any]
@@ -140,7 +140,7 @@ def reply_embeddings(response: ScoreResponse) -> Json:
 
 
 def _request(
-    document: Json, headers: Mapping[str, str], items: list[Item], pointer: str | None, **context: Any
+    document: Json, headers: Mapping[str, str], items: list[ScoreInput], pointer: str | None, **context: Any
 ) -> ScoreRequest:
     encoding = document.get("encoding_format", "float")
     if encoding not in ("float", "base64"):
@@ -159,7 +159,7 @@ def _request(
     )
 
 
-def _input(value: Any, at: str) -> Item:
+def _input(value: Any, at: str) -> ScoreInput:
     if isinstance(value, list):
         return parse_item({"input_ids": value}, pointer=at)
     return text_item(value, at)
@@ -175,7 +175,7 @@ def _side(value: Any, at: str) -> str:
     if isinstance(value, dict) and isinstance(value.get("text"), str):
         return str(value["text"])
     if not isinstance(value, str):
-        raise InvalidRecord(f"expected a text, got {kind_of(value)}.", pointer=at)
+        raise InvalidRecord(f"expected a text, got {json_type_name(value)}.", pointer=at)
     return value
 
 

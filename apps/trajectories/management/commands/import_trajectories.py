@@ -18,7 +18,7 @@ from apps.accounts.services import project_for
 from apps.core.commands import CommandFailed, TouchstoneCommand
 from apps.core.errors import DomainError
 from apps.trajectories import formats, services, traces
-from apps.trajectories.reading import records_of
+from apps.trajectories.import_reader import read_import_records
 
 _WAIT = 1.0  # seconds between looks at a file that grows
 
@@ -62,7 +62,7 @@ class Command(TouchstoneCommand):
                 total.created = total.duplicates = 0
         if total.rejected and not keep_good:
             raise CommandFailed(
-                "Nothing was imported; mend the rejected records, or use --keep-good.", result=total.as_json()
+                "Nothing was imported. Fix the rejected records, or use --keep-good.", result=total.as_json()
             )
         return total.as_json()
 
@@ -82,9 +82,9 @@ class Command(TouchstoneCommand):
             f"{name}: {result.format or 'no format recognised'}, {result.created} created,"
             f" {result.duplicates} already there, {result.rejected_count} rejected"
         )
-        for one in result.rejected[:20]:
-            where = f" at {one['pointer']}" if one["pointer"] else ""
-            self.say(f"  line {one['line']}{where}: {one['message']}")
+        for rejection in result.rejected[:20]:
+            where = f" at {rejection['pointer']}" if rejection["pointer"] else ""
+            self.say(f"  line {rejection['line']}{where}: {rejection['message']}")
         if result.rejected_count > 20:
             self.say(f"  and {result.rejected_count - 20} more; --json lists up to 1000.")
         if missing := sorted(result.missing_attachments):
@@ -122,7 +122,7 @@ class Command(TouchstoneCommand):
 def _is_spans(lines: bytes, format: str) -> bool:
     if format != formats.AUTO:
         return format == "otel"
-    first = next(iter(records_of(io.BytesIO(lines))), None)
+    first = next(iter(read_import_records(io.BytesIO(lines))), None)
     return first is not None and formats.FORMATS["otel"].sniff(first.document)
 
 
@@ -140,7 +140,7 @@ def _add(total: services.ImportResult, result: services.ImportResult, name: str 
     total.duplicates += result.duplicates
     total.missing_attachments |= result.missing_attachments
     total.rejected_count += result.rejected_count
-    total.rejected += [one | ({"file": name} if name else {}) for one in result.rejected]
+    total.rejected += [rejection | ({"file": name} if name else {}) for rejection in result.rejected]
 
 
 def _growing(path: Path) -> Iterator[bytes]:

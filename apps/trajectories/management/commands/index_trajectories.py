@@ -6,7 +6,7 @@ from django.core.management.base import CommandParser
 
 from apps.accounts.services import project_for
 from apps.core.commands import TouchstoneCommand
-from apps.trajectories.selectors import unindexed
+from apps.trajectories.selectors import unindexed_trajectories
 from apps.trajectories.services import index_trajectories
 
 
@@ -18,7 +18,7 @@ class Command(TouchstoneCommand):
 
     def run(self, *, project: str, **_: Any) -> dict[str, Any]:
         owner = project_for(project)
-        with self.progress(unindexed(owner).count(), "Indexing") as progress:
+        with self.progress(unindexed_trajectories(owner).count(), "Indexing") as progress:
             indexed = index_trajectories(owner, progress.advance)
         self.say(f"{indexed} trajectories indexed.")
         return {"indexed": indexed}

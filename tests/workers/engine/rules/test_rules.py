@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from workers.engine.rules import rate
 from workers.engine.rules.tools import ParsedCall, match
 from workers.errors import InvalidRecord, RewardError
-from workers.schema import Item, parse_item
+from workers.schema import ScoreInput, parse_item
 from workers.schema.endpoints import (
     Pattern,
     RepetitionPenalty,
@@ -25,7 +25,7 @@ from workers.schema.endpoints import (
 Json = dict[str, Any]
 
 
-def item(*said: str | Json, reference: Any = None) -> Item:
+def item(*said: str | Json, reference: Any = None) -> ScoreInput:
     """One agent step each; a dictionary is a whole message."""
     messages: list[Json] = [{"role": "user", "content": "Please."}]
     messages += [
@@ -48,7 +48,7 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def said(rule: Any, one: Item) -> tuple[float, list[float]]:
+def said(rule: Any, one: ScoreInput) -> tuple[float, list[float]]:
     score = rate(rule, one, words)
     assert math.fsum(score.step_rewards) == pytest.approx(score.raw)
     return score.raw, list(score.step_rewards)
@@ -75,7 +75,7 @@ def test_pattern() -> None:
     assert said(Pattern(name="p", expression="(?i)REFUND", within="all"), two) == (1.0, [1.0, 0.0])
     assert said(Pattern(name="p", expression=r"thanks\.$"), two) == (1.0, [0.0, 1.0])
     spec = {"components": [{"name": "p", "type": "pattern", "expression": "(a)(?=b)"}]}
-    with pytest.raises(InvalidRecord, match="no regular expression of RE2") as caught:
+    with pytest.raises(InvalidRecord, match="not a regular expression of RE2") as caught:
         parse_spec(spec)
     assert caught.value.pointer == "/components/0/expression"
 

@@ -1,4 +1,4 @@
-"""Building a dataset version: feedback is read once, split by task, written, stored, and never changed again."""
+"""Builds a dataset version: reads the feedback once, splits it by task, writes the files and stores them."""
 
 import tempfile
 from collections import Counter
@@ -25,12 +25,19 @@ from apps.core.jobs.job_queue import (
 )
 from apps.core.storage.artifacts import delete_tree, store_tree
 from apps.core.storage.storage_names import storage_name
-from apps.datasets.contents import Census, Reliability, content_hash, digest_of, is_usable_pair, task_of
-from apps.datasets.derived import SOURCES, Source, check_derived
+from apps.datasets.derived_records import DERIVED_SOURCES, DerivedSource, check_derived
 from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS, split_tasks
+from apps.datasets.statistics import (
+    AnnotatorCounts,
+    MajorityAgreement,
+    content_hash,
+    is_usable_pair,
+    record_digest,
+    record_task,
+)
 from workers.schema import FeedbackRecord, OutcomeRecord, read_records, write_records
-from workers.schema.leaks import find_leaks
+from workers.schema.contamination import find_contamination
 
 T = TypeVar("T")
 Report = Callable[[int], None]
@@ -39,11 +46,11 @@ Report = Callable[[int], None]
 def build_dataset_version(dataset_version: DatasetVersion, *, report: Report | None = None) -> DatasetVersion:
     """Freeze a claimed dataset version. Raises DomainError, having marked the row, when there is nothing to freeze.
 
-    report: told how many records were read so far.
+    report: called with the number of records read so far.
     """
     try:
         with keep_heartbeat(dataset_version) as heartbeat:
-            _build(dataset_version, _Pulse(dataset_version, heartbeat, report))
+            _build(dataset_version, _BuildProgress(dataset_version, heartbeat, report))
     except Cancelled:
         finish(dataset_version, JobState.CANCELLED)
     except DomainError as error:
@@ -52,15 +59,15 @@ def build_dataset_version(dataset_version: DatasetVersion, *, report: Report | N
     return dataset_version
 
 
-class _Pulse:
-    """Tells the dataset version's heart how far it is while records pass."""
+class _BuildProgress:
+    """Reports progress to the heartbeat of the dataset version."""
 
     def __init__(
         self, dataset_version: DatasetVersion, heartbeat: JobHeartbeat, report: Report | None
     ) -> None:
         self._dataset_version, self._heartbeat, self._report = dataset_version, heartbeat, report
 
-    def over(self, records: Iterable[T], note: str) -> Iterator[T]:
+    def track(self, records: Iterable[T], note: str) -> Iterator[T]:
         for number, record in enumerate(records, start=1):
             self._heartbeat.progress = {"done": number, "total": None, "note": note}
             self._heartbeat.check()
@@ -68,37 +75,37 @@ class _Pulse:
                 self._report(number)
             yield record
 
-    def now(self, done: int, note: str) -> None:
-        """A part begins: beat at once, so that a short freeze hears of a cancel too."""
+    def report_phase(self, done: int, note: str) -> None:
+        """Report the start of a phase immediately, so that a short freeze can be cancelled too."""
         if renew_heartbeat(self._dataset_version, progress={"done": done, "total": None, "note": note}):
             raise Cancelled
 
 
-def _build(dataset_version: DatasetVersion, heartbeat: _Pulse) -> None:
+def _build(dataset_version: DatasetVersion, heartbeat: _BuildProgress) -> None:
     filters = {
         name: value for name, value in dataset_version.filters.items() if name not in ("split", "derived")
     }
     refresh_statistics(Annotation, Assignment, Item)
     with tempfile.TemporaryDirectory(prefix="dataset-") as scratch:
-        # Read once into one file, so that every split is of the same moment.
+        # Read once into one file, so that every split has the same state of the feedback.
         everything = Path(scratch) / "everything.jsonl.zst"
-        made = [SOURCES[name] for name in check_derived(dataset_version.filters.get("derived") or ())]
-        found = _Findings()
-        counts = _that_count(dataset_version.project, filters, made)
-        write_records(everything, found.over(heartbeat.over(counts, "reading feedback")))
-        if not found.digests:
+        made = [DERIVED_SOURCES[name] for name in check_derived(dataset_version.filters.get("derived") or ())]
+        statistics = _RecordStatistics()
+        counts = _with_test_eligibility(dataset_version.project, filters, made)
+        write_records(everything, statistics.track(heartbeat.track(counts, "reading feedback")))
+        if not statistics.digests:
             raise DomainError(
-                "There is no feedback that matches; label something or loosen the filters, then freeze again. What "
-                "judges said counts only where origins name them."
+                "No feedback matches the filters. Annotate items or loosen the filters, then freeze again. Labels "
+                "of judges are included only if origins lists `judge`."
             )
-        heartbeat.now(len(found.digests), "splitting by task")
+        heartbeat.report_phase(len(statistics.digests), "splitting by task")
         tree = Path(scratch) / "tree"
         tree.mkdir()
-        facts = _write_splits(dataset_version, everything, tree, found, heartbeat) | {
-            "leaks": _leaks(tree, heartbeat)
+        facts = _write_splits(dataset_version, everything, tree, statistics, heartbeat) | {
+            "leaks": _find_leaks(tree, heartbeat)
         }
         name = storage_name("snapshots", f"{dataset_version.pk}-{dataset_version.attempt}")
-        heartbeat.now(len(found.digests), "storing")
+        heartbeat.report_phase(len(statistics.digests), "storing")
         store_tree(tree, name)
     try:
         finish(dataset_version, JobState.SUCCEEDED, artifact=name, progress={}, **facts)
@@ -107,10 +114,10 @@ def _build(dataset_version: DatasetVersion, heartbeat: _Pulse) -> None:
         raise
 
 
-def _that_count(
-    project: Project, filters: dict[str, Any], made: Iterable[Source]
+def _with_test_eligibility(
+    project: Project, filters: dict[str, Any], made: Iterable[DerivedSource]
 ) -> Iterator[tuple[FeedbackRecord, bool]]:
-    """Records, and whether a model may be measured on them: not on what judges said, since that is to be measured."""
+    """Records, and whether they may be in the test split: labels of judges may not, as judges are evaluated there."""
     for record in feedback_records(project=project, filters=filters):
         yield record, isinstance(record, OutcomeRecord) or not is_by_judge(record.origin, record.annotator)
     for source in made:
@@ -118,38 +125,42 @@ def _that_count(
             yield derived, source.in_test
 
 
-def _leaks(tree: Path, heartbeat: _Pulse) -> dict[str, Any]:
-    """What of the training split is in the others too."""
+def _find_leaks(tree: Path, heartbeat: _BuildProgress) -> dict[str, Any]:
+    """Tasks and near-copies of the training split in the other splits."""
 
-    def of(*splits: str) -> Iterator[FeedbackRecord]:
-        found = chain.from_iterable(read_records(tree / f"{split}.jsonl.zst") for split in splits)
-        return heartbeat.over(found, "looking for near-copies")
+    def split_records(*splits: str) -> Iterator[FeedbackRecord]:
+        records = chain.from_iterable(read_records(tree / f"{split}.jsonl.zst") for split in splits)
+        return heartbeat.track(records, "finding near-copies")
 
-    return find_leaks(of("train"), of("validation", "test"))
+    return find_contamination(split_records("train"), split_records("validation", "test"))
 
 
-class _Findings:
-    """What one pass over the records finds out."""
+class _RecordStatistics:
+    """Statistics collected in one pass over the records."""
 
     def __init__(self) -> None:
-        self.census, self.reliability = Census(), Reliability()
+        self.census, self.reliability = AnnotatorCounts(), MajorityAgreement()
         self.digests: list[tuple[str, bytes, bool]] = []  # task, digest, whether it may be in the test split
 
-    def over(self, records: Iterator[tuple[FeedbackRecord, bool]]) -> Iterator[FeedbackRecord]:
+    def track(self, records: Iterator[tuple[FeedbackRecord, bool]]) -> Iterator[FeedbackRecord]:
         for record, in_test in records:
             self.census.add(record)
             self.reliability.add(record)
-            self.digests.append((task_of(record), digest_of(record), in_test))
+            self.digests.append((record_task(record), record_digest(record), in_test))
             yield record
 
 
 def _write_splits(
-    dataset_version: DatasetVersion, everything: Path, tree: Path, found: _Findings, heartbeat: _Pulse
+    dataset_version: DatasetVersion,
+    everything: Path,
+    tree: Path,
+    statistics: _RecordStatistics,
+    heartbeat: _BuildProgress,
 ) -> dict[str, Any]:
     wanted = dataset_version.filters["split"]
-    reliability = found.reliability.shares()
+    reliability = statistics.reliability.shares()
     split_of = split_tasks(
-        {task for task, *_ in found.digests},
+        {task for task, *_ in statistics.digests},
         shares=tuple(wanted["shares"]),
         seed=wanted["seed"],
         test_tasks=wanted["test_tasks"],
@@ -158,8 +169,8 @@ def _write_splits(
 
     def of_split(split: str) -> Iterator[FeedbackRecord]:
         nonlocal usable
-        records = heartbeat.over(read_records(everything), f"writing {split}")
-        for record, (task, _, in_test) in zip(records, found.digests, strict=True):
+        records = heartbeat.track(read_records(everything), f"writing {split}")
+        for record, (task, _, in_test) in zip(records, statistics.digests, strict=True):
             if split_of[task] != split or (split == "test" and not in_test):
                 continue
             usable += is_usable_pair(record)
@@ -172,7 +183,7 @@ def _write_splits(
         sizes[split] = sum(counts.values())
         kinds.update(counts)
     digests: dict[str, list[bytes]] = {split: [] for split in SPLITS}
-    for task, digest, in_test in found.digests:
+    for task, digest, in_test in statistics.digests:
         if in_test or split_of[task] != "test":
             digests[split_of[task]].append(digest)
     return {
@@ -180,6 +191,6 @@ def _write_splits(
         "records": dict(sorted(kinds.items())),
         "splits": sizes,
         "tasks": {split: sum(1 for each in split_of.values() if each == split) for split in SPLITS},
-        "annotators": found.census.people(reliability),
+        "annotators": statistics.census.people(reliability),
         "usable_pairs": usable,
     }

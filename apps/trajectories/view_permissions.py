@@ -1,6 +1,6 @@
-"""Which trajectories a member may look at: researchers all of the project, others what their own work shows them.
+"""Which trajectories a member may view: researchers all of the project, others those of their own work.
 
-Trajectories know nothing of that work: its app registers.
+The app of that work registers a source.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from django.db.models.functions import Cast
 
 from apps.accounts.models import Membership, Role
 from apps.core.errors import NotFound
-from apps.trajectories.attachments import attachments_named
+from apps.trajectories.attachments import attachments_by_digest
 from apps.trajectories.models import Attachment, Step, Trajectory
-from apps.trajectories.selectors import trajectory_in
+from apps.trajectories.selectors import require_trajectory
 
 # Keys of trajectories of a membership's project, the latest work first.
 Source = Callable[[Membership], QuerySet[Any, int]]
@@ -31,7 +31,7 @@ def register(source: Source) -> None:
 
 def viewable_trajectory(membership: Membership, pk: int) -> Trajectory:
     """The trajectory with its task. Raises NotFound where it is not this member's to see, as where there is none."""
-    trajectory = trajectory_in(membership.project, pk)
+    trajectory = require_trajectory(membership.project, pk)
     if _sees_all(membership) or any(source(membership).filter(trajectory=pk).exists() for source in _SOURCES):
         return trajectory
     raise NotFound(f"There is no trajectory {pk} in this project.")
@@ -39,7 +39,7 @@ def viewable_trajectory(membership: Membership, pk: int) -> Trajectory:
 
 def viewable_attachment(membership: Membership, sha256: str) -> Attachment:
     """The attachment of this digest. Raises NotFound unless a trajectory that this member may look at has it."""
-    attachment = attachments_named(membership.project, [sha256]).get(sha256)
+    attachment = attachments_by_digest(membership.project, [sha256]).get(sha256)
     if attachment is None or not (_sees_all(membership) or _is_shown(membership, sha256)):
         raise NotFound("There is no such attachment in this project.")
     return attachment

@@ -1,4 +1,4 @@
-"""A trajectory as rows, and back: every field that is content comes back exactly, defaults are left out."""
+"""Conversion between trajectories and database rows, exact for all content; defaults are omitted."""
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
@@ -20,8 +20,8 @@ _PARTS, _CALLS, _RESULTS = (
 _TEXT_LIMIT = 200  # of names and ids, as in models
 
 
-def identified(trajectory: schema.Trajectory) -> schema.Trajectory:
-    """The trajectory with a task id, made from what stands before the first agent step where it has none."""
+def with_task_id(trajectory: schema.Trajectory) -> schema.Trajectory:
+    """The trajectory with a task id, derived from the steps before the first agent step if it has none."""
     task = trajectory.task
     instruction = task.instruction or next(
         (step.text for step in trajectory.steps if step.source == "user" and step.text), ""
@@ -36,11 +36,11 @@ def identified(trajectory: schema.Trajectory) -> schema.Trajectory:
 
 
 def check_lengths(trajectory: schema.Trajectory) -> None:
-    """Raises InvalidRecord for a name or id no row can hold."""
+    """Raises InvalidRecord for a name or id that is too long."""
     named = {"task id": trajectory.task.id, "id": trajectory.id or "", "agent name": trajectory.agent}
     for what, text in (named | {"agent version": trajectory.agent_version}).items():
         if len(text) > _TEXT_LIMIT:
-            raise InvalidRecord(f"the {what} has {len(text)} characters; at most {_TEXT_LIMIT} are kept.")
+            raise InvalidRecord(f"the {what} has {len(text)} characters; the limit is {_TEXT_LIMIT}.")
 
 
 def step_columns(step: schema.Step) -> tuple[Any, ...]:

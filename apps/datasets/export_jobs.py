@@ -1,4 +1,4 @@
-"""Exports as jobs: a worker writes the file, the page says how far it is, and then has a link for some days."""
+"""Exports as jobs: a worker writes the file; the page shows the progress, then a download link for some days."""
 
 import gzip
 import hashlib
@@ -39,16 +39,16 @@ from apps.datasets.exports import record_export, require_format
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import require_frozen
 
-ADVANCE = "apps.datasets.tasks.advance_exports"
-LARGE = 5000  # records beyond which a file is written by a worker before it is sent
+ADVANCE_EXPORTS = "apps.datasets.tasks.advance_exports"
+BACKGROUND_EXPORT_RECORDS = 5000  # records beyond which a file is written by a worker before it is sent
 
 
 @transaction.atomic
 def export_feedback(*, project: Project, format: str, filters: dict[str, Any], by: User) -> Export:
-    """Have a worker write what people said until now. Raises DomainError for what there is not."""
+    """Queue an export of the feedback collected so far. Raises DomainError for an unknown format or filter."""
     if format not in OF_FEEDBACK:
         raise DomainError(
-            f"Unknown format {format!r}; known are {', '.join(OF_FEEDBACK)}.", pointer="/format"
+            f"Unknown format {format!r}; choose from {', '.join(OF_FEEDBACK)}.", pointer="/format"
         )
     filters = {name: value for name, value in filters.items() if value}
     check_filters(filters)
@@ -57,7 +57,7 @@ def export_feedback(*, project: Project, format: str, filters: dict[str, Any], b
 
 @transaction.atomic
 def export_dataset_version(*, dataset_version: DatasetVersion, format: str, split: str, by: User) -> Export:
-    """Have a worker write a dataset version, or one split of it."""
+    """Queue an export of a dataset version, or of one split."""
     require_frozen(dataset_version)
     require_format(format, split or None)
     export = Export(
@@ -78,24 +78,24 @@ def _queue(export: Export, by: User) -> Export:
         split=export.split,
         filters=export.filters,
     ).exists():
-        raise Conflict("This export is being written already.")
+        raise Conflict("This export is already running.")
     export.save()
     if export.dataset_version is not None:
         record_export(export.dataset_version, format=export.format, split=export.split or None, by=by)
     else:
         record_feedback_export(project=export.project, format=export.format, filters=export.filters, by=by)
-    job_queue.nudge_on_commit(ADVANCE)
+    job_queue.nudge_on_commit(ADVANCE_EXPORTS)
     return export
 
 
 def cancel_export(*, export: Export) -> None:
     if export.is_finished:
-        raise Conflict("This export is finished already.")
+        raise Conflict("This export has already finished.")
     job_queue.request_cancel(export)
 
 
 def build_export(export: Export) -> None:
-    """Do the work of a claimed export. Whatever is wrong with it, its row says."""
+    """Write a claimed export. Errors are stored in its row."""
     try:
         with keep_heartbeat(export) as heartbeat, tempfile.TemporaryDirectory(prefix="export-") as scratch:
             path = Path(scratch) / file_name(export)
@@ -111,25 +111,25 @@ def build_export(export: Export) -> None:
     except DomainError as error:
         finish(export, JobState.FAILED, error=error.message)
         return
-    told: dict[str, Any] = {"artifact": name, "lines": lines, "size": size, "sha256": digest}
+    result_fields: dict[str, Any] = {"artifact": name, "lines": lines, "size": size, "sha256": digest}
     try:
-        finish(export, JobState.SUCCEEDED, progress={}, **told)
+        finish(export, JobState.SUCCEEDED, progress={}, **result_fields)
     except ClaimLost:
         delete_tree(name)
         raise
-    if export.removed_at is not None:  # something was deleted for good while this was being stored
+    if export.removed_at is not None:  # data was deleted while this was being stored
         delete_tree(name)
 
 
 def _write(export: Export, path: Path, heartbeat: JobHeartbeat) -> int:
-    """How many lines, without the head of a table."""
+    """Write the file; returns the number of lines without a table header."""
     if export.dataset_version is None:
         refresh_statistics(Annotation, Assignment, Item)
-    total, lines = _expected(export), 0
+    total, lines = _expected_lines(export), 0
     if renew_heartbeat(export, progress={"done": 0, "total": total, "note": "writing"}):
         raise Cancelled
-    with path.open("wb") as raw, _text(raw, export) as out:
-        for line in _lines(export):
+    with path.open("wb") as raw, _text_file(raw, export) as out:
+        for line in _export_lines(export):
             out.write(line)
             lines += 1
             heartbeat.progress = {"done": lines, "total": total and max(total, lines), "note": "writing"}
@@ -138,7 +138,7 @@ def _write(export: Export, path: Path, heartbeat: JobHeartbeat) -> int:
 
 
 def file_name(export: Export) -> str:
-    """What a browser saves it as. JSON Lines are long and repeat themselves: they are compressed."""
+    """The download name. JSON Lines are compressed."""
     of = export.dataset_version
     what = f"{of.name}-{of.version}-{export.split or 'all'}" if of else "feedback"
     end = ENDINGS.get(export.format, "jsonl.gz")
@@ -146,7 +146,7 @@ def file_name(export: Export) -> str:
 
 
 def remove_exports(*, project: Project) -> None:
-    """Something was deleted for good: no file that might hold it stays, and none that is being written."""
+    """After a deletion: remove all export files that might contain the deleted data, and cancel running exports."""
     for export in Export.objects.filter(project=project, removed_at=None):
         if not export.is_finished:
             job_queue.request_cancel(export)
@@ -154,7 +154,7 @@ def remove_exports(*, project: Project) -> None:
 
 
 def remove_old_exports() -> int:
-    """For beat: files nobody needs any more; how many. Safe to repeat."""
+    """Periodic task: remove expired files; returns their number. Safe to repeat."""
     before = timezone.now() - timedelta(days=settings.EXPORT_DAYS)
     old = Export.objects.filter(~Q(artifact=""), removed_at=None, finished_at__lt=before)[:50]
     for export in old:
@@ -169,21 +169,21 @@ def _remove(export: Export) -> None:
     Export.objects.filter(pk=export.pk).update(removed_at=timezone.now(), filters=filters)
 
 
-def _lines(export: Export) -> Iterator[str]:
+def _export_lines(export: Export) -> Iterator[str]:
     if export.dataset_version is not None:
         return DATASET_EXPORTS[export.format](require_frozen(export.dataset_version), export.split or None)
     return OF_FEEDBACK[export.format](project=export.project, filters=export.filters)
 
 
-def _expected(export: Export) -> int | None:
-    """How many lines about, for the bar. A format that takes only some records ends sooner."""
+def _expected_lines(export: Export) -> int | None:
+    """The approximate number of lines, for the progress bar. Formats that skip records write fewer."""
     if export.dataset_version is not None:
         splits = export.dataset_version.splits
         return int(splits.get(export.split, 0) if export.split else sum(splits.values())) or None
     return current_annotations(export.project, export.filters).count() or None
 
 
-def _text(raw: IO[bytes], export: Export) -> io.TextIOWrapper:
+def _text_file(raw: IO[bytes], export: Export) -> io.TextIOWrapper:
     packed = (
         raw if export.format in ENDINGS else cast(IO[bytes], gzip.GzipFile(fileobj=raw, mode="wb", mtime=0))
     )

@@ -1,4 +1,4 @@
-"""Frozen datasets that name a person who is deleted."""
+"""Datasets that contain the name of a deleted person."""
 
 from typing import Any
 
@@ -6,12 +6,12 @@ from apps.accounts.models import User
 from apps.annotation.leaving import pseudonym_of
 from apps.annotation.models import Annotator
 from apps.datasets.erasure import dataset_versions_with_annotator, withdraw
-from apps.datasets.exporting import remove_exports
+from apps.datasets.export_jobs import remove_exports
 from apps.datasets.models import DatasetVersion, Export
 
 
 def withdraw_named(user: User, erase_comments: bool) -> dict[str, int]:
-    """Their files hold the name: withdrawn as after a deletion. Frozen again, the same judgements are in them."""
+    """Withdraw datasets whose files contain the name. Freezing again includes the same annotations."""
     withdrawn = 0
     for annotator in Annotator.objects.filter(user=user).select_related("project"):
         withdrawn += len(

@@ -3,11 +3,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from apps.trajectories.ahead import ahead
+from apps.trajectories.prefetching import prefetch
 
 
 def test_values_come_in_order() -> None:
-    assert list(ahead(iter(range(100)))) == list(range(100))
+    assert list(prefetch(iter(range(100)))) == list(range(100))
 
 
 def test_an_error_comes_where_it_stands() -> None:
@@ -15,7 +15,7 @@ def test_an_error_comes_where_it_stands() -> None:
         yield 1
         raise ValueError("the disk is gone")
 
-    values = ahead(source())
+    values = prefetch(source())
     assert next(values) == 1
     with pytest.raises(ValueError, match="the disk is gone"):
         next(values)
@@ -32,7 +32,7 @@ def test_it_is_read_in_another_thread_and_only_a_little_ahead() -> None:
                 enough.set()
             yield number
 
-    values = ahead(source())
+    values = prefetch(source())
     assert next(values) == 0
     assert enough.wait(30)  # one handed over, two in store, one in hand
     assert made == [0, 1, 2, 3]

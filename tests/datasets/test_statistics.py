@@ -1,7 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from apps.datasets.contents import Reliability, content_hash, digest_of, is_usable_pair
+from apps.datasets.statistics import MajorityAgreement, content_hash, is_usable_pair, record_digest
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
 
 
@@ -24,27 +24,27 @@ def preference(
 
 
 def test_the_digest_knows_nothing_of_row_ids_and_other_records() -> None:
-    one = preference()
-    moved = replace(one, a=trajectory("yes", id="4711"), reliability=0.5)
-    assert digest_of(one) == digest_of(moved)
+    preference_record = preference()
+    moved = replace(preference_record, a=trajectory("yes", id="4711"), reliability=0.5)
+    assert record_digest(preference_record) == record_digest(moved)
 
 
 def test_the_digest_sees_what_was_said() -> None:
-    one = preference()
+    preference_record = preference()
     others = [
         preference(choice="b"),
         preference(annotator="ben"),
         preference(strength=2),
         preference(criterion="polite"),
-        replace(one, a=trajectory("yes!")),
-        replace(one, a=trajectory("yes", success=True)),
-        replace(one, a=one.b, b=one.a),
+        replace(preference_record, a=trajectory("yes!")),
+        replace(preference_record, a=trajectory("yes", success=True)),
+        replace(preference_record, a=preference_record.b, b=preference_record.a),
     ]
-    assert len({digest_of(each) for each in [one, *others]}) == len(others) + 1
+    assert len({record_digest(each) for each in [preference_record, *others]}) == len(others) + 1
 
 
 def test_the_hash_is_of_sets_in_splits() -> None:
-    first, second = digest_of(preference()), digest_of(preference(choice="b"))
+    first, second = record_digest(preference()), record_digest(preference(choice="b"))
     hashed = content_hash({"train": [first, second], "test": []})
     assert hashed == content_hash({"test": [], "train": [second, first]})
     assert hashed != content_hash({"train": [first], "test": [second]})
@@ -54,7 +54,7 @@ def test_the_hash_is_of_sets_in_splits() -> None:
 def test_reliability_is_leave_one_out() -> None:
     # Item 1: a a b, so ann and ben agree with the majority of the others only where there is one: cid faces a, a.
     # Item 2: a a a a; everybody agrees. Item 3: two annotators, which says nothing.
-    reliability = Reliability()
+    reliability = MajorityAgreement()
     for item, choices in {"1": "aab", "2": "aaaa", "3": "ab"}.items():
         for name, choice in zip(["ann", "ben", "cid", "dov"], choices, strict=False):
             reliability.add(preference(annotator=name, choice=choice, item=item))

@@ -7,11 +7,11 @@ from apps.core.errors import DomainError, NotFound
 from apps.core.jobs import job_queue
 from apps.core.storage.artifacts import stage
 from apps.datasets import tasks
-from apps.datasets.contents import task_of
-from apps.datasets.freezing import build_dataset_version
 from apps.datasets.models import DatasetVersion
-from apps.datasets.selectors import data_folder, find_dataset_version, records_of
+from apps.datasets.selectors import data_folder, find_dataset_version, read_dataset_records
 from apps.datasets.services import cancel_dataset_version, freeze_dataset
+from apps.datasets.statistics import record_task
+from apps.datasets.version_builder import build_dataset_version
 from tests.datasets.feedback import freeze, import_pairs, pair
 
 
@@ -19,7 +19,7 @@ def test_a_dataset_version_holds_every_record_once_and_no_task_twice(judged: Pro
     dataset_version = freeze(judged)
     assert dataset_version.state == job_queue.JobState.SUCCEEDED
     tasks_of = {
-        split: {task_of(one) for one in records_of(dataset_version, split)}
+        split: {record_task(record) for record in read_dataset_records(dataset_version, split)}
         for split in dataset_version.splits
     }
     assert sum(len(each) for each in tasks_of.values()) == len(set.union(*tasks_of.values())) == 12
@@ -62,15 +62,20 @@ def test_records_carry_the_annotators_reliability(project: Project) -> None:
         ],
     )
     dataset_version = freeze(project)
-    assert {name: one["reliability"] for name, one in dataset_version.annotators.items()} == {
+    assert {name: annotator["reliability"] for name, annotator in dataset_version.annotators.items()} == {
         "ann": 1.0, "ben": 1.0, "cid": 1.0, "dov": 0.0,
     }  # fmt: skip
-    assert {one.annotator: one.reliability for one in records_of(dataset_version)}["dov"] == 0.0  # type: ignore[union-attr]
+    assert {record.annotator: record.reliability for record in read_dataset_records(dataset_version)}[
+        "dov"
+    ] == 0.0  # type: ignore[union-attr]
 
 
 def test_given_test_tasks(judged: Project) -> None:
     dataset_version = freeze(judged, test_tasks=["task-2", "task-7"])
-    assert {task_of(one) for one in records_of(dataset_version, "test")} == {"task-2", "task-7"}
+    assert {record_task(record) for record in read_dataset_records(dataset_version, "test")} == {
+        "task-2",
+        "task-7",
+    }
 
 
 def test_filters_choose(judged: Project) -> None:
@@ -81,11 +86,11 @@ def test_filters_choose(judged: Project) -> None:
 
 
 def test_nothing_to_freeze_says_so_and_is_kept_as_failed(project: Project) -> None:
-    with pytest.raises(DomainError, match="no feedback that matches"):
+    with pytest.raises(DomainError, match="No feedback matches the filters"):
         freeze(project)
     failed = DatasetVersion.objects.get()
     assert failed.state == job_queue.JobState.FAILED
-    assert "no feedback that matches" in failed.error
+    assert "No feedback matches the filters" in failed.error
 
 
 def test_a_bad_name_makes_nothing(judged: Project) -> None:

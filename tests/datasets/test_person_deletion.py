@@ -91,7 +91,7 @@ def test_the_only_owner_of_a_project_is_not_deleted(leaver: User) -> None:
     services.create_project(slug="theirs", owner=leaver)
     with pytest.raises(Conflict, match="only owner of theirs"):
         leaving.delete_user(user=leaver, by=None, reason="asked")
-    with pytest.raises(DomainError, match="Say why"):
+    with pytest.raises(DomainError, match="Give a reason"):
         leaving.delete_user(user=leaver, by=None, reason=" ")
 
 

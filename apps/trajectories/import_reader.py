@@ -1,4 +1,4 @@
-"""From a stream to trajectories ready to be written, with every record that is not one."""
+"""Reads a stream into trajectories ready to be written, and invalid records."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -18,18 +18,18 @@ from workers.schema.decode import escape
 
 
 @dataclass(slots=True)
-class Reader:
-    """Reads records of one format, or of the one the first readable record looks like."""
+class ImportReader:
+    """Reads records of one format, or of the format detected from the first readable record."""
 
     format: formats.Format | None
     detected: bool = False
     compressor: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=3))
     gathered: formats.Gatherer | None = None
 
-    def prepare(self, record: Record) -> writer.Prepared:
+    def prepare(self, record: Record) -> writer.PreparedTrajectory:
         """Raises InvalidRecord with the pointer into the whole document."""
         try:
-            return writer.prepare(self.read(record), record.raw, self.compressor)
+            return writer.prepare_trajectory(self.read(record), record.raw, self.compressor)
         except InvalidRecord as error:
             if error.pointer is None:
                 error.pointer = _not_finite(record.document)
@@ -70,7 +70,7 @@ class Reader:
         return self.format
 
 
-def records_of(
+def read_import_records(
     stream: BinaryIO, *, first_line: int = 1, bounds: InputBounds | None = None
 ) -> Iterator[Record]:
     return read_records(stream, limit=settings.MAX_RECORD_BYTES, first_line=first_line, bounds=bounds)

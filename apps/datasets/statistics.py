@@ -1,4 +1,4 @@
-"""What is in a dataset version: its hash, its counts, and how reliable each annotator is."""
+"""Statistics of a dataset version: content hash, record counts and annotator agreement."""
 
 import hashlib
 import json
@@ -7,18 +7,18 @@ from typing import Any
 
 from apps.annotation.models import is_by_judge
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Trajectory
-from workers.schema.records import KIND_OF, trajectories_of
+from workers.schema.records import KIND_OF, record_trajectories
 from workers.schema.storage import to_builtins
 
-_MIN_JUDGES = 3  # below that the others have no majority
+_MIN_ANNOTATORS = 3  # with fewer, the others have no majority
 
 
-def task_of(record: FeedbackRecord) -> str:
-    return trajectories_of(record)[0].task.id
+def record_task(record: FeedbackRecord) -> str:
+    return record_trajectories(record)[0].task.id
 
 
 def is_usable_pair(record: FeedbackRecord) -> bool:
-    """A comparison a preference objective can learn from: two different contents, judged overall."""
+    """Whether a preference objective can learn from the record: an overall comparison of two different contents."""
     return (
         isinstance(record, PreferenceRecord)
         and record.criterion is None
@@ -26,10 +26,10 @@ def is_usable_pair(record: FeedbackRecord) -> bool:
     )
 
 
-def digest_of(record: FeedbackRecord) -> bytes:
-    """SHA-256 of what the record says; of a trajectory its task, what was done in it and what came of it.
+def record_digest(record: FeedbackRecord) -> bytes:
+    """SHA-256 of the record's content; of a trajectory its task, steps and outcome.
 
-    Left out is what depends on the installation (row ids) or on the other records (reliability).
+    Excludes what depends on the installation (row ids) or on other records (reliability).
     """
     content: dict[str, Any] = {"kind": KIND_OF[type(record)]}
     for name in record.__struct_fields__:
@@ -37,14 +37,14 @@ def digest_of(record: FeedbackRecord) -> bytes:
         if isinstance(value, Trajectory):
             content[name] = _identity(value)
         elif name == "trajectories":
-            content[name] = [_identity(one) for one in value]
+            content[name] = [_identity(trajectory) for trajectory in value]
         elif name != "reliability":
             content[name] = to_builtins(value)
     return hashlib.sha256(_encoded(content)).digest()
 
 
 def content_hash(digests: dict[str, list[bytes]]) -> str:
-    """SHA-256 over the splits and the records in them, in whatever order they came."""
+    """SHA-256 over the splits and their records, independent of the order of the records."""
     total = hashlib.sha256()
     for split in sorted(digests):
         total.update(f"{split} {len(digests[split])}\n".encode())
@@ -53,10 +53,10 @@ def content_hash(digests: dict[str, list[bytes]]) -> str:
     return total.hexdigest()
 
 
-class Reliability:
-    """How often each annotator chooses what most of the others chose, where three annotators or more compared.
+class MajorityAgreement:
+    """How often each annotator agrees with the majority of the others, on items with three annotators or more.
 
-    Judges are not among them: what they agree with each other on says nothing of people.
+    Judges are excluded: their agreement with each other is no evidence about people.
     """
 
     def __init__(self) -> None:
@@ -69,10 +69,10 @@ class Reliability:
             self._choices[(record.item, record.criterion)][record.annotator] = record.choice
 
     def shares(self) -> dict[str, float]:
-        """Of the annotators of whom it can be said; a comparison without a majority among the others says nothing."""
+        """By annotator, where it can be computed; comparisons without a majority among the others are skipped."""
         agreed, judged = Counter[str](), Counter[str]()
         for choices in self._choices.values():
-            if len(choices) < _MIN_JUDGES:
+            if len(choices) < _MIN_ANNOTATORS:
                 continue
             for annotator, choice in choices.items():
                 others = Counter(other for name, other in choices.items() if name != annotator).most_common(2)
@@ -83,8 +83,8 @@ class Reliability:
         return {annotator: agreed[annotator] / n for annotator, n in judged.items()}
 
 
-class Census:
-    """Counts of a dataset version's records."""
+class AnnotatorCounts:
+    """Record counts and origins by annotator."""
 
     def __init__(self) -> None:
         self.annotators = Counter[str]()

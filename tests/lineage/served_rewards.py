@@ -1,4 +1,4 @@
-"""A served reward with all that is behind it, for tests of pages and of a browser."""
+"""A served reward with its model and dataset, for tests of pages and of a browser."""
 
 from apps.accounts.models import Project
 from apps.core.jobs import job_queue
@@ -16,10 +16,10 @@ ANSWER = [
 ]
 
 
-def really_served(project: Project) -> ScoreSample:
-    """What a model answered that learnt from ann, and from bea, who said the opposite of one task."""
-    said = [pair(f"task-{n}", annotator="ann") for n in range(20)]
-    import_pairs(project, [*said, pair("task-3", annotator="bea", choice="b")])
+def train_and_serve(project: Project) -> ScoreSample:
+    """A reward of a model trained on annotations of ann, and of bea, who chose the opposite on one task."""
+    pairs = [pair(f"task-{n}", annotator="ann") for n in range(20)]
+    import_pairs(project, [*pairs, pair("task-3", annotator="bea", choice="b")])
     recipe = {"epochs": 3, "ensemble": 1}
     run = start_run(project=project, dataset_version=freeze(project), recipe=recipe, by=None, name="desk")
     claimed = job_queue.claim_next(TrainingRun)

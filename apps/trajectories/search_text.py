@@ -1,4 +1,4 @@
-"""Words of trajectories as PostgreSQL looks for them: as they are written, without stems, in any language."""
+"""Full-text search of trajectories in PostgreSQL: exact words without stemming, in any language."""
 
 import re
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from django.contrib.postgres.search import SearchQuery
 from workers.schema import Trajectory
 from workers.schema.patterns import SPACE, TextPattern
 
-CONFIG = "simple"
+SEARCH_CONFIG = "simple"
 # Characters of one text, half of them from its end, and of a trajectory that are indexed.
 _STEP, _ALL = 8_000, 200_000
 _BETWEEN_WORDS = re.compile(r"[^\w]+")
 _TERM = TextPattern(rf'(-?)"([^"]*)"?|([^{SPACE}]+)')
 
 
-def words_of(trajectory: Trajectory) -> str:
-    """What is looked in: a space between words, so that paths and addresses are found by their parts."""
+def searchable_words(trajectory: Trajectory) -> str:
+    """The text to index, with a space between words, so that paths and URLs are found by their parts."""
     pieces, left = [], _ALL
     for text in _texts(trajectory):
         short = text if len(text) <= _STEP else f"{text[: _STEP // 2]} {text[-_STEP // 2 :]}"
@@ -27,19 +27,19 @@ def words_of(trajectory: Trajectory) -> str:
     return " ".join(pieces)
 
 
-def query_of(text: str) -> SearchQuery | None:
-    """All words, "in this order", `or`, -without. None where it names no word."""
+def search_query(text: str) -> SearchQuery | None:
+    """Supports all words, "phrases", `or` and -exclusion. None if the query has no word."""
     terms = []
     for minus, quoted, bare in _TERM.findall(text):
         sign, phrase = (minus, quoted) if quoted else ("-" if bare.startswith("-") else "", bare)
         words = _BETWEEN_WORDS.sub(" ", phrase).strip()
         if words:
             terms.append("or" if bare.lower() == "or" else f'{sign}"{words}"')
-    return SearchQuery(" ".join(terms), config=CONFIG, search_type="websearch") if terms else None
+    return SearchQuery(" ".join(terms), config=SEARCH_CONFIG, search_type="websearch") if terms else None
 
 
 def first_term(text: str) -> str:
-    """The first word or phrase a query wants, to show it where it stands."""
+    """The first word or phrase of a query, to highlight it."""
     for minus, quoted, bare in _TERM.findall(text):
         if not minus and not bare.startswith("-") and bare.lower() != "or" and (quoted or bare):
             return str(quoted or bare)

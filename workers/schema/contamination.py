@@ -1,4 +1,4 @@
-"""What of the training data is in the held-out data too: tasks, and near-copies of trajectories."""
+"""Train/test contamination: tasks on both sides, and near-copies of trajectories."""
 
 import hashlib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.schema.records import FeedbackRecord, Trajectory, trajectories_of
+from workers.schema.records import FeedbackRecord, Trajectory, record_trajectories
 
 _HASHES = 128
 # Of 8 hashes each: pairs with a similarity of 0.8 are found with a chance of 94 %, of 0.5 with 6 %.
@@ -18,12 +18,12 @@ _SHOWN = 20
 Signature = NDArray[np.uint64]
 
 
-def find_leaks(train: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecord]) -> dict[str, Any]:
+def find_contamination(train: Iterable[FeedbackRecord], held_out: Iterable[FeedbackRecord]) -> dict[str, Any]:
     """{tasks: ids on both sides, near_copies: n, of: held-out trajectories, pairs: [{train, held_out, similarity}]}.
 
-    Near-copies: estimated Jaccard similarity of five-word shingles of what the agent said and did at least 0.8
+    Near-copies: estimated Jaccard similarity of five-word shingles of the agent's messages and actions of at least 0.8
     (MinHash, Broder 1997; found by banding, Indyk & Motwani 1998). Texts of fewer than five words
-    are not counted: short answers are alike by chance.
+    are not counted: short answers are similar by chance.
     """
     ours, theirs = _signed(train), _signed(held_out)
     tasks = {task for task, _ in ours.values()} & {task for task, _ in theirs.values()}
@@ -55,7 +55,10 @@ def signature(text: str) -> Signature | None:
         return None
     shingles = {" ".join(words[start : start + _WORDS]) for start in range(len(words) - _WORDS + 1)}
     values = np.array(
-        [int.from_bytes(hashlib.blake2b(one.encode(), digest_size=4).digest(), "big") for one in shingles],
+        [
+            int.from_bytes(hashlib.blake2b(shingle.encode(), digest_size=4).digest(), "big")
+            for shingle in shingles
+        ],
         dtype=np.uint64,
     )
     # Multiply-shift (Dietzfelbinger et al. 1997): the product wraps at 2^64, its upper half is the hash.
@@ -63,23 +66,23 @@ def signature(text: str) -> Signature | None:
     return smallest
 
 
-def own_text(trajectory: Trajectory) -> str:
-    """What the agent said, thought and called; what it was told may be the same in every run."""
-    said = []
+def agent_text(trajectory: Trajectory) -> str:
+    """The agent's messages, reasoning and calls; its inputs may be the same in every trajectory."""
+    texts = []
     for step in trajectory.steps:
         if step.source == "agent":
             calls = (f"{call.name} {call.arguments_text}" for call in step.tool_calls)
-            said += [step.reasoning or "", step.text, *calls]
-    return " ".join(said)
+            texts += [step.reasoning or "", step.text, *calls]
+    return " ".join(texts)
 
 
 def _signed(records: Iterable[FeedbackRecord]) -> dict[str, tuple[str, Signature | None]]:
-    """By content hash, the task and the signature: a kilobyte each, whatever the trajectories weigh."""
+    """By content hash, the task and the signature: a kilobyte each, independent of the size of the trajectories."""
     found: dict[str, tuple[str, Signature | None]] = {}
-    for one in (side for record in records for side in trajectories_of(record)):
-        key = one.content_hash
+    for trajectory in (side for record in records for side in record_trajectories(record)):
+        key = trajectory.content_hash
         if key not in found:
-            found[key] = (one.task.id, signature(own_text(one)))
+            found[key] = (trajectory.task.id, signature(agent_text(trajectory)))
     return found
 
 

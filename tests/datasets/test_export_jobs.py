@@ -24,7 +24,7 @@ from apps.annotation.models import Annotation, Annotator
 from apps.core.errors import Conflict, DomainError
 from apps.core.jobs import job_queue
 from apps.core.jobs.job_queue import JobState
-from apps.datasets import exporting
+from apps.datasets import export_jobs
 from apps.datasets.erasure import erase_judgements
 from apps.datasets.exports import EXPORTS
 from apps.datasets.models import Export
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def export(project: Project, by: User, format: str = "jsonl", **filters: Any) -> Export:
-    return exporting.export_feedback(project=project, format=format, filters=filters, by=by)
+    return export_jobs.export_feedback(project=project, format=format, filters=filters, by=by)
 
 
 def body(response: Any) -> bytes:
@@ -52,7 +52,7 @@ def test_the_file_is_what_the_stream_would_be(
 ) -> None:
     made = export(judged, researcher)
     page = researcher_client.get("/p/desk/datasets/exports/").content.decode()
-    assert "waiting for a worker" in page
+    assert "Waiting for a worker" in page
     assert 'hx-trigger="every 2s"' in page
     advance_exports()
     made.refresh_from_db()
@@ -118,7 +118,7 @@ def test_a_dataset_version_that_is_large_is_written_first(
     dataset_version = freeze(judged)
     page = f"/p/desk/datasets/{dataset_version.pk}/"
     assert f'{page}export/trl/"' in researcher_client.get(page).content.decode()
-    monkeypatch.setattr(exporting, "LARGE", 5)
+    monkeypatch.setattr(export_jobs, "BACKGROUND_EXPORT_RECORDS", 5)
     assert f'value="trl/{split}"' in researcher_client.get(page).content.decode()
     assert researcher_client.post(f"{page}export/", {"what": f"trl/{split}"}).status_code == 302
     advance_exports()
@@ -138,7 +138,7 @@ def test_the_form_chooses(judged: Project, researcher_client: Client) -> None:
     wanted = {"kinds": ["rubric"], "adjudication": "not", "since": "2026-01-31T00:00:00Z"}
     assert Export.objects.get().filters == wanted
     again = researcher_client.post(url, said)
-    assert (again.status_code, "being written already" in again.content.decode()) == (422, True)
+    assert (again.status_code, "already running" in again.content.decode()) == (422, True)
     advance_exports()
     assert Export.objects.get().lines == 0
 
@@ -149,7 +149,7 @@ def test_what_there_is_not(judged: Project, researcher: User) -> None:
     with pytest.raises(DomainError, match="Unknown kind 'x'"):
         export(judged, researcher, kinds=["x"])
     with pytest.raises(DomainError, match="Unknown split 'x'"):
-        exporting.export_dataset_version(
+        export_jobs.export_dataset_version(
             dataset_version=freeze(judged), format="trl", split="x", by=researcher
         )
     assert not Export.objects.exists()
@@ -172,12 +172,12 @@ def test_a_cancelled_one_leaves_nothing(
         raise job_queue.Cancelled
         yield ""
 
-    monkeypatch.setitem(exporting.OF_FEEDBACK, "jsonl", cancelled_meanwhile)
+    monkeypatch.setitem(export_jobs.OF_FEEDBACK, "jsonl", cancelled_meanwhile)
     advance_exports()
     running.refresh_from_db()
     assert (running.state, running.artifact) == (JobState.CANCELLED, "")
     with pytest.raises(Conflict):
-        exporting.cancel_export(export=running)
+        export_jobs.cancel_export(export=running)
 
 
 def test_an_attempt_that_lost_its_claim_leaves_nothing(
@@ -185,17 +185,17 @@ def test_an_attempt_that_lost_its_claim_leaves_nothing(
 ) -> None:
     """Somebody else has taken it up while the file was being stored."""
     made = export(judged, researcher)
-    store = exporting.store_file
+    store = export_jobs.store_file
 
     def slow(path: Path, name: str) -> str:
         Export.objects.filter(pk=made.pk).update(attempt=7)
         return store(path, name)
 
-    monkeypatch.setattr(exporting, "store_file", slow)
+    monkeypatch.setattr(export_jobs, "store_file", slow)
     advance_exports()
     made.refresh_from_db()
     assert (made.state, made.artifact) == (JobState.RUNNING, "")
-    assert not storages["artifacts"].exists(f"exports/{judged.pk}/{made.pk}-1/{exporting.file_name(made)}")
+    assert not storages["artifacts"].exists(f"exports/{judged.pk}/{made.pk}-1/{export_jobs.file_name(made)}")
 
 
 def test_files_go_when_their_time_has_come(
@@ -206,7 +206,7 @@ def test_files_go_when_their_time_has_come(
     Export.objects.filter(pk=old.pk).update(
         finished_at=timezone.now() - timedelta(days=settings.EXPORT_DAYS, hours=1)
     )
-    assert (exporting.remove_old_exports(), exporting.remove_old_exports()) == (1, 0)
+    assert (export_jobs.remove_old_exports(), export_jobs.remove_old_exports()) == (1, 0)
     old.refresh_from_db()
     new.refresh_from_db()
     assert (storages["artifacts"].exists(old.artifact), storages["artifacts"].exists(new.artifact)) == (
@@ -235,7 +235,7 @@ def test_a_file_stored_while_somebody_is_deleted_goes_too(
     judged: Project, researcher: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = export(judged, researcher)
-    store = exporting.store_file
+    store = export_jobs.store_file
     names = []
 
     def slow(path: Path, name: str) -> str:
@@ -243,7 +243,7 @@ def test_a_file_stored_while_somebody_is_deleted_goes_too(
         names.append(name)
         return store(path, name)
 
-    monkeypatch.setattr(exporting, "store_file", slow)
+    monkeypatch.setattr(export_jobs, "store_file", slow)
     advance_exports()
     made.refresh_from_db()
     assert not made.is_there

@@ -1,4 +1,4 @@
-"""What one step's card shows. Long texts are cut here, so that a page never carries what nobody asked to see."""
+"""The card of one step. Long texts are truncated here, so that pages stay small."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,22 +9,22 @@ from typing import Any, TypeVar
 from django.utils.safestring import SafeString
 
 from apps.trajectories import rendering
-from apps.trajectories.attachments import PREFIX, digest_of
-from apps.trajectories.clicks import Mark
-from apps.trajectories.pictures import CLIPS, RASTER
+from apps.trajectories.attachments import PREFIX, parse_digest
+from apps.trajectories.clicks import ClickMark
+from apps.trajectories.pictures import IMAGE_TYPES, VIDEO_TYPES
 from apps.trajectories.rendering import Argument
 from workers.schema import Part, Step, Trajectory
 
-MOST = 4000  # characters of one text on a card
-FOLDED = (6, 600)  # lines and characters of an observation beyond which it is folded
-_SHOWN_SOURCE = 200  # characters of where something is said to be
-Shown = TypeVar("Shown", "Text", Argument)
+MAX_TEXT_LENGTH = 4000  # characters of one text on a card
+FOLD_THRESHOLD = (6, 600)  # lines and characters of an observation beyond which it is folded
+_SHOWN_SOURCE = 200  # characters of a media source
+Shown = TypeVar("Shown", "CardText", Argument)
 _SPEAKERS = {"system": "System", "user": "User", "agent": "Agent", "environment": "Environment"}
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
-    """A text as shown; hidden: how many characters of it are not."""
+class CardText:
+    """A text as shown; hidden: the number of characters not shown."""
 
     text: str
     html: SafeString
@@ -37,7 +37,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Media:
+class CardMedia:
     """digest: of the attachment, where it is one of ours. is_picture, is_clip: a browser may show it. note: else, in
     words. size: pixels, where marks are to be drawn on it: where the agent acted next."""
 
@@ -47,36 +47,36 @@ class Media:
     is_clip: bool
     note: str
     size: tuple[int, int] | None = None
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[ClickMark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallCard:
     name: str
     id: str | None
     arguments: list[Argument]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ResultCard:
     call_id: str | None
-    texts: list[Text] = field(default_factory=list)
-    media: list[Media] = field(default_factory=list)
+    texts: list[CardText] = field(default_factory=list)
+    media: list[CardMedia] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepCard:
-    """index: among all steps; agent_step: among the agent's, else None. is_full: nothing is cut."""
+    """index: among all steps; agent_step: among the agent's, else None. is_full: nothing is truncated."""
 
     index: int
     agent_step: int | None
     source: str
     speaker: str
-    texts: list[Text]
-    media: list[Media]
-    reasoning: Text | None
-    calls: list[Call]
-    results: list[Result]
+    texts: list[CardText]
+    media: list[CardMedia]
+    reasoning: CardText | None
+    calls: list[CallCard]
+    results: list[ResultCard]
     features: str
     reward: float | None
     replaced: int
@@ -84,17 +84,20 @@ class StepCard:
 
     @property
     def hidden(self) -> int:
-        shown: list[Text | Argument] = [*self.texts, *([self.reasoning] if self.reasoning else [])]
+        shown: list[CardText | Argument] = [*self.texts, *([self.reasoning] if self.reasoning else [])]
         shown += [argument for call in self.calls for argument in call.arguments]
         shown += [text for result in self.results for text in result.texts]
-        return sum(one.hidden for one in shown)
+        return sum(text.hidden for text in shown)
 
-    def beside(self, other: "StepCard") -> "StepCard":
-        """The card with those words marked of what the agent did and said that `other`, a version of it, lacks."""
+    def with_differences(self, other: "StepCard") -> "StepCard":
+        """The card with the words of the agent's actions and messages marked that `other`, a version of it, lacks."""
         theirs = {(call.name, argument.name): argument for call in other.calls for argument in call.arguments}
         calls = [
             replace(
-                call, arguments=[_marked(one, theirs.get((call.name, one.name))) for one in call.arguments]
+                call,
+                arguments=[
+                    _marked(argument, theirs.get((call.name, argument.name))) for argument in call.arguments
+                ],
             )
             for call in self.calls
         ]
@@ -102,7 +105,7 @@ class StepCard:
         return replace(self, calls=calls, texts=texts if self.agent_step is not None else self.texts)
 
 
-def card_of(
+def render_step_card(
     step: Step,
     index: int,
     agent_step: int | None,
@@ -110,8 +113,8 @@ def card_of(
     full: bool = False,
     attached: Mapping[str, str] = MappingProxyType({}),
 ) -> StepCard:
-    """attached: media types by digest of the attachments that there are; others the step names are missing."""
-    most = None if full else MOST
+    """attached: media types of existing attachments by digest; other digests of the step are missing."""
+    most = None if full else MAX_TEXT_LENGTH
     return StepCard(
         index=index,
         agent_step=agent_step,
@@ -121,11 +124,11 @@ def card_of(
         media=_media(step.message, attached),
         reasoning=_text(step.reasoning, most, rendering.message_html) if step.reasoning else None,
         calls=[
-            Call(call.name, call.id, rendering.arguments_of(call.name, call.arguments, most))
+            CallCard(call.name, call.id, rendering.arguments_of(call.name, call.arguments, most))
             for call in step.tool_calls
         ],
         results=[
-            Result(
+            ResultCard(
                 result.call_id,
                 _texts(result.content, most, rendering.output_html),
                 _media(result.content, attached),
@@ -139,50 +142,56 @@ def card_of(
     )
 
 
-def with_marks(card: StepCard, marks: Sequence[Mark], digest: str, size: tuple[int, int]) -> StepCard:
-    """The card with marks on the picture of that digest."""
+def with_marks(card: StepCard, marks: Sequence[ClickMark], digest: str, size: tuple[int, int]) -> StepCard:
+    """The card with marks on the image of that digest."""
 
-    def marked(media: list[Media]) -> list[Media]:
-        return [replace(one, size=size, marks=tuple(marks)) if one.digest == digest else one for one in media]
+    def marked(media: list[CardMedia]) -> list[CardMedia]:
+        return [
+            replace(medium, size=size, marks=tuple(marks)) if medium.digest == digest else medium
+            for medium in media
+        ]
 
     results = [replace(result, media=marked(result.media)) for result in card.results]
     return replace(card, media=marked(card.media), results=results)
 
 
-def cards_of(trajectory: Trajectory, stop: int) -> list[StepCard]:
-    """The first cards of a trajectory that is not stored yet."""
+def render_step_cards(trajectory: Trajectory, stop: int) -> list[StepCard]:
+    """Cards of the first steps of a trajectory that is not stored yet."""
     places = {index: place for place, index in enumerate(trajectory.agent_steps)}
     with rendering.one_page():
-        return [card_of(step, index, places.get(index)) for index, step in enumerate(trajectory.steps[:stop])]
+        return [
+            render_step_card(step, index, places.get(index))
+            for index, step in enumerate(trajectory.steps[:stop])
+        ]
 
 
-def _texts(parts: Iterable[Part], most: int | None, html: Callable[[str], SafeString]) -> list[Text]:
+def _texts(parts: Iterable[Part], most: int | None, html: Callable[[str], SafeString]) -> list[CardText]:
     return [_text(part.text, most, html) for part in parts if part.text]
 
 
-def _text(text: str, most: int | None, html: Callable[[str], SafeString]) -> Text:
-    lines, characters = FOLDED
+def _text(text: str, most: int | None, html: Callable[[str], SafeString]) -> CardText:
+    lines, characters = FOLD_THRESHOLD
     is_long = len(text) > characters or text.count("\n") >= lines
     shown = text if most is None else text[:most]
-    return Text(shown, html(shown), hidden=len(text) - len(shown), is_long=is_long)
+    return CardText(shown, html(shown), hidden=len(text) - len(shown), is_long=is_long)
 
 
-def _marked(one: Shown, other: Shown | None) -> Shown:
-    if other is None or one.text == other.text:
-        return one
-    return replace(one, html=rendering.marked(one.text, other.text))
+def _marked(shown: Shown, other: Shown | None) -> Shown:
+    if other is None or shown.text == other.text:
+        return shown
+    return replace(shown, html=rendering.marked(shown.text, other.text))
 
 
-def _media(parts: Iterable[Part], attached: Mapping[str, str]) -> list[Media]:
+def _media(parts: Iterable[Part], attached: Mapping[str, str]) -> list[CardMedia]:
     return [_medium(part, attached) for part in parts if part.type != "text"]
 
 
-def _medium(part: Part, attached: Mapping[str, str]) -> Media:
-    source, digest = part.source or "", digest_of(part.source)
+def _medium(part: Part, attached: Mapping[str, str]) -> CardMedia:
+    source, digest = part.source or "", parse_digest(part.source)
     if digest is not None and (kind := attached.get(digest)) is not None:
-        return Media(part.type, digest, kind in RASTER, kind in CLIPS, kind)
+        return CardMedia(part.type, digest, kind in IMAGE_TYPES, kind in VIDEO_TYPES, kind)
     if source.startswith(PREFIX):
-        return Media(part.type, None, False, False, f"missing attachment {source[:_SHOWN_SOURCE]}")
-    # Nothing is ever fetched from where a trajectory says: its address is shown as text.
+        return CardMedia(part.type, None, False, False, f"missing attachment {source[:_SHOWN_SOURCE]}")
+    # External media is never loaded: its address is shown as text.
     shown: Any = source if len(source) <= _SHOWN_SOURCE else f"{source[:_SHOWN_SOURCE]}…"
-    return Media(part.type, None, False, False, shown or "without content")
+    return CardMedia(part.type, None, False, False, shown or "without content")
