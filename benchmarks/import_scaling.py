@@ -26,6 +26,7 @@ from apps.core.database import embedded_postgres, roles
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 
+TEMPLATE = "TOUCHSTONE_BENCHMARK_TEMPLATE"  # a migrated database on the server to copy, where there is one
 COLUMNS = {
     "trajectories_task": "id, project_id, external_id, instruction, reference, metadata",
     "trajectories_trajectory": (
@@ -84,6 +85,7 @@ def own_database(name: str = "import_scaling") -> Iterator[None]:
     from django.db import connection
 
     connection.settings_dict["TEST"]["NAME"] = f"{name}_{os.getpid()}"
+    connection.settings_dict["TEST"]["TEMPLATE"] = os.environ.get(TEMPLATE)
     name = connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     try:
         yield

@@ -105,7 +105,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if chosen:
         left_out = [item for item in items if not any(item.get_closest_marker(name) for name in chosen)]
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        others = set(left_out)
+        items[:] = [item for item in items if item not in others]
+    if chosen == {"slow"}:
+        items.sort(key=lambda item: groups.order_of(item.path))
     if wrong := groups.imports_torch_too_soon(chosen, sys.modules):
         raise pytest.UsageError(wrong)
 

@@ -32,19 +32,19 @@ def use_template(unblocked: Any) -> None:
             if kept is None or not kept.exists():
                 _migrate_template()
             else:
-                _execute(f'CREATE DATABASE "{_template()}"')
+                _execute(f'CREATE DATABASE "{template_name()}"')
                 _program("psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--file={kept}")
             if kept is not None and not kept.exists():
                 _keep(kept)
-            mark.write(_template())
-    connection.settings_dict["TEST"]["TEMPLATE"] = _template()
+            mark.write(template_name())
+    connection.settings_dict["TEST"]["TEMPLATE"] = template_name()
 
 
 def _migrate_template() -> None:
     from django.db import connection
 
     name, own = connection.settings_dict["NAME"], connection.settings_dict["TEST"]["NAME"]
-    connection.settings_dict["TEST"]["NAME"] = _template()
+    connection.settings_dict["TEST"]["NAME"] = template_name()
     connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
     connection.close()
     connection.settings_dict["NAME"] = name
@@ -80,17 +80,21 @@ def _keep(path: Path) -> None:
 
 def _program(name: str, *options: str) -> None:
     """A program of PostgreSQL's, on the template."""
-    url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{_template()}"
-    command = [postgres_binaries.find_runner().bin / name, *options, f"--dbname={url}"]
+    command = [postgres_binaries.find_runner().bin / name, *options, f"--dbname={_url(template_name())}"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
+def _url(name: str) -> str:
+    return f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{name}"
+
+
 def _execute(statement: str) -> None:
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as db:
+    """By the database that every server has: the one you named may not be there yet."""
+    with psycopg.connect(_url("postgres"), autocommit=True) as db:
         db.execute(statement)
 
 
-def _template() -> str:
+def template_name() -> str:
     return f"template_{Path(os.environ[RUN]).name.replace('-', '_')}"
 
 
@@ -100,7 +104,7 @@ def _template_mark() -> Path:
 
 def drop_template() -> None:
     if _template_mark().exists():
-        _execute(f'DROP DATABASE IF EXISTS "{_template()}"')
+        _execute(f'DROP DATABASE IF EXISTS "{template_name()}"')
 
 
 @contextmanager
@@ -109,7 +113,7 @@ def with_application_rights() -> Iterator[None]:
     from django.db import connection
     from django.test import TransactionTestCase
 
-    url = f"{os.environ['DATABASE_URL'].rpartition('/')[0]}/{connection.settings_dict['NAME']}"
+    url = _url(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
         for table in roles.APPEND_ONLY:  # a test that commits ends by emptying all tables
             cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER audit_no_truncate")

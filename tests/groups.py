@@ -28,6 +28,19 @@ FOLDERS = {
     "browser": "browser",
     "faults": "slow",
 }
+# Files of slow tests that take longest, begun first so that no process is left with one at the end.
+LONGEST = (
+    "faults/test_embedded.py",
+    "faults/test_outside.py",
+    "faults/test_two_homes.py",
+    "test_mistakes.py",
+)
+
+
+def order_of(path: Path) -> int:
+    """Where a file's slow tests stand."""
+    inside = path.relative_to(TESTS).as_posix()
+    return LONGEST.index(inside) if inside in LONGEST else len(LONGEST)
 
 
 def folder_of(path: Path) -> str:

@@ -21,6 +21,7 @@ import pytest
 from apps.active_learning.models import SelectionPlan
 from benchmarks import (
     generative_judge,
+    import_scaling,
     induction,
     injection,
     judge_variants,
@@ -37,6 +38,7 @@ from benchmarks.kept import Kept
 from benchmarks.label_efficiency import crossing
 from benchmarks.results import tables
 from benchmarks.written import write_between
+from tests import database
 from tests.workers.llm.scripted import Script, scripted
 from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
@@ -60,16 +62,17 @@ def quick(name: str, *options: str) -> dict[str, Any]:
 
 
 def quick_process(name: str, *options: str) -> dict[str, Any]:
-    """The same as a process: one that makes a database of its own, or serves."""
+    """The same as a process: one that makes a database of its own, a copy of the tests', or serves."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json", *options]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=os.environ, timeout=900)
+    environment = os.environ | {import_scaling.TEMPLATE: database.template_name()}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=900)
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 
 @pytest.mark.slow
-def test_import_scaling_runs() -> None:
+def test_import_scaling_runs(db: None) -> None:
     found = quick_process("import_scaling")
     assert found["rows"] == [200, 800]
     assert len(found["seconds_per_1000"]) == 2
@@ -77,7 +80,7 @@ def test_import_scaling_runs() -> None:
 
 
 @pytest.mark.slow
-def test_queue_scaling_runs_and_keeps_what_it_promised() -> None:
+def test_queue_scaling_runs_and_keeps_what_it_promised(db: None) -> None:
     found = quick_process("queue_scaling")
     assert found["items"] == [200, 2000] and found["judgements"] == 48
     assert len(found["next_p95_ms"]) == len(found["submit_p95_ms"]) == 2
@@ -85,7 +88,7 @@ def test_queue_scaling_runs_and_keeps_what_it_promised() -> None:
 
 
 @pytest.mark.slow
-def test_feedback_export_is_whole_while_others_write() -> None:
+def test_feedback_export_is_whole_while_others_write(db: None) -> None:
     found = quick_process("feedback_export")["of"]
     assert [one["lines"] for one in found] == [50, 250]
     assert all(one["missing"] == one["doubled"] == 0 and one["same_hash"] for one in found)
@@ -147,7 +150,7 @@ def test_the_sample_world_runs() -> None:
 
 
 @pytest.mark.slow
-def test_serving_runs_beside_its_peers(shared_data: Path) -> None:
+def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
     found = quick_process("serving", "--kind", "step-encoder")
     grouped, growing = found["fine_grained_step-encoder"], found["growing_step-encoder"]
     assert set(grouped["per_second"]) == {"plain", "padded", "offline", "ours"}
