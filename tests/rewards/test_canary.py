@@ -381,26 +381,28 @@ def test_keys_of_items() -> None:
         assert comparison_key(Tags(), parse_item(nameless)) is None
 
 
-def test_over_the_api(service, project, http, endpoint, client) -> None:
+@pytest.mark.parametrize(("noun", "roll_back"), [("release", "/rollback"), ("trial", "/withdraw")])
+def test_over_the_api(service, project, http, endpoint, client, noun, roll_back) -> None:
+    """The paths under `/trial` are older names of those under `/release`."""
     secret = create_api_key(project=project, scopes=[Scope.ADMIN])[1]
     headers = {"Authorization": f"Bearer {secret}"}
     path = f"/api/v1/projects/desk/endpoints/{endpoint}"
-    assert client.get(f"{path}/trial", headers=headers).status_code == 404
+    assert client.get(f"{path}/{noun}", headers=headers).status_code == 404
     made = make_model(project, service, FakeModel(factor=2.0))
     spec = {"components": [{"name": "m", "model": str(made)}]}
     put = client.put(
         f"{path}?stage=canary&share=0.25", spec, content_type="application/json", headers=headers
     )
     assert (put.json()["active"], put.json()["revision"]["number"]) == (1, 2)
-    release = client.get(f"{path}/trial", headers=headers).json()
+    release = client.get(f"{path}/{noun}", headers=headers).json()
     assert (release["stage"], release["share"], release["verdict"]["says"]) == ("canary", 0.25, "waits")
 
     def post(verb: str, **body: Any) -> Any:
-        return client.post(f"{path}/trial{verb}", body, content_type="application/json", headers=headers)
+        return client.post(f"{path}/{noun}{verb}", body, content_type="application/json", headers=headers)
 
     assert post("/canary", share=2).status_code == 400
     assert post("/canary", share=0.5).json()["share"] == 0.5
-    assert post("/withdraw", reason="enough").json()["stage"] == "withdrawn"
+    assert post(roll_back, reason="enough").json()["stage"] == "withdrawn"
     assert post("", revision=9).status_code == 404
     assert post("", revision=2, rules={"pairs": 1}).status_code == 422
     assert post("", revision=2, rules={"pairs": 40}).json()["rules"]["pairs"] == 40
