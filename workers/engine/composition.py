@@ -8,6 +8,7 @@ of w_c (x_c - median_c) / std_c for raw and offset, of w_c x_c / std_c for steps
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from workers.errors import RewardError
 from workers.schema.endpoints import Clip, Delta, Gate, Normalise, Pessimism, Squash, Transform
@@ -52,22 +53,6 @@ class WeightedComponent:
     median: float = 0.0
     scale: float = 1.0
     is_model: bool = False
-
-
-def compose(
-    components: Sequence[WeightedComponent],
-    scores: Sequence[ModelScore],
-    transforms: Sequence[Transform],
-    *,
-    with_step_scores: bool = False,
-) -> ItemScore:
-    """scores: of the components, in their order. Raises RewardError for pessimism without an ensemble."""
-    combined = combine(components, scores)
-    composed = apply(transforms, combined)
-    if not with_step_scores:
-        return composed
-    rows = (replace(combined, reward=combined.zero + combined.unit * step) for step in combined.steps)
-    return replace(composed, step_scores=tuple(apply(transforms, row).reward for row in rows))
 
 
 def combine(components: Sequence[WeightedComponent], scores: Sequence[ModelScore]) -> ItemScore:
@@ -148,24 +133,34 @@ def delta(score: ItemScore) -> ItemScore:
     return replace(score, steps=differences(score.steps), raw=raw, offset=0.0, reward=reward)
 
 
-def apply(transforms: Sequence[Transform], score: ItemScore) -> ItemScore:
-    """An item's reward, already normalised, through the transforms in their order."""
+def apply(transforms: Sequence[Transform], score: ItemScore, **details: Any) -> ItemScore:
+    """An item's reward, already normalised, through the transforms in their order.
+
+    details: further fields of the result. Raises RewardError for pessimism without an ensemble.
+    """
+    reward = score.reward
     for transform in transforms:
         if isinstance(transform, Clip):
-            score = replace(score, reward=clip(score.reward, transform.eta))
+            reward = clip(reward, transform.eta)
         elif isinstance(transform, Squash):
-            score = replace(score, reward=squash(score.reward, transform.scale))
+            reward = squash(reward, transform.scale)
         elif isinstance(transform, Pessimism):
-            score = replace(score, reward=pessimism(score.reward, _required_std(score), transform.k))
+            reward = pessimism(reward, _required_std(score), transform.k)
         elif isinstance(transform, Gate):
             value = score.values[transform.component]
-            passed = gate(score.reward, value, transform.at_least, transform.otherwise)
-            score = replace(score, reward=passed)
+            reward = gate(reward, value, transform.at_least, transform.otherwise)
         elif isinstance(transform, Delta):
-            score = delta(score)
+            score = delta(replace(score, reward=reward))
+            reward = score.reward
         elif not isinstance(transform, Normalise):
             raise TypeError(f"no function for the transform {transform!r}")
-    return score
+    return replace(score, reward=reward, **details)
+
+
+def step_scores(transforms: Sequence[Transform], combined: ItemScore) -> tuple[float, ...]:
+    """Of process rewards: each step's score as if it were the reward. combined: before transforms."""
+    rows = (replace(combined, reward=combined.zero + combined.unit * step) for step in combined.steps)
+    return tuple(apply(transforms, row).reward for row in rows)
 
 
 def _required_std(score: ItemScore) -> float:

@@ -1,7 +1,6 @@
 """Exact duplicates: an item that was scored is not scored again. Bounded in bytes, least recently used out."""
 
 from collections import OrderedDict
-from dataclasses import replace
 
 from workers.schema.model_score import ModelScore
 
@@ -43,7 +42,18 @@ class DuplicateCache:
 
 def _without_details(score: ModelScore) -> ModelScore:
     """As it is given again: every token came from the cache. What no endpoint reads is not kept."""
-    return replace(score, cached_tokens=score.tokens, values=(), dropped=(), labels=None)
+    return ModelScore(
+        raw=score.raw,
+        offset=score.offset,
+        std=score.std,
+        step_rewards=score.step_rewards,
+        tokens=score.tokens,
+        cached_tokens=score.tokens,
+        truncated=score.truncated,
+        criteria=score.criteria,
+        ood_score=score.ood_score,
+        critique=score.critique,
+    )
 
 
 def _size(score: ModelScore) -> int:

@@ -4,11 +4,11 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from workers.engine.batcher import Batcher, ServedModel
-from workers.engine.composition import ItemScore, WeightedComponent, compose
+from workers.engine.composition import ItemScore, WeightedComponent, apply, combine, step_scores
 from workers.engine.fair_order import NO_CALLER, Caller
 from workers.engine.judge_components import Ask, JudgeComponents, Opinion, judge_score, no_judge, readable
 from workers.engine.protocol import Content, ModelScore, RenderedInput, Scorer
@@ -292,23 +292,27 @@ class Version:
             self._component_score(component, models, prepared, replies, index, steps)
             for component in self._counted
         ]
-        with_step_scores = self.aggregation in ("mean", "min")
-        composed = compose(self._weighted, scores, self.spec.transforms, with_step_scores=with_step_scores)
-        numbers = (composed.reward, composed.raw, composed.offset, composed.std or 0.0, *composed.steps)
-        if not all(map(math.isfinite, numbers)):
-            raise RewardError("The components add up to no finite reward for this item.", pointer=f"/{index}")
+        combined = combine(self._weighted, scores)
         criterion_model = self.criterion_model if prepared.request_criteria else None
         is_truncated = bool(prepared.truncated_for_judge) and prepared.truncated_for_judge[index]
-        return replace(
-            composed,
-            flags=self._flags(models, composed.std, steps, is_truncated=is_truncated),
+        score = apply(
+            self.spec.transforms,
+            combined,
+            flags=self._flags(models, combined.std, steps, is_truncated=is_truncated),
             tokens=sum(score.tokens for score in models.values()),
             cached_tokens=sum(score.cached_tokens for score in models.values()),
             criteria=None
             if criterion_model is None
             else {name: models[criterion_model].criteria[name] for name in prepared.request_criteria},
+            step_scores=step_scores(self.spec.transforms, combined)
+            if self.aggregation in ("mean", "min")
+            else (),
             critiques=self._critiques(models, replies, index),
         )
+        numbers = (score.reward, score.raw, score.offset, score.std or 0.0, *score.steps)
+        if not all(map(math.isfinite, numbers)):
+            raise RewardError("The components add up to no finite reward for this item.", pointer=f"/{index}")
+        return score
 
     def _component_score(
         self,
