@@ -81,7 +81,7 @@ def _judge(part: JudgePart, project: Project, at: str) -> Judge:
             )
         if judge.llm_connection is None:
             raise DomainError(
-                f"The language model of {judge.name} was deleted; create a judge with another one."
+                f"The LLM connection of {judge.name} was deleted; create a judge with another one."
             )
     assert judge.rubric is not None
     weights = {

@@ -359,15 +359,15 @@ def test_an_address_within_the_network_is_not_called(http, endpoint, settings, s
     assert reply.status_code == 503 and "in a private network" in detail(reply) and script.asked == []
 
 
-def test_a_removed_language_model_is_told(http, endpoint, llm_connection, inspector) -> None:
+def test_a_deleted_llm_connection_is_an_error(http, endpoint, llm_connection, inspector) -> None:
     assert ask(http, endpoint, "score", item(0)).status_code == 200
     delete_llm_connection(llm_connection=llm_connection, by=None)
     reply = ask(http, endpoint, "score", item(0))
-    assert reply.status_code == 503 and "language model of the judge inspector was removed" in detail(reply)
+    assert reply.status_code == 503 and "LLM connection of the judge inspector was deleted" in detail(reply)
     RevisionJudge.objects.all().delete()
     inspector.delete()
     reply = ask(http, endpoint, "score", item(0))
-    assert reply.status_code == 503 and "The judge inspector was removed" in detail(reply)
+    assert reply.status_code == 503 and "The judge inspector was deleted" in detail(reply)
 
 
 def test_what_has_no_words_is_refused_and_what_is_cut_is_said(http, endpoint) -> None:
@@ -384,7 +384,7 @@ def test_too_many_that_wait_are_an_overload(http, service, endpoint, llm_connect
     judges._pools.get(llm_connection.pk).waiting = 4000
     reply = ask(http, endpoint, "score", item(0))
     assert reply.status_code == 429 and reply.headers["Retry-After"] == "5" and script.asked == []
-    assert "4000 runs are waiting for the language model of the judge inspector" in detail(reply)
+    assert "4000 trajectories are waiting for the LLM connection of the judge inspector" in detail(reply)
 
 
 class Recorder:

@@ -29,7 +29,7 @@ def judge_error(error: DomainError | RewardError | Error, *, judge: str, llm_con
 
     from workers.llm.completions import NoAnswer
 
-    who = f"The language model {llm_connection} of the judge {judge}"
+    who = f"The LLM connection {llm_connection} of the judge {judge}"
     cause = error.__cause__
     if isinstance(cause, openai.APIStatusError):
         return _status_error(cause, error.message, who)

@@ -31,8 +31,8 @@ from workers.errors import RewardError
 from workers.schema import Trajectory
 from workers.schema.endpoints import JudgePart
 
-CONCURRENT_CALLS = 8  # trajectories, for each language model
-MOST_WAITING = 4000  # trajectories, for each language model
+CONCURRENT_CALLS = 8  # trajectories, for each LLM connection
+MOST_WAITING = 4000  # trajectories, for each LLM connection
 LOOKING_UP = 2  # threads
 
 
@@ -78,7 +78,7 @@ class Judges:
         pool = self._pools.get(asked.judge.llm_connection_id)
         if pool.waiting >= MOST_WAITING:
             raise Overloaded(
-                f"{pool.waiting} trajectories are waiting for the language model of the judge {part.judge}; the limit "
+                f"{pool.waiting} trajectories are waiting for the LLM connection of the judge {part.judge}; the limit "
                 f"is {MOST_WAITING}. Try again in {SOON} s, with fewer items.",
                 retry_after=SOON,
             )
@@ -160,7 +160,7 @@ def _look_up(key: int | None, project: str, part: JudgePart) -> _JudgeState:
             )
         if judge.llm_connection is None:
             raise Problem(
-                f"The language model of the judge {part.judge} was deleted. Create a judge "
+                f"The LLM connection of the judge {part.judge} was deleted. Create a judge "
                 "with another one, and deploy a revision with that judge.",
                 status=503,
             )
