@@ -110,7 +110,7 @@ def test_what_metrics_are_good_for(
     expect(page.get_by_text("that match, newest first")).to_be_visible()
     tools.shoot(page, "explorer-by-metric")
     page.goto(f"{live_server.url}/p/desk/datasets/new/")
-    page.get_by_text("Choose which feedback").click()
+    page.get_by_text("Advanced: filters").click()
     page.get_by_label("points of comments").check()
     tools.shoot(page, "freeze-derived")
 

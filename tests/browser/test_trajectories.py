@@ -216,7 +216,7 @@ def test_runs_of_a_task_as_a_tree(page: Page, live_server: Any, tools: Any, proj
     base = rose_at(page, live_server, tools, project, f"{rows[0].pk}/")
     page.get_by_role("link", name="Trajectory tree of this task").click()
     expect(page.get_by_text("7 trajectories", exact=True)).to_be_visible()
-    expect(page.locator(".branch-run")).to_have_count(7)
+    expect(page.locator(".branch-end")).to_have_count(7)
     page.get_by_role("link", name="Show outcomes").click()
     tools.shoot(page, "task-tree")
     page.locator(".branch-step").nth(3).click()
@@ -311,7 +311,7 @@ def test_hostile_text_never_runs_and_stays_in_its_place(
         {"name": "<img src=x onerror=hit('name')>.jsonl", "mimeType": "text/plain", "buffer": documents},
     )
     page.locator("main form button").first.click()
-    expect(page.locator(".preview-one").first).to_be_visible()
+    expect(page.locator(".trajectory-preview").first).to_be_visible()
     assert page.evaluate("window.hits") == [] and not page.evaluate(WIDEST)
     for row in rows[:6]:
         page.goto(f"{base}{row.pk}/")

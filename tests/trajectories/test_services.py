@@ -64,7 +64,7 @@ def test_pointers_lead_into_the_whole_array(project: Project) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"[]"])
 def test_an_empty_file_is_an_error(project: Project, data: bytes) -> None:
-    with pytest.raises(DomainError, match="nothing in it"):
+    with pytest.raises(DomainError, match="The file has no records"):
         bring(project, data)
 
 
