@@ -38,7 +38,7 @@ ROWS = """
         FROM trajectories_trajectory WHERE project_id = %(project)s GROUP BY task_id
     ), items AS (
         INSERT INTO annotation_item (campaign_id, task_id, key, purpose, explanation, in_pilot, priority, random_key,
-            wanted, taken, done, created_at)
+            overlap, claimed_count, completed_count, created_at)
         SELECT %(campaign)s, task_id, 'name:' || i, 'work', '', false, 0, i, %(each)s, %(each)s, %(each)s, now()
         FROM generate_series(1, %(items)s) i JOIN pairs ON pairs.n = i %% (SELECT count(*) FROM pairs)
         RETURNING id, task_id

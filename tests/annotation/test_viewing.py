@@ -46,7 +46,7 @@ def test_without_an_assignment_nothing_is_shown(
     item_with(campaign, other)
     Assignment.objects.create(
         item=item,
-        annotator_row=services.annotator_for(project=project, user=annotator),
+        annotator=services.annotator_for(project=project, user=annotator),
         state="submitted",
     )
     assert [seen(annotator, row) for row in (mine, other, loose)] == [{200}, {404}, {404}]
@@ -60,9 +60,7 @@ def test_whatever_became_of_it_what_was_assigned_stays_readable(project, campaig
     (mine,) = imported(project, record(1))
     times = {"lock_expires_at": "2030-01-01T00:00Z"} if state == "locked" else {}
     annotator_row = services.annotator_for(project=project, user=annotator)
-    Assignment.objects.create(
-        item=item_with(campaign, mine), annotator_row=annotator_row, state=state, **times
-    )
+    Assignment.objects.create(item=item_with(campaign, mine), annotator=annotator_row, state=state, **times)
     assert seen(annotator, mine) == {200}
 
 
@@ -90,7 +88,7 @@ def test_an_assignment_in_one_project_opens_nothing_in_another(project, campaign
         item=item_with(
             services.create_campaign(project=other, name="C", feedback_types=["pairwise"]), theirs
         ),
-        annotator_row=services.annotator_for(project=other, user=annotator),
+        annotator=services.annotator_for(project=other, user=annotator),
         state="submitted",
     )
     assert seen(annotator, theirs) == {404}
@@ -109,7 +107,7 @@ def test_pictures_go_with_the_trajectories_that_have_them(
 ) -> None:
     mine, other = imported(project, with_picture(1), with_picture(2))
     annotator_row = services.annotator_for(project=project, user=annotator)
-    Assignment.objects.create(item=item_with(campaign, mine), annotator_row=annotator_row, state="submitted")
+    Assignment.objects.create(item=item_with(campaign, mine), annotator=annotator_row, state="submitted")
     item_with(campaign, other)
     digests = list(Attachment.objects.order_by("pk").values_list("sha256", flat=True))
     assert len(digests) == 2
