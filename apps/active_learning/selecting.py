@@ -15,7 +15,7 @@ from apps.active_learning.selectors import KEYS, Basis, basis_of, newest, open_i
 from apps.active_learning.services import keep_selection
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Item
-from apps.annotation.selectors import runs_of_items
+from apps.annotation.selectors import item_trajectory_ids
 from apps.core.errors import DomainError, NotFound
 from apps.core.jobs.job_queue import Cancelled, ClaimLost, JobHeartbeat, JobState, finish, keep_heartbeat
 from apps.core.processes import core_subprocess
@@ -61,7 +61,7 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, heartbeat: JobHear
         Item.objects.filter(campaign=plan.campaign, completed_count__gt=0).values_list("pk", flat=True)
     )
     heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {len(items)} items"}
-    sides = runs_of_items([*items, *asked])
+    sides = item_trajectory_ids([*items, *asked])
     for name, wanted in (("items", items), ("asked", asked)):
         _write(
             folder / f"{name}.jsonl", ({"id": pk, "sides": [str(one) for one in sides[pk]]} for pk in wanted)

@@ -16,7 +16,7 @@ from apps.active_learning.models import SelectionPlan, SelectionReason
 from apps.active_learning.reasons import drawn_curve, in_words, still_needed
 from apps.active_learning.selectors import chosen_of, newest, said_since
 from apps.annotation.models import Assignment, Campaign
-from apps.annotation.selectors import campaign_in, item_in
+from apps.annotation.selectors import get_campaign, get_item
 from apps.core.errors import DomainError, NotFound
 
 SHOWN = 20
@@ -25,7 +25,7 @@ SHOWN = 20
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def plan_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    campaign = campaign_in(project, pk)
+    campaign = get_campaign(project, pk)
     plan = _plan(campaign)
     form = PlanForm(request.POST or None, campaign=campaign, plan=plan)
     if request.method == "POST" and form.is_valid():
@@ -45,7 +45,7 @@ def plan_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
 @project_view(Role.RESEARCHER)
 def plan_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """What changes as judgements come: a fragment."""
-    campaign = campaign_in(project, pk)
+    campaign = get_campaign(project, pk)
     context = {"project": project, "campaign": campaign} | _status(_plan(campaign))
     return render(request, "active_learning/_plan_status.html", context)
 
@@ -53,7 +53,7 @@ def plan_status(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
 @require_POST
 @project_view(Role.RESEARCHER)
 def plan_now(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    plan = _plan(campaign_in(project, pk))
+    plan = _plan(get_campaign(project, pk))
     if plan is None:
         raise NotFound("This campaign does not choose yet; say how it should first.")
     started = services.select_next(plan=plan)
@@ -67,7 +67,7 @@ def plan_now(request: ProjectRequest, project: Project, pk: int) -> HttpResponse
 @project_view(Role.RESEARCHER)
 def plan_summary(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """A line for the campaign's own page."""
-    campaign = campaign_in(project, pk)
+    campaign = get_campaign(project, pk)
     context = {"project": project, "campaign": campaign} | _status(_plan(campaign))
     return render(request, "active_learning/_plan_summary.html", context)
 
@@ -76,7 +76,7 @@ def plan_summary(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 @project_view()
 def item_reason(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """Why an item was chosen. An annotator sees it of what she was given, and of nothing else."""
-    item = item_in(project, pk)
+    item = get_item(project, pk)
     hers = Assignment.objects.filter(item=item, annotator__user=request.user)
     if not Role(request.membership.role).includes(Role.REVIEWER) and not hers.exists():
         raise NotFound(f"There is no item {pk} of yours in this project.")

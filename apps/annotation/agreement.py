@@ -1,4 +1,4 @@
-"""How far annotators agree: Krippendorff's alpha and Cohen's kappa on what counts now."""
+"""Agreement of annotators: Krippendorff's alpha and Cohen's kappa of the current annotations."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
@@ -10,65 +10,69 @@ import numpy as np
 from numpy.typing import NDArray
 
 from apps.accounts.models import Project
-from apps.annotation.answers import answers_to
-from apps.annotation.feedback.records import judged_annotations
-from apps.annotation.feedback_types import Answer
+from apps.annotation.agreement_values import collect_agreement_values
+from apps.annotation.feedback.records import work_annotations
+from apps.annotation.feedback_types import AgreementValue
 from apps.annotation.feedback_types.base import Level
 
 RESAMPLES = 300
 # Of an interval scale: beyond it the bootstrap takes too much memory, and there is no interval.
-MOST_VALUES = 200
+MAX_VALUES = 200
 Table = NDArray[np.float64]
 
 
 def agreement(*, project: Project, campaign: str | None = None) -> dict[str, Any]:
     """{"kinds": {KIND: {"alpha", "interval", "level", "items", "annotators", "pairs", "criteria"}}}.
 
-    alpha: Krippendorff (2011), "Computing Krippendorff's alpha-reliability", with the kind's own metric (`level`),
-    over what at least two people judged; null where nothing was. interval: 95 %, items resampled. pairs: Cohen's kappa
-    of two annotators over the n items both judged, weighted by the squared distance where the scale has one; null where
-    both always said one and the same thing. criteria: the same for each named criterion, and for each other question
-    of the kind. A kind that only asks by criteria has its own figures over all of them together.
+    alpha: Krippendorff (2011), "Computing Krippendorff's alpha-reliability", at the `level` of the kind,
+    over units with at least two annotators; null if there are none. interval: 95 %, items resampled. pairs: Cohen's
+    kappa of two annotators over the n items in common, weighted by the squared distance where the scale has one;
+    null where both always gave one and the same value. criteria: the same for each named criterion, and for each other
+    question of the kind. A kind that only asks by criteria has its own figures over all of them together.
     """
-    return {"kinds": of_kinds(answers_of(project, campaign))}
+    return {"kinds": agreement_by_type(current_agreement_values(project, campaign))}
 
 
-def of_kinds(answers: dict[str, list[Answer]]) -> dict[str, Any]:
-    return {kind: of_kind(said) for kind, said in answers.items()}
+def agreement_by_type(answers: dict[str, list[AgreementValue]]) -> dict[str, Any]:
+    return {kind: type_agreement(said) for kind, said in answers.items()}
 
 
-def answers_of(project: Project, campaign: str | None = None) -> dict[str, list[Answer]]:
-    """What counts now, by kind; without the kinds nobody answered."""
-    return answers_to(judged_annotations(project, campaign))
+def current_agreement_values(
+    project: Project, campaign: str | None = None
+) -> dict[str, list[AgreementValue]]:
+    """Values of the current annotations, by feedback type; types without values are omitted."""
+    return collect_agreement_values(work_annotations(project, campaign))
 
 
-def of_kind(answers: Sequence[Answer]) -> dict[str, Any]:
-    by_question: dict[str | None, list[Answer]] = defaultdict(list)
-    for one in answers:
-        by_question[one.question].append(one)
-    criteria = {name: of_one(by_question[name]) for name in sorted(filter(None, by_question))}
-    own = by_question.get(None) or _together(answers)
-    return of_one(own) | {"criteria": criteria}
+def type_agreement(answers: Sequence[AgreementValue]) -> dict[str, Any]:
+    group_by_question: dict[str | None, list[AgreementValue]] = defaultdict(list)
+    for answer in answers:
+        group_by_question[answer.question].append(answer)
+    criteria = {
+        name: question_agreement(group_by_question[name]) for name in sorted(filter(None, group_by_question))
+    }
+    own = group_by_question.get(None) or _together(answers)
+    return question_agreement(own) | {"criteria": criteria}
 
 
-def _together(answers: Sequence[Answer]) -> list[Answer]:
-    """Several questions as one, where they are of one level: the unit is what was judged, by what."""
+def _together(answers: Sequence[AgreementValue]) -> list[AgreementValue]:
+    """Several questions of one level as one: the unit is the question and its unit."""
     level = answers[0].level
     return [
-        Answer(one.annotator, one.item, (one.question, one.unit), one.value, level)
-        for one in answers
-        if one.level == level
+        AgreementValue(answer.annotator, answer.item, (answer.question, answer.unit), answer.value, level)
+        for answer in answers
+        if answer.level == level
     ]
 
 
-def of_one(answers: Sequence[Answer]) -> dict[str, Any]:
+def question_agreement(answers: Sequence[AgreementValue]) -> dict[str, Any]:
     """Alpha and kappas of one question's answers."""
     level = answers[0].level
     values: dict[str, dict[Hashable, float]] = defaultdict(dict)
-    for one in answers:
-        values[one.annotator][one.unit] = one.value
+    for answer in answers:
+        values[answer.annotator][answer.unit] = answer.value
     annotators = sorted(values)
-    units = list(dict.fromkeys(one.unit for one in answers))
+    units = list(dict.fromkeys(answer.unit for answer in answers))
     table = _table(values, annotators, units)
     return {
         "alpha": _alpha(table, level),
@@ -94,14 +98,14 @@ def _alpha(table: Table, level: Level) -> float | None:
     if table.size == 0:
         return None
     if len(np.unique(table[~np.isnan(table)])) == 1:
-        return 1.0  # everybody always said the same: nothing expected by chance to compare with, and no disagreement
+        return 1.0  # all values are equal: no disagreement, and none expected by chance
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=level))
 
 
 def _interval(table: Table, level: Level) -> list[float] | None:
     """95 %, by resampling units; null where there are too few of them, or values, to say."""
     domain = np.unique(table[~np.isnan(table)])
-    if table.shape[1] < 10 or not 2 <= len(domain) <= MOST_VALUES:
+    if table.shape[1] < 10 or not 2 <= len(domain) <= MAX_VALUES:
         return None
     counts = np.stack([(table == value).sum(axis=0) for value in domain], axis=1)  # [units, values]
     draw = np.random.default_rng(0)
@@ -133,8 +137,8 @@ def _cohen(a: list[float], b: list[float], level: Level) -> float | None:
         distance = np.subtract.outer(known, known) ** 2
         index = {value: place for place, value in enumerate(known)}
         joint = np.zeros_like(distance)
-        for one, other in zip(a, b, strict=True):
-            joint[index[one], index[other]] += 1 / len(a)
+        for value, other_value in zip(a, b, strict=True):
+            joint[index[value], index[other_value]] += 1 / len(a)
         expected = np.outer(joint.sum(axis=1), joint.sum(axis=0))
         chance = float((distance * expected).sum())
         return None if chance == 0 else 1 - float((distance * joint).sum()) / chance

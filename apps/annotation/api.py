@@ -1,4 +1,4 @@
-"""`POST /projects/{p}/items`: trajectories put before annotators."""
+"""`POST /projects/{p}/items`: add items to a campaign."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from apps.accounts.access import project_of_key
 from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Project, Scope
 from apps.annotation import services
-from apps.annotation.feedback_types import SIDES
 from apps.annotation.models import Campaign
+from apps.annotation.presentation import SIDES
 from apps.core.errors import DomainError, NotFound
 from apps.trajectories.models import Trajectory
 from apps.trajectories.services import store_trajectories
@@ -19,7 +19,7 @@ from workers.schema import parse_item
 
 router = Router()
 MOST = 1000
-MOST_TRAJECTORIES = len(SIDES)
+MAX_TRAJECTORIES = len(SIDES)
 
 
 class TaskIn(Schema):
@@ -29,9 +29,9 @@ class TaskIn(Schema):
 
 
 class ItemIn(Schema):
-    """trajectories: each an ITEM (`{"trajectory_id": ...}` for one that is stored). task: of those that name none."""
+    """trajectories: each an ITEM (`{"trajectory_id": ...}` for a stored one). task: of trajectories without one."""
 
-    trajectories: list[dict[str, Any]] = Field(min_length=1, max_length=MOST_TRAJECTORIES)
+    trajectories: list[dict[str, Any]] = Field(min_length=1, max_length=MAX_TRAJECTORIES)
     task: TaskIn | None = None
     priority: float = 0
     name: str | None = Field(default=None, min_length=1, max_length=190)
@@ -49,14 +49,17 @@ class ItemsOut(Schema):
     items: list[int]
 
 
-@router.post("/projects/{slug}/items", response=ItemsOut, summary="Put trajectories before annotators")
+@router.post("/projects/{slug}/items", response=ItemsOut, summary="Add items to a campaign")
 def item_create(request: KeyRequest, slug: str, body: ItemsIn) -> ItemsOut:
-    """Items of a campaign, each of one to eight runs of one task. Higher priority first, where asked for."""
+    """Items of one to eight trajectories of one task.
+
+    Items of higher priority come first in campaigns ordered by priority.
+    """
     project = project_of_key(request.auth, slug, Scope.INGEST)
     campaign = Campaign.objects.filter(project=project, name=body.campaign).first()
     if campaign is None:
         raise NotFound(
-            f"There is no campaign {body.campaign!r}; a researcher makes one.", pointer="/campaign"
+            f"There is no campaign {body.campaign!r} in this project; create it first.", pointer="/campaign"
         )
     specs = [
         services.ItemSpec(
@@ -71,7 +74,7 @@ def item_create(request: KeyRequest, slug: str, body: ItemsIn) -> ItemsOut:
 
 
 def _rows(project: Project, item: ItemIn, at: str) -> list[Trajectory]:
-    """The stored trajectories of an item, in its order; what comes along is stored first."""
+    """Trajectories of an item, in its order; new ones are stored first."""
     task = schema.Task(**item.task.dict()) if item.task else None
     keys = [
         _key(project, value, task, f"{at}/trajectories/{place}")
@@ -97,7 +100,7 @@ def _key(project: Project, value: dict[str, Any], task: schema.Task | None, at: 
             )
         return row.pk
     if not isinstance(content, schema.Trajectory):
-        raise InvalidRecord("people judge messages or trajectories; this is neither.", pointer=at)
+        raise InvalidRecord("an item must be messages or a trajectory.", pointer=at)
     if not content.task.id:
-        raise DomainError("Say which task the runs are of: task.id.", pointer=at, status=422)
+        raise DomainError("The task of the trajectories is missing; set task.id.", pointer=at, status=422)
     return store_trajectories(project=project, trajectories=[content], source_format="api")[0]

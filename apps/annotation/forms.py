@@ -1,4 +1,4 @@
-"""Forms of campaigns, with the widgets our look expects."""
+"""Forms of campaigns and their items."""
 
 import copy
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 from django import forms
 
 from apps.accounts.models import Project
-from apps.annotation.feedback_types import KINDS, SIDES
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Campaign
-from apps.annotation.services import Choice, ItemFilters
+from apps.annotation.presentation import SIDES
+from apps.annotation.services import ItemBuildOptions, ItemFilters
 from apps.core.forms import add_widget_classes
 from apps.rubrics.models import Rubric
 from apps.rubrics.selectors import newest_rubrics
@@ -17,8 +18,8 @@ from apps.trajectories.models import Trajectory
 
 class CampaignForm(forms.ModelForm):
     feedback_types = forms.MultipleChoiceField(
-        label="Annotators are asked for",
-        choices=[(kind.name, kind.label) for kind in KINDS.values()],
+        label="Feedback types",
+        choices=[(kind.name, kind.label) for kind in FEEDBACK_TYPES.values()],
         widget=forms.CheckboxSelectMultiple,
         initial=["pairwise", "comment"],
     )
@@ -27,13 +28,13 @@ class CampaignForm(forms.ModelForm):
         label="Annotators per item",
         min_value=1,
         max_value=100,
-        help_text="More than one tells how far people agree.",
+        help_text="Agreement can be measured with two or more.",
     )
     lock_minutes = forms.IntegerField(
-        label="Minutes an item is held",
+        label="Lock timeout (minutes)",
         min_value=1,
         max_value=1440,
-        help_text="Without activity an item goes back to the others after this.",
+        help_text="An item returns to the queue after this time without activity.",
     )
 
     class Meta:
@@ -46,24 +47,24 @@ class CampaignForm(forms.ModelForm):
         labels = {
             "rubric": "Rubric",
             "ordering": "Order",
-            "max_items_per_annotator": "Items for one person, at most",
+            "max_items_per_annotator": "Maximum items per annotator",
             "deadline": "Deadline (UTC)",
-            "gold_percent": "Gold among the work, percent",
-            "gold_threshold": "Right answers to gold, at least percent",
-            "hourly_pay": "Pay per hour",
-            "swap_sides": "Swap sides by a coin",
-            "blind_agents": "Hide the agents' names",
-            "show_outcome": "Show the outcome",
+            "gold_percent": "Gold items (percent)",
+            "gold_threshold": "Gold accuracy threshold (percent)",
+            "hourly_pay": "Hourly pay",
+            "swap_sides": "Randomize left and right",
+            "blind_agents": "Hide agent names",
+            "show_outcome": "Show outcome",
         }
         help_texts = {
-            "deadline": "Nothing is handed out after it; what is being judged can still be submitted.",
-            "gold_percent": "How often an item with a known answer is mixed in, once you have marked some.",
-            "gold_threshold": "Whoever is below it after five is paused, and you are told.",
-            "hourly_pay": "In your currency. A pilot tells what the rest will cost.",
+            "deadline": "No items are assigned after the deadline. Annotations in progress can still be submitted.",
+            "gold_percent": "Share of assigned items that are gold items, if the campaign has any.",
+            "gold_threshold": "Annotators below it after five gold items are paused, and an alert is raised.",
+            "hourly_pay": "In your currency. Used by a pilot to estimate the cost of the remaining items.",
             "rubric": "The criteria of rubric scores, and of comparisons by criterion.",
-            "guidelines": "Shown beside the work. What makes a run better here?",
-            "swap_sides": "Keeps a liking for the left from becoming data.",
-            "show_outcome": "Success and reward beside each run. It decides most judgements.",
+            "guidelines": "Shown next to each item. Describe what makes a trajectory better.",
+            "swap_sides": "Prevents position bias.",
+            "show_outcome": "Shows success and reward of each trajectory. This biases annotators.",
         }
         widgets = {
             "guidelines": forms.Textarea(attrs={"rows": 5}),
@@ -75,7 +76,7 @@ class CampaignForm(forms.ModelForm):
         own = Rubric.objects.filter(pk=self.instance.rubric_id)
         self.fields["rubric"].queryset = newest_rubrics(self.instance.project) | own  # type: ignore[attr-defined]
         self.fields["rubric"].empty_label = "none"  # type: ignore[attr-defined]
-        for kind in KINDS.values():
+        for kind in FEEDBACK_TYPES.values():
             for name, field in kind.options.items():
                 said = self.instance.options.get(kind.name, {}).get(name)
                 self.fields[f"{kind.name}-{name}"] = option = copy.deepcopy(field)
@@ -86,7 +87,7 @@ class CampaignForm(forms.ModelForm):
         add_widget_classes(self)
 
     def clean(self) -> dict[str, Any]:
-        """The options of the kinds, gathered under `options`."""
+        """Collect the options of the feedback types under `options`."""
         said = super().clean() or {}
         options: dict[str, dict[str, str]] = {}
         for name in [name for name in said if "-" in name]:
@@ -97,52 +98,50 @@ class CampaignForm(forms.ModelForm):
         return said | ({"options": options} if "feedback_types" in self.fields else {})
 
     def options_by_kind(self) -> list[tuple[str, str, list[forms.BoundField]]]:
-        """(kind, what it is about, its options) for each kind that can be chosen."""
+        """(name, description, options) of each feedback type that can be chosen."""
         return [
-            (kind.name, kind.about, [self[f"{kind.name}-{name}"] for name in kind.options])
-            for kind in KINDS.values()
+            (kind.name, kind.description, [self[f"{kind.name}-{name}"] for name in kind.options])
+            for kind in FEEDBACK_TYPES.values()
             if "feedback_types" in self.fields
         ]
 
 
 class ItemsForm(forms.Form):
     size = forms.TypedChoiceField(
-        label="Runs in an item",
+        label="Trajectories per item",
         coerce=int,
         choices=[
             (1, "one"),
-            (2, "two, to compare"),
-            *((n, f"{n}, to rank") for n in range(3, len(SIDES) + 1)),
+            (2, "two (comparison)"),
+            *((n, f"{n} (ranking)") for n in range(3, len(SIDES) + 1)),
         ],
         initial=2,
     )
     per_task = forms.IntegerField(label="Items per task", min_value=0, max_value=1000, initial=1)
     differ = forms.ChoiceField(
-        label="They differ in",
-        choices=[("outcome", "their outcome"), ("agent", "the agent"), ("any", "anything")],
+        label="Trajectories differ in",
+        choices=[("outcome", "outcome"), ("agent", "agent"), ("any", "anything")],
     )
     agents = forms.MultipleChoiceField(
-        label="Only by these agents", required=False, widget=forms.SelectMultiple(attrs={"size": 4})
+        label="Agents", required=False, widget=forms.SelectMultiple(attrs={"size": 4})
     )
     outcome = forms.ChoiceField(
-        label="Only runs that",
+        label="Outcome",
         required=False,
         choices=[
-            ("", "ended anyhow"),
+            ("", "any outcome"),
             ("success", "succeeded"),
             ("failure", "failed"),
-            ("unknown", "nobody checked"),
+            ("unknown", "unknown outcome"),
         ],
     )
     max_tokens = forms.IntegerField(
-        label="No longer than (tokens)",
+        label="Maximum length (tokens)",
         required=False,
         min_value=1,
-        help_text="Leaves out runs nobody could read.",
+        help_text="Excludes longer trajectories.",
     )
-    seed = forms.IntegerField(
-        label="Seed", initial=0, help_text="The same seed picks the same items; another one picks others."
-    )
+    seed = forms.IntegerField(label="Seed", initial=0, help_text="The same seed selects the same items.")
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -159,13 +158,13 @@ class ItemsForm(forms.Form):
         add_widget_classes(self)
 
     @property
-    def choice(self) -> Choice:
-        """What the item builder takes. Only of a valid form."""
+    def choice(self) -> ItemBuildOptions:
+        """Options for the item builder. Requires a valid form."""
         said = self.cleaned_data
         filters = ItemFilters(
             agents=tuple(said.get("agents", ())), outcome=said["outcome"], max_tokens=said["max_tokens"]
         )
-        return Choice(
+        return ItemBuildOptions(
             size=said["size"],
             per_task=said["per_task"],
             differ=said["differ"],

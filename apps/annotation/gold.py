@@ -1,4 +1,4 @@
-"""What adjudications say is right, and how others' answers compare."""
+"""Expected answers (adjudications), and the accuracy of annotators on gold items."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -6,53 +6,62 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from apps.annotation.answers import answers_to, by_question, part
+from apps.annotation.agreement_values import collect_agreement_values, group_by_question, is_disputed
 from apps.annotation.models import Annotation, Annotator, Assignment, Campaign, Item
 
 
 @dataclass(frozen=True, slots=True)
-class GoldShare:
-    """n of the `of` questions answered as expected, on so many items."""
+class GoldAccuracy:
+    """n of `of` questions answered as expected, on a number of items."""
 
     n: int
     of: int
     items: int
 
 
-def expected_of(item: Item) -> Annotation | None:
+def expected_annotation(item: Item) -> Annotation | None:
     """The newest adjudication of an item."""
     rows = Annotation.objects.filter(assignment__item=item, assignment__is_adjudication=True)
     return rows.select_related("assignment__annotator").order_by("-created_at", "-pk").first()
 
 
-def gold_shares(
+def gold_accuracies(
     campaign: Campaign, *, annotator: Annotator | None = None, since: datetime | None = None
-) -> dict[str, GoldShare]:
-    """By annotator. A question left open is not held against anybody. since: leaves out what was submitted before."""
+) -> dict[str, GoldAccuracy]:
+    """By annotator. Unanswered questions do not count. since: ignores what was submitted before."""
     gold = Assignment.objects.filter(item__campaign=campaign, item__purpose=Item.Purpose.GOLD)
     theirs = gold.filter(is_adjudication=False, state=Assignment.State.SUBMITTED)
     if annotator is not None:
         theirs = theirs.filter(annotator=annotator)
     if since is not None:
         theirs = theirs.filter(finished_at__gte=since)
-    known = by_question(answers_to(_newest(gold.filter(is_adjudication=True), "item")))
-    right: dict[str, list[bool]] = defaultdict(list)
+    expected = group_by_question(
+        collect_agreement_values(_newest_annotations(gold.filter(is_adjudication=True), "item"))
+    )
+    is_correct: dict[str, list[bool]] = defaultdict(list)
     items: dict[str, set[int]] = defaultdict(set)
-    for question, said in by_question(answers_to(_newest(theirs, "assignment"))).items():
-        for name, one in said.items() if question in known else ():
-            right[name].append(not part([one, *known[question].values()]))
-            items[name].add(one.item)
-    return {name: GoldShare(sum(found), len(found), len(items[name])) for name, found in right.items()}
+    for question, answers_by_annotator in group_by_question(
+        collect_agreement_values(_newest_annotations(theirs, "assignment"))
+    ).items():
+        for name, answer in answers_by_annotator.items() if question in expected else ():
+            is_correct[name].append(not is_disputed([answer, *expected[question].values()]))
+            items[name].add(answer.item)
+    return {
+        name: GoldAccuracy(sum(found), len(found), len(items[name])) for name, found in is_correct.items()
+    }
 
 
-def is_as_expected(said: Annotation, right: Annotation) -> bool:
-    """Whether every question that both answer is answered alike."""
-    known = by_question(answers_to(Annotation.objects.filter(pk=right.pk)))
-    mine = by_question(answers_to(Annotation.objects.filter(pk=said.pk)))
-    return not any(part([*mine[one].values(), *known[one].values()]) for one in mine.keys() & known.keys())
+def is_as_expected(annotation: Annotation, expected: Annotation) -> bool:
+    """Whether all questions that both answer are answered alike."""
+    expected_answers = group_by_question(collect_agreement_values(Annotation.objects.filter(pk=expected.pk)))
+    given_answers = group_by_question(collect_agreement_values(Annotation.objects.filter(pk=annotation.pk)))
+    return not any(
+        is_disputed([*given_answers[question].values(), *expected_answers[question].values()])
+        for question in given_answers.keys() & expected_answers.keys()
+    )
 
 
-def _newest(assignments: QuerySet[Assignment], of: str) -> QuerySet[Annotation]:
+def _newest_annotations(assignments: QuerySet[Assignment], of: str) -> QuerySet[Annotation]:
     """The newest annotation of each assignment, or of each item."""
     field = "assignment__item" if of == "item" else "assignment"
     rows = Annotation.objects.filter(assignment__in=assignments, is_surplus=False)

@@ -1,4 +1,4 @@
-"""What a data manager asks of a campaign's judgements: who leans which way, who is quick, where people part."""
+"""Annotation quality of a campaign: bias and speed of annotators, disputed items, pilot estimates."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -8,26 +8,31 @@ from typing import Any
 
 from django.db.models import Count, F, OuterRef, Subquery, Sum
 
-from apps.annotation.agreement import answers_of, of_kinds
-from apps.annotation.answers import Question, answers_to, by_question, part
-from apps.annotation.feedback.records import judged_annotations
-from apps.annotation.feedback_types import KINDS, Answer
-from apps.annotation.gold import gold_shares
+from apps.annotation.agreement import agreement_by_type, current_agreement_values
+from apps.annotation.agreement_values import (
+    QuestionKey,
+    collect_agreement_values,
+    group_by_question,
+    is_disputed,
+)
+from apps.annotation.feedback.records import work_annotations
+from apps.annotation.feedback_types import FEEDBACK_TYPES, AgreementValue
+from apps.annotation.gold import gold_accuracies
 from apps.annotation.models import PREFERENCE_CHOICES, Campaign, Item, ItemTrajectory, Preference
-from apps.annotation.selectors import decided_of
+from apps.annotation.selectors import adjudicated_items
 
-QUICK = 1 / 3  # of the campaign's median seconds: whoever is quicker is worth a look
+FAST_SHARE = 1 / 3  # of the campaign's median seconds, below which an annotator is marked as fast
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class Proportion:
     """n of `of`, with the 95 % interval of Wilson (1927), which holds for few and for extremes too."""
 
     n: int = 0
     of: int = 0
 
-    def __add__(self, other: "Share") -> "Share":
-        return Share(self.n + other.n, self.of + other.of)
+    def __add__(self, other: "Proportion") -> "Proportion":
+        return Proportion(self.n + other.n, self.of + other.of)
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -40,7 +45,7 @@ class Share:
 
     @property
     def is_biased(self) -> bool:
-        """Whether a fair coin is hard to believe."""
+        """Whether the interval does not contain one half."""
         return not self.interval[0] <= 0.5 <= self.interval[1]
 
     @property
@@ -57,22 +62,22 @@ class Share:
 
 
 @dataclass
-class Person:
-    """One annotator's judgements.
+class AnnotatorFigures:
+    """Figures of one annotator.
 
-    left, longer: how often chosen, of decided comparisons. with_others: agreed, where the others had a majority.
-    kappa: Cohen's with each of the others, the mean weighted by how much both judged. gold: answered as adjudicated.
+    left, chose_longer: how often chosen, of decided comparisons. majority_agreement: where the others had a majority.
+    kappa: mean of Cohen's kappa with each other annotator, weighted by items in common. gold: answers as adjudicated.
     """
 
     name: str
     judged: int = 0
     seconds: list[float] = field(default_factory=list)
-    left: Share = Share()
-    longer: Share = Share()
-    with_others: Share = Share()
+    left: Proportion = Proportion()
+    chose_longer: Proportion = Proportion()
+    majority_agreement: Proportion = Proportion()
     kappa: float | None = None
-    gold: Share = Share()
-    is_quick: bool = False
+    gold: Proportion = Proportion()
+    is_fast: bool = False
 
     @property
     def median_seconds(self) -> float | None:
@@ -80,24 +85,24 @@ class Person:
 
 
 @dataclass
-class Quality:
-    """confusion: [what one said][what another said of the same], counts. disputed: items where people part."""
+class QualityReport:
+    """confusion: counts [choice of one annotator][choice of another on the same item]. disputed: ids of items."""
 
-    people: list[Person]
-    left: Share
-    longer: Share
+    people: list[AnnotatorFigures]
+    left: Proportion
+    chose_longer: Proportion
     median_seconds: float | None
     confusion: list[list[int]]
     disputed: list[int]
-    judged_twice: int
+    annotated_twice: int
 
 
 @dataclass(frozen=True, slots=True)
-class Pilot:
-    """What the first items tell. done: of the judgements wanted on `items`. left: judgements wanted on all others.
+class PilotStatistics:
+    """Estimates from the pilot items. wanted, done: annotations of `items`. left: annotations needed on all others.
 
-    seconds: mean active seconds of a judgement, with a 95 % interval of the normal distribution. cost: of what is left,
-    low to high by that interval; None without `hourly_pay` or with fewer than two timed judgements.
+    seconds: mean active seconds of an annotation, with a 95 % interval of the normal distribution. cost: of what is
+    left, from low to high; None without `hourly_pay` or with fewer than two timed annotations.
     """
 
     items: int
@@ -114,22 +119,25 @@ class Pilot:
         return self.done >= self.wanted
 
 
-def pilot_of(campaign: Campaign) -> Pilot:
+def pilot_statistics(campaign: Campaign) -> PilotStatistics:
     work = campaign.items.filter(purpose=Item.Purpose.WORK)
     sums = work.filter(in_pilot=True).aggregate(
         n=Count("pk"), wanted=Sum("overlap"), done=Sum("completed_count")
     )
     rest = work.filter(in_pilot=False).aggregate(left=Sum(F("overlap") - F("completed_count")))
-    annotations = judged_annotations(campaign.project, campaign.name).filter(assignment__item__in_pilot=True)
+    annotations = work_annotations(campaign.project, campaign.name).filter(assignment__item__in_pilot=True)
     timed = annotations.filter(active_seconds__gt=0).values_list("active_seconds", flat=True)
     seconds, left = _mean([value for value in timed if value is not None]), rest["left"] or 0
     hours = None if seconds is None else _scaled(seconds, left / 3600)
     pay = campaign.hourly_pay
-    return Pilot(
+    return PilotStatistics(
         items=sums["n"],
         wanted=sums["wanted"] or 0,
         done=sums["done"] or 0,
-        alphas=[(KINDS[name].label, found) for name, found in of_kinds(answers_to(annotations)).items()],
+        alphas=[
+            (FEEDBACK_TYPES[name].label, found)
+            for name, found in agreement_by_type(collect_agreement_values(annotations)).items()
+        ],
         seconds=seconds,
         left=left,
         hours=hours,
@@ -149,62 +157,71 @@ def _scaled(interval: tuple[float, float, float], by: float) -> tuple[float, flo
     return low * by, middle * by, high * by
 
 
-def quality_of(campaign: Campaign, answers: dict[str, list[Answer]], kinds: dict[str, Any]) -> Quality:
-    """Figures of the judgements that count. answers, kinds: of the campaign, by `answers_of` and `of_kinds`."""
+def measure_quality(
+    campaign: Campaign, answers: dict[str, list[AgreementValue]], kinds: dict[str, Any]
+) -> QualityReport:
+    """Quality of the annotations that count.
+
+    answers, kinds: of the campaign, from `current_agreement_values` and `agreement_by_type`.
+    """
     people = _people(campaign)
-    _lean(campaign, people)
-    questions = by_question(answers)
-    _agree(people, questions)
-    _kappas(people, kinds)
-    for name, found in gold_shares(campaign).items():
-        people.setdefault(name, Person(name)).gold = Share(found.n, found.of)
+    _add_bias(campaign, people)
+    questions = group_by_question(answers)
+    _add_majority_agreement(people, questions)
+    _add_kappas(people, kinds)
+    for name, found in gold_accuracies(campaign).items():
+        people.setdefault(name, AnnotatorFigures(name)).gold = Proportion(found.n, found.of)
     seconds = [value for person in people.values() for value in person.seconds]
     middle = median(seconds) if seconds else None
     for person in people.values():
-        person.is_quick = bool(middle and person.median_seconds and person.median_seconds < QUICK * middle)
-    return Quality(
-        people=sorted(people.values(), key=lambda one: (-one.judged, one.name)),
-        left=sum((person.left for person in people.values()), Share()),
-        longer=sum((person.longer for person in people.values()), Share()),
+        person.is_fast = bool(
+            middle and person.median_seconds and person.median_seconds < FAST_SHARE * middle
+        )
+    return QualityReport(
+        people=sorted(people.values(), key=lambda person: (-person.judged, person.name)),
+        left=sum((person.left for person in people.values()), Proportion()),
+        chose_longer=sum((person.chose_longer for person in people.values()), Proportion()),
         median_seconds=middle,
         confusion=_confusion(answers.get("pairwise", [])),
         disputed=disputed(questions),
-        judged_twice=len({key[0] for key, said in questions.items() if len(said) > 1}),
+        annotated_twice=len(
+            {key[0] for key, question_answers in questions.items() if len(question_answers) > 1}
+        ),
     )
 
 
-def disputed_in(campaign: Campaign) -> list[int]:
-    """Items on which people part, those with the most questions in dispute first."""
-    answers = answers_of(campaign.project, campaign.name)
-    return disputed(by_question(answers))
+def disputed_items(campaign: Campaign) -> list[int]:
+    """Ids of disputed items, most disputed questions first."""
+    answers = current_agreement_values(campaign.project, campaign.name)
+    return disputed(group_by_question(answers))
 
 
-def undecided_in(campaign: Campaign) -> list[int]:
-    """Items in dispute that nobody has adjudicated."""
-    items = disputed_in(campaign)
-    known = decided_of(items)
+def undecided_items(campaign: Campaign) -> list[int]:
+    """Ids of disputed items without an adjudication."""
+    items = disputed_items(campaign)
+    known = adjudicated_items(items)
     return [item for item in items if item not in known]
 
 
-def disputed(questions: dict[Question, dict[str, Answer]]) -> list[int]:
-    counts = Counter(key[0] for key, said in questions.items() if part(said.values()))
-    return [item for item, _ in sorted(counts.items(), key=lambda one: (-one[1], one[0]))]
+def disputed(questions: dict[QuestionKey, dict[str, AgreementValue]]) -> list[int]:
+    counts = Counter(key[0] for key, answers in questions.items() if is_disputed(answers.values()))
+    return [item for item, _ in sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))]
 
 
-def _people(campaign: Campaign) -> dict[str, Person]:
-    counted = judged_annotations(campaign.project, campaign.name)
-    people: dict[str, Person] = {}
+def _people(campaign: Campaign) -> dict[str, AnnotatorFigures]:
+    counted = work_annotations(campaign.project, campaign.name)
+    people: dict[str, AnnotatorFigures] = {}
     for name, seconds in counted.values_list("assignment__annotator__name", "active_seconds").iterator():
-        person = people.setdefault(name, Person(name))
+        person = people.setdefault(name, AnnotatorFigures(name))
         person.judged += 1
         if seconds:
             person.seconds.append(seconds)
     return people
 
 
-def _lean(campaign: Campaign, people: dict[str, Person]) -> None:
-    """How often the left run and the longer one was chosen, of decided comparisons overall."""
-    counted = judged_annotations(campaign.project, campaign.name)
+def _add_bias(campaign: Campaign, people: dict[str, AnnotatorFigures]) -> None:
+    """How often the left and the longer trajectory was chosen, of decided overall comparisons."""
+    counted = work_annotations(campaign.project, campaign.name)
     tokens = ItemTrajectory.objects.filter(item=OuterRef("annotation__assignment__item"))
     rows = Preference.objects.filter(
         annotation__in=counted, criterion=None, choice__in=["a", "b"]
@@ -217,23 +234,27 @@ def _lean(campaign: Campaign, people: dict[str, Person]) -> None:
     )
     for name, choice, swapped, a, b in rows.iterator():
         person = people[name]
-        person.left += Share((choice == "a") != swapped, 1)
+        person.left += Proportion((choice == "a") != swapped, 1)
         if a != b:
-            person.longer += Share((choice == "a") == (a > b), 1)
+            person.chose_longer += Proportion((choice == "a") == (a > b), 1)
 
 
-def _agree(people: dict[str, Person], questions: dict[Question, dict[str, Answer]]) -> None:
-    """How often each says what most of the others say; where they have no majority nothing is said."""
-    for said in questions.values():
-        if len(said) < 3 or next(iter(said.values())).level == "interval":
+def _add_majority_agreement(
+    people: dict[str, AnnotatorFigures], questions: dict[QuestionKey, dict[str, AgreementValue]]
+) -> None:
+    """How often each annotator agrees with the majority of the others, where there is one."""
+    for answers in questions.values():
+        if len(answers) < 3 or next(iter(answers.values())).level == "interval":
             continue
-        for name, one in said.items():
-            others = Counter(other.value for each, other in said.items() if each != name).most_common(2)
+        for name, answer in answers.items():
+            others = Counter(
+                other.value for other_name, other in answers.items() if other_name != name
+            ).most_common(2)
             if len(others) == 1 or others[0][1] > others[1][1]:
-                people[name].with_others += Share(one.value == others[0][0], 1)
+                people[name].majority_agreement += Proportion(answer.value == others[0][0], 1)
 
 
-def _kappas(people: dict[str, Person], kinds: dict[str, Any]) -> None:
+def _add_kappas(people: dict[str, AnnotatorFigures], kinds: dict[str, Any]) -> None:
     weighted: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for found in kinds.values():
         for pair in found["pairs"]:
@@ -244,8 +265,8 @@ def _kappas(people: dict[str, Person], kinds: dict[str, Any]) -> None:
         people[name].kappa = sum(kappa * n for kappa, n in pairs) / sum(n for _, n in pairs)
 
 
-def _confusion(answers: list[Answer]) -> list[list[int]]:
-    """[what one said][what another said of the same item], over both orders of every two annotators."""
+def _confusion(answers: list[AgreementValue]) -> list[list[int]]:
+    """Counts [choice of one annotator][choice of another on the same item], over both orders of each pair."""
     by_item: dict[int, list[int]] = defaultdict(list)
     for one in answers:
         if one.question is None:
@@ -258,13 +279,13 @@ def _confusion(answers: list[Answer]) -> list[list[int]]:
     return table
 
 
-def drawn_alphas(kinds: dict[str, Any]) -> dict[str, Any]:
-    """Alphas as bars, for charts.js: each kind and its criteria."""
+def alpha_chart(kinds: dict[str, Any]) -> dict[str, Any]:
+    """Alphas of feedback types and criteria as bars, for charts.js."""
     bars = [
-        (KINDS[kind].label if name is None else name, one["alpha"])
+        (FEEDBACK_TYPES[kind].label if name is None else name, values["alpha"])
         for kind, found in kinds.items()
-        for name, one in [(None, found), *found["criteria"].items()]
-        if one["alpha"] is not None
+        for name, values in [(None, found), *found["criteria"].items()]
+        if values["alpha"] is not None
     ]
     return {
         "kind": "bar",
@@ -274,8 +295,8 @@ def drawn_alphas(kinds: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def drawn_people(quality: Quality) -> dict[str, Any]:
-    """Seconds and judgements of each annotator as points, for charts.js."""
+def speed_chart(quality: QualityReport) -> dict[str, Any]:
+    """Median seconds and number of annotations of each annotator as points, for charts.js."""
     points = [
         (person.name, [person.judged, round(person.median_seconds, 1)])
         for person in quality.people
@@ -283,7 +304,7 @@ def drawn_people(quality: Quality) -> dict[str, Any]:
     ]
     return {
         "kind": "scatter",
-        "x": {"name": "judgements", "min": 0},
+        "x": {"name": "annotations", "min": 0},
         "y": {"name": "median seconds", "min": 0},
         "series": [{"name": name, "points": [point]} for name, point in points],
     }

@@ -1,4 +1,4 @@
-"""Reliability of annotators by models of the annotators: no gold items are needed, only several people per item."""
+"""Annotator reliability, estimated from items with several annotations, without gold items."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from apps.annotation.agreement import answers_of
+from apps.annotation.agreement import current_agreement_values
+from apps.annotation.agreement_values import group_by_question
 from apps.annotation.annotator_models import AnswerTable, dawid_skene_accuracy, mace_competence
-from apps.annotation.answers import by_question
 from apps.annotation.models import Campaign
 from apps.core.errors import DomainError
 
-MOST_ANSWERS = 50_000
-Said = tuple[str, str, str]  # question, annotator, answer
+MAX_ANSWERS = 50_000
+AssignmentHistory = tuple[str, str, str]  # question, annotator, answer
 
 
 @dataclass(frozen=True, slots=True)
-class Reliability:
-    """answers: of theirs that others answered too.
+class AnnotatorReliability:
+    """answers: number of answers to questions that others answered too.
 
     accuracy: chance that they give the right answer, by Dawid and Skene (1979), over how frequent the answers are.
     competence: chance that they answer rather than guess, by MACE (Hovy et al. 2013).
@@ -30,42 +30,47 @@ class Reliability:
     competence: float
 
 
-def reliability_of(campaign: Campaign) -> list[Reliability]:
-    """The most reliable first. Raises DomainError where there is nothing to compare, or too much for a page."""
-    said = _said(campaign)
-    if not said:
+def estimate_reliability(campaign: Campaign) -> list[AnnotatorReliability]:
+    """Most reliable annotators first. Raises DomainError without common items, or with too many answers."""
+    responses = _said(campaign)
+    if not responses:
         raise DomainError(
-            "Nothing was judged by two people yet; reliability is what people say beside each other."
+            "No item has two annotations yet. Reliability is estimated from items with two or more annotators."
         )
-    if len(said) > MOST_ANSWERS:
+    if len(responses) > MAX_ANSWERS:
         raise DomainError(
-            f"{len(said):,} answers are too many; a page estimates from at most {MOST_ANSWERS:,}. "
-            "Export the annotations and use crowd-kit on them."
+            f"The campaign has {len(responses):,} answers; the estimate supports at most {MAX_ANSWERS:,}. "
+            "Export the annotations and analyze them with crowd-kit."
         )
-    names, table = _table(said)
-    counts = Counter(annotator for _, annotator, _ in said)
+    names, table = _table(responses)
+    counts = Counter(annotator for _, annotator, _ in responses)
     found = [
-        Reliability(name, counts[name], float(accuracy), float(competence))
+        AnnotatorReliability(name, counts[name], float(accuracy), float(competence))
         for name, accuracy, competence in zip(
             names, dawid_skene_accuracy(table), mace_competence(table), strict=True
         )
     ]
-    return sorted(found, key=lambda one: (-one.accuracy, one.name))
+    return sorted(found, key=lambda reliability: (-reliability.accuracy, reliability.name))
 
 
-def _said(campaign: Campaign) -> list[Said]:
-    """Answers that are one of a few, to questions that several people answered."""
-    answers = answers_of(campaign.project, campaign.name)
-    few = {kind: [one for one in said if one.level != "interval"] for kind, said in answers.items()}
+def _said(campaign: Campaign) -> list[AssignmentHistory]:
+    """Categorical answers to questions that several annotators answered."""
+    answers = current_agreement_values(campaign.project, campaign.name)
+    categorical = {
+        kind: [answer for answer in type_answers if answer.level != "interval"]
+        for kind, type_answers in answers.items()
+    }
     return [
-        (repr(question), name, f"{question[1]} {one.value:g}")
-        for question, people in by_question(few).items()
+        (repr(question), name, f"{question[1]} {answer.value:g}")
+        for question, people in group_by_question(categorical).items()
         if len(people) > 1
-        for name, one in sorted(people.items())
+        for name, answer in sorted(people.items())
     ]
 
 
-def _table(said: Sequence[Said]) -> tuple[list[str], AnswerTable]:
+def _table(responses: Sequence[AssignmentHistory]) -> tuple[list[str], AnswerTable]:
     """The annotators' names by index, and the answers as indices."""
-    items, annotators, labels = (np.unique(column, return_inverse=True) for column in zip(*said, strict=True))
+    items, annotators, labels = (
+        np.unique(column, return_inverse=True) for column in zip(*responses, strict=True)
+    )
     return annotators[0].tolist(), AnswerTable(items[1], annotators[1], labels[1])

@@ -7,7 +7,7 @@ from django import forms
 from apps.accounts.models import Project
 from apps.annotation.feedback.exports import DESCRIPTIONS
 from apps.annotation.feedback.records import NAMES
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotator, Campaign
 from apps.datasets.derived_records import DERIVED_SOURCES
 from apps.trajectories.models import Trajectory
@@ -16,7 +16,9 @@ from workers.schema import Origin
 _CONTROL = {"class": "form-control"}
 _SELECT = {"class": "form-select"}
 _MOST_LISTED = 500
-_KIND_LABELS = {name: kind.label.lower() for name, kind in KINDS.items()} | {"outcome": "trajectory outcomes"}
+_KIND_LABELS = {name: kind.label.lower() for name, kind in FEEDBACK_TYPES.items()} | {
+    "outcome": "trajectory outcomes"
+}
 
 
 class ErasureForm(forms.Form):
@@ -141,7 +143,7 @@ class ExportForm(FeedbackForm):
         ]
         kinds = self.fields["kinds"]
         assert isinstance(kinds, forms.MultipleChoiceField)
-        kinds.choices = [(kind, _KIND_LABELS[kind]) for kind in KINDS]
+        kinds.choices = [(kind, _KIND_LABELS[kind]) for kind in FEEDBACK_TYPES]
 
     def clean_since(self) -> str:
         day = self.cleaned_data["since"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from apps.accounts.models import User
-from apps.annotation.leaving import pseudonym_of
+from apps.annotation.account_closing import pseudonym_of
 from apps.annotation.models import Annotator
 from apps.datasets.erasure import dataset_versions_with_annotator, withdraw
 from apps.datasets.export_jobs import remove_exports

@@ -15,7 +15,7 @@ from apps.accounts.models import Membership, Project, Role, Scope, User
 from apps.accounts.selectors import api_key_for
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign
-from apps.annotation.services.builder import Choice, build_items
+from apps.annotation.services.builder import ItemBuildOptions, build_items
 from apps.annotation.services.campaigns import create_campaign
 from apps.core.errors import DomainError
 from apps.core.jobs.job_queue import JobState
@@ -125,7 +125,7 @@ def make_campaign(project: Project, by: User) -> Campaign:
             guidelines="Which conversation would you rather have had as the customer, and as the owner of the shop? "
             "Look at what was done, whether the rules were kept, whether the answer is true, and how it is said.",
         )
-        build_items(campaign=campaign, choice=Choice(per_task=1, differ="agent"))
+        build_items(campaign=campaign, choice=ItemBuildOptions(per_task=1, differ="agent"))
     return campaign
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from apps.accounts.models import Project
 from apps.annotation.feedback.records import current_annotations
 from apps.annotation.models import Preference
-from apps.annotation.selectors import runs_of_items
+from apps.annotation.selectors import item_trajectory_ids
 from apps.monitoring.measures import SampleRow
 from apps.rewards.models import Endpoint
 
@@ -23,7 +23,7 @@ def count_judgements(endpoint: Endpoint, rows: Sequence[SampleRow]) -> list[Samp
         }
         if not sample_by_trajectory:
             continue
-        sides = runs_of_items(follow_up.items)
+        sides = item_trajectory_ids(follow_up.items)
         for item, choice in _strict_preferences(endpoint.project, follow_up.items):
             a, b = (sample_by_trajectory.get(trajectory) for trajectory in sides[item])
             if a is None or b is None or rewards[a] == rewards[b]:

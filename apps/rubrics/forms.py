@@ -5,33 +5,31 @@ from typing import Any
 from django import forms
 from django.forms.formsets import DELETION_FIELD_NAME
 
-from apps.rubrics.documents import plain
 from apps.rubrics.services import CriterionDraft
+from apps.rubrics.yaml_documents import plain
 
 _TEXT = {"class": "form-control"}
 
 
 class RubricForm(forms.Form):
     name = forms.CharField(max_length=200, widget=forms.TextInput(attrs=_TEXT))
-    about = forms.CharField(
-        required=False, widget=forms.Textarea(attrs=_TEXT | {"rows": 2}), label="What it is for"
-    )
+    about = forms.CharField(required=False, widget=forms.Textarea(attrs=_TEXT | {"rows": 2}), label="Purpose")
 
 
 class CriterionForm(forms.Form):
     name = forms.CharField(max_length=200, widget=forms.TextInput(attrs=_TEXT))
     definition = forms.CharField(required=False, widget=forms.Textarea(attrs=_TEXT | {"rows": 2}))
-    scale_low = forms.FloatField(label="From", initial=1, widget=forms.NumberInput(attrs=_TEXT))
-    scale_high = forms.FloatField(label="to", initial=5, widget=forms.NumberInput(attrs=_TEXT))
+    scale_low = forms.FloatField(label="Lowest score", initial=1, widget=forms.NumberInput(attrs=_TEXT))
+    scale_high = forms.FloatField(label="Highest score", initial=5, widget=forms.NumberInput(attrs=_TEXT))
     good_example = forms.CharField(
-        required=False, label="A good example", widget=forms.Textarea(attrs=_TEXT | {"rows": 1})
+        required=False, label="Good example", widget=forms.Textarea(attrs=_TEXT | {"rows": 1})
     )
     bad_example = forms.CharField(
-        required=False, label="A bad example", widget=forms.Textarea(attrs=_TEXT | {"rows": 1})
+        required=False, label="Bad example", widget=forms.Textarea(attrs=_TEXT | {"rows": 1})
     )
     weight = forms.FloatField(initial=1, widget=forms.NumberInput(attrs=_TEXT | {"step": "any"}))
     rank = forms.IntegerField(
-        initial=1, min_value=1, help_text="1 matters most.", widget=forms.NumberInput(attrs=_TEXT)
+        initial=1, min_value=1, help_text="1 is the most important.", widget=forms.NumberInput(attrs=_TEXT)
     )
 
     def draft(self) -> CriterionDraft:
@@ -67,5 +65,5 @@ class YamlForm(forms.Form):
         widget=forms.Textarea(
             attrs=_TEXT | {"rows": 10, "class": "form-control mono", "spellcheck": "false"}
         ),
-        help_text="name, about, and criteria, each with name, definition, scale, good, bad, weight and rank.",
+        help_text="Keys: name, about, criteria. Keys of a criterion: name, definition, scale, good, bad, weight, rank.",
     )

@@ -1,4 +1,4 @@
-"""What trajectories are judged by: named, defined, versioned criteria, and rubrics made of them."""
+"""Versioned criteria, and rubrics that contain them."""
 
 from django.db import models
 from django.db.models import F, Q
@@ -6,11 +6,11 @@ from django.utils import timezone
 
 from apps.accounts.models import Project, User
 
-MOST_POINTS = 21  # of a scale whose points are shown one by one
+MOST_POINTS = 21  # of a scale
 
 
 class Criterion(models.Model):
-    """A used version never changes; editing makes the next version.
+    """A version in use never changes; editing creates the next version.
 
     A score goes from scale_low to scale_high, in steps of one.
     """
@@ -43,12 +43,12 @@ class Criterion(models.Model):
 
     @property
     def points(self) -> list[str]:
-        """The scores one can give, as the form names them: in steps of one from the lowest to the highest."""
+        """Possible scores as form values: in steps of one from the lowest to the highest."""
         return [f"{self.scale_low + number:g}" for number in range(int(self.scale_high - self.scale_low) + 1)]
 
 
 class Rubric(models.Model):
-    """A named list of criteria, each with a weight and a rank. A used version never changes."""
+    """A named list of criteria, each with a weight and a rank. A version in use never changes."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="rubrics")
     name = models.CharField(max_length=200)
@@ -68,7 +68,7 @@ class Rubric(models.Model):
 
 
 class RubricCriterion(models.Model):
-    """position: the order on the page. rank: 1 matters most, equal ranks matter equally. weight: of a weighted sum."""
+    """position: the order on the page. rank: 1 is the most important; ranks can be equal. weight: of a weighted sum."""
 
     rubric = models.ForeignKey(Rubric, models.CASCADE, related_name="entries")
     criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="entries")

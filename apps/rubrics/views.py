@@ -11,7 +11,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.storage.storage_names import download_header
-from apps.rubrics import documents, selectors, services
+from apps.rubrics import selectors, services, yaml_documents
 from apps.rubrics.forms import RubricForm, YamlForm, criteria_forms
 from apps.rubrics.models import Rubric
 
@@ -35,7 +35,7 @@ def rubric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
         "versions": versions,
         "is_newest": versions[0].pk == rubric.pk,
         "is_used": services.is_used(rubric),
-        "yaml": documents.write(rubric),
+        "yaml": yaml_documents.write(rubric),
     }
     return render(request, "rubrics/rubric_detail.html", context)
 
@@ -44,7 +44,7 @@ def rubric_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRes
 @project_view(Role.RESEARCHER)
 def rubric_yaml(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     rubric = selectors.rubric_in(project, pk)
-    response = HttpResponse(documents.write(rubric), content_type="application/yaml; charset=utf-8")
+    response = HttpResponse(yaml_documents.write(rubric), content_type="application/yaml; charset=utf-8")
     response["Content-Disposition"] = download_header(f"rubric-{rubric.pk}.yaml")
     return response
 
@@ -73,13 +73,13 @@ def _edit(request: ProjectRequest, project: Project, rubric: Rubric | None) -> H
     criteria = criteria_forms(request.POST or None, drafts, extra=0 if drafts else 2)
     status = 200
     if request.method == "POST" and form.is_valid() & criteria.is_valid():
-        said = {"name": form.cleaned_data["name"], "about": form.cleaned_data["about"]}
+        fields = {"name": form.cleaned_data["name"], "about": form.cleaned_data["about"]}
         if "add" in request.POST:  # without a script: the page again, with one more
             criteria = criteria_forms(None, criteria.drafts(), extra=1)
         else:
             try:
                 saved = services.save_rubric(
-                    project=project, criteria=criteria.drafts(), by=request.user, **said
+                    project=project, criteria=criteria.drafts(), by=request.user, **fields
                 )
             except DomainError as error:
                 form.add_error(None, error.message)
@@ -98,7 +98,7 @@ def rubric_import(request: ProjectRequest, project: Project) -> HttpResponse:
     form = YamlForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            name, about, criteria = documents.read(form.cleaned_data["text"])
+            name, about, criteria = yaml_documents.read(form.cleaned_data["text"])
             saved = services.save_rubric(
                 project=project, name=name, about=about, criteria=criteria, by=request.user
             )

@@ -19,7 +19,7 @@ TASKS = 8
 def campaign(project: Project) -> Campaign:
     import_pairs(project, [pair(f"order {number}") for number in range(TASKS)])
     found = services.create_campaign(project=project, name="More", feedback_types=["pairwise"])
-    services.build_items(campaign=found, choice=services.Choice(differ="any"))
+    services.build_items(campaign=found, choice=services.ItemBuildOptions(differ="any"))
     return found
 
 

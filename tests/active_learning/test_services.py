@@ -97,7 +97,7 @@ def test_it_is_due_when_enough_was_said(plan: SelectionPlan, campaign: Campaign)
         assignment = annotation.assign_next_item(campaign=campaign, annotator=annotator)
         assert assignment is not None
         said = [Preference(choice="a")]
-        annotation.submit_annotation(assignment=assignment, idempotency_key=uuid4(), judgements=said, by=user)
+        annotation.submit_annotation(assignment=assignment, idempotency_key=uuid4(), records=said, by=user)
         assert is_due(plan) is expected
     assert select_where_due() == 1
     assert not is_due(plan)  # it waits already
@@ -106,7 +106,7 @@ def test_it_is_due_when_enough_was_said(plan: SelectionPlan, campaign: Campaign)
 def test_it_is_due_when_items_come(plan: SelectionPlan, campaign: Campaign) -> None:
     chose(plan)
     import_pairs(campaign.project, [pair("order 99")])
-    annotation.build_items(campaign=campaign, choice=annotation.Choice(differ="any"))
+    annotation.build_items(campaign=campaign, choice=annotation.ItemBuildOptions(differ="any"))
     assert is_due(plan)
 
 

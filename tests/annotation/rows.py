@@ -58,7 +58,7 @@ def submit(assignment: Assignment, user: User, choice: str = "a", **fields: Any)
     return services.submit_annotation(
         assignment=assignment,
         idempotency_key=fields.pop("key", None) or uuid.uuid4(),
-        judgements=[Preference(choice=choice, strength=fields.pop("strength", 1))],
+        records=[Preference(choice=choice, strength=fields.pop("strength", 1))],
         by=user,
         **fields,
     )

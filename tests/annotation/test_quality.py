@@ -4,9 +4,9 @@ import pytest
 
 from apps.accounts.models import User
 from apps.annotation import services
-from apps.annotation.agreement import answers_of, of_kinds
+from apps.annotation.agreement import agreement_by_type, current_agreement_values
 from apps.annotation.models import Annotation, Assignment, Campaign
-from apps.annotation.quality import Quality, Share, disputed_in, quality_of
+from apps.annotation.quality import Proportion, QualityReport, disputed_items, measure_quality
 from tests.annotation import rows
 
 
@@ -28,15 +28,19 @@ def judged(campaign: Campaign, annotator: User, other_annotator: User, researche
     return campaign
 
 
-def figures(campaign: Campaign) -> Quality:
-    answers = answers_of(campaign.project, campaign.name)
-    return quality_of(campaign, answers, of_kinds(answers))
+def figures(campaign: Campaign) -> QualityReport:
+    answers = current_agreement_values(campaign.project, campaign.name)
+    return measure_quality(campaign, answers, agreement_by_type(answers))
 
 
 def test_share_has_wilsons_interval() -> None:
-    low, high = Share(8, 10).interval
+    low, high = Proportion(8, 10).interval
     assert (low, high) == (pytest.approx(0.490, abs=1e-3), pytest.approx(0.943, abs=1e-3))  # Wilson (1927)
-    assert Share(0, 0).interval == (0.0, 1.0) and not Share(5, 10).is_biased and Share(20, 20).is_biased
+    assert (
+        Proportion(0, 0).interval == (0.0, 1.0)
+        and not Proportion(5, 10).is_biased
+        and Proportion(20, 20).is_biased
+    )
 
 
 def test_where_people_part(judged: Campaign) -> None:
@@ -45,30 +49,30 @@ def test_where_people_part(judged: Campaign) -> None:
     assert (
         {names[pk] for pk in quality.disputed}
         == {"two", "three"}
-        == {names[pk] for pk in disputed_in(judged)}
+        == {names[pk] for pk in disputed_items(judged)}
     )
-    assert quality.judged_twice == 3
+    assert quality.annotated_twice == 3
     # one: a, a, a (6 ordered pairs); two: b, a, b; three: a, tie, b. Rows and columns: a, tie, b, both bad.
     assert quality.confusion == [[6, 1, 3, 0], [1, 0, 1, 0], [3, 1, 2, 0], [0, 0, 0, 0]]
 
 
 def test_who_is_with_the_others(judged: Campaign) -> None:
-    shares = {person.name: person.with_others for person in figures(judged).people}
+    shares = {person.name: person.majority_agreement for person in figures(judged).people}
     # "one": all agree. "two": the others of ann and of rose have no majority, ben is against both. "three": none has.
     assert shares == {
-        "ann@example.org": Share(1, 1),
-        "ben@example.org": Share(1, 2),
-        "rose@example.org": Share(1, 1),
+        "ann@example.org": Proportion(1, 1),
+        "ben@example.org": Proportion(1, 2),
+        "rose@example.org": Proportion(1, 1),
     }
 
 
 def test_the_side_that_was_shown_counts_not_the_stored_one(judged: Campaign) -> None:
     Assignment.objects.update(swapped=True)
     people = {person.name: person for person in figures(judged).people}
-    assert people["ann@example.org"].left == Share(1, 3)  # of a, b, a with a on the right
+    assert people["ann@example.org"].left == Proportion(1, 3)  # of a, b, a with a on the right
     Assignment.objects.update(swapped=False)
     people = {person.name: person for person in figures(judged).people}
-    assert people["ann@example.org"].left == Share(2, 3)
+    assert people["ann@example.org"].left == Proportion(2, 3)
 
 
 def test_the_longer_run_is_told_by_its_tokens(judged: Campaign) -> None:
@@ -78,13 +82,13 @@ def test_the_longer_run_is_told_by_its_tokens(judged: Campaign) -> None:
         first.trajectory.save()
         second.trajectory.save()
     quality = figures(judged)
-    assert quality.longer == Share(5, 8)
+    assert quality.chose_longer == Proportion(5, 8)
 
 
 def test_whoever_is_much_quicker_is_marked(judged: Campaign) -> None:
     for name, seconds in (("ann@example.org", 2.0), ("ben@example.org", 30.0), ("rose@example.org", 40.0)):
         Annotation.objects.filter(assignment__annotator__name=name).update(active_seconds=seconds)
-    assert [(person.name[:3], person.is_quick) for person in figures(judged).people] == [
+    assert [(person.name[:3], person.is_fast) for person in figures(judged).people] == [
         ("ann", True),
         ("ben", False),
         ("ros", False),

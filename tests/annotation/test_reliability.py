@@ -12,7 +12,7 @@ from apps.accounts.models import Project, User
 from apps.annotation import services
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign
-from apps.annotation.reliability import Reliability, reliability_of
+from apps.annotation.reliability import AnnotatorReliability, estimate_reliability
 from apps.core.errors import DomainError
 from tests.annotation import rows
 
@@ -46,20 +46,20 @@ def simulated(project: Project) -> Campaign:
 
 
 def test_they_come_out_in_their_order(simulated: Campaign) -> None:
-    found = {one.name: one for one in reliability_of(simulated)}
-    assert {name: one.answers for name, one in found.items()} == dict.fromkeys(RIGHT, 60)
+    found = {reliability.name: reliability for reliability in estimate_reliability(simulated)}
+    assert {name: reliability.answers for name, reliability in found.items()} == dict.fromkeys(RIGHT, 60)
     careful, fair, guesser = (found[name] for name in RIGHT)
     assert careful.accuracy > fair.accuracy > guesser.accuracy
     assert min(careful.competence, fair.competence) > 0.5 > guesser.competence
-    assert all(0 <= one.accuracy <= 1 for one in found.values())
+    assert all(0 <= reliability.accuracy <= 1 for reliability in found.values())
     assert careful.accuracy == pytest.approx(RIGHT["careful"], abs=0.1)
 
 
 def test_the_page(
     campaign: Campaign, researcher: User, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    people = [Reliability("careful", 60, 0.95, 0.9), Reliability("guesser", 60, 0.5, 0.1)]
-    monkeypatch.setattr("apps.annotation.views.quality.reliability_of", lambda campaign: people)
+    people = [AnnotatorReliability("careful", 60, 0.95, 0.9), AnnotatorReliability("guesser", 60, 0.5, 0.1)]
+    monkeypatch.setattr("apps.annotation.views.quality.estimate_reliability", lambda campaign: people)
     client.force_login(researcher)
     url = reverse("annotation:campaign-reliability", args=["desk", campaign.pk])
     page = client.get(url).content.decode()
@@ -77,8 +77,8 @@ def test_the_quality_page_leads_there(simulated: Campaign, researcher: User, cli
 def test_one_person_alone_tells_nothing(campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
     rows.submit(rows.leased(campaign, annotator), annotator)
-    with pytest.raises(DomainError, match="two people"):
-        reliability_of(campaign)
+    with pytest.raises(DomainError, match="two or more annotators"):
+        estimate_reliability(campaign)
 
 
 def test_everybody_who_always_says_the_same_agrees(
@@ -88,4 +88,4 @@ def test_everybody_who_always_says_the_same_agrees(
     rows.pair(campaign, "one")
     for user in (annotator, other_annotator):
         rows.submit(rows.leased(campaign, user), user, "tie")
-    assert [one.accuracy for one in reliability_of(campaign)] == [1, 1]
+    assert [reliability.accuracy for reliability in estimate_reliability(campaign)] == [1, 1]

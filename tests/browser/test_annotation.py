@@ -53,7 +53,7 @@ def test_five_pairs_by_keyboard_alone(
     assert Annotation.objects.exclude(active_seconds=None).count() == 5
 
     page.keyboard.press("u")
-    expect(page.get_by_text("You judged this item already.")).to_be_visible()
+    expect(page.get_by_text("You have annotated this item.")).to_be_visible()
     expect(page.get_by_role("radio", name="Both are bad")).to_be_checked()
     page.wait_for_load_state()
     page.keyboard.press("3")
@@ -83,7 +83,7 @@ def test_a_closed_page_loses_nothing(
     again = page.context.new_page()
     page.close()
     again.goto(work)
-    expect(again.get_by_text("Your draft is back.")).to_be_visible()
+    expect(again.get_by_text("Your draft has been restored.")).to_be_visible()
     expect(again.get_by_role("radio", name="B is better", exact=True)).to_be_checked()
     expect(again.get_by_role("textbox", name="Comment", exact=True)).to_have_value("Half a thought")
 
@@ -129,7 +129,7 @@ def test_differences_folds_quotes_and_reasons(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Nothing to judge")).to_be_visible()
-    assert Assignment.objects.get().reason == "The two are the same to me"
+    assert Assignment.objects.get().reason == "I see no difference"
     tools.shoot(page, "work-none")
 
 
@@ -185,7 +185,7 @@ def test_what_agents_wrote_never_runs(
     page.keyboard.press("Escape")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="All done")).to_be_visible()
-    page.get_by_role("link", name="look at them").click()
+    page.get_by_role("link", name="view my annotations").click()
     expect(page.get_by_text("<script>").first).to_be_visible()
     page.get_by_role("link", name="Change").click()
     expect(page.get_by_role("textbox", name="Comment", exact=True)).to_have_value(HOSTILE)
@@ -201,13 +201,13 @@ def test_a_researcher_makes_and_follows_a_campaign(
     tools.shoot(page, "campaign-list")
     page.get_by_role("link", name="New campaign").click()
     expect(page.get_by_text("6 items")).to_be_visible()
-    page.get_by_label("They differ in").select_option("agent")
+    page.get_by_label("Trajectories differ in").select_option("agent")
     expect(page.get_by_text("No items.")).to_be_visible()
-    page.get_by_label("They differ in").select_option("any")
+    page.get_by_label("Trajectories differ in").select_option("any")
     expect(page.get_by_text("6 items")).to_be_visible()
     page.get_by_label("Name", exact=True).fill("By anything")
     tools.shoot(page, "campaign-create")
-    page.get_by_role("button", name="Open the campaign").click()
+    page.get_by_role("button", name="Create campaign").click()
     expect(page.get_by_role("heading", name="By anything")).to_be_visible()
     expect(page.get_by_text("By anything is open with 6 items.")).to_be_visible()
     tools.shoot(page, "campaign-detail")

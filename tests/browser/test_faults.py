@@ -161,11 +161,13 @@ def test_a_lid_closed_until_the_item_was_given_to_somebody_else(
         services.submit_annotation(
             assignment=taken,
             idempotency_key=uuid.uuid4(),
-            judgements=[Preference(choice="tie")],
+            records=[Preference(choice="tie")],
             by=other_annotator,
         )
     work.keyboard.press("Enter")
-    expect(work.get_by_text("Kept aside: the item had enough judgements by now.")).to_be_visible()
+    expect(
+        work.get_by_text("Saved, but not needed: the item already has all its annotations.")
+    ).to_be_visible()
     kept = Annotation.objects.get(assignment=hers)
     assert kept.is_surplus and kept.comments.get().text == "Thought over lunch."
 

@@ -95,7 +95,7 @@ def _measured(page: Page, tools: Any) -> None:
 def _adjudicated(page: Page) -> None:
     """From a disagreement to the page that settles it: there a judge is marked as one."""
     page.get_by_role("button", name="Adjudicate item").first.click()
-    page.locator("summary", has_text="What others said").click()
+    page.locator("summary", has_text="Other annotations").click()
     expect(page.get_by_text("judge:Careful")).to_be_visible()
     expect(page.locator(".badge", has_text="Judge").first).to_be_visible()
     assert Judge.objects.get().name == "Careful" and User.objects.filter(email="rosa@example.org").exists()

@@ -116,7 +116,7 @@ def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, projec
     expect(page.get_by_text("saved")).to_be_visible()
     marked = page.locator(".work-marked-count").inner_text()
     page.reload()  # what was marked below the first rows is there though its steps are not
-    expect(page.get_by_text("Your draft is back")).to_be_visible()
+    expect(page.get_by_text("Your draft has been restored")).to_be_visible()
     expect(page.get_by_text(marked)).to_be_visible()
     press(page, "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
@@ -180,7 +180,7 @@ def test_everything_as_a_plain_form(
     tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/{made.pk}/work/")
     page.get_by_role("group", name="Agent step 1", exact=True).get_by_label("bad").check()
-    page.get_by_role("button", name="Show the rest").click()
+    page.get_by_role("button", name="Show all").click()
     expect(page.get_by_role("group", name="Agent step 1", exact=True).get_by_label("bad")).to_be_checked()
     page.get_by_role("group", name="Agent step 29", exact=True).get_by_label("good").check()
     page.get_by_label("Accept").check()
@@ -194,7 +194,7 @@ def test_everything_as_a_plain_form(
     assert StepLabelSet.objects.get().labels == {"1": "bad", "29": "good"}
     assert CriterionScore.objects.get().value == 3 and Rating.objects.get().accept is True
     assert Annotation.objects.count() == 1
-    page.get_by_role("link", name="look at them").click()
+    page.get_by_role("link", name="view my annotations").click()
     expect(page.get_by_text("1 good, 1 bad")).to_be_visible()
 
 

@@ -38,7 +38,7 @@ def test_there_and_back(page: Page, live_server: Any, tools: Any, campaign: Camp
     tools.shoot(page, "lineage-item")
     page.get_by_role("link", name="All annotations").click()
     expect(page.get_by_role("heading", name="Feedback records")).to_be_hidden()
-    page.get_by_role("link", name="What it went into").click()
+    page.get_by_role("link", name="Lineage").click()
     page.get_by_role("link", name="reward 0.500").click()
     expect(page.get_by_role("heading", name="Lineage of the reward 0.500")).to_be_visible()
 

@@ -39,17 +39,17 @@ def test_from_a_campaign_to_what_was_said(page: Page, live_server: Any, tools: A
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
     page.get_by_role("link", name="Preview").click()
-    expect(page.get_by_text("Nothing you do here is saved.")).to_be_visible()
+    expect(page.get_by_text("Nothing is saved.")).to_be_visible()
     page.wait_for_load_state()
     page.keyboard.press("2")
     expect(page.get_by_role("radio", name="A is better")).to_be_checked()
     tools.shoot(page, "campaign-preview")
     page.get_by_role("link", name="Back to the campaign").click()
     page.get_by_role("link", name="Quality").click()
-    expect(page.get_by_role("heading", name="How good the judgements are")).to_be_visible()
+    expect(page.get_by_role("heading", name="Annotation quality")).to_be_visible()
     expect(page.locator("#alpha svg")).to_be_visible()
     tools.shoot(page, "quality")
-    page.get_by_role("link", name="2 in dispute").click()
+    page.get_by_role("link", name="2 disputed").click()
     expect(page.get_by_role("link", name="refund-4")).to_be_visible()
     tools.shoot(page, "items-in-dispute")
     page.get_by_role("link", name="refund-4").click()
@@ -68,7 +68,7 @@ def test_a_rubric_is_written_and_changed(
     page.fill("#id_criteria-0-name", "polite")
     page.fill("#id_criteria-0-definition", "The agent stays courteous.")
     page.fill("#id_criteria-0-good_example", "I am sorry to hear that.")
-    page.get_by_role("button", name="Another criterion").click()
+    page.get_by_role("button", name="Add criterion").click()
     expect(page.locator("#id_criteria-0-name")).to_have_value("polite")
     page.fill("#id_criteria-1-name", "correct")
     tools.shoot(page, "rubric-edit")
@@ -77,7 +77,7 @@ def test_a_rubric_is_written_and_changed(
     tools.shoot(page, "rubric")
     page.get_by_role("link", name="Rubrics").first.click()
     tools.shoot(page, "rubrics")
-    page.get_by_role("link", name="From YAML").click()
+    page.get_by_role("link", name="Import YAML").click()
     page.fill("#id_text", "name: Other\ncriteria: [{name: brief, scale: [0, 2]}]")
     tools.shoot(page, "rubric-yaml")
     page.get_by_role("button", name="Save").click()
@@ -90,7 +90,7 @@ def test_a_dispute_is_decided_and_becomes_practice(
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/judged/?disputed=1")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("You decide this item.")).to_be_visible()
+    expect(page.get_by_text("You are adjudicating this item.")).to_be_visible()
     page.wait_for_load_state()
     page.keyboard.press("o")
     expect(page.get_by_text("cleo@example.org")).to_be_visible()
@@ -101,10 +101,10 @@ def test_a_dispute_is_decided_and_becomes_practice(
     page.wait_for_load_state()
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Nothing is left to adjudicate.")).to_be_visible()
+    expect(page.get_by_text("No disputed items are left to adjudicate.")).to_be_visible()
     tools.shoot(page, "items-adjudicated")
     page.get_by_role("link", name="refund-4").click()
-    page.get_by_label("Practice: done first").check()
+    page.get_by_label("Practice: annotated first").check()
     page.get_by_label("Why the answer is right").fill(
         "A gives the order number back and asks before it pays."
     )
@@ -120,12 +120,12 @@ def decide(campaign: Campaign, purpose: str, explanation: str) -> None:
     researcher = User.objects.get(email="rose@example.org")
     item = campaign.items.get(task__external_id="refund-1")
     services.submit_annotation(
-        assignment=services.adjudicate(item=item, annotator=rows.annotator(campaign, researcher)),
+        assignment=services.start_adjudication(item=item, annotator=rows.annotator(campaign, researcher)),
         idempotency_key=uuid.uuid4(),
-        judgements=[Preference(choice="a", strength=3)],
+        records=[Preference(choice="a", strength=3)],
         by=researcher,
     )
-    services.set_purpose(item=item, purpose=purpose, explanation=explanation, by=researcher)
+    services.set_item_purpose(item=item, purpose=purpose, explanation=explanation, by=researcher)
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script", "plain"])
@@ -136,9 +136,9 @@ def test_practice_tells_what_is_right(
     page = open_page(java_script_enabled=script)
     tools.login(page, live_server, annotator)
     page.goto(f"{live_server.url}/p/desk/campaigns/")
-    expect(page.get_by_text("1 item to practise on first")).to_be_visible()
+    expect(page.get_by_text("1 practice item first")).to_be_visible()
     page.get_by_role("link", name="Start").first.click()
-    expect(page.get_by_text("Practice: say what you think")).to_be_visible()
+    expect(page.get_by_text("Practice item: after you submit")).to_be_visible()
     page.wait_for_load_state()
     if script:
         page.keyboard.press("1")
@@ -151,7 +151,7 @@ def test_practice_tells_what_is_right(
         tools.shoot(page, "practice-answer")
     page.get_by_role("link", name="Begin").click()
     expect(page.get_by_role("button", name="Submit")).to_be_visible()
-    expect(page.get_by_text("Practice: say what you think")).to_be_hidden()
+    expect(page.get_by_text("Practice item: after you submit")).to_be_hidden()
 
 
 def test_an_example_beside_the_guidelines(
@@ -215,10 +215,10 @@ def test_a_pilot_and_somebody_paused_are_seen_on_the_campaign(
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/")
     expect(page.get_by_text("ann@example.org is paused")).to_be_visible()
     tools.shoot(page, "campaign-pilot")
-    page.get_by_role("button", name="Let her go on").click()
-    expect(page.get_by_text("ann@example.org can go on.")).to_be_visible()
-    page.get_by_role("button", name="Go on with everything").click()
-    expect(page.get_by_text("The pilot is over")).to_be_visible()
+    page.get_by_role("button", name="Resume annotator").click()
+    expect(page.get_by_text("ann@example.org is no longer paused.")).to_be_visible()
+    page.get_by_role("button", name="Finish pilot and release all items").click()
+    expect(page.get_by_text("The pilot is finished")).to_be_visible()
     page.get_by_role("button", name="Close").click()
     page.get_by_role("button", name="Archive").click()
     page.goto(f"{live_server.url}/p/desk/campaigns/")

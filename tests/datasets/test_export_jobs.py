@@ -92,7 +92,7 @@ def test_a_file_that_is_not_whole_imports_nothing(judged: Project, tmp_path: Pat
     path = tmp_path / "feedback.jsonl.gz"
     path.write_bytes(whole)
     other = Project.objects.create(slug="other")
-    with pytest.raises(CommandError, match="is not a whole gzip file"):
+    with pytest.raises(CommandError, match="is not a complete gzip file"):
         call_command("import_feedback", "other", str(path), "--format", "pairs", stdout=StringIO())
     assert not Annotation.objects.filter(assignment__item__campaign__project=other).exists()
     assert not other.trajectories.exists()

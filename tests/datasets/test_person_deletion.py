@@ -11,7 +11,7 @@ from django.test import Client
 
 from apps.accounts import audit_chain, leaving, services
 from apps.accounts.models import ApiKey, AuditEvent, Invitation, Project, Role, User
-from apps.annotation.leaving import ERASED
+from apps.annotation.account_closing import ERASED
 from apps.annotation.models import Annotation, Annotator, Assignment, Comment, Item
 from apps.core.errors import Conflict, DomainError
 from apps.datasets.models import DatasetVersion

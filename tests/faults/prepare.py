@@ -67,7 +67,7 @@ def main(models: Path) -> dict[str, Any]:
     from apps.accounts.models import Role
     from apps.accounts.services import create_api_key, create_project, create_user, set_member
     from apps.annotation.feedback.services import import_feedback
-    from apps.annotation.services import Choice, build_items, create_campaign
+    from apps.annotation.services import ItemBuildOptions, build_items, create_campaign
     from apps.datasets.services import freeze_dataset
     from apps.datasets.version_builder import build_dataset_version
     from apps.rewards.services import deploy
@@ -88,7 +88,7 @@ def main(models: Path) -> dict[str, Any]:
     campaign = create_campaign(
         project=project, name="Faults", feedback_types=["pairwise", "comment"], by=researcher, overlap=2
     )
-    build_items(campaign=campaign, choice=Choice(per_task=28, differ="any"))
+    build_items(campaign=campaign, choice=ItemBuildOptions(per_task=28, differ="any"))
     registered = {
         name: import_model(project=project, folder=models / name, name=name, by=None) for name in ("a", "b")
     }

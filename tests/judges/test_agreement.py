@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from apps.annotation.models import Annotator, Item, Preference
-from apps.annotation.services import adjudicate, annotator_for, submit_annotation
+from apps.annotation.services import annotator_for, start_adjudication, submit_annotation
 from apps.judges import agreement, services
 from apps.judges.agreement import agreement_with_humans, criterion_agreements, largest_disagreements
 from apps.judges.consistency import compare_judge_runs, mean_sample_spread, order_consistency
@@ -108,9 +108,9 @@ def test_an_adjudication_is_the_word_of_people(rules: LLMConnection) -> None:
         project=rules.project, user=make_member(rules.project, "rose@example.org", "reviewer")
     )
     submit_annotation(
-        assignment=adjudicate(item=item, annotator=researcher),
+        assignment=start_adjudication(item=item, annotator=researcher),
         idempotency_key=uuid.uuid4(),
-        judgements=[Preference(choice="a", strength=1)],
+        records=[Preference(choice="a", strength=1)],
         by=researcher.user,
     )
     after = largest_disagreements(agreement_with_humans(judge_run))

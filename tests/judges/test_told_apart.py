@@ -201,9 +201,9 @@ def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[
     found = json.loads(said)["kinds"]
     assert found["rubric"]["alpha"] == pytest.approx(1.0) and found["rubric"]["annotators"] == 2
     for name in (SCORED, COMPARED):
-        people = annotation.people_of(campaign(judged, name))
+        people = annotation.annotator_activity(campaign(judged, name))
         assert not {one.name for one in people} & NAMES
-        progress = annotation.progress_of(campaign(judged, name))
+        progress = annotation.campaign_progress(campaign(judged, name))
         assert (
             progress.done
             == Annotation.objects.filter(

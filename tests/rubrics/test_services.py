@@ -5,7 +5,7 @@ import pytest
 from apps.accounts.models import Project
 from apps.annotation.services import create_campaign
 from apps.core.errors import DomainError
-from apps.rubrics import documents
+from apps.rubrics import yaml_documents
 from apps.rubrics.models import Criterion, Rubric
 from apps.rubrics.services import CriterionDraft, draft_of, save_rubric
 
@@ -14,7 +14,7 @@ CORRECT = CriterionDraft(name="correct", scale_low=0, scale_high=3, rank=2)
 
 
 def versions(rubric: Rubric) -> dict[str, int]:
-    return {one.name: one.version for one in rubric.criteria.all()}
+    return {criterion.name: criterion.version for criterion in rubric.criteria.all()}
 
 
 def test_an_unused_version_is_changed_in_its_place(project: Project) -> None:
@@ -27,11 +27,11 @@ def test_an_unused_version_is_changed_in_its_place(project: Project) -> None:
 def test_a_used_version_stays_and_only_what_changed_gets_a_new_one(project: Project) -> None:
     first = save_rubric(project=project, name="Good", criteria=[POLITE, CORRECT])
     create_campaign(project=project, name="Scores", feedback_types=["rubric"], rubric=first)
-    before = documents.write(first)
+    before = yaml_documents.write(first)
     changed = CriterionDraft(name="correct", definition="Is true.", scale_low=0, scale_high=3, rank=2)
     second = save_rubric(project=project, name="Good", criteria=[POLITE, changed])
     assert (second.version, versions(second)) == (2, {"polite": 1, "correct": 2})
-    assert documents.write(Rubric.objects.get(pk=first.pk)) == before
+    assert yaml_documents.write(Rubric.objects.get(pk=first.pk)) == before
     assert save_rubric(project=project, name="Good", criteria=[POLITE, changed]).pk == second.pk
 
 
@@ -69,7 +69,7 @@ def test_what_is_wrong_is_said_with_its_place(
 def test_yaml_there_and_back(project: Project) -> None:
     odd = CriterionDraft(name="no: yes", definition="#1\n- \"quotes\" 'too'", bad_example="null", weight=0.5)
     rubric = save_rubric(project=project, name="Good", criteria=[POLITE, CORRECT, odd], about="ünïcode")
-    name, about, criteria = documents.read(documents.write(rubric))
+    name, about, criteria = yaml_documents.read(yaml_documents.write(rubric))
     assert (name, about) == ("Good", "ünïcode")
     assert criteria == [draft_of(entry) for entry in rubric.entries.all()] == [POLITE, CORRECT, odd]
 
@@ -77,19 +77,19 @@ def test_yaml_there_and_back(project: Project) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("name: [", "no YAML"),
-        ("- a", "this is list"),
+        ("name: [", "not valid YAML"),
+        ("- a", "not list"),
         ("name: x\ncolor: red", "Unknown key 'color'"),
-        ("name: x\ncriteria: many", "criteria is a list"),
-        ("name: x\ncriteria: [polite]", "A criterion has"),
+        ("name: x\ncriteria: many", "criteria must be a list"),
+        ("name: x\ncriteria: [polite]", "A criterion must be"),
         ("name: x\ncriteria: [{name: 3}]", "put it in quotes"),
         ("name: x\ncriteria: [{name: a, scale: 5}]", "two numbers"),
         ("name: x\ncriteria: [{name: a, rank: 1.5}]", "whole number"),
-        ("name: x\ncriteria: [{name: a, weight: heavy}]", "weight is a number"),
-        ("a: &a [x]\nname: *a", "no aliases"),
-        ("name: !!python/object/apply:os.system [true]", "no YAML"),
+        ("name: x\ncriteria: [{name: a, weight: heavy}]", "weight must be a number"),
+        ("a: &a [x]\nname: *a", "aliases"),
+        ("name: !!python/object/apply:os.system [true]", "not valid YAML"),
     ],
 )
 def test_yaml_that_is_no_rubric_is_refused_in_words(text: str, message: str) -> None:
     with pytest.raises(DomainError, match=message):
-        documents.read(text)
+        yaml_documents.read(text)

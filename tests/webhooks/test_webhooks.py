@@ -18,7 +18,7 @@ from standardwebhooks.webhooks import WebhookVerificationError
 from apps.accounts.models import AuditEvent, Project, Scope
 from apps.accounts.services import create_api_key
 from apps.annotation.models import Annotator, Assignment, Campaign, Item
-from apps.annotation.services import note_done
+from apps.annotation.services import announce_completed_campaigns
 from apps.core.errors import Conflict, DomainError
 from apps.core.http import outgoing
 from apps.core.jobs.job_queue import JobState, claim_next, finish, renew_heartbeat, request_cancel
@@ -350,27 +350,27 @@ def make_item(campaign: Campaign, key: str, **more: Any) -> Item:
 def test_a_campaign_is_done_when_nothing_is_wanted_and_nothing_is_held(project, hook) -> None:
     campaign = Campaign.objects.create(project=project, name="All", feedback_types=["pairwise"])
     empty = Campaign.objects.create(project=project, name="Empty", feedback_types=["pairwise"])
-    assert note_done() == 0
+    assert announce_completed_campaigns() == 0
     make_item(campaign, "done", claimed_count=1, completed_count=1)
     last = make_item(campaign, "last")
-    assert note_done() == 0
+    assert announce_completed_campaigns() == 0
     annotator = Annotator.objects.create(project=project, name="ann")
     held = Assignment.objects.create(item=last, annotator=annotator, lock_expires_at=timezone.now())
     Item.objects.filter(pk=last.pk).update(claimed_count=1)
-    assert note_done() == 0
+    assert announce_completed_campaigns() == 0
     Assignment.objects.filter(pk=held.pk).update(state="submitted")
     Item.objects.filter(pk=last.pk).update(completed_count=1)
-    assert note_done() == 1
-    assert note_done() == 0
+    assert announce_completed_campaigns() == 1
+    assert announce_completed_campaigns() == 0
     (said,) = told("campaign.done")
     assert (said["name"], said["items"], said["judgements"]) == ("All", 2, 2)
     assert said["url"].endswith(f"/p/{project.slug}/campaigns/{campaign.pk}/")
     more = make_item(campaign, "more")
-    assert note_done() == 0
+    assert announce_completed_campaigns() == 0
     campaign.refresh_from_db()
     assert campaign.completed_at is None
     Item.objects.filter(pk=more.pk).update(claimed_count=1, completed_count=1)
-    assert note_done() == 1
+    assert announce_completed_campaigns() == 1
     empty.refresh_from_db()
     assert empty.completed_at is None
 

@@ -1,1 +1,1 @@
-"""Feedback collected elsewhere comes in, and what was collected here goes out."""
+"""Import and export of feedback."""

@@ -1,4 +1,4 @@
-"""`/projects/{p}/feedback`: what people said here, streaming; and judgements from elsewhere."""
+"""`/projects/{p}/feedback`: export and import of feedback, streaming."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -14,19 +14,23 @@ from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.annotation.feedback.exports import export_jsonl, record_export
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers import judgements, outcomes
-from apps.annotation.feedback.readers.lines import Parse, read_json_lines
+from apps.annotation.feedback.readers import outcomes, record_formats
+from apps.annotation.feedback.readers.json_lines import Parse, read_json_lines
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback.services import import_numbered
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.core.errors import DomainError
 from workers.errors import InvalidRecord
 from workers.schema import BODY_LIMITS, parse_json
 
 router = Router()
-# What only one of the record formats has.
-_TELLS: dict[str, Parse] = {
-    **{key: partial(judgements.parse, kind) for kind in KINDS.values() for key in kind.tells},
+# The parser by a key that only one of the record formats has.
+_PARSERS: dict[str, Parse] = {
+    **{
+        key: partial(record_formats.parse, kind)
+        for kind in FEEDBACK_TYPES.values()
+        for key in kind.distinguishing_keys
+    },
     "success": outcomes.parse,
 }
 
@@ -45,8 +49,8 @@ def feedback_list(
     since: str | None = None,
     origin: str | None = None,
 ) -> HttpResponseBase:
-    """`kind`: pairwise, ranking, step, rubric, comment or rating. `since`: an ISO time. `origin`: who judged, person,
-    judge, simulated or imported; without, everybody but judges.
+    """`kind`: pairwise, ranking, step, rubric, comment or rating. `since`: an ISO time. `origin`: person, judge,
+    simulated or imported; by default all but judge.
 
     Each line can be sent to `POST` again.
     """
@@ -61,7 +65,7 @@ def feedback_list(
     return StreamingHttpResponse(lines, content_type="application/x-ndjson; charset=utf-8")
 
 
-@router.post("/projects/{slug}/feedback", response=FeedbackOut, summary="Judgements from elsewhere")
+@router.post("/projects/{slug}/feedback", response=FeedbackOut, summary="Import feedback")
 def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> FeedbackOut:
     """One `import_feedback` record of any kind, a JSON array of them, or NDJSON; origin imported."""
     project = project_of_key(request.auth, slug, Scope.FEEDBACK_WRITE)
@@ -76,7 +80,7 @@ def feedback_create(request: KeyRequest, slug: str, keep_good: bool = False) -> 
         first = result.rejected[0]
         raise DomainError(
             f"Record {first['line']}: {first['message']} Nothing was imported; "
-            "mend it, or send the good ones with ?keep_good=1.",
+            "fix it, or send the valid records with ?keep_good=1.",
             pointer=first["pointer"],
             status=422,
         )
@@ -92,7 +96,7 @@ def _read(request: HttpRequest) -> Iterable[tuple[int, Incoming | InvalidRecord]
 
 
 def _parse(record: dict[str, Any]) -> Iterable[Incoming]:
-    parse = next((parse for key, parse in _TELLS.items() if key in record), None)
+    parse = next((parse for key, parse in _PARSERS.items() if key in record), None)
     if parse is None:
-        raise InvalidRecord(f"expected a record that has one of {', '.join(_TELLS)}, which tells its kind.")
+        raise InvalidRecord(f"the record has none of the keys {', '.join(_PARSERS)}, which tell its kind.")
     return parse({**record, "origin": "imported"})

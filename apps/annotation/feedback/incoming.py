@@ -1,4 +1,4 @@
-"""What a reader gives the importer: one judgement on trajectories that are stored, or come along."""
+"""Parsed records of an import, and its result."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +15,7 @@ class OutcomeValue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """value: of the kind's own type. task: None where the trajectories are named by id and have theirs.
+    """One record. value: of the kind's own type. task: None if the trajectories are named by id and have their own.
 
     item: names the comparison. purpose, explanation: of an item that is new.
     """
@@ -33,21 +33,21 @@ class Incoming:
     explanation: str = ""
 
     def __post_init__(self) -> None:
-        names = [one.content_hash if isinstance(one, Trajectory) else one for one in self.places]
+        names = [place.content_hash if isinstance(place, Trajectory) else place for place in self.places]
         if len(self.places) > 1 and len(set(names)) < len(names):
             raise same_trajectory(len(self.places))
 
 
 def same_trajectory(places: int) -> InvalidRecord:
-    """What is said of a comparison that holds a trajectory twice."""
+    """The error of a comparison that contains a trajectory twice."""
     if places == 2:
-        return InvalidRecord("a and b are the same trajectory; there is nothing to compare.", pointer="/b")
-    return InvalidRecord("the items hold a trajectory twice; each is ranked once.", pointer="/items")
+        return InvalidRecord("a and b are the same trajectory; compare different trajectories.", pointer="/b")
+    return InvalidRecord("the items contain a trajectory twice; rank each trajectory once.", pointer="/items")
 
 
 @dataclass
 class FeedbackResult:
-    """How many judgements were new, how many were there already, and what was refused."""
+    """Numbers of created records and duplicates, and the rejected records."""
 
     created: int = 0
     duplicates: int = 0

@@ -1,4 +1,4 @@
-"""What counts of a project's feedback, as a stream of workers.schema records."""
+"""The current feedback of a project, as a stream of workers.schema records."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,22 +9,22 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet, Subquery
 from django.utils.dateparse import parse_datetime
 
 from apps.accounts.models import Project
-from apps.annotation.feedback_types import KINDS, AnyFeedbackType
+from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from apps.annotation.models import VERIFIER_PREFIX, Annotation, Assignment, Item, Origin
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories, load_without_steps
 from workers import schema
 
-NAMES = (*KINDS, "outcome")  # what a filter by kind may name
+NAMES = (*FEEDBACK_TYPES, "outcome")  # what a filter by kind may name
 FILTERS = ("campaigns", "kinds", "origins", "annotators", "since", "adjudication")
-# What becomes of adjudicated items: only the adjudication, all that was said, or only what others said.
+# Adjudicated items: only the adjudication, all annotations, or only the others.
 ADJUDICATION = ("instead", "also", "not")
 # As `is_by_judge`.
 BY_JUDGES = Q(origin=Origin.JUDGE) & ~Q(assignment__annotator__name__startswith=VERIFIER_PREFIX)
 CHUNK = 500
 Load = Callable[[Iterable[int]], dict[int, schema.Trajectory]]
-_KEPT = 2000  # trajectories held while streaming; comparisons of one task come together
+_KEPT = 2000  # trajectories cached while streaming; comparisons of one task are next to each other
 
 
 def check_filters(filters: dict[str, Any]) -> None:
@@ -32,24 +32,24 @@ def check_filters(filters: dict[str, Any]) -> None:
     unknown = [name for name in filters if name not in FILTERS]
     if unknown:
         raise DomainError(
-            f"Unknown filter {unknown[0]!r}; known are {', '.join(FILTERS)}.", pointer=f"/{unknown[0]}"
+            f"Unknown filter {unknown[0]!r}; allowed are {', '.join(FILTERS)}.", pointer=f"/{unknown[0]}"
         )
     for kind in filters.get("kinds") or ():
         if kind not in NAMES:
-            raise DomainError(f"Unknown kind {kind!r}; known are {', '.join(NAMES)}.", pointer="/kinds")
+            raise DomainError(f"Unknown kind {kind!r}; allowed are {', '.join(NAMES)}.", pointer="/kinds")
     for origin in filters.get("origins") or ():
         if origin not in Origin.values:
             raise DomainError(
-                f"Unknown origin {origin!r}; known are {', '.join(Origin.values)}.", pointer="/origins"
+                f"Unknown origin {origin!r}; allowed are {', '.join(Origin.values)}.", pointer="/origins"
             )
     if filters.get("since") and parse_datetime(filters["since"]) is None:
-        raise DomainError("since is a time such as 2026-01-31T12:00:00Z.", pointer="/since")
+        raise DomainError("since must be an ISO time such as 2026-01-31T12:00:00Z.", pointer="/since")
     if filters.get("adjudication") and filters["adjudication"] not in ADJUDICATION:
-        raise DomainError(f"adjudication is {' or '.join(ADJUDICATION)}.", pointer="/adjudication")
+        raise DomainError(f"adjudication must be {' or '.join(ADJUDICATION)}.", pointer="/adjudication")
 
 
 def newest_revision(assignment: str) -> Subquery:
-    """The number of the newest revision that counts, where rows name their assignment so."""
+    """The newest counted revision of an assignment; assignment: the field that names it."""
     same = Annotation.objects.filter(assignment=OuterRef(assignment), is_surplus=False)
     return Subquery(same.values("assignment").annotate(newest=Max("revision")).values("newest"))
 
@@ -57,7 +57,7 @@ def newest_revision(assignment: str) -> Subquery:
 def current_annotations(project: Project, filters: dict[str, Any]) -> QuerySet[Annotation]:
     """The newest revision of every assignment that matches, in a stable order.
 
-    What judges said is only among it where the filters name origins or annotators; what verifiers said always is.
+    Annotations of judges are included only if the filters name origins or annotators; those of verifiers always are.
     """
     rows = Annotation.objects.filter(
         assignment__item__campaign__project=project, is_surplus=False, revision=newest_revision("assignment")
@@ -84,8 +84,8 @@ def current_annotations(project: Project, filters: dict[str, Any]) -> QuerySet[A
     )
 
 
-def judged_annotations(project: Project, campaign: str | None = None) -> QuerySet[Annotation]:
-    """What annotators said of the work, for figures about them: no adjudication, no gold, no practice."""
+def work_annotations(project: Project, campaign: str | None = None) -> QuerySet[Annotation]:
+    """Annotations of work items, for figures about annotators: no adjudications, gold or practice items."""
     filters = {"campaigns": [campaign]} if campaign else {}
     rows = current_annotations(project, filters | {"adjudication": "not"})
     return rows.filter(assignment__item__purpose=Item.Purpose.WORK).order_by()
@@ -94,31 +94,31 @@ def judged_annotations(project: Project, campaign: str | None = None) -> QuerySe
 def feedback_records(
     *, project: Project, filters: dict[str, Any] | None = None, bare: bool = False
 ) -> Iterator[schema.FeedbackRecord]:
-    """Records of what counts: the newest revision of each judgement, and the outcomes of the trajectories meant.
+    """Records of the newest revision of each annotation, and outcomes of the trajectories.
 
-    Where an item is adjudicated only that counts, unless `adjudication` says otherwise. Of gold and practice items
-    only the adjudication counts: the other answers are about people, not about runs.
-    What judges said counts only where the filters name origins or annotators.
+    Of an adjudicated item only the adjudication counts, unless `adjudication` says otherwise. Of gold and practice
+    items only the adjudication counts: other answers are about annotators, not about trajectories.
+    Annotations of judges count only if the filters name origins or annotators.
     filters, each optional: {"campaigns": [name], "kinds": [...], "origins": [...], "annotators": [name],
     "since": ISO time, "adjudication": "instead" | "also" | "not"}.
-    bare: trajectories come without their steps, for whoever only asks which of them are meant (by their ids).
+    bare: trajectories without their steps, for callers that need only their ids.
     """
     filters = {"adjudication": "instead"} | (filters or {})
     check_filters(filters)
     kinds = filters.get("kinds") or NAMES
     cache = _Trajectories(load_without_steps if bare else load_trajectories)
-    if any(kind in KINDS for kind in kinds):
-        for one in submitted(project=project, filters=filters, cache=cache):
-            assignment = one.annotation.assignment
+    if any(kind in FEEDBACK_TYPES for kind in kinds):
+        for stored in iter_annotation_records(project=project, filters=filters, cache=cache):
+            assignment = stored.annotation.assignment
             if assignment.is_adjudication or assignment.item.purpose == Item.Purpose.WORK:
-                yield from one.records
+                yield from stored.records
     if "outcome" in kinds and not (
         filters.get("annotators") or filters.get("origins") or filters.get("since")
     ):
         yield from _outcomes(project, filters, cache)
 
 
-class Submitted:
+class AnnotationRecords:
     """One annotation and its records."""
 
     def __init__(self, annotation: Annotation, records: list[schema.records.JudgedRecord]) -> None:
@@ -126,12 +126,14 @@ class Submitted:
         self.records = records
 
 
-def submitted(
+def iter_annotation_records(
     *, project: Project, filters: dict[str, Any], cache: "_Trajectories | None" = None
-) -> Iterator[Submitted]:
-    """What counts, an annotation at a time, with its records of the kinds that the filters name."""
+) -> Iterator[AnnotationRecords]:
+    """Current annotations with their records, of the kinds that the filters name."""
     cache = cache or _Trajectories()
-    kinds = [kind for kind in KINDS.values() if kind.name in (filters.get("kinds") or KINDS)]
+    kinds = [
+        kind for kind in FEEDBACK_TYPES.values() if kind.name in (filters.get("kinds") or FEEDBACK_TYPES)
+    ]
     rows = current_annotations(project, filters).prefetch_related(
         *(kind.prefetch for kind in kinds), "assignment__item__places"
     )
@@ -142,7 +144,7 @@ def submitted(
 
 def _with_records(
     chunk: list[Annotation], kinds: Sequence[AnyFeedbackType], cache: "_Trajectories"
-) -> Iterator[Submitted]:
+) -> Iterator[AnnotationRecords]:
     cache.load(
         {place.trajectory_id for annotation in chunk for place in annotation.assignment.item.places.all()}
     )
@@ -159,7 +161,7 @@ def _with_records(
             for kind in kinds
             for row in getattr(annotation, kind.related_name).all()
         ]
-        yield Submitted(annotation, records)
+        yield AnnotationRecords(annotation, records)
 
 
 def _outcomes(

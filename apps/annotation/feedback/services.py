@@ -1,4 +1,4 @@
-"""Bringing feedback in: trajectories stored once, judgements under their annotators, twice the same is a duplicate."""
+"""Importing feedback: trajectories are stored once, and equal annotations of one annotator are duplicates."""
 
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -32,13 +32,13 @@ def import_feedback(
     keep_good: bool = False,
     progress: Progress = lambda done: None,
 ) -> FeedbackResult:
-    """Bring in a file of feedback. One bad record refuses all of it, unless `keep_good`.
+    """Import a file of feedback. One invalid record rejects the file, unless `keep_good`.
 
     campaign: where judgements go whose record names none; made if new. by: None is the command line.
     progress: called with the judgements read so far.
     """
     if format not in READERS:
-        raise DomainError(f"Unknown format {format!r}; known are {', '.join(READERS)}.")
+        raise DomainError(f"Unknown format {format!r}; allowed are {', '.join(READERS)}.")
     return import_numbered(
         project=project,
         numbered=READERS[format](stream),
@@ -58,7 +58,7 @@ def import_numbered(
     keep_good: bool = False,
     progress: Progress = lambda done: None,
 ) -> FeedbackResult:
-    """The same for judgements already read, each with its line, or with what was wrong there."""
+    """Import parsed records, each with its line number, or the error of that line."""
     result = FeedbackResult()
     with transaction.atomic():
         writer = FeedbackWriter(project=project, campaign=campaign)
@@ -70,7 +70,7 @@ def import_numbered(
             data = {"created": result.created, "rejected": len(result.rejected)}
             record_audit(project=project, actor=by, verb="feedback.imported", target=campaign, data=data)
     if result.created >= CHUNK:
-        # Whoever reads it next would wait for minutes on plans for the tables as they were.
+        # With statistics of the smaller tables the next reads would take minutes.
         refresh_statistics(Annotation, Assignment, Item)
     return result
 
@@ -86,11 +86,11 @@ def _write_all(
     done = 0
     while chunk := list(islice(iterator, CHUNK)):
         good: list[tuple[int, Incoming]] = []
-        for number, one in chunk:
-            if isinstance(one, InvalidRecord):
-                _reject(result, number, one)
+        for number, record in chunk:
+            if isinstance(record, InvalidRecord):
+                _reject(result, number, record)
             else:
-                good.append((number, one))
+                good.append((number, record))
         for number, error in writer.write(good, result):
             _reject(result, number, error)
         done += len(chunk)

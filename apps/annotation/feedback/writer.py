@@ -1,4 +1,4 @@
-"""Rows for judgements that came from elsewhere, a chunk at a time and in few queries."""
+"""Writing imported feedback, a chunk at a time and in few queries."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
@@ -8,8 +8,8 @@ from django.db.models import Q
 
 from apps.accounts.models import Project
 from apps.annotation.feedback.incoming import FeedbackResult, Incoming, OutcomeValue, same_trajectory
-from apps.annotation.feedback_types import KINDS
-from apps.annotation.feedback_types.base import Stored
+from apps.annotation.feedback_types import FEEDBACK_TYPES
+from apps.annotation.feedback_types.base import ImportTarget
 from apps.annotation.models import (
     Annotation,
     Annotator,
@@ -28,13 +28,13 @@ from apps.trajectories.services import store_trajectories
 from workers import schema
 from workers.errors import InvalidRecord
 
-_Key = tuple[int, int, bool]  # item, annotator, whether it adjudicates
+_Key = tuple[int, int, bool]  # item, annotator, is_adjudication
 POINTERS = {1: "/trajectory", 2: "/a"}
 
 
 @dataclass
-class Revision:
-    """An annotation about to be written: all that its annotator has said of the item, by the question it answers."""
+class PendingRevision:
+    """A revision to be written: all records of its annotator on the item, by question key."""
 
     number: int
     origin: str
@@ -42,37 +42,37 @@ class Revision:
 
 
 @dataclass
-class Said:
-    """What an assignment's annotator has said so far: ever (to know duplicates), last, and now."""
+class AssignmentHistory:
+    """Records of an assignment: all answers so far (to find duplicates), the last revision, and new revisions."""
 
     ever: set[Hashable] = field(default_factory=set)
-    last: Revision | None = None
-    new: list[Revision] = field(default_factory=list)
-    _said_now: set[Hashable] = field(default_factory=set)
+    last: PendingRevision | None = None
+    new: list[PendingRevision] = field(default_factory=list)
+    _new_keys: set[Hashable] = field(default_factory=set)
 
     def add(self, row: FeedbackRecord, origin: str) -> bool:
-        """Whether it was new. One that replaces what this same import said becomes a revision of its own."""
+        """Add a record; whether it is new. One that replaces a record of the same import starts another revision."""
         value = (type(row), row.answer)
         if value in self.ever:
             return False
         self.ever.add(value)
-        if not self.new or row.slot in self._said_now or self.new[-1].origin != origin:
+        if not self.new or row.question_key in self._new_keys or self.new[-1].origin != origin:
             before = self.new[-1] if self.new else self.last
             self.new.append(
-                Revision(
+                PendingRevision(
                     number=before.number + 1 if before else 1,
                     origin=origin,
                     rows=dict(before.rows) if before else {},
                 )
             )
-            self._said_now = set()
-        self._said_now.add(row.slot)
-        self.new[-1].rows[row.slot] = row
+            self._new_keys = set()
+        self._new_keys.add(row.question_key)
+        self.new[-1].rows[row.question_key] = row
         return True
 
 
 class FeedbackWriter:
-    """Writes chunks of judgements into one project. Keeps what it looked up: campaigns, annotators, criteria."""
+    """Writes chunks of records into one project. Caches campaigns, annotators and criteria."""
 
     def __init__(self, *, project: Project, campaign: str) -> None:
         self.project = project
@@ -84,7 +84,7 @@ class FeedbackWriter:
     def write(
         self, numbered: Sequence[tuple[int, Incoming]], counts: FeedbackResult
     ) -> list[tuple[int, InvalidRecord]]:
-        """Write a chunk, add to `counts`, and give back what could not be written, with its line."""
+        """Write a chunk, add to `counts`, and return rejected records with their line."""
         chunk = [incoming for _, incoming in numbered]
         places, refused = self._places(chunk)
         rows = self._rows(place for found in places.values() for place in found)
@@ -101,22 +101,29 @@ class FeedbackWriter:
                 judged[index] = (incoming, places[index])
         items, mismatched = self._items(judged, rows)
         refused |= mismatched
-        self._write_judgements({index: judged[index] for index in items}, items, rows, counts)
+        self._write_records({index: judged[index] for index in items}, items, rows, counts)
         return [(numbered[index][0], error) for index, error in sorted(refused.items())]
 
     def _places(self, chunk: list[Incoming]) -> tuple[dict[int, list[int]], dict[int, InvalidRecord]]:
-        """The stored trajectories of each record by its place in the chunk; and which named an unknown one."""
-        brought = [place for one in chunk for place in one.places if isinstance(place, schema.Trajectory)]
+        """Ids of the trajectories of each record by its index in the chunk, and records that name unknown ones."""
+        brought = [
+            place for incoming in chunk for place in incoming.places if isinstance(place, schema.Trajectory)
+        ]
         stored = iter(
             store_trajectories(project=self.project, trajectories=brought, source_format="feedback")
         )
-        named = {place.id for one in chunk for place in one.places if isinstance(place, schema.TrajectoryId)}
+        named = {
+            place.id
+            for incoming in chunk
+            for place in incoming.places
+            if isinstance(place, schema.TrajectoryId)
+        }
         known = keys_by_external_id(self.project, named) if named else {}
         found: dict[int, list[int]] = {}
         refused: dict[int, InvalidRecord] = {}
-        for index, one in enumerate(chunk):
+        for index, incoming in enumerate(chunk):
             ids: list[int] = []
-            for place in one.places:
+            for place in incoming.places:
                 if isinstance(place, schema.Trajectory):
                     ids.append(next(stored))
                 elif place.id in known:
@@ -124,7 +131,7 @@ class FeedbackWriter:
                 else:
                     refused[index] = InvalidRecord(
                         f"the project has no trajectory {place.id!r}; import the trajectories first.",
-                        pointer=POINTERS.get(len(one.places), "/items"),
+                        pointer=POINTERS.get(len(incoming.places), "/items"),
                     )
             found[index] = ids
         return found, refused
@@ -143,7 +150,7 @@ class FeedbackWriter:
     def _items(
         self, judged: dict[int, tuple[Incoming, list[int]]], rows: dict[int, Trajectory]
     ) -> tuple[dict[int, Item], dict[int, InvalidRecord]]:
-        """The item of each record, made if new; and the records whose item names other trajectories."""
+        """The item of each record, created if new, and records whose item has other trajectories."""
         wanted: dict[tuple[int, str], tuple[Incoming, list[int]]] = {}
         key_of: dict[int, tuple[int, str]] = {}
         for index, (incoming, places) in judged.items():
@@ -181,7 +188,7 @@ class FeedbackWriter:
             if set(places) <= set(self._positions[item.pk]):
                 items[index] = item
             else:
-                message = f"the item {item.key!r} is about other trajectories; give each comparison a name of its own."
+                message = f"the item {item.key!r} has other trajectories; give each comparison its own name."
                 mismatched[index] = InvalidRecord(message, pointer="/item")
         return items, mismatched
 
@@ -192,7 +199,7 @@ class FeedbackWriter:
         for campaign, keys in by_campaign.items():
             yield from Item.objects.filter(campaign_id=campaign, key__in=keys)
 
-    def _write_judgements(
+    def _write_records(
         self,
         judged: dict[int, tuple[Incoming, list[int]]],
         items: dict[int, Item],
@@ -201,18 +208,18 @@ class FeedbackWriter:
     ) -> None:
         keys = (self._key(items[index], one) for index, (one, _) in judged.items())
         assignments = self._assignments(list(dict.fromkeys(keys)))  # in the order of the file
-        said = _what_was_said(assignments.values())
+        said = _load_histories(assignments.values())
         states: dict[int, str] = {}
         for index, (incoming, places) in judged.items():
             item = items[index]
             assignment = assignments[self._key(item, incoming)]
-            stored = Stored(
+            stored = ImportTarget(
                 [rows[pk] for pk in places],
                 [self._positions[item.pk][pk] for pk in places],
                 self.criteria.of,
             )
             if said[assignment.pk].add(
-                KINDS[incoming.kind].make_row(incoming.value, stored), incoming.origin
+                FEEDBACK_TYPES[incoming.kind].make_row(incoming.value, stored), incoming.origin
             ):
                 counts.created += 1
                 states[assignment.pk] = _state(incoming)
@@ -244,7 +251,7 @@ class FeedbackWriter:
         return {key: found[key] for key in keys}
 
     def _campaign(self, name: str, kind: str) -> Campaign:
-        """Made closed if new: what is imported is not put before annotators again."""
+        """The campaign, created as closed if new: imported items are not assigned."""
         if name not in self.campaigns:
             defaults = {"feedback_types": [kind], "state": Campaign.State.CLOSED, "swap_sides": False}
             self.campaigns[name], _ = Campaign.objects.get_or_create(
@@ -275,11 +282,11 @@ def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
     if len({row.task_id for row in rows}) > 1:
         which, pointer = ("a and b", "/b") if len(rows) == 2 else ("the items", "/items")
         return InvalidRecord(
-            f"{which} are of different tasks; only trajectories of one task are compared.", pointer=pointer
+            f"{which} have different tasks; only trajectories of one task can be compared.", pointer=pointer
         )
     try:
-        if incoming.kind in KINDS:
-            KINDS[incoming.kind].check_record(incoming.value, rows)
+        if incoming.kind in FEEDBACK_TYPES:
+            FEEDBACK_TYPES[incoming.kind].check_record(incoming.value, rows)
     except InvalidRecord as error:
         return error
     return None
@@ -293,38 +300,47 @@ def _positions(items: Iterable[Item]) -> dict[int, dict[int, int]]:
     return places
 
 
-def _what_was_said(assignments: Iterable[Assignment]) -> dict[int, Said]:
-    said: dict[int, Said] = {assignment.pk: Said() for assignment in assignments}
+def _load_histories(assignments: Iterable[Assignment]) -> dict[int, AssignmentHistory]:
+    histories: dict[int, AssignmentHistory] = {
+        assignment.pk: AssignmentHistory() for assignment in assignments
+    }
     annotations = (
-        Annotation.objects.filter(assignment_id__in=list(said))
+        Annotation.objects.filter(assignment_id__in=list(histories))
         .order_by("revision")
-        .prefetch_related(*(kind.related_name for kind in KINDS.values()))
+        .prefetch_related(*(kind.related_name for kind in FEEDBACK_TYPES.values()))
     )
     for annotation in annotations:
-        one = said[annotation.assignment_id]
-        rows = [row for kind in KINDS.values() for row in getattr(annotation, kind.related_name).all()]
-        one.last = Revision(annotation.revision, annotation.origin, {row.slot: row for row in rows})
-        one.ever.update((type(row), row.answer) for row in rows)
-    return said
+        history = histories[annotation.assignment_id]
+        rows = [
+            row for kind in FEEDBACK_TYPES.values() for row in getattr(annotation, kind.related_name).all()
+        ]
+        history.last = PendingRevision(
+            annotation.revision, annotation.origin, {row.question_key: row for row in rows}
+        )
+        history.ever.update((type(row), row.answer) for row in rows)
+    return histories
 
 
-def _write_revisions(new: dict[int, list[Revision]]) -> None:
+def _write_revisions(new: dict[int, list[PendingRevision]]) -> None:
     versions = dict(Assignment.objects.filter(pk__in=list(new)).values_list("pk", "item__campaign__version"))
     pairs = [
         (
             Annotation(
-                assignment_id=pk, revision=one.number, origin=one.origin, campaign_version=versions[pk]
+                assignment_id=pk,
+                revision=revision.number,
+                origin=revision.origin,
+                campaign_version=versions[pk],
             ),
-            one,
+            revision,
         )
         for pk, revisions in new.items()
-        for one in revisions
+        for revision in revisions
     ]
     Annotation.objects.bulk_create([annotation for annotation, _ in pairs])
     written: dict[type[FeedbackRecord], list[FeedbackRecord]] = defaultdict(list)
-    for annotation, one in pairs:
-        for row in one.rows.values():
-            fresh = row.unsaved_copy()
+    for annotation, revision in pairs:
+        for row in revision.rows.values():
+            fresh = row.copy_unsaved()
             fresh.annotation = annotation
             written[type(row)].append(fresh)
     for model, rows in written.items():

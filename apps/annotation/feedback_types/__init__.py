@@ -1,6 +1,11 @@
-"""Kinds of feedback: one module each, and this table. The order is that of the page."""
+"""Feedback types: one module each, and this table in the order of the annotation page."""
 
-from apps.annotation.feedback_types.base import SIDES, Answer, AnyFeedbackType, FeedbackType, Question, Shown
+from apps.annotation.feedback_types.base import (
+    AgreementValue,
+    AnyFeedbackType,
+    FeedbackType,
+    Question,
+)
 from apps.annotation.feedback_types.comment import COMMENT
 from apps.annotation.feedback_types.pairwise import PAIRWISE
 from apps.annotation.feedback_types.ranking import RANKING
@@ -8,8 +13,14 @@ from apps.annotation.feedback_types.rating import RATING
 from apps.annotation.feedback_types.rubric import RUBRIC
 from apps.annotation.feedback_types.step import STEP
 
-KINDS: dict[str, AnyFeedbackType] = {
+FEEDBACK_TYPES: dict[str, AnyFeedbackType] = {
     kind.name: kind for kind in (PAIRWISE, RANKING, RATING, RUBRIC, STEP, COMMENT)
 }
 
-__all__ = ["KINDS", "SIDES", "Answer", "AnyFeedbackType", "FeedbackType", "Question", "Shown"]
+__all__ = [
+    "FEEDBACK_TYPES",
+    "AgreementValue",
+    "AnyFeedbackType",
+    "FeedbackType",
+    "Question",
+]

@@ -1,4 +1,4 @@
-"""Words about a trajectory or a part of it. Several at once: the fields of the n-th are `comment-n-...`.
+"""Comments on a trajectory or a part of it. The fields of the n-th comment are `comment-n-...`.
 
 `on` is the side as shown (left, right, ...); `from` and `to` are `step` indices, inclusive; `sign` is 1, -1 or empty.
 Records: `comments`.
@@ -12,19 +12,17 @@ from django.db import models
 from django.db.models import QuerySet
 
 from apps.annotation.feedback_types.base import (
-    SIDES,
-    Answer,
-    Evaluation,
+    AgreementValue,
     FeedbackType,
-    Fields,
+    ImportTarget,
     Place,
     Read,
-    Shown,
-    Stored,
-    WriteItem,
-    mine,
+    TrajectoryEvaluation,
+    TrajectoryWriter,
+    records_of_type,
 )
 from apps.annotation.models import Comment
+from apps.annotation.presentation import SIDES, FormFields, PresentedItem
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 from workers import schema
@@ -33,7 +31,7 @@ from workers.schema import Anchor, clean
 from workers.schema.decode import convert
 from workers.schema.patterns import TextPattern
 
-LONGEST = 20_000
+MAX_LENGTH = 20_000
 _FIELD = TextPattern(r"comment-(\d{1,4})-text")
 MOST = 100
 
@@ -45,7 +43,7 @@ class CommentValue:
     sign: Literal[1, -1] | None = None
 
 
-def _comment(fields: Fields, number: int, shown: Shown) -> Comment | None:
+def _comment(fields: FormFields, number: int, shown: PresentedItem) -> Comment | None:
     at = f"comment-{number}"
     said = {
         name: clean(fields.get(f"{at}-{name}", "").strip())[0]
@@ -54,17 +52,17 @@ def _comment(fields: Fields, number: int, shown: Shown) -> Comment | None:
     if not said["text"]:
         if said["quote"] or said["from"] or said["to"]:
             raise DomainError(
-                "A comment has a place but no words; write what you think or remove it.",
+                "A comment has a position but no text; write a text or clear the position.",
                 pointer=f"/{at}-text",
             )
         return None
-    if len(said["text"]) > LONGEST or len(said["quote"]) > LONGEST:
-        raise DomainError(f"A comment is longer than {LONGEST} characters.", pointer=f"/{at}-text")
+    if len(said["text"]) > MAX_LENGTH or len(said["quote"]) > MAX_LENGTH:
+        raise DomainError(f"A comment can have at most {MAX_LENGTH} characters.", pointer=f"/{at}-text")
     side = said["on"] or SIDES[0]
     if side not in shown.sides:
-        raise DomainError("A comment is on one of the runs shown.", pointer=f"/{at}-on")
+        raise DomainError("A comment must be about one of the trajectories shown.", pointer=f"/{at}-on")
     if said["sign"] not in ("", "1", "-1"):
-        raise DomainError("A comment is good (1), bad (-1) or neither.", pointer=f"/{at}-sign")
+        raise DomainError("The sign of a comment must be 1 (good), -1 (bad) or empty.", pointer=f"/{at}-sign")
     trajectory = shown.on_side(SIDES.index(side))
     first, last = _range(said["from"], said["to"], trajectory.step_count, at)
     return Comment(
@@ -87,7 +85,7 @@ def _range(first: str, last: str, steps: int, at: str) -> tuple[int | None, int 
         or not int(low) <= int(high) < steps
     ):
         raise DomainError(
-            f"Steps {first or '?'} to {last or '?'} are not in this trajectory; they run from 0 to {steps - 1}.",
+            f"Steps {first or '?'} to {last or '?'} are not in this trajectory; steps are 0 to {steps - 1}.",
             pointer=f"/{at}-from",
         )
     return int(low), int(high)
@@ -101,35 +99,35 @@ def _check_anchor(anchor: Anchor) -> None:
     first, last = anchor.steps
     if first < 0 or last < first:
         raise InvalidRecord(
-            f"the steps {first} to {last} are no range; count from 0, first to last.", pointer="/anchor/steps"
+            f"steps must be [first, last], counted from 0, not [{first}, {last}].", pointer="/anchor/steps"
         )
     if anchor.chars is not None and not 0 <= anchor.chars[0] < anchor.chars[1]:
-        raise InvalidRecord("chars are [start, end), counted from 0.", pointer="/anchor/chars")
+        raise InvalidRecord("chars must be [start, end), counted from 0.", pointer="/anchor/chars")
 
 
 class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
     name = "comment"
     label = "Comments"
-    question = "What do you think of it?"
-    about = "Free text on a run, on its steps, or on words selected in them."
+    question = "Comments on the trajectory"
+    description = "Free text about a trajectory, its steps or selected text."
     model = Comment
-    fewest = 1
-    most = len(SIDES)
-    names = TextPattern(r"comment-\d{1,4}-(text|on|from|to|sign|quote)")
+    min_trajectories = 1
+    max_trajectories = len(SIDES)
+    field_pattern = TextPattern(r"comment-\d{1,4}-(text|on|from|to|sign|quote)")
     template = "annotation/feedback_types/_comment.html"
-    format = "comments"
-    keys = ("trajectory", "text", "anchor", "sign")
-    tells = ("text",)
+    import_format = "comments"
+    record_keys = ("trajectory", "text", "anchor", "sign")
+    distinguishing_keys = ("text",)
 
-    def parse(self, fields: Fields, shown: Shown) -> list[Comment]:
+    def parse(self, fields: FormFields, shown: PresentedItem) -> list[Comment]:
         numbers = sorted(int(match[1]) for name in fields if (match := _FIELD.fullmatch(name)))
         if len(numbers) > MOST:
-            raise DomainError(f"One judgement holds at most {MOST} comments.")
+            raise DomainError(f"An annotation can have at most {MOST} comments.")
         return [row for number in numbers if (row := _comment(fields, number, shown)) is not None]
 
-    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+    def form_values(self, rows: Sequence[Any], shown: PresentedItem) -> dict[str, str]:
         out: dict[str, str] = {}
-        for number, row in enumerate(mine(rows, Comment)):
+        for number, row in enumerate(records_of_type(rows, Comment)):
             said = {
                 "text": row.text,
                 "on": SIDES[shown.side_of(row.trajectory_id)],
@@ -141,33 +139,33 @@ class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
             out |= {f"comment-{number}-{name}": value for name, value in said.items()}
         return out
 
-    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-        if alone and not mine(rows, Comment):
+    def validate(self, rows: Sequence[Any], shown: PresentedItem, alone: bool) -> None:
+        if alone and not records_of_type(rows, Comment):
             raise DomainError("Write at least one comment.", pointer="/comment-0-text")
 
-    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
-        return " · ".join(row.text for row in mine(rows, Comment))
+    def summary(self, rows: Sequence[Any], shown: PresentedItem) -> str:
+        return " · ".join(row.text for row in records_of_type(rows, Comment))
 
     def read_record(self, record: dict[str, Any], place: Place) -> Read:
         value = convert(
             {key: record[key] for key in ("text", "anchor", "sign") if key in record}, CommentValue
         )
         if not value.text.strip():
-            raise InvalidRecord("the text of a comment is empty.", pointer="/text")
+            raise InvalidRecord("the text of a comment cannot be empty.", pointer="/text")
         if value.anchor is not None:
             _check_anchor(value.anchor)
         return (place(record.get("trajectory"), "/trajectory"),), value
 
     def check_record(self, value: CommentValue, rows: Sequence[Trajectory]) -> None:
-        """The steps it is anchored to are there. Raises InvalidRecord."""
+        """Check that the anchored steps exist. Raises InvalidRecord."""
         last = value.anchor.steps[1] if value.anchor else -1
         if last >= rows[0].step_count:
             raise InvalidRecord(
-                f"step {last} is beyond the last one, {rows[0].step_count - 1}; steps count from 0.",
+                f"step {last} is not in the trajectory; steps are 0 to {rows[0].step_count - 1}.",
                 pointer="/anchor/steps",
             )
 
-    def make_row(self, value: CommentValue, stored: Stored) -> Comment:
+    def make_row(self, value: CommentValue, stored: ImportTarget) -> Comment:
         anchor = value.anchor
         first, last = anchor.steps if anchor else (None, None)
         start, end = (anchor.chars if anchor else None) or (None, None)
@@ -205,7 +203,7 @@ class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
             **common,
         )
 
-    def to_json(self, record: schema.CommentRecord, item: WriteItem) -> dict[str, Any]:
+    def to_json(self, record: schema.CommentRecord, item: TrajectoryWriter) -> dict[str, Any]:
         anchor = None
         if record.anchor:
             said = {
@@ -221,24 +219,24 @@ class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
             "sign": record.sign,
         }
 
-    def evaluations(self, record: schema.CommentRecord) -> Iterator[Evaluation]:
+    def evaluations(self, record: schema.CommentRecord) -> Iterator[TrajectoryEvaluation]:
         label = {1: "good", -1: "bad"}.get(record.sign or 0)
         about = (
             {"first_step": record.anchor.steps[0], "last_step": record.anchor.steps[1]}
             if record.anchor
             else {}
         )
-        yield Evaluation(record.trajectory, "comment", record.sign, label, record.text, about)
+        yield TrajectoryEvaluation(record.trajectory, "comment", record.sign, label, record.text, about)
 
-    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
-        """Text cannot be compared, but its sign can: whether a person praises or blames a run, nominal."""
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[AgreementValue]:
+        """The sum of signs per trajectory, positive or negative, nominal."""
         said = rows.filter(sign__isnull=False).values_list(
             "annotation__assignment__annotator__name", "annotation__assignment__item_id", "trajectory_id"
         )
         totals = said.annotate(total=models.Sum("sign")).order_by()
         for annotator, item, trajectory, total in totals:
             if total:
-                yield Answer(annotator, item, trajectory, 1 if total > 0 else -1, "nominal", "sign")
+                yield AgreementValue(annotator, item, trajectory, 1 if total > 0 else -1, "nominal", "sign")
 
 
 COMMENT = CommentType()

@@ -1,4 +1,4 @@
-"""Which of two is better, by how much; or a tie; or both bad. Overall, by each criterion of the rubric, or both.
+"""Comparison of two trajectories: the better one and by how much, a tie, or both bad; overall, by criterion, or both.
 
 The form's fields `choice` (overall) and `choice-ID` (a criterion) speak of the sides as shown: `left-3` to `left-1`,
 `tie`, `both_bad`, `right-1` to `right-3`. Records: `pairs`.
@@ -12,21 +12,19 @@ from django import forms
 from django.db.models import QuerySet
 
 from apps.annotation.feedback_types.base import (
-    Answer,
-    Evaluation,
+    AgreementValue,
     FeedbackType,
-    Fields,
+    ImportTarget,
     Option,
     Place,
     Question,
     Read,
-    Shown,
-    Stored,
-    WriteItem,
-    chosen,
-    mine,
+    TrajectoryEvaluation,
+    TrajectoryWriter,
+    records_of_type,
 )
 from apps.annotation.models import PREFERENCE_CHOICES, Preference
+from apps.annotation.presentation import FormFields, PresentedItem, parse_choice
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from workers import schema
@@ -47,8 +45,8 @@ class PreferenceValue:
     criterion: str | None = None
 
 
-def _asked(shown: Shown) -> list[Criterion | None]:
-    """What is compared by; None is overall."""
+def _criteria(shown: PresentedItem) -> list[Criterion | None]:
+    """The criteria to compare by; None is overall."""
     by = shown.option("pairwise", "by", OVERALL)
     return [*([None] if by != CRITERIA else []), *(shown.criteria if by != OVERALL else [])]
 
@@ -57,7 +55,7 @@ def _name(criterion: Criterion | None) -> str:
     return "choice" if criterion is None else f"choice-{criterion.pk}"
 
 
-def _value(row: Preference, shown: Shown) -> str:
+def _value(row: Preference, shown: PresentedItem) -> str:
     if row.choice not in CHOICES:
         return row.choice
     side = list(shown.order).index(CHOICES.index(row.choice))
@@ -74,18 +72,21 @@ OPTIONS = (
     Option("right-2", "B better", "B is better", "5", "right"),
     Option("right-3", "B much", "B is much better", "6", "right"),
 )
-_WORDS = {one.value: one.words if one.side == "none" else one.name.replace(" is", "") for one in OPTIONS}
+_SUMMARIES = {
+    option.value: option.words if option.side == "none" else option.name.replace(" is", "")
+    for option in OPTIONS
+}
 
 
 class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.PreferenceRecord]):
     name = "pairwise"
     label = "Comparison"
-    question = "Which run is better?"
-    about = "Two runs of one task side by side: which is better, by how much."
+    question = "Which trajectory is better?"
+    description = "Two trajectories of one task side by side: which one is better, and by how much."
     model = Preference
-    fewest = 2
-    most = 2
-    names = TextPattern(r"choice(-\d{1,12})?")
+    min_trajectories = 2
+    max_trajectories = 2
+    field_pattern = TextPattern(r"choice(-\d{1,12})?")
     options = {
         "by": forms.ChoiceField(
             label="Compare",
@@ -96,15 +97,15 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             ],
         )
     }
-    format = "pairs"
-    keys = ("a", "b", "choice", "strength", "criterion")
-    tells = ("choice",)
-    related = ("criterion",)
+    import_format = "pairs"
+    record_keys = ("a", "b", "choice", "strength", "criterion")
+    distinguishing_keys = ("choice",)
+    select_related_fields = ("criterion",)
 
-    def parse(self, fields: Fields, shown: Shown) -> list[Preference]:
+    def parse(self, fields: FormFields, shown: PresentedItem) -> list[Preference]:
         rows = []
-        for criterion in _asked(shown):
-            said = chosen(fields, _name(criterion), VALUES, "choice")
+        for criterion in _criteria(shown):
+            said = parse_choice(fields, _name(criterion), VALUES, "choice")
             if not said:
                 continue
             row = Preference(criterion=criterion, choice=said)
@@ -115,23 +116,23 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             rows.append(row)
         return rows
 
-    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
+    def form_values(self, rows: Sequence[Any], shown: PresentedItem) -> dict[str, str]:
         return {
             "choice" if row.criterion_id is None else f"choice-{row.criterion_id}": _value(row, shown)
-            for row in mine(rows, Preference)
+            for row in records_of_type(rows, Preference)
         }
 
-    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-        said = {row.criterion_id for row in mine(rows, Preference)}
-        for criterion in _asked(shown):
+    def validate(self, rows: Sequence[Any], shown: PresentedItem, alone: bool) -> None:
+        said = {row.criterion_id for row in records_of_type(rows, Preference)}
+        for criterion in _criteria(shown):
             if (criterion and criterion.pk) not in said:
                 which = f" by “{criterion.name}”" if criterion else ""
                 raise DomainError(
-                    f"Choose first{which}: A or B, a tie, or both bad.", pointer=f"/{_name(criterion)}"
+                    f"Choose an answer first{which}: A, B, a tie or both bad.", pointer=f"/{_name(criterion)}"
                 )
 
-    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
-        asked = _asked(shown)
+    def questions(self, fields: FormFields, shown: PresentedItem) -> list[Question]:
+        asked = _criteria(shown)
         return [
             Question(
                 name=_name(criterion),
@@ -144,12 +145,12 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             for criterion in asked
         ]
 
-    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+    def summary(self, rows: Sequence[Any], shown: PresentedItem) -> str:
         return "; ".join(
-            f"{row.criterion.name}: {_WORDS[_value(row, shown)]}"
+            f"{row.criterion.name}: {_SUMMARIES[_value(row, shown)]}"
             if row.criterion
-            else _WORDS[_value(row, shown)]
-            for row in mine(rows, Preference)
+            else _SUMMARIES[_value(row, shown)]
+            for row in records_of_type(rows, Preference)
         )
 
     def read_record(self, record: dict[str, Any], place: Place) -> Read:
@@ -157,7 +158,7 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
         said = {key: record[key] for key in ("choice", "strength", "criterion") if key in record}
         return places, convert(said, PreferenceValue)
 
-    def make_row(self, value: PreferenceValue, stored: Stored) -> Preference:
+    def make_row(self, value: PreferenceValue, stored: ImportTarget) -> Preference:
         return Preference(
             choice=FLIPPED[value.choice] if stored.positions[0] == 1 else value.choice,
             strength=value.strength,
@@ -180,27 +181,29 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             **common,
         )
 
-    def to_json(self, record: schema.PreferenceRecord, item: WriteItem) -> dict[str, Any]:
+    def to_json(self, record: schema.PreferenceRecord, item: TrajectoryWriter) -> dict[str, Any]:
         return {
             "a": item(record.a), "b": item(record.b),
             "choice": record.choice, "strength": record.strength, "criterion": record.criterion,
         }  # fmt: skip
 
-    def evaluations(self, record: schema.PreferenceRecord) -> Iterator[Evaluation]:
-        """Of each run: 1 where it was preferred, 0 where the other one was, a half of a tie."""
+    def evaluations(self, record: schema.PreferenceRecord) -> Iterator[TrajectoryEvaluation]:
+        """For each trajectory: 1 if preferred, 0 if the other one was, 0.5 for a tie."""
         name = record.criterion or "preference"
-        for side, one, other in (("a", record.a, record.b), ("b", record.b, record.a)):
-            about = {"against": other.id, "strength": record.strength}
+        for side, trajectory, other_trajectory in (("a", record.a, record.b), ("b", record.b, record.a)):
+            about = {"against": other_trajectory.id, "strength": record.strength}
             if record.choice in ("a", "b"):
                 is_better = record.choice == side
-                yield Evaluation(one, name, float(is_better), "better" if is_better else "worse", None, about)
+                yield TrajectoryEvaluation(
+                    trajectory, name, float(is_better), "better" if is_better else "worse", None, about
+                )
             elif record.choice == "tie":
-                yield Evaluation(one, name, 0.5, "tie", None, about)
+                yield TrajectoryEvaluation(trajectory, name, 0.5, "tie", None, about)
             else:
-                yield Evaluation(one, name, 0.0, "both bad", None, about)
+                yield TrajectoryEvaluation(trajectory, name, 0.0, "both bad", None, about)
 
-    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
-        """What was chosen, nominal: a tie is not between A and B, and both bad is neither."""
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[AgreementValue]:
+        """The choice, nominal: a tie is not between A and B, and both bad is neither."""
         said = rows.values_list(
             "annotation__assignment__annotator__name",
             "annotation__assignment__item_id",
@@ -208,7 +211,9 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             "criterion__name",
         )
         for annotator, item, choice, criterion in said.iterator():
-            yield Answer(annotator, item, item, PREFERENCE_CHOICES.index(choice), "nominal", criterion)
+            yield AgreementValue(
+                annotator, item, item, PREFERENCE_CHOICES.index(choice), "nominal", criterion
+            )
 
     def needs_criteria(self, options: Mapping[str, Any]) -> bool:
         return options.get("by", OVERALL) != OVERALL

@@ -1,6 +1,6 @@
-"""One key for a run: accept or reject, or a number on a scale. The form's field is `rating-SIDE`. Records: `ratings`.
+"""Accept or reject, or a number on a scale, for each trajectory. The form's field is `rating-SIDE`. Records: `ratings`.
 
-A campaign asks one of the two: `accept` and `reject`, or 1 to N.
+A campaign uses one of the two: `accept` and `reject`, or 1 to N.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,23 +12,19 @@ from django import forms
 from django.db.models import QuerySet
 
 from apps.annotation.feedback_types.base import (
-    LETTERS,
-    SIDES,
-    Answer,
-    Evaluation,
+    AgreementValue,
     FeedbackType,
-    Fields,
+    ImportTarget,
     Option,
     Place,
     Question,
     Read,
-    Shown,
-    Stored,
-    WriteItem,
-    chosen,
-    mine,
+    TrajectoryEvaluation,
+    TrajectoryWriter,
+    records_of_type,
 )
 from apps.annotation.models import Rating
+from apps.annotation.presentation import LETTERS, SIDES, FormFields, PresentedItem, parse_choice
 from apps.core.errors import DomainError
 from workers import schema
 from workers.errors import InvalidRecord
@@ -46,15 +42,17 @@ class RatingValue:
     scale: tuple[float, float] | None = None
 
 
-def _asked(shown: Shown) -> list[str]:
+def _rating_values(shown: PresentedItem) -> list[str]:
     scale = shown.option("rating", "scale", "accept")
     return list(ACCEPT) if scale == "accept" else [str(number) for number in range(1, int(scale) + 1)]
 
 
 def check_scale(number: float, scale: tuple[float, float] | None, pointer: str) -> None:
-    """Raises InvalidRecord where the scale is none, or the number lies outside it."""
+    """Raises InvalidRecord if the scale is invalid or the number is outside it."""
     if scale is None or not scale[0] < scale[1] or not isfinite(scale[1] - scale[0]):
-        raise InvalidRecord("scale is [lowest, highest], two different finite numbers.", pointer="/scale")
+        raise InvalidRecord(
+            "scale must be [lowest, highest], two different finite numbers.", pointer="/scale"
+        )
     if not scale[0] <= number <= scale[1]:
         raise InvalidRecord(
             f"{number:g} is not on the scale from {scale[0]:g} to {scale[1]:g}.", pointer=pointer
@@ -64,22 +62,22 @@ def check_scale(number: float, scale: tuple[float, float] | None, pointer: str) 
 class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
     name = "rating"
     label = "Rating"
-    question = "How good is it?"
-    about = "One key for each run: accept or reject, or a number."
+    question = "How good is the trajectory?"
+    description = "Accept or reject, or a number, for each trajectory."
     model = Rating
-    fewest = 1
-    most = len(SIDES)
-    names = TextPattern(rf"rating-({'|'.join(SIDES)})")
+    min_trajectories = 1
+    max_trajectories = len(SIDES)
+    field_pattern = TextPattern(rf"rating-({'|'.join(SIDES)})")
     options = {"scale": forms.ChoiceField(label="Rate by", choices=list(SCALES.items()))}
-    format = "ratings"
-    keys = ("trajectory", "accept", "rating", "scale")
-    tells = ("accept", "rating")
+    import_format = "ratings"
+    record_keys = ("trajectory", "accept", "rating", "scale")
+    distinguishing_keys = ("accept", "rating")
 
-    def parse(self, fields: Fields, shown: Shown) -> list[Rating]:
-        asked = _asked(shown)
+    def parse(self, fields: FormFields, shown: PresentedItem) -> list[Rating]:
+        asked = _rating_values(shown)
         rows = []
         for place, side in enumerate(shown.sides):
-            said = chosen(fields, f"rating-{side}", asked, "rating")
+            said = parse_choice(fields, f"rating-{side}", asked, "rating")
             if said in ACCEPT:
                 rows.append(Rating(trajectory=shown.on_side(place), accept=ACCEPT[said]))
             elif said:
@@ -88,18 +86,21 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
                 )
         return rows
 
-    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-        return {f"rating-{SIDES[shown.side_of(row.trajectory_id)]}": str(row) for row in mine(rows, Rating)}
+    def form_values(self, rows: Sequence[Any], shown: PresentedItem) -> dict[str, str]:
+        return {
+            f"rating-{SIDES[shown.side_of(row.trajectory_id)]}": str(row)
+            for row in records_of_type(rows, Rating)
+        }
 
-    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-        said = {row.trajectory_id for row in mine(rows, Rating)}
+    def validate(self, rows: Sequence[Any], shown: PresentedItem, alone: bool) -> None:
+        said = {row.trajectory_id for row in records_of_type(rows, Rating)}
         for place, side in enumerate(shown.sides):
             if shown.on_side(place).pk not in said:
-                which = LETTERS[place] if len(shown.trajectories) > 1 else "the run"
+                which = LETTERS[place] if len(shown.trajectories) > 1 else "the trajectory"
                 raise DomainError(f"Rate {which} first.", pointer=f"/rating-{side}")
 
-    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
-        asked = _asked(shown)
+    def questions(self, fields: FormFields, shown: PresentedItem) -> list[Question]:
+        asked = _rating_values(shown)
         options = (
             [Option("accept", "Accept", "Accept", "a"), Option("reject", "Reject", "Reject", "r")]
             if asked[0] in ACCEPT
@@ -118,12 +119,12 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
             for place, side in enumerate(shown.sides)
         ]
 
-    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+    def summary(self, rows: Sequence[Any], shown: PresentedItem) -> str:
         many = len(shown.trajectories) > 1
         return "; ".join(
             (f"{LETTERS[shown.side_of(row.trajectory_id)]}: " if many else "")
             + (str(row).capitalize() if row.accept is not None else f"{row} of {row.high:g}")
-            for row in mine(rows, Rating)
+            for row in records_of_type(rows, Rating)
         )
 
     def read_record(self, record: dict[str, Any], place: Place) -> Read:
@@ -133,15 +134,15 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
         )
         if (value.accept is None) == (value.rating is None):
             raise InvalidRecord(
-                "say either accept (true or false) or a rating with its scale.", pointer="/accept"
+                "give either accept (true or false) or rating with its scale.", pointer="/accept"
             )
         if value.rating is not None:
             check_scale(value.rating, value.scale, "/rating")
         elif value.scale is not None:
-            raise InvalidRecord("accept has no scale; a rating has.", pointer="/scale")
+            raise InvalidRecord("`accept` takes no scale; only `rating` does.", pointer="/scale")
         return (place(record.get("trajectory"), "/trajectory"),), value
 
-    def make_row(self, value: RatingValue, stored: Stored) -> Rating:
+    def make_row(self, value: RatingValue, stored: ImportTarget) -> Rating:
         low, high = value.scale or (None, None)
         return Rating(
             trajectory=stored.trajectories[0], accept=value.accept, rating=value.rating, low=low, high=high
@@ -159,7 +160,7 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
             trajectory=of[row.trajectory_id], accept=row.accept, rating=row.rating, scale=scale, **common
         )
 
-    def to_json(self, record: schema.RatingRecord, item: WriteItem) -> dict[str, Any]:
+    def to_json(self, record: schema.RatingRecord, item: TrajectoryWriter) -> dict[str, Any]:
         said = {
             "accept": record.accept,
             "rating": record.rating,
@@ -167,17 +168,17 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
         }
         return {"trajectory": item(record.trajectory)} | said
 
-    def evaluations(self, record: schema.RatingRecord) -> Iterator[Evaluation]:
+    def evaluations(self, record: schema.RatingRecord) -> Iterator[TrajectoryEvaluation]:
         if record.accept is not None:
             label = "accepted" if record.accept else "rejected"
-            yield Evaluation(record.trajectory, "accept", float(record.accept), label)
+            yield TrajectoryEvaluation(record.trajectory, "accept", float(record.accept), label)
         else:
             low, high = record.scale or (None, None)
-            yield Evaluation(
+            yield TrajectoryEvaluation(
                 record.trajectory, "rating", record.rating, None, None, {"low": low, "high": high}
             )
 
-    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[AgreementValue]:
         """Accept or reject, nominal; a rating as its place on its scale, interval."""
         said = rows.values_list(
             "annotation__assignment__annotator__name",
@@ -190,9 +191,9 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
         )
         for annotator, item, trajectory, accept, rating, low, high in said.iterator():
             if accept is not None:
-                yield Answer(annotator, item, trajectory, int(accept), "nominal")
+                yield AgreementValue(annotator, item, trajectory, int(accept), "nominal")
             else:
-                yield Answer(
+                yield AgreementValue(
                     annotator,
                     item,
                     trajectory,

@@ -1,7 +1,7 @@
-"""Each criterion of the rubric on its scale, for each run, with a note. Records: `rubric`.
+"""A score for each criterion of the rubric and each trajectory, with a note. Records: `rubric`.
 
-The form's fields are `score-SIDE-ID` (a number, or `none`: cannot be said) and `score-SIDE-ID-note`, where ID is the
-criterion's. What cannot be said leaves no row: missing is missing.
+The form's fields are `score-SIDE-ID` (a number, or `none`: cannot tell) and `score-SIDE-ID-note`, where ID is the
+criterion's. `none` creates no row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,24 +11,20 @@ from typing import Any
 from django.db.models import QuerySet
 
 from apps.annotation.feedback_types.base import (
-    LETTERS,
-    SIDES,
-    Answer,
-    Evaluation,
+    AgreementValue,
     FeedbackType,
-    Fields,
+    ImportTarget,
     Option,
     Place,
     Question,
     Read,
-    Shown,
-    Stored,
-    WriteItem,
-    chosen,
-    mine,
+    TrajectoryEvaluation,
+    TrajectoryWriter,
+    records_of_type,
 )
 from apps.annotation.feedback_types.rating import check_scale
 from apps.annotation.models import CriterionScore
+from apps.annotation.presentation import LETTERS, SIDES, FormFields, PresentedItem, parse_choice
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from workers import schema
@@ -38,7 +34,7 @@ from workers.schema.decode import convert, finite
 from workers.schema.patterns import TextPattern
 
 NONE = "none"
-LONGEST_NOTE = 5000
+MAX_NOTE_LENGTH = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +46,8 @@ class ScoreValue:
     note: str | None = None
 
 
-def _asked(shown: Shown) -> Iterator[tuple[str, Criterion, int]]:
-    """The field, the criterion and the place of each score, a criterion after the other."""
+def _score_fields(shown: PresentedItem) -> Iterator[tuple[str, Criterion, int]]:
+    """Field name, criterion and side of each score, by criterion."""
     for criterion in shown.criteria:
         for place, side in enumerate(shown.sides):
             yield f"score-{side}-{criterion.pk}", criterion, place
@@ -60,25 +56,25 @@ def _asked(shown: Shown) -> Iterator[tuple[str, Criterion, int]]:
 class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecord]):
     name = "rubric"
     label = "Rubric scores"
-    question = "How good is it by each criterion?"
-    about = "Every criterion of a rubric on its scale, with a note."
+    question = "How good is the trajectory by each criterion?"
+    description = "A score for each criterion of a rubric, with a note."
     model = CriterionScore
-    fewest = 1
-    most = len(SIDES)
-    names = TextPattern(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?")
-    format = "rubric"
-    keys = ("trajectory", "criterion", "definition", "value", "scale", "note")
-    tells = ("value",)
-    related = ("criterion",)
+    min_trajectories = 1
+    max_trajectories = len(SIDES)
+    field_pattern = TextPattern(rf"score-({'|'.join(SIDES)})-\d{{1,12}}(-note)?")
+    import_format = "rubric"
+    record_keys = ("trajectory", "criterion", "definition", "value", "scale", "note")
+    distinguishing_keys = ("value",)
+    select_related_fields = ("criterion",)
 
-    def parse(self, fields: Fields, shown: Shown) -> list[CriterionScore]:
+    def parse(self, fields: FormFields, shown: PresentedItem) -> list[CriterionScore]:
         rows = []
-        for name, criterion, place in _asked(shown):
-            said = chosen(fields, name, [*criterion.points, NONE], "score")
+        for name, criterion, place in _score_fields(shown):
+            said = parse_choice(fields, name, [*criterion.points, NONE], "score")
             note = clean(fields.get(f"{name}-note", "").strip())[0]
-            if len(note) > LONGEST_NOTE:
+            if len(note) > MAX_NOTE_LENGTH:
                 raise DomainError(
-                    f"A note is longer than {LONGEST_NOTE} characters.", pointer=f"/{name}-note"
+                    f"A note can have at most {MAX_NOTE_LENGTH} characters.", pointer=f"/{name}-note"
                 )
             if said and said != NONE:
                 rows.append(
@@ -90,26 +86,26 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
             elif not said:
                 run = f" for {LETTERS[place]}" if len(shown.trajectories) > 1 else ""
                 raise DomainError(
-                    f"“{criterion.name}”{run} has no score yet; ? says that you cannot tell.",
+                    f"“{criterion.name}”{run} has no score; choose ? if you cannot tell.",
                     pointer=f"/{name}",
                 )
         return rows
 
-    def form_values(self, rows: Sequence[Any], shown: Shown) -> dict[str, str]:
-        said = {(row.trajectory_id, row.criterion_id): row for row in mine(rows, CriterionScore)}
+    def form_values(self, rows: Sequence[Any], shown: PresentedItem) -> dict[str, str]:
+        said = {(row.trajectory_id, row.criterion_id): row for row in records_of_type(rows, CriterionScore)}
         out: dict[str, str] = {}
-        for name, criterion, place in _asked(shown):
+        for name, criterion, place in _score_fields(shown):
             row = said.get((shown.on_side(place).pk, criterion.pk))
             out[name] = f"{row.value:g}" if row else NONE
             if row and row.note:
                 out[f"{name}-note"] = row.note
         return out
 
-    def validate(self, rows: Sequence[Any], shown: Shown, alone: bool) -> None:
-        if alone and not mine(rows, CriterionScore):
-            raise DomainError("Score at least one criterion; skip the item if none can be.")
+    def validate(self, rows: Sequence[Any], shown: PresentedItem, alone: bool) -> None:
+        if alone and not records_of_type(rows, CriterionScore):
+            raise DomainError("Score at least one criterion, or skip the item.")
 
-    def questions(self, fields: Fields, shown: Shown) -> list[Question]:
+    def questions(self, fields: FormFields, shown: PresentedItem) -> list[Question]:
         many = len(shown.trajectories) > 1
         return [
             Question(
@@ -125,21 +121,21 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
                         )
                         for point in criterion.points
                     ),
-                    Option(NONE, "?", "cannot be said", "x", "none"),
+                    Option(NONE, "?", "cannot tell", "x", "none"),
                 ],
                 value=fields.get(name, ""),
                 criterion=criterion,
                 note=f"{name}-note",
                 note_value=fields.get(f"{name}-note", ""),
             )
-            for name, criterion, place in _asked(shown)
+            for name, criterion, place in _score_fields(shown)
         ]
 
-    def summary(self, rows: Sequence[Any], shown: Shown) -> str:
+    def summary(self, rows: Sequence[Any], shown: PresentedItem) -> str:
         many = len(shown.trajectories) > 1
         return "; ".join(
             f"{row.criterion.name}{f' {LETTERS[shown.side_of(row.trajectory_id)]}' if many else ''}: {row}"
-            for row in mine(rows, CriterionScore)
+            for row in records_of_type(rows, CriterionScore)
         )
 
     def read_record(self, record: dict[str, Any], place: Place) -> Read:
@@ -147,11 +143,13 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
         keys = ("criterion", "definition", "value", "scale", "note")
         value = convert({key: record[key] for key in keys if key in record}, ScoreValue)
         if not value.criterion.strip() or len(value.criterion) > 200:
-            raise InvalidRecord("the name of a criterion has 1 to 200 characters.", pointer="/criterion")
+            raise InvalidRecord(
+                "the name of a criterion must have between 1 and 200 characters.", pointer="/criterion"
+            )
         check_scale(value.value, value.scale, "/value")
         return (place(record.get("trajectory"), "/trajectory"),), value
 
-    def make_row(self, value: ScoreValue, stored: Stored) -> CriterionScore:
+    def make_row(self, value: ScoreValue, stored: ImportTarget) -> CriterionScore:
         low, high = value.scale
         criterion = stored.criterion(value.criterion, value.definition, value.scale)
         return CriterionScore(
@@ -176,17 +174,19 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
             **common,
         )
 
-    def to_json(self, record: schema.ScoreRecord, item: WriteItem) -> dict[str, Any]:
+    def to_json(self, record: schema.ScoreRecord, item: TrajectoryWriter) -> dict[str, Any]:
         return {
             "trajectory": item(record.trajectory), "criterion": record.criterion, "definition": record.definition,
             "value": record.value, "scale": list(record.scale), "note": record.note,
         }  # fmt: skip
 
-    def evaluations(self, record: schema.ScoreRecord) -> Iterator[Evaluation]:
+    def evaluations(self, record: schema.ScoreRecord) -> Iterator[TrajectoryEvaluation]:
         about = {"low": record.scale[0], "high": record.scale[1]}
-        yield Evaluation(record.trajectory, record.criterion, record.value, None, record.note, about)
+        yield TrajectoryEvaluation(
+            record.trajectory, record.criterion, record.value, None, record.note, about
+        )
 
-    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[Answer]:
+    def agreement_values(self, rows: QuerySet[Any]) -> Iterator[AgreementValue]:
         """The place of each score on its scale, interval, by criterion."""
         said = rows.values_list(
             "annotation__assignment__annotator__name",
@@ -198,7 +198,9 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
             "high",
         )
         for annotator, item, trajectory, criterion, value, low, high in said.iterator():
-            yield Answer(annotator, item, trajectory, (value - low) / (high - low), "interval", criterion)
+            yield AgreementValue(
+                annotator, item, trajectory, (value - low) / (high - low), "interval", criterion
+            )
 
     def needs_criteria(self, options: Mapping[str, Any]) -> bool:
         return True

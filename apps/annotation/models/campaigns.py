@@ -1,4 +1,4 @@
-"""Campaigns put items before annotators; annotations are what they said. Nothing said is ever overwritten."""
+"""Campaigns, their items and assignments, and annotations. Annotations are never overwritten."""
 
 import secrets
 import uuid
@@ -24,7 +24,7 @@ VERIFIER_PREFIX = "verifier:"  # how the names of verifiers begin
 
 
 def is_by_judge(origin: str, annotator: str) -> bool:
-    """Whether a machine says what it thinks. A verifier's word is a rule's, and somebody turned learning from it on."""
+    """Whether an LLM judge made it. Verifiers do not count: they apply a rule, and learning from them was turned on."""
     return origin == Origin.JUDGE and not annotator.startswith(VERIFIER_PREFIX)
 
 
@@ -33,7 +33,7 @@ def random_key() -> int:
 
 
 class Annotator(models.Model):
-    """Whoever judges: a user of this installation, or a name that came with imported feedback."""
+    """A user who annotates, or a name from imported feedback."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="annotators")
     user = models.ForeignKey(User, models.PROTECT, null=True, related_name="annotators")
@@ -70,20 +70,22 @@ class Campaign(models.Model):
     options = models.JSONField(default=dict, blank=True)  # {kind: {option: value}}, of the kinds' own forms
     rubric = models.ForeignKey(Rubric, models.PROTECT, null=True, blank=True, related_name="campaigns")
     guidelines = models.TextField(blank=True)
-    overlap = models.PositiveSmallIntegerField(default=1)  # how many annotators judge each item
+    overlap = models.PositiveSmallIntegerField(default=1)  # annotators per item
     ordering = models.CharField(max_length=10, choices=Ordering, default=Ordering.RANDOM)
     swap_sides = models.BooleanField(default=True)
     blind_agents = models.BooleanField(default=True)
     show_outcome = models.BooleanField(default=False)
     lock_minutes = models.PositiveSmallIntegerField(default=30)
-    max_items_per_annotator = models.PositiveIntegerField(null=True, blank=True)  # items one person is given
-    deadline = models.DateTimeField(null=True, blank=True)  # nothing is handed out after it
-    gold_percent = models.PositiveSmallIntegerField(default=10)  # of what is handed out, while there is gold
-    gold_threshold = models.PositiveSmallIntegerField(default=70)  # percent; whoever is below it is paused
-    in_pilot = models.BooleanField(default=False)  # only items of the pilot are handed out
+    max_items_per_annotator = models.PositiveIntegerField(null=True, blank=True)  # empty: no limit
+    deadline = models.DateTimeField(null=True, blank=True)  # no items are assigned after it
+    gold_percent = models.PositiveSmallIntegerField(
+        default=10
+    )  # of assigned items, if the campaign has gold items
+    gold_threshold = models.PositiveSmallIntegerField(default=70)  # percent; annotators below it are paused
+    in_pilot = models.BooleanField(default=False)  # only pilot items are assigned
     hourly_pay = models.DecimalField(max_digits=8, decimal_places=2, null=True, blank=True)
     state = models.CharField(max_length=10, choices=State, default=State.OPEN)
-    completed_at = models.DateTimeField(null=True, blank=True)  # since when every judgement it wants is there
+    completed_at = models.DateTimeField(null=True, blank=True)  # when the last needed annotation was made
     version = models.PositiveIntegerField(default=1)  # grows when what annotators see changes
     created_by = models.ForeignKey(User, models.SET_NULL, null=True)
     created_at = models.DateTimeField(default=timezone.now)
@@ -111,8 +113,8 @@ class Item(models.Model):
     overlap: how many annotators it needs. claimed_count: its locked and assigned assignments and its counted
     annotations; completed_count: of these, the annotations. Both are kept up to date by the services.
 
-    Gold and practice are judged by everybody and against an adjudication: they want nothing and count nothing.
-    Examples are judged by nobody: they are shown with the guidelines, answer and all.
+    Gold and practice items go to every annotator and are compared with an adjudication; they have no overlap and no
+    counts. Examples are never assigned: they are shown with the guidelines and the correct answer.
     """
 
     class Purpose(models.TextChoices):
@@ -123,14 +125,14 @@ class Item(models.Model):
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="items")
     task = models.ForeignKey(Task, models.CASCADE, related_name="items")
-    key = models.CharField(max_length=200)  # names the comparison: given, or made from task and contents
+    key = models.CharField(max_length=200)  # of the comparison: given, or made from task and contents
     purpose = models.CharField(max_length=10, choices=Purpose, default=Purpose.WORK)
-    explanation = models.TextField(blank=True)  # of the right answer, said after practice and with an example
+    explanation = models.TextField(
+        blank=True
+    )  # of the correct answer; shown after practice and with an example
     in_pilot = models.BooleanField(default=False)
     priority = models.FloatField(default=0)
-    acquisition_score = models.FloatField(
-        null=True
-    )  # how informative a judgement would be, by whoever can tell
+    acquisition_score = models.FloatField(null=True)  # how informative an annotation would be
     random_key = models.BigIntegerField(default=random_key)
     overlap = models.PositiveSmallIntegerField()  # 0 for gold, practice and example items
     claimed_count = models.PositiveSmallIntegerField(default=0)
@@ -197,9 +199,9 @@ class ItemTrajectory(models.Model):
 
 
 class Assignment(models.Model):
-    """One person's hold on one item. The same person never gets the same item twice, but as its adjudicator.
+    """An item assigned to one annotator. An annotator never gets an item twice, except to adjudicate it.
 
-    An adjudication holds nothing: it is open, or submitted.
+    An adjudication has no lock: it is adjudicating or submitted.
     """
 
     class State(models.TextChoices):
@@ -218,7 +220,7 @@ class Assignment(models.Model):
     is_adjudication = models.BooleanField(default=False)
     is_reserved = models.BooleanField(default=False)  # it returns to ASSIGNED when its lock expires
     lock_expires_at = models.DateTimeField(null=True)
-    swapped = models.BooleanField(default=False)  # the stored coin: whether `b` was shown on the left
+    swapped = models.BooleanField(default=False)  # whether `b` is shown on the left
     draft = models.JSONField(default=dict)
     draft_saved_at = models.DateTimeField(null=True)
     active_seconds = models.FloatField(default=0)
@@ -247,18 +249,18 @@ class Assignment(models.Model):
 
     @property
     def is_late(self) -> bool:
-        """Whether the lease is over and the item may have gone to somebody else."""
+        """Whether the lock has expired, so that another annotator may have got the item."""
         return self.state == self.State.EXPIRED
 
 
 class Participation(models.Model):
-    """How an annotator stands in a campaign, once there is something to say."""
+    """State of an annotator in a campaign: paused, and since when gold items count."""
 
     campaign = models.ForeignKey(Campaign, models.CASCADE, related_name="participations")
     annotator = models.ForeignKey(Annotator, models.CASCADE, related_name="participations")
     paused_at = models.DateTimeField(null=True)
     reason = models.TextField(blank=True)
-    gold_counted_from = models.DateTimeField(null=True)  # gold before this is forgiven
+    gold_counted_from = models.DateTimeField(null=True)  # earlier answers to gold items do not count
 
     class Meta:
         constraints = [
@@ -270,12 +272,14 @@ class Participation(models.Model):
 
 
 class Annotation(models.Model):
-    """Append-only: an edit is a new revision that holds everything said; the highest revision is what counts."""
+    """Append-only: an edit is a new revision with all records; the highest revision counts."""
 
     assignment = models.ForeignKey(Assignment, models.CASCADE, related_name="annotations")
     revision = models.PositiveIntegerField(default=1)
     idempotency_key = models.UUIDField(default=uuid.uuid4, unique=True)
-    digest = models.CharField(max_length=64, null=True)  # of what it says, to know it when it comes again
+    digest = models.CharField(
+        max_length=64, null=True
+    )  # of the records, to recognize a form that is sent again
     origin = models.CharField(max_length=10, choices=Origin, default=Origin.PERSON)
     campaign_version = models.PositiveIntegerField(default=1)
     active_seconds = models.FloatField(null=True)

@@ -1,4 +1,4 @@
-"""What annotators answered, a table for each type of feedback."""
+"""Feedback records, a table for each feedback type."""
 
 import json
 from collections.abc import Hashable
@@ -27,37 +27,39 @@ class FeedbackRecord(models.Model):
     class Meta:
         abstract = True
 
-    # Fields that name the question: a person's later answer to it replaces the earlier one. None: every answer is kept.
-    question_fields: ClassVar[tuple[str, ...] | None] = None
+    # Fields that identify the question: a later answer replaces the earlier one. None: every answer is kept.
+    key_fields: ClassVar[tuple[str, ...] | None] = None
 
     @property
-    def slot(self) -> Hashable:
-        """The question that this answers, among all of one person on one item."""
-        names = self.question_fields
+    def question_key(self) -> Hashable:
+        """Identifies the question among all records of one annotator on one item."""
+        names = self.key_fields
         return type(self), self.answer if names is None else tuple(getattr(self, name) for name in names)
 
     @property
     def answer(self) -> tuple[Hashable, ...]:
-        """All of it, as a value that can be compared."""
-        return tuple(_frozen(getattr(self, name)) for name in self.answer_fields())
+        """All answer fields as a comparable value."""
+        return tuple(_hashable(getattr(self, name)) for name in self.answer_fields())
 
     @classmethod
     def answer_fields(cls) -> list[str]:
-        return [each.attname for each in cls._meta.concrete_fields if each.name not in ("id", "annotation")]
+        return [
+            field.attname for field in cls._meta.concrete_fields if field.name not in ("id", "annotation")
+        ]
 
-    def unsaved_copy(self) -> "FeedbackRecord":
+    def copy_unsaved(self) -> "FeedbackRecord":
         return type(self)(**{name: getattr(self, name) for name in self.answer_fields()})
 
 
-def _frozen(value: Any) -> Hashable:
+def _hashable(value: Any) -> Hashable:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
 
 
 class Preference(FeedbackRecord):
-    """choice is by stored position (a = position 0), whatever side it was shown on. criterion None: overall."""
+    """choice is by stored position (a = position 0), whichever side it was shown on. criterion None: overall."""
 
     digest_name = "preference"
-    question_fields = ("criterion_id",)
+    key_fields = ("criterion_id",)
 
     choice = models.CharField(max_length=8, choices=[(c, c) for c in PREFERENCE_CHOICES])
     strength = models.PositiveSmallIntegerField(default=1)
@@ -82,7 +84,7 @@ class Ranking(FeedbackRecord):
     """ranks: by stored position, 1 is best, equal ranks are ties."""
 
     digest_name = "ranking"
-    question_fields = ()
+    key_fields = ()
 
     ranks = ArrayField(models.PositiveSmallIntegerField())
 
@@ -123,7 +125,7 @@ class Rating(FeedbackRecord):
         return "accept" if self.accept else "reject" if self.accept is False else f"{self.rating:g}"
 
     @property
-    def slot(self) -> tuple[object, ...]:
+    def question_key(self) -> tuple[object, ...]:
         return type(self), self.trajectory_id, self.accept is None
 
 
@@ -131,7 +133,7 @@ class CriterionScore(FeedbackRecord):
     """value: on the scale from low to high that the criterion had when it was given."""
 
     digest_name = "score"
-    question_fields = ("trajectory_id", "criterion_id")
+    key_fields = ("trajectory_id", "criterion_id")
 
     trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="criterion_scores")
     criterion = models.ForeignKey(Criterion, models.PROTECT, related_name="scores")
@@ -156,13 +158,13 @@ class CriterionScore(FeedbackRecord):
 
 
 class StepLabelSet(FeedbackRecord):
-    """The marks of one person in one trajectory; keys of labels and corrections are agent_steps.
+    """Step labels of one annotator in one trajectory; keys of labels and corrections are agent_steps.
 
     first_error: an agent_step, or null for "no error", where has_first_error; steps after it are unknown.
     """
 
     digest_name = "marking"
-    question_fields = ("trajectory_id",)
+    key_fields = ("trajectory_id",)
 
     trajectory = models.ForeignKey(Trajectory, models.PROTECT, related_name="step_label_sets")
     labels = models.JSONField(default=dict)

@@ -2,6 +2,7 @@
 
 import hashlib
 import uuid
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from django.db import transaction
@@ -9,13 +10,38 @@ from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.models import User
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotation, Assignment, Campaign, FeedbackRecord, Item
-from apps.annotation.selectors import shown_of
+from apps.annotation.presentation import FormFields, PresentedItem, present_item
 from apps.annotation.services import gold, queue
 from apps.core.errors import Conflict, DomainError, Forbidden
 
 State = Assignment.State
+
+
+def submit_form(
+    *,
+    assignment: Assignment,
+    fields: FormFields,
+    idempotency_key: uuid.UUID,
+    by: User,
+    active_seconds: float | None = None,
+) -> Annotation:
+    """Save the fields of a form as an annotation. Raises DomainError where a field is wrong or missing."""
+    presented = present_item(assignment)
+    records = [
+        record
+        for name in assignment.item.campaign.feedback_types
+        for record in FEEDBACK_TYPES[name].parse(fields, presented)
+    ]
+    return submit_annotation(
+        assignment=assignment,
+        records=records,
+        presented=presented,
+        idempotency_key=idempotency_key,
+        by=by,
+        active_seconds=active_seconds,
+    )
 
 
 @transaction.atomic
@@ -23,28 +49,29 @@ def submit_annotation(
     *,
     assignment: Assignment,
     idempotency_key: uuid.UUID,
-    judgements: Sequence[FeedbackRecord],
+    records: Sequence[FeedbackRecord],
     by: User,
+    presented: PresentedItem | None = None,
     active_seconds: float | None = None,
 ) -> Annotation:
-    """Keep what was said. The same form again gives back the annotation that is there.
+    """Save an annotation. The same form sent again returns the existing annotation.
 
-    The same key with other answers is an edit: she heard nothing of the first sending, or the browser kept the page.
-    After the lease ended it counts if the item still wants one, and is kept aside if not. An edit is the next revision.
+    The same key with other answers is an edit: the browser got no reply, or kept the page. An edit is the next
+    revision. After the lock expired, an annotation counts if the item still needs one, and is surplus otherwise.
     """
     assignment = _locked(assignment, by)
-    digest = _digest(judgements)
+    digest = _digest(records)
     for key in (idempotency_key, uuid.uuid5(idempotency_key, digest)):
-        known = Annotation.objects.filter(idempotency_key=key).first()
-        if known is None:
+        existing = Annotation.objects.filter(idempotency_key=key).first()
+        if existing is None:
             idempotency_key = key
             break
-        if known.assignment_id != assignment.pk:
-            raise Conflict("This form was already used for another item; open the page anew.")
-        if known.digest in (digest, None):
-            return known
+        if existing.assignment_id != assignment.pk:
+            raise Conflict("This form was already used for another item; reload the page.")
+        if existing.digest in (digest, None):
+            return existing
     campaign = assignment.item.campaign
-    _check(assignment, judgements)
+    _check(assignment, records, presented or present_item(assignment))
     last = assignment.annotations.order_by("-revision").first()
     annotation = Annotation.objects.create(
         assignment=assignment,
@@ -53,11 +80,10 @@ def submit_annotation(
         digest=digest,
         campaign_version=campaign.version,
         active_seconds=_capped(assignment, active_seconds),
-        # What counted once stands; what was kept aside counts when the item wants one again.
+        # An edit of a counted annotation counts; a surplus one counts when the item needs an annotation again.
         is_surplus=not ((last is not None and not last.is_surplus) or _count(assignment)),
     )
-    for kind in KINDS.values():
-        kind.save(annotation, judgements)
+    save_records(annotation, records)
     if not annotation.is_surplus:
         assignment.state, assignment.lock_expires_at, assignment.reason = State.SUBMITTED, None, ""
     assignment.draft, assignment.draft_saved_at = {}, None
@@ -79,9 +105,9 @@ def save_draft(
     by: User,
     active_seconds: float | None = None,
 ) -> Assignment:
-    """Keep a form that is not submitted yet, and renew the lease: whoever writes is at work.
+    """Save the fields of a form that is not submitted yet, and renew the lock.
 
-    idempotency_key: of the form; a draft that arrives after its own annotation is old news.
+    idempotency_key: of the form; a draft that arrives after its own annotation is ignored.
     """
     assignment = _locked(assignment, by)
     if Annotation.objects.filter(idempotency_key=idempotency_key).exists():
@@ -94,7 +120,7 @@ def save_draft(
         and campaign.state == Campaign.State.OPEN
         and not _holds_another(assignment)
     ):
-        queue.revive(assignment, campaign)
+        queue.lock_again(assignment, campaign)
     assignment.draft, assignment.draft_saved_at = dict(fields), timezone.now()
     assignment.active_seconds = max(assignment.active_seconds, _capped(assignment, active_seconds) or 0)
     assignment.save(update_fields=["draft", "draft_saved_at", "active_seconds", "lock_expires_at"])
@@ -102,56 +128,64 @@ def save_draft(
 
 
 def skip_assignment(*, assignment: Assignment, reason: str, by: User) -> Assignment:
-    """Leave this item to others."""
+    """Leave the item to other annotators."""
     return _leave(assignment, State.SKIPPED, reason, by)
 
 
 def flag_assignment(*, assignment: Assignment, reason: str, by: User) -> Assignment:
-    """Tell the researchers that something is wrong with this item, and leave it to others."""
+    """Report the item to the researchers, and leave it to other annotators."""
     return _leave(assignment, State.FLAGGED, reason, by)
 
 
 @transaction.atomic
 def _leave(assignment: Assignment, state: Assignment.State, reason: str, by: User) -> Assignment:
     if not reason.strip():
-        raise DomainError(
-            "Say in a few words why; it helps whoever looks after this campaign.", pointer="/reason"
-        )
+        raise DomainError("Give a reason for skipping or flagging the item.", pointer="/reason")
     assignment = _locked(assignment, by)
     if assignment.state == state:
         return assignment
     if assignment.state == State.SUBMITTED:
-        raise Conflict("This item is already judged; edit the judgement instead.")
+        raise Conflict("You have already annotated this item; edit the annotation instead.")
     if assignment.is_adjudication:
-        raise Conflict("An adjudication is not left to others; leave the page, and it stays in the queue.")
+        raise Conflict("An adjudication cannot be skipped or flagged; leave the page to adjudicate it later.")
     if assignment.state in (State.LOCKED, State.ASSIGNED):
-        queue.hold(assignment.item_id, -1)
+        queue.change_claimed_count(assignment.item_id, -1)
     assignment.state, assignment.lock_expires_at, assignment.reason = state, None, reason.strip()[:2000]
     assignment.finished_at = timezone.now()
     assignment.save(update_fields=["state", "lock_expires_at", "reason", "finished_at"])
     return assignment
 
 
-def _digest(judgements: Sequence[FeedbackRecord]) -> str:
-    """SHA-256 of what is said, whatever its order."""
-    said = sorted(repr((row.digest_name, row.answer)) for row in judgements)
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()
+def save_records(annotation: Annotation, records: Sequence[FeedbackRecord]) -> None:
+    """Save the records of a new annotation."""
+    by_model: dict[type[FeedbackRecord], list[FeedbackRecord]] = defaultdict(list)
+    for record in records:
+        record.annotation = annotation
+        by_model[type(record)].append(record)
+    for model, rows in by_model.items():
+        model._default_manager.bulk_create(rows)
+
+
+def _digest(records: Sequence[FeedbackRecord]) -> str:
+    """SHA-256 of the answers, independent of their order."""
+    answers = sorted(repr((row.digest_name, row.answer)) for row in records)
+    return hashlib.sha256("\n".join(answers).encode()).hexdigest()
 
 
 def _locked(assignment: Assignment, by: User) -> Assignment:
-    """The assignment, its item locked first. Only its own annotator may write it."""
+    """The assignment, locked after its item. Raises Forbidden for another annotator's."""
     Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
     rows = Assignment.objects.select_related("item__campaign", "annotator").select_for_update(
         no_key=True, of=("self",)
     )
     assignment = rows.get(pk=assignment.pk)
     if assignment.annotator.user_id != by.pk:
-        raise Forbidden("This item was given to somebody else.")
+        raise Forbidden("This item is assigned to another annotator.")
     return assignment
 
 
 def _count(assignment: Assignment) -> bool:
-    """Count an annotation on the item; False where the lease is gone and the item wants no more."""
+    """Count an annotation on the item; False if the lock has expired and the item needs no more."""
     item = assignment.item
     if assignment.is_adjudication or item.purpose != Item.Purpose.WORK:
         return True
@@ -164,23 +198,23 @@ def _count(assignment: Assignment) -> bool:
     return True
 
 
-def _check(assignment: Assignment, judgements: Sequence[FeedbackRecord]) -> None:
-    campaign, shown = assignment.item.campaign, shown_of(assignment)
+def _check(assignment: Assignment, records: Sequence[FeedbackRecord], presented: PresentedItem) -> None:
+    campaign = assignment.item.campaign
     for name in campaign.feedback_types:
-        KINDS[name].validate(judgements, shown, len(campaign.feedback_types) == 1)
-    slots = [row.slot for row in judgements if row.question_fields is not None]
-    if len(set(slots)) < len(slots):
-        raise DomainError("One question is answered twice; say one thing.")
-    allowed = tuple(KINDS[name].model for name in campaign.feedback_types)
-    stranger = next((row for row in judgements if not isinstance(row, allowed)), None)
-    if stranger is not None:
+        FEEDBACK_TYPES[name].validate(records, presented, len(campaign.feedback_types) == 1)
+    question_keys = [row.question_key for row in records if row.key_fields is not None]
+    if len(set(question_keys)) < len(question_keys):
+        raise DomainError("A question is answered twice; give one answer.")
+    allowed = tuple(FEEDBACK_TYPES[name].model for name in campaign.feedback_types)
+    unexpected = next((row for row in records if not isinstance(row, allowed)), None)
+    if unexpected is not None:
         raise DomainError(
-            f"The campaign {campaign.name!r} does not ask for a {type(stranger).__name__.lower()}."
+            f"The campaign {campaign.name!r} has no feedback type for a {type(unexpected).__name__.lower()}."
         )
 
 
 def _capped(assignment: Assignment, seconds: float | None) -> float | None:
-    """Nobody works longer than time has passed since she got the item."""
+    """Active seconds, at most the time since the item was assigned."""
     if seconds is None:
         return None
     passed = (timezone.now() - assignment.created_at).total_seconds()

@@ -1,4 +1,4 @@
-"""Making and changing campaigns. `version` grows when what annotators see changes."""
+"""Creating and editing campaigns. `version` grows when what annotators see changes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,19 +11,35 @@ from django.urls import reverse
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Assignment, Campaign, Item
 from apps.core.errors import Conflict, DomainError
 from apps.rubrics.models import Rubric
 from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import announce
 
-SEEN = ("feedback_types", "options", "rubric", "guidelines", "swap_sides", "blind_agents", "show_outcome")
+PRESENTED_FIELDS = (
+    "feedback_types",
+    "options",
+    "rubric",
+    "guidelines",
+    "swap_sides",
+    "blind_agents",
+    "show_outcome",
+)
 CHANGEABLE = (
-    *("name", *SEEN, "overlap", "ordering", "lock_minutes", "max_items_per_annotator", "deadline"),
+    *(
+        "name",
+        *PRESENTED_FIELDS,
+        "overlap",
+        "ordering",
+        "lock_minutes",
+        "max_items_per_annotator",
+        "deadline",
+    ),
     *("gold_percent", "gold_threshold", "hourly_pay"),
 )
-MOST_OF_A_PILOT = 1000
+MAX_PILOT_ITEMS = 1000
 
 
 @transaction.atomic
@@ -77,16 +93,18 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
     """Change fields; a different overlap also goes to the items already there."""
     unknown = next((name for name in changes if name not in CHANGEABLE), None)
     if unknown is not None:
-        raise DomainError(f"A campaign's {unknown!r} cannot be changed; {', '.join(CHANGEABLE)} can.")
+        raise DomainError(
+            f"A campaign has no editable field {unknown!r}; editable are {', '.join(CHANGEABLE)}."
+        )
     campaign = _locked(campaign)
     changed = {name for name, value in changes.items() if getattr(campaign, name) != value}
     if changed & {"feedback_types", "options"} and campaign.items.exists():
         raise Conflict(
-            "The kinds of feedback cannot change once a campaign has items; make another campaign."
+            "The feedback types of a campaign with items cannot be changed; create another campaign."
         )
     for name in changed:
         setattr(campaign, name, changes[name])
-    if changed & set(SEEN):
+    if changed & set(PRESENTED_FIELDS):
         campaign.version += 1
     _save(campaign)
     if "overlap" in changed:
@@ -95,33 +113,33 @@ def update_campaign(*, campaign: Campaign, **changes: Any) -> Campaign:
 
 
 def open_campaign(*, campaign: Campaign) -> Campaign:
-    return _move(campaign, Campaign.State.OPEN)
+    return _set_state(campaign, Campaign.State.OPEN)
 
 
 def pause_campaign(*, campaign: Campaign) -> Campaign:
-    """Nothing new is handed out; what is being judged can still be submitted."""
-    return _move(campaign, Campaign.State.PAUSED)
+    """Assign no new items; annotations in progress can still be submitted."""
+    return _set_state(campaign, Campaign.State.PAUSED)
 
 
 def close_campaign(*, campaign: Campaign) -> Campaign:
-    return _move(campaign, Campaign.State.CLOSED)
+    return _set_state(campaign, Campaign.State.CLOSED)
 
 
 def archive_campaign(*, campaign: Campaign) -> Campaign:
-    """Close it, and take it out of the lists. Nothing of it is lost; opened again it is back."""
-    return _move(campaign, Campaign.State.ARCHIVED)
+    """Close the campaign and hide it from lists. Its data is kept; opening it restores it."""
+    return _set_state(campaign, Campaign.State.ARCHIVED)
 
 
 @transaction.atomic
 def start_pilot(*, campaign: Campaign, items: int) -> int:
-    """Hand out only so many items, drawn at random, until `end_pilot`; how many there were to draw."""
-    if not 1 <= items <= MOST_OF_A_PILOT:
-        raise DomainError(f"A pilot has 1 to {MOST_OF_A_PILOT} items.", pointer="/items")
+    """Assign only this number of random items until `end_pilot`; how many there are."""
+    if not 1 <= items <= MAX_PILOT_ITEMS:
+        raise DomainError(f"A pilot must have between 1 and {MAX_PILOT_ITEMS} items.", pointer="/items")
     campaign = _locked(campaign)
     work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
     drawn = list(work.order_by("random_key", "pk").values_list("pk", flat=True)[:items])
     if not drawn:
-        raise Conflict("The campaign has no items yet; a pilot needs some.")
+        raise Conflict("The campaign has no items; add items before you start a pilot.")
     work.filter(in_pilot=True).update(in_pilot=False)
     work.filter(pk__in=drawn).update(in_pilot=True)
     campaign.in_pilot = True
@@ -131,28 +149,28 @@ def start_pilot(*, campaign: Campaign, items: int) -> int:
 
 @transaction.atomic
 def end_pilot(*, campaign: Campaign) -> Campaign:
-    """Hand out everything."""
+    """Assign all items again."""
     campaign = _locked(campaign)
     campaign.in_pilot = False
     campaign.save(update_fields=["in_pilot"])
     return campaign
 
 
-def note_done() -> int:
-    """For beat: tell of campaigns that have every judgement they want since the last look; how many.
+def announce_completed_campaigns() -> int:
+    """Announce campaigns completed since the last call; how many. Called by beat.
 
-    One that is given more items is done anew later.
+    A completed campaign that gets more items can be completed again.
     """
-    held = Assignment.objects.filter(is_adjudication=False)  # by two indexes that hold nothing else
+    held = Assignment.objects.filter(is_adjudication=False)  # two partial indexes answer this
     busy = {
         pk
         for state in (Assignment.State.LOCKED, Assignment.State.ASSIGNED)
         for pk in held.filter(state=state).values_list("item__campaign", flat=True).distinct()
     }
-    told = 0
+    announced = 0
     for campaign in Campaign.objects.filter(state=Campaign.State.OPEN).select_related("project"):
         items = Item.objects.filter(campaign=campaign)
-        # In the queue's order, so that the queue's index answers, which holds only what wants something.
+        # In the queue's order, so that the queue's partial index answers.
         wanting = (
             items.filter(claimed_count__lt=F("overlap"))
             .order_by("claimed_count", "random_key")
@@ -161,14 +179,14 @@ def note_done() -> int:
         if campaign.pk in busy or wanting:
             Campaign.objects.filter(pk=campaign.pk, completed_at__isnull=False).update(completed_at=None)
         elif campaign.completed_at is None and items.filter(overlap__gt=0).exists():
-            told += _tell_done(campaign)
-    return told
+            announced += _announce_completed(campaign)
+    return announced
 
 
 @transaction.atomic
-def _tell_done(campaign: Campaign) -> bool:
+def _announce_completed(campaign: Campaign) -> bool:
     if not Campaign.objects.filter(pk=campaign.pk, completed_at=None).update(completed_at=timezone.now()):
-        return False  # another beat was quicker
+        return False  # another beat announced it
     sums = Item.objects.filter(campaign=campaign, overlap__gt=0).aggregate(
         n=Count("pk"), done=Sum("completed_count")
     )
@@ -178,16 +196,16 @@ def _tell_done(campaign: Campaign) -> bool:
         "items": sums["n"],
         "judgements": sums["done"],
     }
-    announce(campaign.project, WebhookEvent.CAMPAIGN_DONE, said, path=page_of(campaign))
+    announce(campaign.project, WebhookEvent.CAMPAIGN_DONE, said, path=campaign_path(campaign))
     return True
 
 
-def page_of(campaign: Campaign) -> str:
+def campaign_path(campaign: Campaign) -> str:
     return reverse("annotation:campaign-detail", args=[campaign.project.slug, campaign.pk])
 
 
 @transaction.atomic
-def _move(campaign: Campaign, state: Campaign.State) -> Campaign:
+def _set_state(campaign: Campaign, state: Campaign.State) -> Campaign:
     campaign = _locked(campaign)
     campaign.state = state
     campaign.save(update_fields=["state"])
@@ -201,31 +219,29 @@ def _locked(campaign: Campaign) -> Campaign:
 def _save(campaign: Campaign) -> None:
     if not campaign.name:
         raise DomainError("A campaign needs a name.", pointer="/name")
-    unknown = next((kind for kind in campaign.feedback_types if kind not in KINDS), None)
+    unknown = next((kind for kind in campaign.feedback_types if kind not in FEEDBACK_TYPES), None)
     if unknown is not None or not campaign.feedback_types:
         raise DomainError(
-            f"A campaign asks for at least one kind of feedback; known are {', '.join(KINDS)}.",
+            f"A campaign needs at least one feedback type; allowed are {', '.join(FEEDBACK_TYPES)}.",
             pointer="/feedback_types",
         )
     # In the order of the table, each once.
-    campaign.feedback_types = [name for name in KINDS if name in campaign.feedback_types]
+    campaign.feedback_types = [name for name in FEEDBACK_TYPES if name in campaign.feedback_types]
     _check_options(campaign)
     if not 1 <= campaign.overlap <= 100:
-        raise DomainError(
-            "The overlap is the number of annotators per item, from 1 to 100.", pointer="/overlap"
-        )
+        raise DomainError("The overlap (annotators per item) must be between 1 and 100.", pointer="/overlap")
     if campaign.max_items_per_annotator is not None and campaign.max_items_per_annotator < 1:
         raise DomainError(
-            "One person is given at least one item, or as many as there are.",
+            "The maximum of items per annotator must be 1 or more; leave it empty for no limit.",
             pointer="/max_items_per_annotator",
         )
     for name in ("gold_percent", "gold_threshold"):
         if not 0 <= getattr(campaign, name) <= 100:
-            raise DomainError("This is a percentage, from 0 to 100.", pointer=f"/{name}")
+            raise DomainError("A percentage must be between 0 and 100.", pointer=f"/{name}")
     if campaign.hourly_pay is not None and campaign.hourly_pay < 0:
-        raise DomainError("Nobody pays for working.", pointer="/hourly_pay")
+        raise DomainError("Hourly pay cannot be negative.", pointer="/hourly_pay")
     if not 1 <= campaign.lock_minutes <= 1440:
-        raise DomainError("A lease lasts from 1 to 1440 minutes.", pointer="/lock_minutes")
+        raise DomainError("The lock timeout must be between 1 and 1440 minutes.", pointer="/lock_minutes")
     try:
         with transaction.atomic():
             campaign.save()
@@ -239,24 +255,26 @@ def _save(campaign: Campaign) -> None:
 
 
 def _check_options(campaign: Campaign) -> None:
-    """Keep the options of the kinds that are asked for, each one of its choices."""
+    """Keep the options of the campaign's feedback types, and check their values."""
     kept: dict[str, dict[str, str]] = {}
     for name in campaign.feedback_types:
         said = campaign.options.get(name, {})
-        known = KINDS[name].options
+        known = FEEDBACK_TYPES[name].options
         for option, value in said.items():
             allowed = [str(choice) for choice, _ in known[option].choices] if option in known else []  # type: ignore[union-attr, misc]
             if value not in allowed:
                 raise DomainError(
-                    f"{KINDS[name].label} has no {option} {value!r}; it can be {', '.join(allowed) or 'nothing'}.",
+                    f"{FEEDBACK_TYPES[name].label} has no {option} {value!r}; allowed are {', '.join(allowed)}.",
                     pointer=f"/options/{name}/{option}",
                 )
         kept[name] = dict(said)
     campaign.options = {name: said for name, said in kept.items() if said}
     needing = [
-        KINDS[name].label for name in campaign.feedback_types if KINDS[name].needs_criteria(kept[name])
+        FEEDBACK_TYPES[name].label
+        for name in campaign.feedback_types
+        if FEEDBACK_TYPES[name].needs_criteria(kept[name])
     ]
     if needing and campaign.rubric is None:
-        raise DomainError(f"{needing[0]} asks by the criteria of a rubric; choose one.", pointer="/rubric")
+        raise DomainError(f"{needing[0]} needs a rubric; choose one.", pointer="/rubric")
     if campaign.rubric is not None and campaign.rubric.project_id != campaign.project_id:
         raise DomainError("This rubric belongs to another project.", pointer="/rubric", status=404)

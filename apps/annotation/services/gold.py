@@ -1,6 +1,6 @@
-"""Items with a known answer: gold, mixed into the work; practice, before it; examples, beside it.
+"""Items with a known answer: gold items, practice items and examples.
 
-The answer is an adjudication.
+The known answer is an adjudication.
 """
 
 from django.db import transaction
@@ -8,20 +8,20 @@ from django.utils import timezone
 
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
-from apps.annotation.gold import expected_of, gold_shares
+from apps.annotation.gold import expected_annotation, gold_accuracies
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, Participation
-from apps.annotation.services.campaigns import page_of
+from apps.annotation.services.campaigns import campaign_path
 from apps.annotation.services.items import recount
 from apps.core.errors import Conflict
 from apps.webhooks.services import alert
 
-# Gold items somebody has judged before her share of right answers means anything; all there are, where those are fewer.
-LEAST, FEWEST = 5, 3
+# Answered gold items before accuracy is checked; where a campaign has fewer, all of them, but at least the second.
+MIN_GOLD_ITEMS, MIN_GOLD_ITEMS_OF_FEW = 5, 3
 
 
 @transaction.atomic
-def adjudicate(*, item: Item, annotator: Annotator) -> Assignment:
-    """The reviewer's own place to say what is right; the judgements that are there stay. Begun, or found again."""
+def start_adjudication(*, item: Item, annotator: Annotator) -> Assignment:
+    """The reviewer's adjudication assignment, new or existing. Other annotations stay unchanged."""
     assignment, _ = Assignment.objects.get_or_create(
         item=item,
         annotator=annotator,
@@ -32,16 +32,14 @@ def adjudicate(*, item: Item, annotator: Annotator) -> Assignment:
 
 
 @transaction.atomic
-def set_purpose(*, item: Item, purpose: str, explanation: str = "", by: User | None = None) -> Item:
+def set_item_purpose(*, item: Item, purpose: str, explanation: str = "", by: User | None = None) -> Item:
     """Make an item gold, practice, an example, or work again.
 
-    Raises Conflict for one whose right answer nobody has said.
+    Raises Conflict for an item without an adjudication.
     """
     item = Item.objects.select_for_update(no_key=True).select_related("campaign").get(pk=item.pk)
-    if purpose != Item.Purpose.WORK and expected_of(item) is None:
-        raise Conflict(
-            "Say first what is right: adjudicate the item, and that is what others are held against."
-        )
+    if purpose != Item.Purpose.WORK and expected_annotation(item) is None:
+        raise Conflict("The item has no correct answer yet; adjudicate it first.")
     item.purpose = Item.Purpose(purpose)
     item.explanation = explanation.strip()
     item.overlap = item.campaign.overlap if purpose == Item.Purpose.WORK else 0
@@ -57,14 +55,14 @@ def set_purpose(*, item: Item, purpose: str, explanation: str = "", by: User | N
 
 
 def check_gold(campaign: Campaign, annotator: Annotator) -> None:
-    """Pause an annotator whose answers to gold are too often wrong. Needs a transaction."""
+    """Pause an annotator below the gold accuracy threshold. Needs a transaction."""
     there = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.GOLD).count()
     standing = Participation.objects.filter(campaign=campaign, annotator=annotator).first()
     since = None if standing is None else standing.gold_counted_from
-    mine = gold_shares(campaign, annotator=annotator, since=since).get(annotator.name)
+    mine = gold_accuracies(campaign, annotator=annotator, since=since).get(annotator.name)
     if (
         mine is None
-        or mine.items < max(FEWEST, min(LEAST, there))
+        or mine.items < max(MIN_GOLD_ITEMS_OF_FEW, min(MIN_GOLD_ITEMS, there))
         or 100 * mine.n >= campaign.gold_threshold * mine.of
     ):
         return
@@ -76,8 +74,8 @@ def check_gold(campaign: Campaign, annotator: Annotator) -> None:
         annotator=annotator,
         defaults={
             "paused_at": timezone.now(),
-            "reason": f"On items whose answer is known, {share} of your answers were as expected, and this campaign "
-            f"asks for {campaign.gold_threshold} %. Whoever runs it sees this; meanwhile read the guidelines again.",
+            "reason": f"{share} of your answers to items with a known answer were correct; this campaign requires "
+            f"{campaign.gold_threshold} %. The researchers have been notified. Please read the guidelines again.",
         },
     )
     record_audit(
@@ -87,15 +85,15 @@ def check_gold(campaign: Campaign, annotator: Annotator) -> None:
     alert(
         campaign.project,
         name="annotator.paused",
-        detail=f"An annotator of {campaign.name} is paused: {share} answers to gold were as expected, and it asks "
-        f"for {campaign.gold_threshold} %.",
-        path=page_of(campaign),
+        detail=f"An annotator of {campaign.name} is paused: {share} answers to gold items were correct; "
+        f"the campaign requires {campaign.gold_threshold} %.",
+        path=campaign_path(campaign),
     )
 
 
 @transaction.atomic
-def let_go_on(*, campaign: Campaign, annotator: Annotator, by: User) -> None:
-    """Let a paused annotator work again; what she said of gold until now is forgiven."""
+def resume_annotator(*, campaign: Campaign, annotator: Annotator, by: User) -> None:
+    """End an annotator's pause; earlier answers to gold items no longer count."""
     rows = Participation.objects.filter(campaign=campaign, annotator=annotator, paused_at__isnull=False)
     if not rows.update(paused_at=None, reason="", gold_counted_from=timezone.now()):
         raise Conflict(f"{annotator} is not paused in this campaign.")

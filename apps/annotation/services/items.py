@@ -1,4 +1,4 @@
-"""Putting trajectories before annotators."""
+"""Creating, assigning and releasing items."""
 
 import hashlib
 import secrets
@@ -11,20 +11,20 @@ from django.db import transaction
 from django.db.models import Count, F, Q
 
 from apps.accounts.models import Project, User
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotator, Assignment, Campaign, Item, ItemTrajectory
 from apps.core.errors import Conflict, DomainError
 from apps.trajectories.models import Trajectory
 
 CHUNK = 1000
-LONGEST_NAME = 190
+MAX_NAME_LENGTH = 190
 SUBMITTED = Assignment.State.SUBMITTED
 LOCKED_STATES = (Assignment.State.LOCKED, Assignment.State.ASSIGNED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSpec:
-    """name: names the comparison; without it, equal contents in any order are one item."""
+    """name: of the comparison; without it, equal contents in any order are one item."""
 
     trajectories: Sequence[Trajectory]
     priority: float = 0
@@ -37,7 +37,7 @@ class ItemSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedItems:
     created: int
     duplicates: int
     items: tuple[int, ...] = ()  # ids of the created ones
@@ -50,7 +50,7 @@ def item_key(name: str | None, task: str, hashes: Sequence[str]) -> str:
     return hashlib.sha256("\n".join([task, *sorted(hashes)]).encode()).hexdigest()
 
 
-def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> Added:
+def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> AddedItems:
     """Add items, each once by its key. All or nothing; the stream is read in chunks."""
     created: list[int] = []
     duplicates = 0
@@ -59,10 +59,10 @@ def add_items(*, campaign: Campaign, items: Iterable[ItemSpec]) -> Added:
         # One writer per campaign, so that looking up keys and inserting them is one step.
         campaign = Campaign.objects.select_for_update(no_key=True).get(pk=campaign.pk)
         while chunk := list(islice(stream, CHUNK)):
-            new = _add_chunk(campaign, chunk)
+            new = _create_item_batch(campaign, chunk)
             created += new
             duplicates += len(chunk) - len(new)
-    return Added(len(created), duplicates, tuple(created))
+    return AddedItems(len(created), duplicates, tuple(created))
 
 
 def recount(items: Collection[int]) -> None:
@@ -87,13 +87,13 @@ def _of(*states: str) -> Count:
 
 @transaction.atomic
 def set_acquisition_scores(*, campaign: Campaign, scores: Mapping[int, float]) -> int:
-    """How informative a judgement of each item would be, for the order `active`; how many items there were.
+    """Set how informative an annotation of each item would be, for the order `active`; how many items were set.
 
-    scores: by item, finite; the higher is handed out the sooner. Items without one come last.
+    scores: by item id, finite; higher ones are assigned first. Items without one come last.
     """
     wrong = next((item for item, score in scores.items() if not isfinite(score)), None)
     if wrong is not None:
-        raise DomainError(f"The score of item {wrong} is not a finite number.")
+        raise DomainError(f"The acquisition score of item {wrong} is not a finite number.")
     stored = 0
     rows = iter(sorted(scores.items()))
     while chunk := dict(islice(rows, CHUNK)):
@@ -108,10 +108,10 @@ def set_acquisition_scores(*, campaign: Campaign, scores: Mapping[int, float]) -
 
 
 @transaction.atomic
-def give_items(*, annotator: Annotator, items: Collection[Item]) -> int:
-    """Keep a place on each for this annotator, who gets them before anything else; how many were given.
+def assign_items(*, annotator: Annotator, items: Collection[Item]) -> int:
+    """Reserve items for an annotator, who gets them before all others; how many were reserved.
 
-    Not given again are those she had already, nor those that want no more.
+    Skipped are items the annotator had before, and items that need no more annotations.
     """
     given = 0
     for pk in sorted(item.pk for item in items):
@@ -135,14 +135,12 @@ def give_items(*, annotator: Annotator, items: Collection[Item]) -> int:
 
 
 @transaction.atomic
-def take_back(*, assignment: Assignment) -> None:
-    """Free the place somebody holds; her draft stays with her, and counts if she submits while it is wanted."""
+def release_assignment(*, assignment: Assignment) -> None:
+    """End an assignment. The draft is kept, and can be submitted while the item needs an annotation."""
     item = Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
     assignment = Assignment.objects.select_for_update(no_key=True, of=("self",)).get(pk=assignment.pk)
     if assignment.state not in LOCKED_STATES:
-        raise Conflict(
-            f"This item is not held by her any more: it is {assignment.get_state_display().lower()}."
-        )
+        raise Conflict(f"This assignment cannot be released: it is {assignment.get_state_display().lower()}.")
     assignment.state, assignment.is_reserved, assignment.lock_expires_at = (
         Assignment.State.EXPIRED,
         False,
@@ -153,16 +151,16 @@ def take_back(*, assignment: Assignment) -> None:
         Item.objects.filter(pk=item.pk).update(claimed_count=F("claimed_count") - 1)
 
 
-def release_all(*, project: Project, user: User) -> None:
-    """Free everything she holds, for she is no member any more. What she judged stays."""
+def release_member_assignments(*, project: Project, user: User) -> None:
+    """End all assignments of a member who leaves the project. Annotations stay."""
     held = Assignment.objects.filter(
         annotator__project=project, annotator__user=user, state__in=LOCKED_STATES
     )
     for assignment in held.order_by("item_id"):
-        take_back(assignment=assignment)
+        release_assignment(assignment=assignment)
 
 
-def _add_chunk(campaign: Campaign, chunk: list[ItemSpec]) -> list[int]:
+def _create_item_batch(campaign: Campaign, chunk: list[ItemSpec]) -> list[int]:
     specs: dict[str, ItemSpec] = {}
     for spec in chunk:
         _check(campaign, spec)
@@ -190,17 +188,21 @@ def _add_chunk(campaign: Campaign, chunk: list[ItemSpec]) -> list[int]:
 def _check(campaign: Campaign, spec: ItemSpec) -> None:
     places = spec.trajectories
     for name in campaign.feedback_types:
-        kind = KINDS[name]
-        if not kind.fewest <= len(places) <= kind.most:
-            wanted = str(kind.fewest) if kind.fewest == kind.most else f"{kind.fewest} to {kind.most}"
+        kind = FEEDBACK_TYPES[name]
+        if not kind.min_trajectories <= len(places) <= kind.max_trajectories:
+            wanted = (
+                str(kind.min_trajectories)
+                if kind.min_trajectories == kind.max_trajectories
+                else f"{kind.min_trajectories} to {kind.max_trajectories}"
+            )
             raise DomainError(
-                f"{kind.label} needs {wanted} trajectories in an item; this one has {len(places)}."
+                f"{kind.label} needs {wanted} trajectories per item; this item has {len(places)}."
             )
     if len({t.content_hash for t in places}) != len(places):
-        raise DomainError("An item holds a trajectory twice; there is nothing to compare.")
+        raise DomainError("An item contains the same trajectory twice; use different trajectories.")
     if any(t.task_id != places[0].task_id for t in places):
-        raise DomainError("The trajectories of an item are of different tasks; compare runs of one task.")
+        raise DomainError("The trajectories of an item have different tasks; use trajectories of one task.")
     if any(t.project_id != campaign.project_id for t in places):
         raise DomainError("A trajectory of this item belongs to another project.", status=404)
-    if spec.name is not None and not 0 < len(spec.name) <= LONGEST_NAME:
-        raise DomainError(f"An item's name has 1 to {LONGEST_NAME} characters.")
+    if spec.name is not None and not 0 < len(spec.name) <= MAX_NAME_LENGTH:
+        raise DomainError(f"An item's name must have between 1 and {MAX_NAME_LENGTH} characters.")

@@ -1,6 +1,6 @@
-"""Handing out items. Locks are taken in one order everywhere: annotator, item, assignment.
+"""Assigning items. Rows are locked in one order everywhere: annotator, item, assignment.
 
-A count on the item (`claimed_count`: live leases and counted annotations) is only changed while its row is locked.
+`claimed_count` of an item is only changed while its row is locked.
 """
 
 import secrets
@@ -11,53 +11,53 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from apps.annotation.models import Annotator, Assignment, Campaign, Item
-from apps.annotation.selectors import judged_by, pause_of
+from apps.annotation.selectors import annotated_assignments, current_pause
 from apps.core.errors import Conflict
 
 State = Assignment.State
 Purpose = Item.Purpose
-AT_ONCE = 500
+BATCH_SIZE = 500
 
 
 def assign_next_item(*, campaign: Campaign, annotator: Annotator) -> Assignment | None:
-    """What this annotator judges next. None: nothing is left.
+    """Lock the next item for the annotator; None if no item is left.
 
-    What she holds; practice; what was given to her; what she began and lost; now and then gold; a new item.
-    Raises Conflict where the campaign hands nothing out, or nothing to her.
+    In this order: the locked item, practice items, reserved items, started items whose lock expired, sometimes a gold
+    item, a new item. Raises Conflict if the campaign assigns no items, or none to this annotator.
     """
     if campaign.state != Campaign.State.OPEN:
-        raise Conflict(f"The campaign {campaign.name!r} is {campaign.state}; nothing is handed out.")
+        raise Conflict(f"The campaign {campaign.name!r} is {campaign.state}; no items are assigned.")
     if campaign.is_over:
-        raise Conflict(f"The deadline of {campaign.name!r} is over; nothing is handed out.")
-    if (paused := pause_of(campaign, annotator)) is not None:
+        raise Conflict(f"The deadline of {campaign.name!r} has passed; no items are assigned.")
+    if (paused := current_pause(campaign, annotator)) is not None:
         raise Conflict(paused.reason)
     expire_locks(campaign=campaign)
     with transaction.atomic():
-        # Two tabs of one person must not lease two items.
+        # Two tabs of one person must not lock two items.
         Annotator.objects.select_for_update(no_key=True).get(pk=annotator.pk)
         held = Assignment.objects.filter(annotator=annotator, state=State.LOCKED)
         if (own := held.filter(item__campaign=campaign).first()) is not None:
-            return _renewed(own, campaign)
-        _give_back(held)
-        first = _lease_practice(campaign, annotator) or _begin_given(campaign, annotator)
-        if first is not None or _has_enough(campaign, annotator):
+            return _renew_lock(own, campaign)
+        _release_other(held)
+        first = _lock_practice(campaign, annotator) or _lock_reserved(campaign, annotator)
+        if first is not None or _reached_maximum(campaign, annotator):
             return first
         return (
-            _revive(campaign, annotator)
-            or _lease_gold(campaign, annotator)
-            or _lease_new(campaign, annotator)
+            _resume_expired(campaign, annotator)
+            or _lock_gold(campaign, annotator)
+            or _lock_new(campaign, annotator)
         )
 
 
 def expire_locks(*, campaign: Campaign | None = None) -> int:
-    """Take back leases that ran out; how many. What is locked now is busy, and is looked at next time."""
+    """Release assignments whose lock expired; how many. Rows locked by a transaction wait for the next call."""
     now = timezone.now()
     due = Assignment.objects.filter(state=State.LOCKED, lock_expires_at__lt=now).order_by("lock_expires_at")
     if campaign is not None:
         due = due.filter(item__campaign=campaign)
     with transaction.atomic():
         rows = Item.objects.select_for_update(skip_locked=True, no_key=True)
-        items = rows.filter(pk__in=list(due.values_list("item_id", flat=True)[:AT_ONCE]))
+        items = rows.filter(pk__in=list(due.values_list("item_id", flat=True)[:BATCH_SIZE]))
         locked = [item.pk for item in items]
         expired = (
             due.filter(item__in=locked).select_for_update(no_key=True, of=("self",)) if locked else due.none()
@@ -70,35 +70,35 @@ def new_lock_expiry(campaign: Campaign) -> datetime:
 
 
 def _release(assignments: list[Assignment]) -> int:
-    """Give up leases whose items are locked by this transaction."""
+    """Release assignments whose items are locked by this transaction."""
     for assignment in assignments:
         state = State.ASSIGNED if assignment.is_reserved else State.EXPIRED
         Assignment.objects.filter(pk=assignment.pk).update(state=state, lock_expires_at=None)
         if state == State.EXPIRED:
-            hold(assignment.item_id, -1)
+            change_claimed_count(assignment.item_id, -1)
     return len(assignments)
 
 
-def hold(item: int, by: int) -> None:
-    """Count one hold more or less on an item locked by this transaction. Everybody may have gold and practice."""
+def change_claimed_count(item: int, by: int) -> None:
+    """Change the claimed count of an item locked by this transaction. Only work items have one."""
     Item.objects.filter(pk=item, purpose=Purpose.WORK).update(claimed_count=F("claimed_count") + by)
 
 
-def _has_enough(campaign: Campaign, annotator: Annotator) -> bool:
-    """Whether she judged as many items as one person may; what she skipped does not count."""
+def _reached_maximum(campaign: Campaign, annotator: Annotator) -> bool:
+    """Whether the annotator reached the campaign's maximum; skipped items do not count."""
     if campaign.max_items_per_annotator is None:
         return False
-    return judged_by(annotator, campaign).count() >= campaign.max_items_per_annotator
+    return annotated_assignments(annotator, campaign).count() >= campaign.max_items_per_annotator
 
 
-def _give_back(held: QuerySet[Assignment]) -> None:
-    """She turned to another campaign: the item she held is free again, her draft stays with her."""
+def _release_other(held: QuerySet[Assignment]) -> None:
+    """Release what the annotator locked in another campaign; the draft is kept."""
     for assignment in held:
         Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
         _release(list(held.filter(pk=assignment.pk).select_for_update(no_key=True)))
 
 
-def _renewed(assignment: Assignment, campaign: Campaign) -> Assignment:
+def _renew_lock(assignment: Assignment, campaign: Campaign) -> Assignment:
     assignment.lock_expires_at = new_lock_expiry(campaign)
     Assignment.objects.filter(pk=assignment.pk, state=State.LOCKED).update(
         lock_expires_at=assignment.lock_expires_at
@@ -106,39 +106,39 @@ def _renewed(assignment: Assignment, campaign: Campaign) -> Assignment:
     return assignment
 
 
-def _revive(campaign: Campaign, annotator: Annotator) -> Assignment | None:
-    """Her own expired lease on an item that still wants somebody: the same assignment, coin and draft."""
+def _resume_expired(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+    """Lock an expired assignment again whose item still needs an annotation: same sides, same draft."""
     mine = Assignment.objects.filter(
         annotator=annotator, state=State.EXPIRED, item__campaign=campaign, annotations=None
     )
     wanting = mine.filter(Q(item__claimed_count__lt=F("item__overlap")) | ~Q(item__purpose=Purpose.WORK))
     for assignment in wanting.order_by("-draft_saved_at", "pk"):
-        if revive(assignment, campaign):
+        if lock_again(assignment, campaign):
             return assignment
     return None
 
 
-def revive(assignment: Assignment, campaign: Campaign) -> bool:
-    """Lease an expired assignment again if its item still wants one. Needs a transaction."""
+def lock_again(assignment: Assignment, campaign: Campaign) -> bool:
+    """Lock an expired assignment again if its item still needs an annotation. Needs a transaction."""
     item = Item.objects.select_for_update(no_key=True).get(pk=assignment.item_id)
     if item.purpose == Purpose.WORK and item.claimed_count >= item.overlap:
         return False
     rows = Assignment.objects.filter(pk=assignment.pk, state=State.EXPIRED)
     if not rows.update(state=State.LOCKED, lock_expires_at=new_lock_expiry(campaign)):
         return False
-    hold(item.pk, 1)
+    change_claimed_count(item.pk, 1)
     assignment.refresh_from_db()
     return True
 
 
-def _lease_practice(campaign: Campaign, annotator: Annotator) -> Assignment | None:
-    """The first practice item she has not seen."""
+def _lock_practice(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+    """The first practice item the annotator has not had."""
     item = _unseen(campaign, annotator, Purpose.PRACTICE).order_by("-priority", "pk").first()
-    return _leased(item, campaign, annotator)
+    return _create_locked(item, campaign, annotator)
 
 
-def _begin_given(campaign: Campaign, annotator: Annotator) -> Assignment | None:
-    """What a researcher gave to her; its place on the item is hers already."""
+def _lock_reserved(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+    """An item reserved by a researcher; it is claimed already."""
     given = Assignment.objects.filter(annotator=annotator, item__campaign=campaign, state=State.ASSIGNED)
     assignment = given.order_by("-item__priority", "pk").first()
     if assignment is None:
@@ -147,19 +147,19 @@ def _begin_given(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     if not given.filter(pk=assignment.pk).update(
         state=State.LOCKED, lock_expires_at=new_lock_expiry(campaign)
     ):
-        return _begin_given(campaign, annotator)  # it was taken back just now
+        return _lock_reserved(campaign, annotator)  # it was released meanwhile
     assignment.refresh_from_db()
     return assignment
 
 
-def _lease_gold(campaign: Campaign, annotator: Annotator) -> Assignment | None:
-    """Mixed into the work, as often as the campaign says, as long as there is work to mix it into."""
+def _lock_gold(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+    """A gold item, as often as the campaign says, as long as there is work to mix it into."""
     if secrets.randbelow(100) >= campaign.gold_percent:
         return None
-    unseen = list(_unseen(campaign, annotator, Purpose.GOLD).order_by("pk")[:AT_ONCE])
+    unseen = list(_unseen(campaign, annotator, Purpose.GOLD).order_by("pk")[:BATCH_SIZE])
     if not unseen or not open_items(campaign, annotator).exists():
         return None
-    return _leased(secrets.choice(unseen), campaign, annotator)
+    return _create_locked(secrets.choice(unseen), campaign, annotator)
 
 
 def _unseen(campaign: Campaign, annotator: Annotator, purpose: Item.Purpose) -> QuerySet[Item]:
@@ -167,32 +167,32 @@ def _unseen(campaign: Campaign, annotator: Annotator, purpose: Item.Purpose) -> 
     return Item.objects.filter(~Exists(asked), campaign=campaign, purpose=purpose)
 
 
-def _lease_new(campaign: Campaign, annotator: Annotator) -> Assignment | None:
+def _lock_new(campaign: Campaign, annotator: Annotator) -> Assignment | None:
     item = (
         open_items(campaign, annotator).select_for_update(skip_locked=True, no_key=True, of=("self",)).first()
     )
     item = item or _wait_for_item(campaign, annotator)
     if item is not None:
-        hold(item.pk, 1)
-    return _leased(item, campaign, annotator)
+        change_claimed_count(item.pk, 1)
+    return _create_locked(item, campaign, annotator)
 
 
-def _leased(item: Item | None, campaign: Campaign, annotator: Annotator) -> Assignment | None:
+def _create_locked(item: Item | None, campaign: Campaign, annotator: Annotator) -> Assignment | None:
     if item is None:
         return None
     return Assignment.objects.create(
         item=item,
         annotator=annotator,
         lock_expires_at=new_lock_expiry(campaign),
-        # What is said of practice speaks of A and B as they are stored.
+        # The explanation of a practice item calls the trajectories A and B in stored order.
         swapped=campaign.swap_sides and item.purpose != Purpose.PRACTICE and bool(secrets.randbits(1)),
     )
 
 
 def _wait_for_item(campaign: Campaign, annotator: Annotator) -> Item | None:
-    """SKIP LOCKED passes over an item somebody is just locking, who may let it go: look again and wait for each.
+    """SKIP LOCKED skips items locked by a transaction that may release them: try again and wait for each.
 
-    One lock at a time (a savepoint gives the last one back), so that two who wait never wait for each other.
+    One lock at a time (a savepoint releases the last one), so that waiting transactions never deadlock.
     """
     for candidate in list(open_items(campaign, annotator).values_list("pk", flat=True)):
         point = transaction.savepoint()
@@ -206,7 +206,7 @@ def _wait_for_item(campaign: Campaign, annotator: Annotator) -> Item | None:
 
 
 def open_items(campaign: Campaign, annotator: Annotator) -> QuerySet[Item]:
-    """Items that want a judgement this annotator has not been asked for, the least judged first."""
+    """Items that need an annotation and were never assigned to this annotator, least claimed first."""
     asked = Assignment.objects.filter(item=OuterRef("pk"), annotator=annotator)
     rows = Item.objects.filter(~Exists(asked), campaign=campaign, claimed_count__lt=F("overlap"))
     if campaign.in_pilot:

@@ -23,7 +23,7 @@ from apps.annotation.views.items import (
     item_list,
     item_purpose,
 )
-from apps.annotation.views.mine import history, my_work
+from apps.annotation.views.own_work import history, my_work
 from apps.annotation.views.quality import campaign_quality, campaign_reliability
 from apps.annotation.views.work import answer, assignment_detail, draft, leave, rows, submit, work
 

@@ -1,4 +1,4 @@
-"""Campaigns: what there is, making and changing them, how far they are."""
+"""Campaign pages: list, details, create, edit, pilot, assign."""
 
 import csv
 from typing import Any
@@ -16,26 +16,26 @@ from apps.accounts.models import Project, Role
 from apps.accounts.services import record_audit
 from apps.annotation import selectors, services
 from apps.annotation.feedback.exports import spreadsheet_cell
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.forms import CampaignForm, ItemsForm
 from apps.annotation.models import Assignment, Campaign
-from apps.annotation.quality import pilot_of
-from apps.annotation.views import page
-from apps.annotation.views.items import member_annotator
+from apps.annotation.quality import pilot_statistics
+from apps.annotation.views import work_context
+from apps.annotation.views.items import posted_annotator
 from apps.core.errors import DomainError, NotFound
 from apps.core.storage.storage_names import download_header
 
-MOVES = {
+STATE_ACTIONS = {
     "open": services.open_campaign,
     "pause": services.pause_campaign,
     "close": services.close_campaign,
     "archive": services.archive_campaign,
 }
-SAID = {
-    "open": "is open: annotators can go on.",
+STATE_MESSAGES = {
+    "open": "is open.",
     "pause": "is paused.",
     "close": "is closed.",
-    "archive": "is archived: closed, and out of the lists. Nothing of it is lost.",
+    "archive": "is archived. Its data is kept.",
 }
 
 
@@ -55,28 +55,31 @@ def campaign_list(request: ProjectRequest, project: Project) -> HttpResponse:
     campaigns = all_of_them.filter(archived if is_archive else ~archived)
     context = {
         "project": project,
-        "rows": [(one, selectors.progress_of(one), kinds_of(one)) for one in campaigns],
+        "rows": [
+            (campaign, selectors.campaign_progress(campaign), describe_feedback_types(campaign))
+            for campaign in campaigns
+        ],
         "is_archive": is_archive,
         "archived": all_of_them.filter(archived).count(),
     }
     return render(request, "annotation/campaign_list.html", context)
 
 
-def kinds_of(campaign: Campaign) -> str:
-    """What it asks for, in words."""
-    return ", ".join(KINDS[name].label.lower() for name in campaign.feedback_types)
+def describe_feedback_types(campaign: Campaign) -> str:
+    """Labels of the campaign's feedback types."""
+    return ", ".join(FEEDBACK_TYPES[name].label.lower() for name in campaign.feedback_types)
 
 
 @require_safe
 @project_view()
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
-    """The station of the project home."""
+    """The campaigns on the project overview."""
     count = project.campaigns.count()
-    done = sum(selectors.progress_of(campaign).done for campaign in project.campaigns.all())
+    done = sum(selectors.campaign_progress(campaign).done for campaign in project.campaigns.all())
     context: dict[str, Any] = {"count": count, "unit": "campaign" if count == 1 else "campaigns"}
-    context["text"] = f"{done} judgement{'' if done == 1 else 's'}" if count else ""
+    context["text"] = f"{done} annotation{'' if done == 1 else 's'}" if count else ""
     if _is_researcher(request):
-        name, label = ("campaign-list", "Follow them") if count else ("campaign-create", "Start one")
+        name, label = ("campaign-list", "View campaigns") if count else ("campaign-create", "Create campaign")
         context |= {"url": reverse(f"annotation:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
 
@@ -84,23 +87,25 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(Role.RESEARCHER)
 def campaign_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    campaign = selectors.campaign_in(project, pk)
+    campaign = selectors.get_campaign(project, pk)
     return render(
-        request, "annotation/campaign_detail.html", _detail(project, campaign, ItemsForm(project=project))
+        request,
+        "annotation/campaign_detail.html",
+        _detail_context(project, campaign, ItemsForm(project=project)),
     )
 
 
-def _detail(project: Project, campaign: Campaign, form: ItemsForm) -> dict[str, Any]:
+def _detail_context(project: Project, campaign: Campaign, form: ItemsForm) -> dict[str, Any]:
     return {
         "project": project,
         "campaign": campaign,
-        "progress": selectors.progress_of(campaign),
-        "people": selectors.people_of(campaign),
-        "flagged": selectors.flagged_in(campaign)[:50],
-        "paused": selectors.paused_in(campaign),
-        "kinds": kinds_of(campaign),
-        "pilot": pilot_of(campaign) if campaign.in_pilot else None,
-        "known": selectors.known_answers(campaign),
+        "progress": selectors.campaign_progress(campaign),
+        "people": selectors.annotator_activity(campaign),
+        "flagged": selectors.list_flagged(campaign)[:50],
+        "paused": selectors.list_paused(campaign),
+        "kinds": describe_feedback_types(campaign),
+        "pilot": pilot_statistics(campaign) if campaign.in_pilot else None,
+        "known": selectors.count_by_purpose(campaign),
         "members": project.memberships.select_related("user").order_by("user__email"),
         "items_form": form,
     }
@@ -109,28 +114,30 @@ def _detail(project: Project, campaign: Campaign, form: ItemsForm) -> dict[str, 
 @require_safe
 @project_view(Role.RESEARCHER)
 def campaign_preview(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The work page of one item as an annotator sees it. Nobody holds the item, and nothing is saved."""
-    campaign = selectors.campaign_in(project, pk)
+    """The annotation page of one item as annotators see it. No item is locked, and nothing is saved."""
+    campaign = selectors.get_campaign(project, pk)
     item = campaign.items.select_related("task").order_by("random_key", "pk").first()
     if item is None:
-        raise NotFound("The campaign has no items yet; add some, then look at them.")
+        raise NotFound("The campaign has no items; add items before you open the preview.")
     item.campaign = campaign
-    nobody = services.annotator_for(project=project, user=request.user)
-    shown = Assignment(pk=0, item=item, annotator=nobody, state=Assignment.State.LOCKED)
-    context = page.frame(campaign, nobody) | page.item(request, shown, fields={}, everything=True)
+    viewer = services.annotator_for(project=project, user=request.user)
+    shown = Assignment(pk=0, item=item, annotator=viewer, state=Assignment.State.LOCKED)
+    context = work_context.campaign_context(campaign, viewer) | work_context.item_context(
+        request, shown, fields={}, everything=True
+    )
     return render(request, "annotation/work.html", context | {"is_preview": True, "previous": None})
 
 
 @require_safe
 @project_view(Role.RESEARCHER)
 def campaign_people(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Counts and active time of everybody, as a table to pay by."""
-    campaign = selectors.campaign_in(project, pk)
+    """Counts and active time of each annotator, as CSV."""
+    campaign = selectors.get_campaign(project, pk)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = download_header(f"{project.slug}-campaign-{campaign.pk}-people.csv")
     table = csv.writer(response)
     table.writerow(["annotator", "judged", "skipped", "flagged", "active_minutes"])
-    for person in selectors.people_of(campaign):
+    for person in selectors.annotator_activity(campaign):
         minutes = round((person.seconds or 0) / 60, 2)  # type: ignore[attr-defined]
         counts = (person.submitted, person.skipped, person.flagged)  # type: ignore[attr-defined]
         table.writerow([spreadsheet_cell(person.name), *counts, minutes])
@@ -182,7 +189,7 @@ def _field(error: DomainError, form: CampaignForm) -> str | None:
 @require_safe
 @project_view(Role.RESEARCHER)
 def item_preview(request: ProjectRequest, project: Project) -> HttpResponse:
-    """How many items the options choose, as a fragment."""
+    """Fragment: how many items the options select."""
     form = ItemsForm(request.GET, project=project)
     context: dict[str, Any] = {"items_form": form}
     if form.is_valid() and form.cleaned_data["per_task"]:
@@ -193,11 +200,11 @@ def item_preview(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view(Role.RESEARCHER)
 def campaign_update(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    campaign = selectors.campaign_in(project, pk)
+    campaign = selectors.get_campaign(project, pk)
     form = CampaignForm(request.POST or None, instance=campaign)
     if request.method == "POST" and form.is_valid():
         try:
-            services.update_campaign(campaign=selectors.campaign_in(project, pk), **form.cleaned_data)
+            services.update_campaign(campaign=selectors.get_campaign(project, pk), **form.cleaned_data)
         except DomainError as error:
             form.add_error(_field(error, form), error.message)
         else:
@@ -211,76 +218,72 @@ def campaign_update(request: ProjectRequest, project: Project, pk: int) -> HttpR
 @project_view(Role.RESEARCHER)
 def campaign_items(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """Add more items to a campaign."""
-    campaign = selectors.campaign_in(project, pk)
+    campaign = selectors.get_campaign(project, pk)
     form = ItemsForm(request.POST, project=project)
     if not form.is_valid():
         return render(
-            request, "annotation/campaign_detail.html", _detail(project, campaign, form), status=422
+            request, "annotation/campaign_detail.html", _detail_context(project, campaign, form), status=422
         )
     added = services.build_items(campaign=campaign, choice=form.choice)
-    messages.success(request, f"{added.created} items added; {added.duplicates} were there already.")
+    messages.success(request, f"Added {added.created} items; {added.duplicates} duplicates skipped.")
     return redirect("annotation:campaign-detail", project.slug, campaign.pk)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def campaign_state(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    campaign = selectors.campaign_in(project, pk)
+    campaign = selectors.get_campaign(project, pk)
     move = request.POST.get("move", "")
-    if move not in MOVES:
-        raise DomainError(f"A campaign can be moved by {', '.join(MOVES)}; not by {move!r}.")
-    MOVES[move](campaign=campaign)
-    messages.success(request, f"{campaign.name} {SAID[move]}")
+    if move not in STATE_ACTIONS:
+        raise DomainError(f"Unknown action {move!r}; allowed are {', '.join(STATE_ACTIONS)}.")
+    STATE_ACTIONS[move](campaign=campaign)
+    messages.success(request, f"{campaign.name} {STATE_MESSAGES[move]}")
     return redirect("annotation:campaign-detail", project.slug, campaign.pk)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def campaign_pilot(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Begin a pilot of so many items, or end it and go on with everything."""
-    campaign = selectors.campaign_in(project, pk)
+    """Start a pilot, or end it."""
+    campaign = selectors.get_campaign(project, pk)
     if "end" in request.POST:
         services.end_pilot(campaign=campaign)
-        messages.success(request, "The pilot is over: everything is handed out.")
+        messages.success(request, "The pilot is finished; all items are released.")
     else:
         items = services.start_pilot(campaign=campaign, items=_number(request, "items"))
-        messages.success(
-            request, f"Only {items} item{'' if items == 1 else 's'} are handed out until you go on."
-        )
+        messages.success(request, f"Pilot started with {items} item{'' if items == 1 else 's'}.")
     return redirect("annotation:campaign-detail", project.slug, pk)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def campaign_give(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Keep the next so many items for one annotator."""
-    campaign = selectors.campaign_in(project, pk)
-    annotator = member_annotator(request, project)
+    """Reserve the next items for one annotator."""
+    campaign = selectors.get_campaign(project, pk)
+    annotator = posted_annotator(request, project)
     wanted = services.open_items(campaign, annotator).select_related("campaign")[: _number(request, "items")]
-    given = services.give_items(annotator=annotator, items=list(wanted))
-    messages.success(
-        request, f"{annotator} gets {given} item{'' if given == 1 else 's'} before anything else."
-    )
+    given = services.assign_items(annotator=annotator, items=list(wanted))
+    messages.success(request, f"Assigned {given} item{'' if given == 1 else 's'} to {annotator}.")
     return redirect("annotation:campaign-detail", project.slug, pk)
 
 
 def _number(request: ProjectRequest, name: str) -> int:
     raw = request.POST.get(name, "")
     if not raw.isdecimal() or not 1 <= int(raw[:9]) <= 1000:
-        raise DomainError(f"Say how many {name}: a number from 1 to 1000.", pointer=f"/{name}")
+        raise DomainError(f"The number of {name} must be between 1 and 1000.", pointer=f"/{name}")
     return int(raw)
 
 
 @require_POST
 @project_view(Role.RESEARCHER)
 def campaign_resume(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Let an annotator go on who was paused for her answers to gold."""
-    campaign = selectors.campaign_in(project, pk)
+    """End the pause of an annotator."""
+    campaign = selectors.get_campaign(project, pk)
     raw = request.POST.get("annotator", "")
     rows = project.annotators.all()
     annotator = rows.filter(pk=raw).first() if raw.isdecimal() and len(raw) < 19 else None
     if annotator is None:
-        raise NotFound("There is no such annotator in this project.")
-    services.let_go_on(campaign=campaign, annotator=annotator, by=request.user)
-    messages.success(request, f"{annotator} can go on.")
+        raise NotFound("This project has no such annotator.")
+    services.resume_annotator(campaign=campaign, annotator=annotator, by=request.user)
+    messages.success(request, f"{annotator} is no longer paused.")
     return redirect("annotation:campaign-detail", project.slug, pk)

@@ -1,4 +1,4 @@
-"""How good a campaign's judgements are, and the items behind each figure. For reviewers and researchers."""
+"""Annotation quality of a campaign. For reviewers and researchers."""
 
 from typing import Any
 
@@ -9,33 +9,33 @@ from django.views.decorators.http import require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation import selectors
-from apps.annotation.agreement import answers_of, of_kinds
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.agreement import agreement_by_type, current_agreement_values
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import PREFERENCE_CHOICES
-from apps.annotation.quality import drawn_alphas, drawn_people, quality_of
-from apps.annotation.reliability import reliability_of
+from apps.annotation.quality import alpha_chart, measure_quality, speed_chart
+from apps.annotation.reliability import estimate_reliability
 from apps.core.errors import DomainError
 
-CATEGORY_WORDS = [one.replace("_", " ") for one in PREFERENCE_CHOICES]
+CATEGORY_WORDS = [choice.replace("_", " ") for choice in PREFERENCE_CHOICES]
 
 
 @require_safe
 @project_view(Role.REVIEWER)
 def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    campaign = selectors.campaign_in(project, pk)
-    answers = answers_of(project, campaign.name)
-    kinds = of_kinds(answers)
-    quality = quality_of(campaign, answers, kinds)
+    campaign = selectors.get_campaign(project, pk)
+    answers = current_agreement_values(project, campaign.name)
+    kinds = agreement_by_type(answers)
+    quality = measure_quality(campaign, answers, kinds)
     context: dict[str, Any] = {
         "project": project,
         "campaign": campaign,
-        "kinds": [(KINDS[name], found) for name, found in kinds.items()],
+        "kinds": [(FEEDBACK_TYPES[name], found) for name, found in kinds.items()],
         "quality": quality,
         "confusion": list(zip(CATEGORY_WORDS, quality.confusion, strict=True)),
         "categories": CATEGORY_WORDS,
-        "alphas": drawn_alphas(kinds),
-        "people": drawn_people(quality),
-        "undecided": len(set(quality.disputed) - selectors.decided_of(quality.disputed)),
+        "alphas": alpha_chart(kinds),
+        "people": speed_chart(quality),
+        "undecided": len(set(quality.disputed) - selectors.adjudicated_items(quality.disputed)),
     }
     return render(request, "annotation/campaign_quality.html", context)
 
@@ -43,11 +43,11 @@ def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> Http
 @require_safe
 @project_view(Role.REVIEWER)
 def campaign_reliability(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Who can be relied on: a fragment of the quality page, or a page of its own without a script."""
-    campaign = selectors.campaign_in(project, pk)
+    """Annotator reliability: a fragment of the quality page, or a page without JavaScript."""
+    campaign = selectors.get_campaign(project, pk)
     context: dict[str, Any] = {"project": project, "campaign": campaign}
     try:
-        context["people"] = reliability_of(campaign)
+        context["people"] = estimate_reliability(campaign)
     except DomainError as error:
         context["error"] = error
     template = "_reliability.html" if request.htmx else "campaign_reliability.html"  # type: ignore[attr-defined]

@@ -1,10 +1,11 @@
-"""The work page: one item, one decision. Every step of it is a plain form; htmx and work.js make it quick."""
+"""The annotation page. Every action is a plain form; htmx and work.js make it fast."""
 
+import math
 import uuid
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -14,33 +15,37 @@ from django_htmx.http import trigger_client_event
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.annotation import selectors, services
-from apps.annotation.feedback_types import KINDS, Shown
-from apps.annotation.gold import expected_of, is_as_expected
-from apps.annotation.models import Annotator, Assignment, Campaign, FeedbackRecord, Item
-from apps.annotation.views import page
+from apps.annotation.feedback_types import FEEDBACK_TYPES
+from apps.annotation.gold import expected_annotation, is_as_expected
+from apps.annotation.models import Annotator, Assignment, Campaign, Item
+from apps.annotation.presentation import present_item
+from apps.annotation.views import work_context
 from apps.core.errors import Conflict, DomainError, NotFound
 
-MORE = {"comment": "comment=1#comments", "all": "all=1"}
-LEAVE = {"skip": services.skip_assignment, "flag": services.flag_assignment}
+FORM_ACTIONS = {"comment": "comment=1#comments", "all": "all=1"}
+MAX_FIELDS = 5000  # with a value
+LEAVE_SERVICES = {"skip": services.skip_assignment, "flag": services.flag_assignment}
 
 
 @require_safe
-@never_cache  # the way back leads to what is held now, not to a form that was sent
+@never_cache  # going back shows the locked item, not the form that was submitted
 @project_view()
 def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """The next item of a campaign, or the one held."""
+    """The locked item of a campaign, or the next one."""
     annotator = services.annotator_for(project=project, user=request.user)
-    return _next(request, selectors.campaign_in(project, pk), annotator)
+    return _next(request, selectors.get_campaign(project, pk), annotator)
 
 
 def _next(request: ProjectRequest, campaign: Campaign, annotator: Annotator) -> HttpResponse:
     try:
         assignment = services.assign_next_item(campaign=campaign, annotator=annotator)
-    except Conflict:  # it is closed or over, or she is paused; the page says which
+    except Conflict:  # closed, past its deadline, or the annotator is paused: the page says which
         assignment = None
-    context = page.frame(campaign, annotator)
+    context = work_context.campaign_context(campaign, annotator)
     if assignment is not None:
-        context |= page.item(request, selectors.assignment_of(annotator, assignment.pk))
+        context |= work_context.item_context(
+            request, _own_assignment(request, campaign.project, assignment.pk)
+        )
     template = "annotation/_work.html" if request.htmx else "annotation/work.html"  # type: ignore[attr-defined]
     return render(request, template, context)
 
@@ -49,79 +54,108 @@ def _next(request: ProjectRequest, campaign: Campaign, annotator: Annotator) -> 
 @never_cache
 @project_view()
 def assignment_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """One's own item again: to go on, or to change what was said."""
-    assignment = _mine(request, project, pk)
-    context = page.around(assignment) | page.item(request, assignment)
+    """An annotator's own item again, to continue or to edit."""
+    assignment = _own_assignment(request, project, pk)
+    context = work_context.assignment_context(assignment) | work_context.item_context(request, assignment)
     return render(request, "annotation/work.html", context | {"is_again": True})
 
 
 @require_safe
 @project_view()
 def answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """After practice: what was said, what is right, and why."""
-    assignment = _mine(request, project, pk)
+    """After a practice item: the given and the correct answer."""
+    assignment = _own_assignment(request, project, pk)
     last = selectors.last_annotation(assignment)
-    right = expected_of(assignment.item)
+    right = expected_annotation(assignment.item)
     if assignment.item.purpose != Item.Purpose.PRACTICE or last is None or right is None:
-        # It is practice no more, or not done.
+        # It is not a practice item any more, or not submitted.
         return redirect("annotation:assignment-detail", project.slug, pk)
-    shown = selectors.shown_of(assignment)
+    shown = present_item(assignment)
     context = {
         "assignment": assignment,
-        "said": selectors.in_words(last, shown),
-        "right": selectors.in_words(right, shown),
+        "said": selectors.summarize_annotation(last, shown),
+        "right": selectors.summarize_annotation(right, shown),
         "is_right": is_as_expected(last, right),
     }
-    return render(request, "annotation/practice_answer.html", page.around(assignment) | context)
+    return render(
+        request, "annotation/practice_answer.html", work_context.assignment_context(assignment) | context
+    )
 
 
 @require_safe
 @project_view()
 def rows(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """More rows of the comparison, brought as they are scrolled to."""
-    assignment = _mine(request, project, pk)
-    context = page.more(assignment, request.GET.get("start", ""))
+    """Fragment: more rows of the comparison, loaded on scroll."""
+    assignment = _own_assignment(request, project, pk)
+    context = work_context.rows_context(assignment, request.GET.get("start", ""))
     return render(request, "annotation/_rows.html", context | {"project": project, "assignment": assignment})
 
 
 @require_POST
 @project_view()
 def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    assignment = _mine(request, project, pk)
-    shown, fields = selectors.shown_of(assignment), page.posted(request.POST, assignment.item.campaign)
-    if (more := request.POST.get("action", "")) in MORE:  # without a script: the page again, with more on it
+    assignment = _own_assignment(request, project, pk)
+    fields = _parse_form(request.POST, assignment.item.campaign)
+    if (action := request.POST.get("action", "")) in FORM_ACTIONS:  # a button of the form without JavaScript
         _save_draft(request, assignment, fields)
-        return redirect(f"{reverse('annotation:assignment-detail', args=[project.slug, pk])}?{MORE[more]}")
+        page = reverse("annotation:assignment-detail", args=[project.slug, pk])
+        return redirect(f"{page}?{FORM_ACTIONS[action]}")
     try:
-        annotation = services.submit_annotation(
+        annotation = services.submit_form(
             assignment=assignment,
+            fields=fields,
             idempotency_key=_key(request),
-            judgements=_judgements(assignment, fields, shown),
             by=request.user,
-            active_seconds=page.seconds(request.POST),
+            active_seconds=_parse_active_seconds(request.POST),
         )
     except DomainError as error:
         if request.htmx:  # type: ignore[attr-defined]
             raise
-        context = page.around(assignment) | page.item(request, assignment, fields=fields) | {"error": error}
+        context = (
+            work_context.assignment_context(assignment)
+            | work_context.item_context(request, assignment, fields=fields)
+            | {"error": error}
+        )
         return render(request, "annotation/work.html", context, status=error.status)
     if annotation.is_surplus:
-        return _after(request, assignment, "Kept aside: the item had enough judgements by now.", is_news=True)
-    return _after(request, assignment, "Saved.")
+        return _redirect_after(
+            request,
+            assignment,
+            "Saved, but not needed: the item already has all its annotations.",
+            is_news=True,
+        )
+    return _redirect_after(request, assignment, "Saved.")
 
 
-def _judgements(assignment: Assignment, fields: dict[str, str], shown: Shown) -> list[FeedbackRecord]:
-    return [
-        row for name in assignment.item.campaign.feedback_types for row in KINDS[name].parse(fields, shown)
-    ]
+def _parse_form(data: QueryDict, campaign: Campaign) -> dict[str, str]:
+    """Fields of an annotation in a posted form, with newlines as the database stores them."""
+    patterns = [FEEDBACK_TYPES[name].field_pattern for name in campaign.feedback_types]
+    fields = {
+        name: str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
+        for name, value in data.items()
+        if value and any(pattern.fullmatch(name) for pattern in patterns)
+    }
+    if len(fields) > MAX_FIELDS:
+        raise DomainError(f"An annotation can have at most {MAX_FIELDS} fields.")
+    return fields
 
 
-def _after(
+def _parse_active_seconds(data: QueryDict) -> float | None:
+    """Active seconds counted by the browser; None if there are none."""
+    raw = data.get("active_seconds", "")
+    try:
+        value = float(raw) if raw else None
+    except ValueError:
+        raise DomainError(f"active_seconds must be a number, not {raw!r}.") from None
+    return value if value is None or math.isfinite(value) else None
+
+
+def _redirect_after(
     request: ProjectRequest, assignment: Assignment, words: str, *, is_news: bool = False
 ) -> HttpResponse:
-    """On to the next item. After an edit the page is another one, so the browser goes there itself.
+    """Show the next item. After an edit the browser is redirected.
 
-    is_news: words that are said even where the next item shows that all went as expected.
+    is_news: show the message even if the next item replaces the page.
     """
     campaign = assignment.item.campaign
     if assignment.is_adjudication or (
@@ -147,9 +181,9 @@ def _go_to(request: ProjectRequest, url: str) -> HttpResponse:
 @require_POST
 @project_view()
 def draft(request: ProjectRequest, project: Project, pk: int) -> JsonResponse:
-    """Autosave. Answers whether the item is still held."""
-    assignment = _mine(request, project, pk)
-    fields = page.posted(request.POST, assignment.item.campaign)
+    """Autosave; whether the item is still locked."""
+    assignment = _own_assignment(request, project, pk)
+    fields = _parse_form(request.POST, assignment.item.campaign)
     assignment = _save_draft(request, assignment, fields)
     return JsonResponse({"saved": True, "held": not assignment.is_late})
 
@@ -160,30 +194,37 @@ def _save_draft(request: ProjectRequest, assignment: Assignment, fields: dict[st
         fields=fields,
         idempotency_key=_key(request),
         by=request.user,
-        active_seconds=page.seconds(request.POST),
+        active_seconds=_parse_active_seconds(request.POST),
     )
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view()
 def leave(request: ProjectRequest, project: Project, pk: int, how: str) -> HttpResponse:
-    """Skip or flag, with a reason; the page of its own is for browsers without a script."""
-    if how not in LEAVE:
-        raise NotFound("There is nothing here, or it is not yours to see.")
-    assignment = _mine(request, project, pk)
+    """Skip or flag an item with a reason; GET is the page for browsers without JavaScript."""
+    if how not in LEAVE_SERVICES:
+        raise NotFound("This page does not exist, or you have no access to it.")
+    assignment = _own_assignment(request, project, pk)
     if request.method != "POST":
         context = {"project": project, "campaign": assignment.item.campaign, "assignment": assignment}
-        return render(request, "annotation/assignment_leave.html", context | page.leaving(how))
+        return render(request, "annotation/assignment_leave.html", context | work_context.leave_context(how))
     reason = request.POST.get("words", "").strip() or request.POST.get("reason", "")
-    LEAVE[how](assignment=assignment, reason=reason, by=request.user)
-    return _after(request, assignment, "Skipped." if how == "skip" else "Flagged; the researchers see it.")
+    LEAVE_SERVICES[how](assignment=assignment, reason=reason, by=request.user)
+    return _redirect_after(
+        request, assignment, "Skipped." if how == "skip" else "Flagged for the researchers."
+    )
 
 
-def _mine(request: ProjectRequest, project: Project, pk: int) -> Assignment:
-    annotator = services.annotator_for(project=project, user=request.user)
-    assignment = selectors.assignment_of(annotator, pk)
+def _own_assignment(request: ProjectRequest, project: Project, pk: int) -> Assignment:
+    """The user's own assignment. Raises NotFound for any other."""
+    own = Assignment.objects.filter(annotator__project=project, annotator__user=request.user)
+    assignment = (
+        own.select_related("annotator", "item__task", "item__campaign__project").filter(pk=pk).first()
+    )
+    if assignment is None:
+        raise NotFound(f"There is no item {pk} assigned to you in this project.")
     if assignment.is_adjudication and not Role(request.membership.role).includes(Role.REVIEWER):
-        raise PermissionDenied("Only reviewers adjudicate.")
+        raise PermissionDenied("Only reviewers can adjudicate.")
     return assignment
 
 
@@ -191,4 +232,6 @@ def _key(request: ProjectRequest) -> uuid.UUID:
     try:
         return uuid.UUID(request.POST.get("idempotency_key", ""))
     except ValueError:
-        raise DomainError("This form has no key of its own; open the page anew and send it again.") from None
+        raise DomainError(
+            "The form has no valid idempotency key; reload the page and submit again."
+        ) from None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 from apps.annotation.models import Comment, CriterionScore, FeedbackRecord, Preference
-from apps.annotation.services.machines import write_as_judge
+from apps.annotation.services.judge_annotations import save_judge_annotation
 from apps.core.jobs import job_queue
 from apps.judges.models import Judge, JudgeResult, JudgeRun
 from apps.rubrics.models import Criterion
@@ -32,7 +32,9 @@ def write_annotations(judge_run: JudgeRun, check: Callable[[], None]) -> None:
             for item, results in batch:
                 feedback = [row for result in results for row in _feedback_rows(judge.mode, criteria, result)]
                 if feedback:
-                    write_as_judge(project=judge.project, name=judge.annotator_name, item=item, rows=feedback)
+                    save_judge_annotation(
+                        project=judge.project, name=judge.annotator_name, item=item, rows=feedback
+                    )
 
 
 def update_trajectory_facts(judge_run: JudgeRun) -> None:

@@ -49,8 +49,8 @@ def test_in_and_out_again(client: Client, headers: dict[str, str], shape: str) -
     data = json.dumps(records) if shape == "array" else "\n".join(map(json.dumps, records))
     assert post(client, headers, data.encode()).json() == {"created": 3, "duplicates": 0, "rejected": []}
     found = read(client, headers)
-    assert [one.get("choice") or one.get("text") for one in found] == ["a", "kind"]
-    assert {one["origin"] for one in found} == {"imported"}
+    assert [record.get("choice") or record.get("text") for record in found] == ["a", "kind"]
+    assert {record["origin"] for record in found} == {"imported"}
     assert read(client, headers, "?kind=comment") == found[1:]
     assert read(client, headers, "?since=2999-01-01T00:00:00Z") == []
     again = post(client, headers, "\n".join(map(json.dumps, found)).encode())
@@ -73,7 +73,7 @@ def test_a_trainer_that_retries(client: Client, headers: dict[str, str]) -> None
     ("record", "pointer", "said"),
     [
         (pair("task-1", choice="c"), "/choice", "Record 2"),
-        ({"task": {"id": "t"}}, None, "expected a record that has one of choice, ranks, accept"),
+        ({"task": {"id": "t"}}, None, "has none of the keys choice, ranks, accept"),
         ({**COMMENT, "anchor": {"steps": [0, 9]}}, "/anchor/steps", "Record 2"),
         ({**OUTCOME, "success": "yes"}, "/success", "Record 2"),
     ],

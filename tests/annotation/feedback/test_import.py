@@ -31,8 +31,10 @@ def load(project: Project, *records: object, format: str = "pairs", **options: o
 
 
 def said(project: Project) -> list[tuple[str, str, int]]:
-    records = [one for one in feedback_records(project=project) if isinstance(one, schema.PreferenceRecord)]
-    return [(one.annotator, one.choice, one.strength) for one in records]
+    records = [
+        record for record in feedback_records(project=project) if isinstance(record, schema.PreferenceRecord)
+    ]
+    return [(record.annotator, record.choice, record.strength) for record in records]
 
 
 def test_a_pair_brings_its_trajectories_its_annotator_and_a_closed_campaign(project):
@@ -70,7 +72,9 @@ def test_another_annotator_or_criterion_judges_the_same_item(project):
     overall = [("ann", "a", 3), ("ann", "a", 3), ("bob", "b", 3)]
     assert sorted(said(project)) == overall
     criteria = {
-        one.criterion for one in feedback_records(project=project) if isinstance(one, schema.PreferenceRecord)
+        record.criterion
+        for record in feedback_records(project=project)
+        if isinstance(record, schema.PreferenceRecord)
     }
     assert criteria == {None, "polite"}
 
@@ -86,16 +90,17 @@ def test_a_named_item_is_about_its_trajectories_only(project):
     result = load(project, PAIR | {"item": "1"}, PAIR | {"item": "2"}, PAIR | {"item": "1", "b": other})
     assert Item.objects.count() == 0
     assert result.rejected[0]["line"] == 3
-    assert "about other trajectories" in result.rejected[0]["message"]
+    assert "has other trajectories" in result.rejected[0]["message"]
 
 
 def test_trajectories_can_be_named_by_their_own_id(project):
     documents = [
-        schema.to_atif(one) | {"session_id": name} for name, one in (("x", parse(HI)), ("y", parse(BYE)))
+        schema.to_atif(document) | {"session_id": name}
+        for name, document in (("x", parse(HI)), ("y", parse(BYE)))
     ]
     load(
         project,
-        *[{"trajectory": {"trajectory": one}, "success": True} for one in documents],
+        *[{"trajectory": {"trajectory": document}, "success": True} for document in documents],
         format="outcomes",
     )
     pair = {"a": {"trajectory_id": "x"}, "b": {"trajectory_id": "y"}, "choice": "a", "annotator": "ann"}
@@ -116,7 +121,7 @@ def test_outcomes_go_to_the_trajectory_and_comments_to_their_steps(project):
     assert load(project, COMMENT, COMMENT, format="comments") == FeedbackResult(created=1, duplicates=1)
     comment = Comment.objects.get()
     assert (comment.text, comment.first_step, comment.last_step, comment.sign) == ("rude", 1, 1, -1)
-    kinds = {schema.records.KIND_OF[type(one)] for one in feedback_records(project=project)}
+    kinds = {schema.records.KIND_OF[type(record)] for record in feedback_records(project=project)}
     assert kinds == {"comment", "outcome"}
 
 
@@ -126,20 +131,22 @@ def test_one_bad_record_refuses_the_file_unless_the_good_are_kept(project, keep_
     lines = [json.dumps(record) for record in records]
     lines.insert(516, '{"task": ')
     result = load(project, *lines, keep_good=keep_good)
-    assert [one["line"] for one in result.rejected] == [517]
+    assert [rejection["line"] for rejection in result.rejected] == [517]
     assert "not valid JSON" in result.rejected[0]["message"]
     assert result.created == Preference.objects.count() == (999 if keep_good else 0)
     assert Trajectory.objects.count() == (2 if keep_good else 0)
 
 
 def test_an_unknown_format_names_the_known_ones(project):
-    with pytest.raises(DomainError, match="known are pairs, rankings"):
+    with pytest.raises(DomainError, match="allowed are pairs, rankings"):
         load(project, PAIR, format="stars")
 
 
 def test_simulated_judgements_stay_marked(project):
     load(project, PAIR | {"origin": "simulated"})
-    (record,) = [one for one in feedback_records(project=project) if isinstance(one, schema.PreferenceRecord)]
+    (record,) = [
+        found for found in feedback_records(project=project) if isinstance(found, schema.PreferenceRecord)
+    ]
     assert record.origin == "simulated"
     assert not list(feedback_records(project=project, filters={"origins": ["person"]}))
 
@@ -147,7 +154,7 @@ def test_simulated_judgements_stay_marked(project):
 def test_filters(project):
     load(project, PAIR, campaign="one")
     load(project, PAIR | {"annotator": "bob"}, campaign="two")
-    names = [one.annotator for one in feedback_records(project=project, filters={"campaigns": ["two"]})]  # type: ignore[union-attr]
+    names = [record.annotator for record in feedback_records(project=project, filters={"campaigns": ["two"]})]  # type: ignore[union-attr]
     assert names == ["bob"]
     with pytest.raises(DomainError, match="Unknown filter 'color'"):
         list(feedback_records(project=project, filters={"color": 1}))
@@ -227,7 +234,8 @@ def test_real_files_are_read_whole(project, shared_data: Path, format, name, cre
         result = import_feedback(project=project, stream=stream, format=format, by=None)
     assert (result.created, result.duplicates, result.rejected) == (created, 0, [])
     ties = sum(
-        one.choice == "tie" for one in feedback_records(project=project, filters={"kinds": ["pairwise"]})
+        record.choice == "tie"
+        for record in feedback_records(project=project, filters={"kinds": ["pairwise"]})
     )  # type: ignore[union-attr]
     assert ties == (0 if format == "hh" else 2100 - 1840)
 
@@ -254,7 +262,7 @@ def test_who_and_when_marks_the_turn_that_decided_it(project, shared_data: Path)
         if of_agent:
             assert step.extra["source_index"] == wanted
     assert sum(agents.values()) == 126 and agents["as said"] > 100
-    assert {one.success for one in Trajectory.objects.all()} == {False}
+    assert {trajectory.success for trajectory in Trajectory.objects.all()} == {False}
 
 
 def test_agentrx_marks_messages_counted_from_one(project, shared_data: Path):
@@ -262,26 +270,31 @@ def test_agentrx_marks_messages_counted_from_one(project, shared_data: Path):
     both = (folder / "tau_dataset_full.json").read_bytes() + (folder / "tau_ground_truth.json").read_bytes()
     refused = import_feedback(project=project, stream=BytesIO(both), format="agentrx", by=None)
     assert refused.created == 0 and len(refused.rejected) == 2
-    assert "names the run 104, which does not stand before it" in refused.rejected[0]["message"]
+    assert "names the trajectory 104, which does not come before it" in refused.rejected[0]["message"]
 
     result = import_feedback(project=project, stream=BytesIO(both), format="agentrx", by=None, keep_good=True)
     truth = [
-        one
-        for one in json.loads((folder / "tau_ground_truth.json").read_bytes())
-        if one["trajectory_id"] < 100
+        record
+        for record in json.loads((folder / "tau_ground_truth.json").read_bytes())
+        if record["trajectory_id"] < 100
     ]
     runs = {
-        one["task_id"]: one["traj"] for one in json.loads((folder / "tau_dataset_full.json").read_bytes())
+        record["task_id"]: record["traj"]
+        for record in json.loads((folder / "tau_dataset_full.json").read_bytes())
     }
-    failures = [(one["trajectory_id"], each["step_number"] - 1) for one in truth for each in one["failures"]]
+    failures = [
+        (record["trajectory_id"], failure["step_number"] - 1)
+        for record in truth
+        for failure in record["failures"]
+    ]
     of_agent = {(run, at) for run, at in failures if runs[run][at]["role"] == "assistant"}
     marked = [
         (
-            int(one.trajectory.task.id),
-            one.trajectory.steps[one.trajectory.agent_steps[place]].extra["source_index"],
+            int(record.trajectory.task.id),
+            record.trajectory.steps[record.trajectory.agent_steps[place]].extra["source_index"],
         )
-        for one in feedback_records(project=project, filters={"kinds": ["step"]})
-        for place, label in one.labels.items()  # type: ignore[union-attr]
+        for record in feedback_records(project=project, filters={"kinds": ["step"]})
+        for place, label in record.labels.items()  # type: ignore[union-attr]
         if label == "bad"
     ]
     assert set(marked) == of_agent and len(marked) == len(of_agent)
@@ -303,4 +316,4 @@ def test_agentrx_says_what_is_no_message_of_a_run(project, shared_data: Path):
         said = {"trajectory_id": 1, "failures": [failure | {"step_number": number}]}
         result = load(project, run, said, format="agentrx")
         (refused,) = result.rejected
-        assert refused["pointer"] == "/failures/0/step_number" and "which has 2" in refused["message"]
+        assert refused["pointer"] == "/failures/0/step_number" and "between 1 and 2" in refused["message"]

@@ -83,7 +83,7 @@ def test_positions_of_a_ranking_are_those_of_its_item(project: Project) -> None:
 def test_another_answer_is_a_revision_and_the_other_questions_stay(project: Project) -> None:
     load(project, "rubric", SCORE, SCORE | {"criterion": "true", "value": 1})
     load(project, "rubric", SCORE | {"value": 5})
-    current = {one.criterion: one.value for one in feedback_records(project=project)}  # type: ignore[union-attr]
+    current = {record.criterion: record.value for record in feedback_records(project=project)}  # type: ignore[union-attr]
     assert current == {"polite": 5, "true": 1}
     assert CriterionScore.objects.filter(criterion__name="polite").count() == 2
 
@@ -101,25 +101,25 @@ def test_a_criterion_that_is_defined_otherwise_is_another_version(project: Proje
 @pytest.mark.parametrize(
     ("format", "record", "pointer", "message"),
     [
-        ("rankings", RANKING | {"ranks": [1, 2]}, "/ranks", "3 items need as many"),
-        ("rankings", RANKING | {"ranks": [0, 1, 2]}, "/ranks", "count from 1"),
-        ("rankings", RANKING | {"items": [HI], "ranks": [1]}, "/items", "2 to 8 items"),
+        ("rankings", RANKING | {"ranks": [1, 2]}, "/ranks", "must equal the number of items (3)"),
+        ("rankings", RANKING | {"ranks": [0, 1, 2]}, "/ranks", "start at 1"),
+        ("rankings", RANKING | {"items": [HI], "ranks": [1]}, "/items", "between 2 and 8 items"),
         ("rankings", RANKING | {"items": [HI, HI, BYE]}, "/items", "twice"),
         ("rankings", RANKING | {"items": [HI, {"text": 3}, BYE]}, "/items/1/text", "string"),
         ("steps", STEPS | {"labels": {"3": "bad"}, "corrections": {}}, "/labels", "agent step 3"),
         ("steps", STEPS | {"corrections": {"7": "x"}}, "/corrections", "agent step 7"),
-        ("steps", STEPS | {"labels": {"0": "fine"}}, "/labels/0", "'fine' is no label"),
+        ("steps", STEPS | {"labels": {"0": "fine"}}, "/labels/0", "unknown label 'fine'"),
         (
             "steps",
             {"task": TASK, "trajectory": HI, "annotator": "a"},
             "/labels",
-            "say labels, or first_error",
+            "give labels, or first_error",
         ),
         ("steps", FIRST | {"first_error": 3}, "/first_error", "agent step 3"),
         ("rubric", SCORE | {"value": 6}, "/value", "not on the scale"),
         ("rubric", SCORE | {"scale": [5, 5]}, "/scale", "two different finite numbers"),
         ("rubric", SCORE | {"scale": [-1e308, 1e308]}, "/scale", "two different finite numbers"),
-        ("rubric", SCORE | {"criterion": ""}, "/criterion", "1 to 200"),
+        ("rubric", SCORE | {"criterion": ""}, "/criterion", "between 1 and 200"),
         ("ratings", ACCEPT | {"rating": 3, "scale": [1, 5]}, "/accept", "either"),
         ("ratings", RATING | {"scale": None}, "/scale", "lowest, highest"),
         ("ratings", ACCEPT | {"scale": [1, 5]}, "/scale", "no scale"),
@@ -131,8 +131,8 @@ def test_what_is_wrong_is_said_with_its_place(
 ) -> None:
     result = load(project, format, record)
     assert result.created == 0
-    (one,) = result.rejected
-    assert one["pointer"] == pointer and message in one["message"], one
+    (rejection,) = result.rejected
+    assert rejection["pointer"] == pointer and message in rejection["message"], rejection
     assert not StepLabelSet.objects.exists() and not Rating.objects.exists()
 
 

@@ -56,17 +56,17 @@ def test_every_judged_run_with_all_that_was_said_of_it(said: Project) -> None:
     counts = sorted(len(feedback) for _, feedback in by_run.values())
     assert counts == [1, 2, 5, 8]  # elsewhere a rating; BYE: a ranking and a pair; HMM, HI: of all kinds
     for name, (run, feedback) in by_run.items():
-        for one in feedback:
-            assert one["annotator"] in ("ann", "ben") and one["made"]["revision"] >= 1
+        for record in feedback:
+            assert record["annotator"] in ("ann", "ben") and record["made"]["revision"] >= 1
             meant = (
-                one["items"][one["this"]]
-                if "items" in one
-                else one[one["this"]]
-                if "a" in one
-                else one["trajectory"]
+                record["items"][record["this"]]
+                if "items" in record
+                else record[record["this"]]
+                if "a" in record
+                else record["trajectory"]
             )
             assert meant == name
-            assert {key for key in ("a", "b", "trajectory") if key in one} <= {"a", "b", "trajectory"}
+            assert {key for key in ("a", "b", "trajectory") if key in record} <= {"a", "b", "trajectory"}
         assert run.metadata["feedback"] == feedback
     assert out(said, "atif", kinds=["comment"])[0]["extra"]["feedback"][0]["text"] == "Too short."
     assert len(out(said, "atif", kinds=["comment"])) == 1
@@ -81,17 +81,19 @@ def test_documents_come_in_again_as_the_runs_there_are(said: Project) -> None:
 
 def test_runs_of_one_name_are_told_apart(said: Project) -> None:
     Trajectory.objects.filter(task__external_id="greet").update(external_id="same")
-    found = [one for one in out(said, "atif", kinds=["pairwise"]) if one["extra"]["task"]["id"] == "greet"]
-    names = {one["session_id"] for one in found}
+    found = [
+        entry for entry in out(said, "atif", kinds=["pairwise"]) if entry["extra"]["task"]["id"] == "greet"
+    ]
+    names = {entry["session_id"] for entry in found}
     assert len(names) == len(found) == 3 and all(name.startswith("same (") for name in names)
     for document in found:
-        for one in document["extra"]["feedback"]:
-            assert {one["a"], one["b"]} <= names and one[one["this"]] == document["session_id"]
+        for entry in document["extra"]["feedback"]:
+            assert {entry["a"], entry["b"]} <= names and entry[entry["this"]] == document["session_id"]
 
 
 def plain(value: dict[str, Any]) -> Any:
-    ((kind, one),) = value.items()
-    return int(one) if kind == "intValue" else one
+    ((kind, inner),) = value.items()
+    return int(inner) if kind == "intValue" else inner
 
 
 def events(project: Project, **filters: Any) -> list[dict[str, Any]]:
@@ -101,16 +103,16 @@ def events(project: Project, **filters: Any) -> list[dict[str, Any]]:
         (scope,) = resource["scopeLogs"]
         for event in scope["logRecords"]:
             assert event["eventName"] == "gen_ai.evaluation.result"
-            told = {one["key"]: plain(one["value"]) for one in event["attributes"]}
+            told = {attribute["key"]: plain(attribute["value"]) for attribute in event["attributes"]}
             found.append({key.removeprefix("gen_ai.evaluation."): value for key, value in told.items()})
     return found
 
 
 def test_every_judgement_as_events(said: Project) -> None:
     found = [
-        (one["name"], one.get("score.value"), one.get("score.label"), one.get("explanation"))
-        for one in events(said)
-        if one["touchstone.task"] == "greet"
+        (event["name"], event.get("score.value"), event.get("score.label"), event.get("explanation"))
+        for event in events(said)
+        if event["touchstone.task"] == "greet"
     ]
     assert sorted(found, key=str) == sorted(
         [

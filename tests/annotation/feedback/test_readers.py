@@ -29,31 +29,35 @@ OUTCOME = {"task": {"id": "t"}, "trajectory": HI, "success": True, "reward": 1.0
 def read(name: str, *records: object) -> list[Incoming | InvalidRecord]:
     array = name in ("pandalm", "fine-grained-rlhf")
     text = json.dumps(records) if array else "\n".join(json.dumps(record) for record in records)
-    return [one for _, one in READERS[name](BytesIO(text.encode()))]
+    return [record for _, record in READERS[name](BytesIO(text.encode()))]
 
 
 def only(name: str, record: object) -> Incoming:
-    (one,) = read(name, record)
-    assert isinstance(one, Incoming)
-    return one
+    (record,) = read(name, record)
+    assert isinstance(record, Incoming)
+    return record
 
 
 def test_pairs():
-    one = only("pairs", PAIR)
-    assert one.value == PreferenceValue(choice="a", strength=3)
-    assert [place.steps[1].text for place in one.places if isinstance(place, Trajectory)] == [
+    record = only("pairs", PAIR)
+    assert record.value == PreferenceValue(choice="a", strength=3)
+    assert [place.steps[1].text for place in record.places if isinstance(place, Trajectory)] == [
         "Hello",
         "Go away",
     ]
-    assert (one.annotator, one.origin, one.task.id if one.task else None) == ("ann", "imported", "t")
+    assert (record.annotator, record.origin, record.task.id if record.task else None) == (
+        "ann",
+        "imported",
+        "t",
+    )
 
 
 def test_pairs_may_name_stored_trajectories_and_need_no_task_then():
-    one = only(
+    record = only(
         "pairs",
         {"a": {"trajectory_id": "x"}, "b": {"trajectory_id": "y"}, "choice": "tie", "annotator": "ann"},
     )
-    assert one.places == (TrajectoryId("x"), TrajectoryId("y"))
+    assert record.places == (TrajectoryId("x"), TrajectoryId("y"))
 
 
 def test_comments():
@@ -68,18 +72,20 @@ def test_outcomes():
 
 def test_hh_splits_the_dialogue_and_shares_its_beginning():
     start = "\n\nHuman: Hi\n\nAssistant: Hello\n\nHuman: Tea?"
-    one = only("hh", {"chosen": f"{start}\n\nAssistant: Please", "rejected": f"{start}\n\nAssistant:"})
-    chosen, rejected = one.places
+    record = only("hh", {"chosen": f"{start}\n\nAssistant: Please", "rejected": f"{start}\n\nAssistant:"})
+    chosen, rejected = record.places
     assert isinstance(chosen, Trajectory) and isinstance(rejected, Trajectory)
     assert [step.source for step in chosen.steps] == ["user", "agent", "user", "agent"]
     assert (chosen.steps[-1].text, rejected.steps[-1].text) == ("Please", "")
-    assert one.task and one.task.instruction == "user: Hi\n\nassistant: Hello\n\nuser: Tea?"
+    assert record.task and record.task.instruction == "user: Hi\n\nassistant: Hello\n\nuser: Tea?"
     assert chosen.task == rejected.task
 
 
 def test_hh_prompts_that_differ_share_what_they_share():
-    one = only("hh", {"chosen": "\n\nHuman: Hi\n\nAssistant: a", "rejected": "\n\nHuman: Ho\n\nAssistant: b"})
-    assert one.task and one.task.instruction == ""
+    record = only(
+        "hh", {"chosen": "\n\nHuman: Hi\n\nAssistant: a", "rejected": "\n\nHuman: Ho\n\nAssistant: b"}
+    )
+    assert record.task and record.task.instruction == ""
 
 
 def test_fine_grained_has_six_comparisons_and_a_comment_for_each_span():
@@ -93,15 +99,15 @@ def test_fine_grained_has_six_comparisons_and_a_comment_for_each_span():
     }
     *pairs, comment = read("fine-grained-rlhf", record)
     said = [
-        (one.places[0].steps[1].text[-1], one.places[1].steps[1].text[-1], one.value.choice)
-        for one in pairs
-        if isinstance(one, Incoming) and isinstance(one.value, PreferenceValue)
+        (pair.places[0].steps[1].text[-1], pair.places[1].steps[1].text[-1], pair.value.choice)
+        for pair in pairs
+        if isinstance(pair, Incoming) and isinstance(pair.value, PreferenceValue)
     ]
     assert said == [
         ("1", "2", "a"), ("1", "3", "b"), ("1", "4", "tie"), ("2", "3", "a"), ("2", "4", "b"), ("3", "4", "tie"),
     ]  # fmt: skip
     assert isinstance(comment, Incoming) and isinstance(comment.value, CommentValue) and comment.value.anchor
-    assert (comment.value.anchor.quote, comment.value.anchor.chars) == ("Answer", (0, 6))
+    assert (comment.value.anchor.quote, comment.value.anchor.chars) == ("AgreementValue", (0, 6))
     assert "Title\nOne. Two." in comment.places[0].steps[0].text
 
 
@@ -115,8 +121,8 @@ def test_pandalm_is_three_judgements_of_one_item_and_booleans_are_words():
         "annotator1": "1",
     }
     said = read("pandalm", record | {"annotator2": 2, "annotator3": "0"})
-    assert [one.value.choice for one in said] == ["a", "b", "tie"]
-    assert {one.item for one in said} == {"4"}
+    assert [record.value.choice for record in said] == ["a", "b", "tie"]
+    assert {record.item for record in said} == {"4"}
     assert [place.steps[1].text for place in said[0].places] == ["True", ""]
 
 
@@ -131,9 +137,9 @@ def test_pandalm_is_three_judgements_of_one_item_and_booleans_are_words():
         ("pairs", {key: value for key, value in PAIR.items() if key != "task"}, "/task", "task is missing"),
         ("pairs", {key: value for key, value in PAIR.items() if key != "b"}, "/b", "b is missing"),
         ("pairs", PAIR | {"a": {"text": 3}}, "/a/text", "expected a string"),
-        ("pairs", PAIR | {"a": {"input_ids": [1]}}, "/a", "no text a person could have judged"),
+        ("pairs", PAIR | {"a": {"input_ids": [1]}}, "/a", "has no text"),
         ("comments", COMMENT | {"text": "  "}, "/text", "empty"),
-        ("comments", COMMENT | {"anchor": {"steps": [1, 0]}}, "/anchor/steps", "no range"),
+        ("comments", COMMENT | {"anchor": {"steps": [1, 0]}}, "/anchor/steps", "steps must be"),
         ("outcomes", OUTCOME | {"reward": "high"}, "/reward", "expected a number"),
         ("hh", {"chosen": "hello", "rejected": "x"}, "/chosen", "begins with"),
         ("pandalm", {"idx": 1}, None, "is this PandaLM"),
@@ -149,11 +155,19 @@ def test_what_is_wrong_is_said_with_its_place(name, record, pointer, says):
 def test_a_bad_line_is_named_and_reading_goes_on():
     lines = [json.dumps(PAIR), "{", json.dumps(PAIR | {"annotator": "bob"})]
     said = list(READERS["pairs"](BytesIO("\n".join(lines).encode())))
-    assert [(number, isinstance(one, Incoming)) for number, one in said] == [(1, True), (2, False), (3, True)]
+    assert [(number, isinstance(record, Incoming)) for number, record in said] == [
+        (1, True),
+        (2, False),
+        (3, True),
+    ]
 
 
 def test_a_record_over_the_limit_is_named_and_reading_goes_on(settings):
     settings.MAX_RECORD_BYTES = 500
     lines = [json.dumps(PAIR), json.dumps(PAIR | {"annotator": "x" * 600}), json.dumps(PAIR)]
     said = list(READERS["pairs"](BytesIO("\n".join(lines).encode())))
-    assert [(number, isinstance(one, Incoming)) for number, one in said] == [(1, True), (2, False), (3, True)]
+    assert [(number, isinstance(record, Incoming)) for number, record in said] == [
+        (1, True),
+        (2, False),
+        (3, True),
+    ]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from apps.annotation.feedback_types import Shown
 from apps.annotation.feedback_types.pairwise import PAIRWISE
 from apps.annotation.models import Preference
+from apps.annotation.presentation import PresentedItem
 from apps.core.errors import DomainError
 from apps.rubrics.models import Criterion
 from apps.trajectories.models import Trajectory
@@ -26,7 +26,7 @@ PAIR = [Trajectory(pk=1), Trajectory(pk=2)]
 def test_the_coin_turns_sides_into_positions_and_back(
     swapped: bool, said: str, choice: str, strength: int
 ) -> None:
-    shown = Shown(PAIR, (1, 0) if swapped else (0, 1))
+    shown = PresentedItem(PAIR, (1, 0) if swapped else (0, 1))
     (row,) = PAIRWISE.parse({"choice": said}, shown)
     assert (row.choice, row.strength) == (choice, strength)
     assert PAIRWISE.form_values([row], shown) == {"choice": said}
@@ -34,20 +34,20 @@ def test_the_coin_turns_sides_into_positions_and_back(
 
 @pytest.mark.parametrize("said", ["left-4", "left", "middle-1", "a", "left-1-2"])
 def test_other_words_are_refused(said: str) -> None:
-    with pytest.raises(DomainError, match="no choice"):
-        PAIRWISE.parse({"choice": said}, Shown(PAIR, (0, 1)))
+    with pytest.raises(DomainError, match="Unknown choice"):
+        PAIRWISE.parse({"choice": said}, PresentedItem(PAIR, (0, 1)))
 
 
 def test_nothing_said_is_no_row_and_not_enough() -> None:
-    assert PAIRWISE.parse({}, Shown(PAIR, (0, 1))) == []
-    with pytest.raises(DomainError, match="Choose first"):
-        PAIRWISE.validate([], Shown(PAIR, (0, 1)), False)
-    PAIRWISE.validate([Preference(choice="a")], Shown(PAIR, (0, 1)), True)
+    assert PAIRWISE.parse({}, PresentedItem(PAIR, (0, 1))) == []
+    with pytest.raises(DomainError, match="Choose an answer first"):
+        PAIRWISE.validate([], PresentedItem(PAIR, (0, 1)), False)
+    PAIRWISE.validate([Preference(choice="a")], PresentedItem(PAIR, (0, 1)), True)
 
 
-def by(how: str) -> Shown:
+def by(how: str) -> PresentedItem:
     criteria = [Criterion(pk=7, name="polite"), Criterion(pk=9, name="true")]
-    return Shown(PAIR, (1, 0), criteria, {"pairwise": {"by": how}})
+    return PresentedItem(PAIR, (1, 0), criteria, {"pairwise": {"by": how}})
 
 
 def test_by_criteria_each_has_a_choice_of_its_own() -> None:
@@ -65,6 +65,6 @@ def test_by_criteria_each_has_a_choice_of_its_own() -> None:
 
 
 def test_each_criterion_must_be_chosen_by() -> None:
-    with pytest.raises(DomainError, match="Choose first by “true”") as caught:
+    with pytest.raises(DomainError, match="Choose an answer first by “true”") as caught:
         PAIRWISE.validate(PAIRWISE.parse({"choice": "tie", "choice-7": "tie"}, by("both")), by("both"), False)
     assert caught.value.pointer == "/choice-9"

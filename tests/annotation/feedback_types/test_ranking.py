@@ -2,13 +2,13 @@
 
 import pytest
 
-from apps.annotation.feedback_types import Shown
 from apps.annotation.feedback_types.ranking import RANKING, dense
+from apps.annotation.presentation import PresentedItem
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
 THREE = [Trajectory(pk=1), Trajectory(pk=2), Trajectory(pk=3)]
-SHOWN = Shown(THREE, (2, 0, 1))  # left is the third, then the first, then the second
+SHOWN = PresentedItem(THREE, (2, 0, 1))  # left is the third, then the first, then the second
 
 
 def test_ranks_by_side_become_ranks_by_position_and_back() -> None:
@@ -33,5 +33,5 @@ def test_one_without_a_rank_is_asked_for() -> None:
 
 
 def test_a_rank_beyond_the_runs_is_none() -> None:
-    with pytest.raises(DomainError, match="no rank"):
+    with pytest.raises(DomainError, match="Unknown rank"):
         RANKING.parse({"rank-left": "4"}, SHOWN)

@@ -2,16 +2,16 @@
 
 import pytest
 
-from apps.annotation.feedback_types import Shown
 from apps.annotation.feedback_types.rating import RATING
+from apps.annotation.presentation import PresentedItem
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
 PAIR = [Trajectory(pk=1), Trajectory(pk=2)]
 
 
-def shown(scale: str = "", order: tuple[int, ...] = (1, 0)) -> Shown:
-    return Shown(PAIR[: len(order)], order, options={"rating": {"scale": scale}} if scale else {})
+def shown(scale: str = "", order: tuple[int, ...] = (1, 0)) -> PresentedItem:
+    return PresentedItem(PAIR[: len(order)], order, options={"rating": {"scale": scale}} if scale else {})
 
 
 def test_accept_and_reject_by_side() -> None:
@@ -34,7 +34,7 @@ def test_a_number_keeps_its_scale() -> None:
 
 @pytest.mark.parametrize(("scale", "said"), [("", "4"), ("5", "6"), ("5", "accept"), ("5", "4.5")])
 def test_what_was_not_asked_is_refused(scale: str, said: str) -> None:
-    with pytest.raises(DomainError, match="no rating"):
+    with pytest.raises(DomainError, match="Unknown rating"):
         RATING.parse({"rating-left": said}, shown(scale))
 
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from apps.annotation.feedback_types import Shown
 from apps.annotation.feedback_types.step import STEP
+from apps.annotation.presentation import PresentedItem
 from apps.core.errors import DomainError
 from apps.trajectories.models import Trajectory
 
 PAIR = [Trajectory(pk=1, agent_step_count=5), Trajectory(pk=2, agent_step_count=3)]
-LABELS = Shown(PAIR, (1, 0))  # left is the second, which has three steps
-FIRST = Shown(PAIR, (1, 0), options={"step": {"mark": "first_error"}})
+LABELS = PresentedItem(PAIR, (1, 0))  # left is the second, which has three steps
+FIRST = PresentedItem(PAIR, (1, 0), options={"step": {"mark": "first_error"}})
 
 
 def test_labels_and_corrections_there_and_back() -> None:
@@ -34,8 +34,8 @@ def test_what_both_begin_with_is_said_of_both() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"step-left-3": "good"}, "go from 0 to 2"),
-        ({"step-left-0": "fine"}, "no label"),
+        ({"step-left-3": "good"}, "agent steps are 0 to 2"),
+        ({"step-left-0": "fine"}, "Unknown label"),
         ({"step-left-1-correction": "Ask first."}, "correction but no label"),
     ],
 )

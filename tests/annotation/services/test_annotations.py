@@ -1,4 +1,4 @@
-"""Submissions: once, append-only, kept whatever happened to the lease."""
+"""Annotations: saved once, append-only, and kept when the lock has expired."""
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +21,7 @@ def test_an_annotation_holds_what_was_said(campaign: Campaign, annotator: User) 
     annotation = services.submit_annotation(
         assignment=assignment,
         idempotency_key=uuid.uuid4(),
-        judgements=[
+        records=[
             Preference(choice="b", strength=2),
             Comment(trajectory=run, text="Rude.", first_step=1, last_step=1, sign=-1),
             Comment(trajectory=run, text="Fast."),
@@ -36,6 +36,21 @@ def test_an_annotation_holds_what_was_said(campaign: Campaign, annotator: User) 
     assert (assignment.state, assignment.lock_expires_at) == (Assignment.State.SUBMITTED, None)
     assert (annotation.revision, annotation.is_surplus, annotation.campaign_version) == (1, False, 1)
     rows.assert_counts_are_right(campaign)
+
+
+def test_the_fields_of_a_form_are_saved_by_stored_position(campaign: Campaign, annotator: User) -> None:
+    rows.pair(campaign, "one")
+    assignment = rows.leased(campaign, annotator)
+    fields = {"choice": "left-2", "comment-0-text": "Rude.", "comment-0-on": "right"}
+    annotation = services.submit_form(
+        assignment=assignment, fields=fields, idempotency_key=uuid.uuid4(), by=annotator
+    )
+    preference, comment = annotation.preferences.get(), annotation.comments.get()
+    left, right = ("b", 0) if assignment.swapped else ("a", 1)
+    assert (preference.choice, preference.strength) == (left, 2)
+    assert comment.trajectory == assignment.item.trajectories.order_by("places__position")[right]
+    with pytest.raises(DomainError, match="Choose an answer first"):
+        services.submit_form(assignment=assignment, fields={}, idempotency_key=uuid.uuid4(), by=annotator)
 
 
 def test_the_same_key_again_is_the_same_annotation(campaign: Campaign, annotator: User) -> None:
@@ -137,7 +152,7 @@ def test_a_skipped_item_goes_to_others_and_can_still_be_judged(
 def test_a_flag_needs_a_reason_and_is_kept(campaign: Campaign, annotator: User) -> None:
     rows.pair(campaign, "one")
     assignment = rows.leased(campaign, annotator)
-    with pytest.raises(DomainError, match="why"):
+    with pytest.raises(DomainError, match="Give a reason"):
         services.flag_assignment(assignment=assignment, reason=" ", by=annotator)
     flagged = services.flag_assignment(assignment=assignment, reason="Broken text.", by=annotator)
     assert flagged.state == Assignment.State.FLAGGED
@@ -148,14 +163,14 @@ def test_what_is_judged_cannot_be_skipped(campaign: Campaign, annotator: User) -
     rows.pair(campaign, "one")
     assignment = rows.leased(campaign, annotator)
     rows.submit(assignment, annotator)
-    with pytest.raises(Conflict, match="already judged"):
+    with pytest.raises(Conflict, match="already annotated"):
         services.skip_assignment(assignment=assignment, reason="no", by=annotator)
 
 
 @pytest.mark.parametrize(
     ("judgements", "message"),
     [
-        ([], "Choose first"),
+        ([], "Choose an answer first"),
         ([Preference(choice="a"), Preference(choice="b")], "answered twice"),
     ],
 )
@@ -167,7 +182,7 @@ def test_too_little_or_too_much_is_refused(
         services.submit_annotation(
             assignment=rows.leased(campaign, annotator),
             idempotency_key=uuid.uuid4(),
-            judgements=judgements,
+            records=judgements,
             by=annotator,
         )
     assert not Annotation.objects.exists()
@@ -177,11 +192,11 @@ def test_a_kind_the_campaign_does_not_ask_for_is_refused(campaign: Campaign, ann
     only = services.create_campaign(project=campaign.project, name="Only pairs", feedback_types=["pairwise"])
     item = rows.pair(only, "one")
     comment = Comment(trajectory=item.trajectories.first(), text="Hello")
-    with pytest.raises(DomainError, match="does not ask for a comment"):
+    with pytest.raises(DomainError, match="has no feedback type for a comment"):
         services.submit_annotation(
             assignment=rows.leased(only, annotator),
             idempotency_key=uuid.uuid4(),
-            judgements=[Preference(choice="a"), comment],
+            records=[Preference(choice="a"), comment],
             by=annotator,
         )
 
@@ -270,7 +285,7 @@ def test_expiry_and_annotation_at_once_keep_the_counts(campaign: Campaign, annot
         rows.let_expire(assignment)
         start = Barrier(2, timeout=30)
 
-        def take_back(start: Barrier = start) -> None:
+        def release_assignment(start: Barrier = start) -> None:
             start.wait()
             try:
                 services.expire_locks()
@@ -278,7 +293,7 @@ def test_expiry_and_annotation_at_once_keep_the_counts(campaign: Campaign, annot
                 connections.close_all()
 
         with ThreadPoolExecutor(1) as pool:
-            other = pool.submit(take_back)
+            other = pool.submit(release_assignment)
             start.wait()
             rows.submit(assignment, annotator)
             other.result(timeout=30)

@@ -4,7 +4,7 @@ import pytest
 
 from apps.annotation import services
 from apps.annotation.models import Campaign, Item
-from apps.annotation.services import Choice
+from apps.annotation.services import ItemBuildOptions
 from apps.core.errors import DomainError
 from apps.trajectories.models import Task, Trajectory
 from tests.annotation import rows
@@ -28,31 +28,37 @@ def pairs() -> list[tuple[Trajectory, ...]]:
 
 
 def test_by_outcome(campaign: Campaign, runs: list[Trajectory]) -> None:
-    assert services.build_items(campaign=campaign, choice=Choice(per_task=100)).created == 4
+    assert services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=100)).created == 4
     assert all({a.success, b.success} == {True, False} for a, b in pairs())
 
 
 def test_by_reward_where_there_is_no_success(campaign: Campaign, task: Task) -> None:
     for number in (0.0, 0.5, 0.5):
         rows.trajectory(task, f"{number} {Trajectory.objects.count()}", outcome_reward=number)
-    services.build_items(campaign=campaign, choice=Choice(per_task=100))
+    services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=100))
     assert all(a.outcome_reward != b.outcome_reward for a, b in pairs()) and len(pairs()) == 2
 
 
 def test_by_agent(campaign: Campaign, runs: list[Trajectory]) -> None:
-    assert services.build_items(campaign=campaign, choice=Choice(per_task=100, differ="agent")).created == 6
+    assert (
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=100, differ="agent")).created
+        == 6
+    )
     assert all(a.agent_name != b.agent_name for a, b in pairs())
 
 
 def test_any_but_never_with_itself(campaign: Campaign, runs: list[Trajectory]) -> None:
-    assert services.build_items(campaign=campaign, choice=Choice(per_task=100, differ="any")).created == 10
+    assert (
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=100, differ="any")).created
+        == 10
+    )
     assert all(a != b for a, b in pairs())
 
 
 def test_per_task_and_seed(campaign: Campaign, runs: list[Trajectory]) -> None:
     def chosen(seed: int) -> set[str]:
         Item.objects.all().delete()
-        services.build_items(campaign=campaign, choice=Choice(per_task=2, differ="any", seed=seed))
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=2, differ="any", seed=seed))
         return set(Item.objects.values_list("key", flat=True))
 
     assert len(chosen(1)) == 2
@@ -61,29 +67,35 @@ def test_per_task_and_seed(campaign: Campaign, runs: list[Trajectory]) -> None:
 
 
 def test_again_adds_nothing(campaign: Campaign, runs: list[Trajectory]) -> None:
-    services.build_items(campaign=campaign, choice=Choice(per_task=3))
-    again = services.build_items(campaign=campaign, choice=Choice(per_task=3))
+    services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=3))
+    again = services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=3))
     assert (again.created, again.duplicates) == (0, 3)
 
 
 def test_filters_and_preview(campaign: Campaign, runs: list[Trajectory]) -> None:
     owls = services.ItemFilters(agents=("owl",))
-    preview = services.count_items(project=campaign.project, choice=Choice(per_task=5, filters=owls))
+    preview = services.count_items(
+        project=campaign.project, choice=ItemBuildOptions(per_task=5, filters=owls)
+    )
     assert (preview.tasks, preview.items) == (1, 1)
-    assert services.build_items(campaign=campaign, choice=Choice(per_task=5, filters=owls)).created == 1
+    assert (
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=5, filters=owls)).created
+        == 1
+    )
     nothing = services.count_items(
-        project=campaign.project, choice=Choice(per_task=5, filters=services.ItemFilters(tasks=("no such",)))
+        project=campaign.project,
+        choice=ItemBuildOptions(per_task=5, filters=services.ItemFilters(tasks=("no such",))),
     )
     assert (nothing.tasks, nothing.items) == (0, 0)
 
 
 def test_wrong_options_are_refused(campaign: Campaign) -> None:
-    with pytest.raises(DomainError, match="at least one"):
-        services.build_items(campaign=campaign, choice=Choice(per_task=0))
+    with pytest.raises(DomainError, match="must be 1 or more"):
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=0))
     with pytest.raises(DomainError, match="differ"):
-        services.build_items(campaign=campaign, choice=Choice(per_task=1, differ="mood"))
-    with pytest.raises(DomainError, match="1 to 8"):
-        services.build_items(campaign=campaign, choice=Choice(size=9))
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(per_task=1, differ="mood"))
+    with pytest.raises(DomainError, match="between 1 and 8"):
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(size=9))
 
 
 def single(campaign: Campaign) -> Campaign:
@@ -93,12 +105,12 @@ def single(campaign: Campaign) -> Campaign:
 
 
 def test_runs_alone(campaign: Campaign, runs: list[Trajectory]) -> None:
-    added = services.build_items(campaign=single(campaign), choice=Choice(size=1, per_task=3))
+    added = services.build_items(campaign=single(campaign), choice=ItemBuildOptions(size=1, per_task=3))
     assert added.created == 3 and all(len(item) == 1 for item in pairs())
     failed = services.ItemFilters(outcome="failure")
     assert (
         services.count_items(
-            project=campaign.project, choice=Choice(size=1, per_task=9, filters=failed)
+            project=campaign.project, choice=ItemBuildOptions(size=1, per_task=9, filters=failed)
         ).items
         == 2
     )
@@ -106,11 +118,13 @@ def test_runs_alone(campaign: Campaign, runs: list[Trajectory]) -> None:
 
 def test_groups_share_no_run_and_mix_what_differs(campaign: Campaign, runs: list[Trajectory]) -> None:
     ranking = services.create_campaign(project=campaign.project, name="Order", feedback_types=["ranking"])
-    services.build_items(campaign=ranking, choice=Choice(size=4, per_task=5))
+    services.build_items(campaign=ranking, choice=ItemBuildOptions(size=4, per_task=5))
     (group,) = pairs()
     assert sorted(run.success for run in group) == [False, False, True, True]
     assert (
-        services.count_items(project=campaign.project, choice=Choice(size=3, per_task=5, differ="any")).items
+        services.count_items(
+            project=campaign.project, choice=ItemBuildOptions(size=3, per_task=5, differ="any")
+        ).items
         == 1
     )
 
@@ -119,4 +133,4 @@ def test_an_item_of_a_size_the_campaign_cannot_show_is_refused(
     campaign: Campaign, runs: list[Trajectory]
 ) -> None:
     with pytest.raises(DomainError, match="Comparison needs 2 trajectories"):
-        services.build_items(campaign=campaign, choice=Choice(size=1))
+        services.build_items(campaign=campaign, choice=ItemBuildOptions(size=1))

@@ -27,7 +27,7 @@ def test_kinds_stay_once_there_are_items(campaign: Campaign) -> None:
         "pairwise"
     ]
     rows.pair(campaign, "one")
-    with pytest.raises(Conflict, match="kinds"):
+    with pytest.raises(Conflict, match="feedback types"):
         services.update_campaign(campaign=campaign, feedback_types=["comment"])
 
 

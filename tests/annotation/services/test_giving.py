@@ -6,13 +6,13 @@ from apps.accounts.models import Project, User
 from apps.accounts.services import remove_member
 from apps.annotation import selectors, services
 from apps.annotation.models import Assignment, Campaign, Item
-from apps.annotation.quality import pilot_of
+from apps.annotation.quality import pilot_statistics
 from apps.core.errors import Conflict, DomainError
 from tests.annotation import rows
 
 
 def give(item: Item, user: User) -> int:
-    return services.give_items(annotator=rows.annotator(item.campaign, user), items=[item])
+    return services.assign_items(annotator=rows.annotator(item.campaign, user), items=[item])
 
 
 def test_what_is_given_comes_first_and_nobody_else_gets_it(
@@ -52,9 +52,9 @@ def test_what_is_taken_back_goes_to_others(
     if begun:
         rows.leased(campaign, annotator)
     hers = Assignment.objects.get()
-    services.take_back(assignment=hers)
-    with pytest.raises(Conflict, match="not held"):
-        services.take_back(assignment=hers)
+    services.release_assignment(assignment=hers)
+    with pytest.raises(Conflict, match="cannot be released"):
+        services.release_assignment(assignment=hers)
     assert rows.leased(campaign, other_annotator).item == item
     assert rows.submit(hers, annotator).is_surplus  # too late, and kept
     rows.assert_counts_are_right(campaign)
@@ -79,7 +79,7 @@ def test_a_pilot_hands_out_only_its_items_and_tells_what_the_rest_takes(
             Assignment.objects.update(created_at="2026-01-01T00:00Z")
             rows.submit(assignment, user, choice, active_seconds=100)
         assert rows.lease(campaign, user) is None
-    pilot = pilot_of(campaign)
+    pilot = pilot_statistics(campaign)
     assert (pilot.items, pilot.wanted, pilot.done, pilot.left, pilot.is_done) == (2, 4, 4, 6, True)
     assert pilot.seconds == (100, 100, 100)
     assert pilot.cost is not None and pilot.cost[1] == pytest.approx(6 * 100 / 3600 * 36)

@@ -13,9 +13,9 @@ from apps.annotation.agreement import agreement
 from apps.annotation.feedback.exports import export_jsonl
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.feedback.services import import_feedback
-from apps.annotation.gold import gold_shares
+from apps.annotation.gold import gold_accuracies
 from apps.annotation.models import Annotation, Assignment, Campaign, Item, Participation
-from apps.annotation.quality import undecided_in
+from apps.annotation.quality import undecided_items
 from apps.core.errors import Conflict, Forbidden
 from tests.annotation import rows
 
@@ -28,14 +28,14 @@ def campaign(project: Project) -> Campaign:
 
 
 def decide(item: Item, user: User, choice: str = "a") -> Annotation:
-    assignment = services.adjudicate(item=item, annotator=rows.annotator(item.campaign, user))
+    assignment = services.start_adjudication(item=item, annotator=rows.annotator(item.campaign, user))
     return rows.submit(assignment, user, choice)
 
 
 def known(campaign: Campaign, name: str, by: User, purpose: str = "gold") -> Item:
     item = rows.pair(campaign, name)
     decide(item, by)
-    return services.set_purpose(item=item, purpose=purpose, explanation="It does what was asked.", by=by)
+    return services.set_item_purpose(item=item, purpose=purpose, explanation="It does what was asked.", by=by)
 
 
 def always_gold(campaign: Campaign) -> None:
@@ -45,7 +45,7 @@ def always_gold(campaign: Campaign) -> None:
 
 def records(campaign: Campaign, **filters: Any) -> list[tuple[str, str]]:
     found = feedback_records(project=campaign.project, filters={"kinds": ["pairwise"], **filters})
-    return sorted((one.annotator, one.choice) for one in found)  # type: ignore[union-attr]
+    return sorted((record.annotator, record.choice) for record in found)  # type: ignore[union-attr]
 
 
 def test_an_adjudication_stands_beside_what_was_said(
@@ -54,10 +54,10 @@ def test_an_adjudication_stands_beside_what_was_said(
     item = rows.pair(campaign, "one")
     rows.submit(rows.leased(campaign, annotator), annotator, "a")
     rows.submit(rows.leased(campaign, other_annotator), other_annotator, "b")
-    assert undecided_in(campaign) == [item.pk]
+    assert undecided_items(campaign) == [item.pk]
     before = agreement(project=campaign.project)
     decide(item, researcher, "a")
-    assert undecided_in(campaign) == []
+    assert undecided_items(campaign) == []
     assert agreement(project=campaign.project) == before
     rows.assert_counts_are_right(campaign)
     assert records(campaign) == [("rose@example.org", "a")]
@@ -72,8 +72,8 @@ def test_a_reviewer_may_judge_and_decide_the_same_item_and_only_she_writes_hers(
 ) -> None:
     item = rows.pair(campaign, "one")
     hers = rows.leased(campaign, researcher)
-    deciding = services.adjudicate(item=item, annotator=rows.annotator(campaign, researcher))
-    assert services.adjudicate(item=item, annotator=rows.annotator(campaign, researcher)) == deciding
+    deciding = services.start_adjudication(item=item, annotator=rows.annotator(campaign, researcher))
+    assert services.start_adjudication(item=item, annotator=rows.annotator(campaign, researcher)) == deciding
     with pytest.raises(Forbidden):
         rows.submit(deciding, annotator)
     rows.submit(deciding, researcher)
@@ -82,7 +82,7 @@ def test_a_reviewer_may_judge_and_decide_the_same_item_and_only_she_writes_hers(
         Assignment.objects.create(item=item, annotator=hers.annotator, state="expired")
     with pytest.raises(Conflict):
         services.skip_assignment(
-            assignment=services.adjudicate(item=rows.pair(campaign, "two"), annotator=hers.annotator),
+            assignment=services.start_adjudication(item=rows.pair(campaign, "two"), annotator=hers.annotator),
             reason="no",
             by=researcher,
         )
@@ -90,7 +90,7 @@ def test_a_reviewer_may_judge_and_decide_the_same_item_and_only_she_writes_hers(
 
 def test_an_item_nobody_decided_is_no_gold(campaign: Campaign) -> None:
     with pytest.raises(Conflict, match="adjudicate"):
-        services.set_purpose(item=rows.pair(campaign, "one"), purpose="gold")
+        services.set_item_purpose(item=rows.pair(campaign, "one"), purpose="gold")
 
 
 def test_gold_is_for_everybody_once_and_counts_nothing(
@@ -106,7 +106,7 @@ def test_gold_is_for_everybody_once_and_counts_nothing(
     assert second.item != gold
     gold.refresh_from_db()
     assert (gold.claimed_count, gold.completed_count, gold.overlap) == (0, 0, 0)
-    assert selectors.progress_of(campaign).items == 1
+    assert selectors.campaign_progress(campaign).items == 1
     assert selectors.my_campaign(campaign, first.annotator).mine == 1  # she does not know which it was
     rows.submit(second, annotator, "b")
     assert rows.lease(campaign, annotator) is None
@@ -126,9 +126,9 @@ def test_an_item_made_gold_and_work_again_counts_as_before(
     rows.submit(rows.leased(campaign, annotator), annotator)
     held = rows.leased(campaign, other_annotator)
     decide(item, researcher)
-    services.set_purpose(item=item, purpose="gold", by=researcher)
+    services.set_item_purpose(item=item, purpose="gold", by=researcher)
     rows.submit(held, other_annotator)
-    item = services.set_purpose(item=item, purpose="work", by=researcher)
+    item = services.set_item_purpose(item=item, purpose="work", by=researcher)
     assert (item.claimed_count, item.completed_count, item.overlap) == (2, 2, 2)
 
 
@@ -154,7 +154,10 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
     always_gold(campaign)
     for choice in ("a", "b", "b"):
         rows.submit(rows.leased(campaign, annotator), annotator, choice)
-    assert (gold_shares(campaign)["ann@example.org"].n, gold_shares(campaign)["ann@example.org"].of) == (1, 3)
+    assert (
+        gold_accuracies(campaign)["ann@example.org"].n,
+        gold_accuracies(campaign)["ann@example.org"].of,
+    ) == (1, 3)
     with pytest.raises(Conflict, match="1 of 3 of your answers"):
         rows.lease(campaign, annotator)
     assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).is_workable is False
@@ -163,11 +166,11 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
     assert (told.actor, told.target) == ("gold check", person_pseudonym("ann@example.org"))
     rows.leased(campaign, other_annotator)  # others go on
     hers = rows.annotator(campaign, annotator)
-    services.let_go_on(campaign=campaign, annotator=hers, by=researcher)
+    services.resume_annotator(campaign=campaign, annotator=hers, by=researcher)
     assert rows.lease(campaign, annotator) is not None
     assert Participation.objects.get().gold_counted_from is not None
     with pytest.raises(Conflict, match="not paused"):
-        services.let_go_on(campaign=campaign, annotator=hers, by=researcher)
+        services.resume_annotator(campaign=campaign, annotator=hers, by=researcher)
 
 
 def test_a_few_answers_say_nothing_of_anybody(campaign: Campaign, annotator: User, researcher: User) -> None:
@@ -218,10 +221,12 @@ def test_an_export_brings_adjudications_and_purposes_back(
     ]
     assert copied.get(purpose="gold").explanation == "It does what was asked."
     found = feedback_records(project=other, filters={"kinds": ["pairwise"]})
-    assert sorted((one.annotator, one.choice) for one in found) == [  # type: ignore[union-attr]
+    assert sorted((record.annotator, record.choice) for record in found) == [  # type: ignore[union-attr]
         ("ann@example.org", "b"),
         ("rose@example.org", "a"),
     ]
     bad = text.replace('"purpose": "gold"', '"purpose": "silver"').encode()
     refused = import_feedback(project=other, stream=io.BytesIO(bad), format="pairs", by=None).rejected
-    assert {one["pointer"] for one in refused} == {"/made/purpose"} and "silver" in refused[0]["message"]
+    assert {record["pointer"] for record in refused} == {"/made/purpose"} and "silver" in refused[0][
+        "message"
+    ]

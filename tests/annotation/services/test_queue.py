@@ -235,7 +235,7 @@ def test_one_person_is_given_no_more_than_her_share(
     mine = selectors.my_campaign(campaign, rows.annotator(campaign, annotator))
     assert (mine.left, mine.has_enough, mine.is_workable) == (0, True, False)
     assert rows.lease(campaign, other_annotator) is not None
-    with pytest.raises(DomainError, match="at least one"):
+    with pytest.raises(DomainError, match="must be 1 or more"):
         services.update_campaign(campaign=campaign, max_items_per_annotator=0)
 
 

@@ -39,7 +39,7 @@ def url(name: str, *args: object) -> str:
 
 
 def test_a_campaign_is_made_with_its_items(researcher_client: Client, project: Project, runs: None) -> None:
-    assert b"No campaign yet" in researcher_client.get(url("campaign-list")).content
+    assert b"No campaigns yet" in researcher_client.get(url("campaign-list")).content
     assert researcher_client.get(url("campaign-create")).status_code == 200
     response = researcher_client.post(url("campaign-create"), FIELDS | PAIRS)
     campaign = Campaign.objects.get()
@@ -138,7 +138,7 @@ def test_people_and_flags_are_the_researchers_to_see(
     )
     page = researcher_client.get(url("campaign-detail", campaign.pk)).content.decode()
     assert annotator.email in page and "Cut off here." in page and "1 of 2" in page
-    assert "1 judgement" in researcher_client.get(url("project-node")).content.decode()
+    assert "1 annotation" in researcher_client.get(url("project-node")).content.decode()
 
 
 @pytest.mark.parametrize("name", ["campaign-detail", "campaign-update"])
@@ -169,11 +169,11 @@ def test_an_annotator_sees_her_own_work_only(
     rows.submit(rows.leased(campaign, annotator), annotator, "a")
     client.force_login(annotator)
     home = client.get(url("my-work"), headers={"HX-Request": "true"}).content.decode()
-    assert "2 left for you" in home and "1 done" in home and 'data-key="Enter"' in home
+    assert "2 left" in home and "1 done" in home and 'data-key="Enter"' in home
     assert "<html" not in home and "<html" in client.get(url("campaign-list")).content.decode()
-    assert client.get(url("history", campaign.pk)).content.count(b"Change</a>") == 1
+    assert client.get(url("history", campaign.pk)).content.count(b"Edit</a>") == 1
     client.force_login(other_annotator)
-    assert b"Change</a>" not in client.get(url("history", campaign.pk)).content
+    assert b"Edit</a>" not in client.get(url("history", campaign.pk)).content
     assert "0 done" in client.get(url("my-work")).content.decode()
 
 
@@ -195,5 +195,5 @@ def test_a_preview_shows_the_page_and_holds_nothing(researcher_client: Client, c
     assert researcher_client.get(url("campaign-preview", campaign.pk)).status_code == 404
     rows.pair(campaign, "one")
     page = researcher_client.get(url("campaign-preview", campaign.pk)).content.decode()
-    assert "Nothing you do here is saved." in page and 'name="choice"' in page and "work-submit" not in page
+    assert "Nothing is saved." in page and 'name="choice"' in page and "work-submit" not in page
     assert not Assignment.objects.exists()

@@ -51,14 +51,18 @@ def decide(client: Client, item: Item, choice: str = "left-3") -> Assignment:
 
 
 def said(response: object) -> str:
-    return " ".join(str(one) for one in get_messages(response.wsgi_request))  # type: ignore[attr-defined]
+    return " ".join(str(message) for message in get_messages(response.wsgi_request))  # type: ignore[attr-defined]
 
 
 def test_the_next_dispute_is_decided_and_then_nothing_is_left(theirs: Client, disputed: Item) -> None:
     next_one = url("adjudicate-next", disputed.campaign_id)
     begun = theirs.get(next_one, follow=True)
     page = begun.content.decode()
-    assert "You decide this item." in page and "ben@example.org" in page and "B slightly better" in page
+    assert (
+        "You are adjudicating this item." in page
+        and "ben@example.org" in page
+        and "B slightly better" in page
+    )
     assert "Skip this item" not in page
     assignment = Assignment.objects.get(is_adjudication=True)
     form = {"idempotency_key": str(uuid.uuid4()), "choice": "left-3"}
@@ -81,7 +85,7 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     annotator_client: Client, theirs: Client, disputed: Item, other_annotator: User
 ) -> None:
     detail = theirs.get(url("item-detail", disputed.pk)).content.decode()
-    assert "Adjudicate it, and it can become gold or practice" in detail
+    assert "Adjudicate the item first." in detail
     assert theirs.post(url("item-purpose", disputed.pk), {"purpose": "gold"}).status_code == 409
     decide(theirs, disputed)
     told = {"purpose": "practice", "explanation": "Because <b>A</b> asks first."}
@@ -90,7 +94,7 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     new = make_member(disputed.campaign.project, "dora@example.org", "annotator")
     client = Client()
     client.force_login(new)
-    assert "1 item to practise on first" in client.get(url("my-work")).content.decode()
+    assert "1 practice item first" in client.get(url("my-work")).content.decode()
     client.get(url("work", disputed.campaign_id))
     held = Assignment.objects.get(annotator__user=new)
     form = {"idempotency_key": str(uuid.uuid4()), "choice": "right-1"}
@@ -98,7 +102,9 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     assert after["HX-Redirect"] == url("assignment-answer", held.pk)
     page = client.get(url("assignment-answer", held.pk)).content.decode()
     assert (
-        "Not as expected" in page and "A much better" in page and "&lt;b&gt;A&lt;/b&gt; asks first." in page
+        "Different from the expected answer" in page
+        and "A much better" in page
+        and "&lt;b&gt;A&lt;/b&gt; asks first." in page
     )
     assert annotator_client.get(url("assignment-answer", held.pk)).status_code == 404
 
@@ -109,7 +115,7 @@ def test_an_example_is_shown_with_its_answer_and_judged_by_nobody(
     decide(theirs, disputed)
     assert annotator_client.get(url("example-detail", disputed.pk)).status_code == 404
     told = {"purpose": "example", "explanation": "Because <b>A</b> asks first."}
-    assert "it is an example" in said(theirs.post(url("item-purpose", disputed.pk), told)).lower()
+    assert "the item is an example" in said(theirs.post(url("item-purpose", disputed.pk), told)).lower()
     new = make_member(disputed.campaign.project, "dora@example.org", "annotator")
     client = Client()
     client.force_login(new)
@@ -143,15 +149,15 @@ def test_items_are_given_and_taken_back(
 ) -> None:
     items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
     member = Membership.objects.get(user=annotator).pk
-    assert "gets it next" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
-    assert "had it already" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
+    assert "Assigned the item to" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
+    assert "was not assigned" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
     bulk = theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "5"})
-    assert "gets 2 items" in said(bulk)
+    assert "Assigned 2 items" in said(bulk)
     assert theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "0"}).status_code == 400
     assert theirs.post(url("item-give", items[0].pk), {"member": "99999"}).status_code == 400
     held = Assignment.objects.get(item=items[1])
     assert "assigned" in theirs.get(url("item-detail", items[1].pk)).content.decode()
-    assert "does not hold it" in said(theirs.post(url("assignment-take-back", held.pk)))
+    assert "Released the item" in said(theirs.post(url("assignment-take-back", held.pk)))
     assert theirs.post(url("assignment-take-back", held.pk)).status_code == 409
     assert rows.leased(campaign, other_annotator).item == items[1]
 
@@ -160,9 +166,11 @@ def test_a_pilot_begins_and_ends(theirs: Client, campaign: Campaign) -> None:
     assert theirs.post(url("campaign-pilot", campaign.pk), {"items": "2"}).status_code == 409
     for name in ("one", "two", "three"):
         rows.pair(campaign, name)
-    assert "Only 2 items" in said(theirs.post(url("campaign-pilot", campaign.pk), {"items": "2"}))
+    assert "Pilot started with 2 items" in said(
+        theirs.post(url("campaign-pilot", campaign.pk), {"items": "2"})
+    )
     page = theirs.get(url("campaign-detail", campaign.pk)).content.decode()
-    assert "0 of 2" in page and "Say what an hour is paid" in page
+    assert "0 of 2" in page and "Set the hourly pay" in page
     assert "over" in said(theirs.post(url("campaign-pilot", campaign.pk), {"end": "1"}))
 
 
@@ -174,7 +182,9 @@ def test_whoever_is_paused_is_told_and_can_be_let_go_on(
     Participation.objects.create(
         campaign=campaign, annotator=her, paused_at="2026-01-01T00:00Z", reason="1 of 5 were as expected."
     )
-    assert "You are paused here" in annotator_client.get(url("work", campaign.pk)).content.decode()
+    assert (
+        "You are paused in this campaign" in annotator_client.get(url("work", campaign.pk)).content.decode()
+    )
     assert "You are paused." in annotator_client.get(url("my-work")).content.decode()
     assert "ann@example.org is paused" in theirs.get(url("campaign-detail", campaign.pk)).content.decode()
     assert theirs.post(url("campaign-resume", campaign.pk), {"annotator": "x"}).status_code == 404

@@ -40,7 +40,7 @@ def test_the_page_shows_both_runs_and_a_form(
 ) -> None:
     page = annotator_client.get(url("work", campaign.pk)).content.decode()
     assert "one <mark>well</mark>" in page and "one <mark>badly</mark>" in page and "Do one." in page
-    assert "1 equal step" in page
+    assert "1 shared step" in page
     assert re.search(r'name="idempotency_key" value="[0-9a-f-]{36}"', page)
 
 
@@ -95,7 +95,7 @@ def test_too_little_said_keeps_what_was_written(annotator_client: Client, assign
     posted = form(**{"comment-0-text": "kept words", "comment-0-on": "right"})
     response = annotator_client.post(url("assignment-submit", assignment.pk), posted)
     assert response.status_code == 400
-    assert b"Choose first" in response.content and b"kept words" in response.content
+    assert b"Choose an answer first" in response.content and b"kept words" in response.content
     response = annotator_client.post(url("assignment-submit", assignment.pk), posted, headers=HTMX)
     assert response.status_code == 400 and b"data-error" in response.content
     assert not Annotation.objects.exists()

@@ -1,13 +1,13 @@
-"""What people said, going out. Streams."""
+"""Export formats of feedback; all of them stream."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
-from apps.annotation.feedback.exports.evaluations import export_otel
-from apps.annotation.feedback.exports.lines import COLUMNS, export_csv, export_jsonl, spreadsheet_cell
-from apps.annotation.feedback.exports.runs import export_atif
+from apps.annotation.feedback.exports.atif import export_atif
+from apps.annotation.feedback.exports.jsonl_csv import COLUMNS, export_csv, export_jsonl, spreadsheet_cell
+from apps.annotation.feedback.exports.otel import export_otel
 
 __all__ = [
     "COLUMNS",
@@ -29,7 +29,7 @@ EXPORTS: dict[str, Exporter] = {
     "atif": export_atif,
     "otel": export_otel,
 }
-ENDINGS = {"csv": "csv"}  # of files that are written plain; the others are JSON lines, and packed
+ENDINGS = {"csv": "csv"}  # of files that are not compressed; the others are compressed JSON lines
 DESCRIPTIONS = {
     "jsonl": "every judgement with the runs in full, as import_feedback reads it back",
     "csv": "a row a judgement, runs by their number, for a spreadsheet",
@@ -39,13 +39,13 @@ DESCRIPTIONS = {
 
 
 def register(name: str, exporter: Exporter, description: str, *, ending: str) -> None:
-    """A format of an upper app, from its AppConfig.ready."""
+    """Register a format of an upper app, from its AppConfig.ready."""
     EXPORTS[name], DESCRIPTIONS[name], ENDINGS[name] = exporter, description, ending
 
 
 def record_export(
     *, project: Project, format: str, filters: dict[str, Any], by: User | ApiKey | None
 ) -> None:
-    """Who takes feedback along. The trail is kept for ever, so it names no annotators."""
+    """Record an export in the audit trail, which is permanent and so names no annotators."""
     data = {"format": format} | {name: value for name, value in filters.items() if name != "annotators"}
     record_audit(project=project, actor=by, verb="feedback.exported", target=format, data=data)

@@ -9,9 +9,9 @@ from apps.annotation.feedback.readers import (
     autolibra,
     fine_grained_rlhf,
     hh,
-    judgements,
     outcomes,
     pandalm,
+    record_formats,
     who_and_when,
 )
 from workers.errors import InvalidRecord
@@ -19,7 +19,7 @@ from workers.errors import InvalidRecord
 Reader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 READERS: dict[str, Reader] = {
-    **judgements.BY_FORMAT,
+    **record_formats.BY_FORMAT,
     "outcomes": outcomes.read,
     "hh": hh.read,
     "fine-grained-rlhf": fine_grained_rlhf.read,

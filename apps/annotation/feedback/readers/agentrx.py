@@ -1,4 +1,4 @@
-"""`agentrx`: what went wrong in tau-bench runs: {"trajectory_id", "failures": [...], "root_cause", "failure_summary"}.
+"""`agentrx`: failures in tau-bench trajectories: {"trajectory_id", "failures": [...], "root_cause", "failure_summary"}.
 
 The runs are in a file of their own, and come before: `cat tau_dataset_full.json tau_ground_truth.json`, or an archive
 of both. `step_number` counts messages from 1. A failure at an agent's step marks it bad; one on the user's side is told
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.runs import read_runs, step_of
+from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.formats import agentrx
@@ -30,14 +30,14 @@ def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
             return
         yield from _said(document, runs)
 
-    return read_runs(stream, parse)
+    return read_trajectory_files(stream, parse)
 
 
 def _said(document: dict[str, Any], runs: dict[str, Trajectory]) -> Iterator[Incoming]:
     name = str(document.get("trajectory_id"))
     if name not in runs:
         raise InvalidRecord(
-            f"names the run {name}, which does not stand before it; send the runs first, in the same stream.",
+            f"names the trajectory {name}, which does not come before it; send trajectories first in the same stream.",
             pointer="/trajectory_id",
         )
     run = runs[name]
@@ -51,7 +51,7 @@ def _said(document: dict[str, Any], runs: dict[str, Trajectory]) -> Iterator[Inc
         last = max(_last_message(step) for step in run.steps) + 1
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= last:
             raise InvalidRecord(
-                f"{number} is no message of the run, which has {last}.", pointer=f"{at}/step_number"
+                f"step_number must be between 1 and {last}, not {number}.", pointer=f"{at}/step_number"
             )
         step = step_of(run, number - 1)
         if run.steps[step].source == "agent":
@@ -73,6 +73,6 @@ def _joined(failure: dict[str, Any], at: str, *keys: str) -> str:
 
 
 def _last_message(step: Any) -> int:
-    """The last of the source's messages that a step holds: its own, or those of its results, which follow it."""
+    """The last message of the source in a step: its own, or that of its last result."""
     index: int = step.extra["source_index"]
     return index + len(step.observation)

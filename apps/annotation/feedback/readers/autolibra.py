@@ -1,4 +1,4 @@
-"""`autolibra`: what people wrote about runs, with the runs: an archive of AutoLibra's folder, or its documents.
+"""`autolibra`: comments on trajectories, with the trajectories: an archive of AutoLibra's folder, or its documents.
 
 An annotation is {"annotator_id", "content": {name: words}, "span"?: {"point_indices"?}}: a comment of each text in
 `content`, on the steps of its span.
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.runs import read_runs, step_of
+from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.trajectories.formats import autolibra
 from workers.errors import InvalidRecord
@@ -19,14 +19,16 @@ _ANNOTATOR = "autolibra"
 
 
 def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_runs(stream, parse)
+    return read_trajectory_files(stream, parse)
 
 
 def parse(document: dict[str, Any]) -> Iterator[Incoming]:
     run = autolibra.read(document)
-    for index, one in enumerate(require_list(document.get("annotations") or [], pointer="/annotations")):
+    for index, annotation in enumerate(
+        require_list(document.get("annotations") or [], pointer="/annotations")
+    ):
         at = f"/annotations/{index}"
-        annotation = require_object(one, pointer=at)
+        annotation = require_object(annotation, pointer=at)
         annotator = optional_str(annotation.get("annotator_id"), pointer=f"{at}/annotator_id") or _ANNOTATOR
         anchor = _anchor(run, annotation.get("span"), f"{at}/span")
         for name, text in require_object(annotation.get("content") or {}, pointer=f"{at}/content").items():

@@ -11,7 +11,7 @@ from itertools import combinations
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.lines import read_json_array
+from apps.annotation.feedback.readers.json_lines import read_json_array
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord

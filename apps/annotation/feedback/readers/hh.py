@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.lines import read_json_lines
+from apps.annotation.feedback.readers.json_lines import read_json_lines
 from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Task, Trajectory, from_messages
@@ -45,10 +45,10 @@ def turns(dialogue: Any, pointer: str) -> list[dict[str, str]]:
 
 def shared_task(a: list[dict[str, str]], b: list[dict[str, str]]) -> Task:
     shared = []
-    for one, other in zip(a[:-1], b[:-1], strict=False):
-        if one != other:
+    for turn, other_turn in zip(a[:-1], b[:-1], strict=False):
+        if turn != other_turn:
             break
-        shared.append(f"{one['role']}: {one['content']}")
+        shared.append(f"{turn['role']}: {turn['content']}")
     text = "\n\n".join(shared)
     return Task(id=f"hh-{hashlib.sha256(text.encode()).hexdigest()[:16]}", instruction=text)
 

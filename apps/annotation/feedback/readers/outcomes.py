@@ -1,10 +1,10 @@
-"""`outcomes`: {"task", "trajectory": ITEM, "success", "reward"?}: written to the trajectory, nobody's judgement."""
+"""`outcomes`: {"task", "trajectory": ITEM, "success", "reward"?}: written to the trajectory."""
 
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming, OutcomeValue
-from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
+from apps.annotation.feedback.readers.json_lines import common_fields, place, read_json_lines
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, finite
 

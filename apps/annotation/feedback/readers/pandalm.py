@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.lines import read_json_array
+from apps.annotation.feedback.readers.json_lines import read_json_array
 from apps.annotation.feedback_types.pairwise import PreferenceValue
 from workers.errors import InvalidRecord
 from workers.schema import Choice, Task, Trajectory, from_prompt_response
@@ -33,7 +33,9 @@ def parse(record: dict[str, Any]) -> Iterator[Incoming]:
     for number in (1, 2, 3):
         said = str(record.get(f"annotator{number}"))
         if said not in _CHOICE:
-            raise InvalidRecord(f"{said} is not 0, 1 or 2.", pointer=f"/annotator{number}")
+            raise InvalidRecord(
+                f"the annotation must be 0, 1 or 2, not {said}.", pointer=f"/annotator{number}"
+            )
         yield Incoming(
             kind="pairwise", task=task, places=places, annotator=f"annotator{number}", item=str(record["idx"]),
             value=PreferenceValue(choice=_CHOICE[said]),

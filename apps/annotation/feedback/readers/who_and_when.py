@@ -1,4 +1,4 @@
-"""`who-and-when`: failed runs of several agents, with the turn that decided it and why.
+"""`who-and-when`: failed trajectories of several agents, with the decisive turn and the reason.
 
 `mistake_step` counts the turns of `history` from 0, as text. Where it names a turn that no agent took (the task as it
 was handed out, what a terminal answered), the first error is the agent's turn before it, or the first there is.
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.runs import read_runs, step_of
+from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
 from apps.trajectories.formats import who_and_when
@@ -20,7 +20,7 @@ _ANNOTATOR = "who-and-when"
 
 
 def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    return read_runs(stream, parse)
+    return read_trajectory_files(stream, parse)
 
 
 def parse(document: dict[str, Any]) -> Iterator[Incoming]:
@@ -28,7 +28,7 @@ def parse(document: dict[str, Any]) -> Iterator[Incoming]:
     said = str(document.get("mistake_step"))
     if not said.isdecimal() or int(said) >= len(run.steps):
         raise InvalidRecord(
-            f"{said} is no turn of the history, which has {len(run.steps)}, counted from 0.",
+            f"mistake_step {said} is not a turn of the history; turns are 0 to {len(run.steps) - 1}.",
             pointer="/mistake_step",
         )
     step = step_of(run, int(said))

@@ -10,7 +10,7 @@ from apps.core.commands import TouchstoneCommand
 
 
 class Command(TouchstoneCommand):
-    help = "How far the project's annotators agree."
+    help = "Print the agreement between the annotators of a project."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
@@ -18,25 +18,25 @@ class Command(TouchstoneCommand):
 
     def run(self, **options: Any) -> dict[str, Any]:
         found = agreement(project=project_for(options["project"]), campaign=options["campaign"])
-        for kind, one in found["kinds"].items():
-            self._tell(kind, one)
-            for name, criterion in one["criteria"].items():
+        for kind, values in found["kinds"].items():
+            self._tell(kind, values)
+            for name, criterion in values["criteria"].items():
                 self._tell(f"{kind}, {name}", criterion)
         if not found["kinds"]:
-            self.say("Nobody has judged anything yet.")
+            self.say("There are no annotations yet.")
         return found
 
-    def _tell(self, title: str, one: dict[str, Any]) -> None:
+    def _tell(self, title: str, values: dict[str, Any]) -> None:
         alpha = (
-            "no item was judged twice"
-            if one["alpha"] is None
-            else f"alpha {one['alpha']:.4f}{_between(one['interval'])} ({one['level']})"
+            "no item has two annotations"
+            if values["alpha"] is None
+            else f"alpha {values['alpha']:.4f}{_format_interval(values['interval'])} ({values['level']})"
         )
-        self.say(f"{title}: {alpha}, {one['items']} items, {one['annotators']} annotators")
-        for pair in one["pairs"]:
+        self.say(f"{title}: {alpha}, {values['items']} items, {values['annotators']} annotators")
+        for pair in values["pairs"]:
             kappa = "undefined" if pair["kappa"] is None else f"{pair['kappa']:.3f}"
             self.say(f"  {pair['a']} and {pair['b']}: kappa {kappa} over {pair['n']} items")
 
 
-def _between(interval: list[float] | None) -> str:
+def _format_interval(interval: list[float] | None) -> str:
     return f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else ""

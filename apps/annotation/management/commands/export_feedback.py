@@ -9,28 +9,28 @@ from django.core.management.base import CommandParser
 from apps.accounts.services import project_for
 from apps.annotation.feedback.exports import EXPORTS, record_export
 from apps.annotation.feedback.records import check_filters
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Origin
 from apps.core.commands import TouchstoneCommand
 
 
 class Command(TouchstoneCommand):
-    help = "Write the project's feedback; jsonl can be read back by import_feedback."
+    help = "Export the feedback of a project; import_feedback reads jsonl."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
         parser.add_argument("--format", choices=sorted(EXPORTS), default="jsonl")
-        parser.add_argument("--kind", action="append", dest="kinds", choices=list(KINDS))
+        parser.add_argument("--kind", action="append", dest="kinds", choices=list(FEEDBACK_TYPES))
         parser.add_argument("--campaign", action="append", dest="campaigns")
         parser.add_argument(
             "--origin",
             action="append",
             dest="origins",
             choices=list(Origin),
-            help="who judged; without, everybody but judges",
+            help="origin of the feedback; by default all but judge",
         )
-        parser.add_argument("--since", help="ISO time: only what was said from then on")
-        parser.add_argument("--out", type=Path, help="the file to write; standard output without")
+        parser.add_argument("--since", help="ISO time; only feedback created at or after it")
+        parser.add_argument("--out", type=Path, help="output file; standard output by default")
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])

@@ -19,23 +19,21 @@ from apps.core.storage.unpacking import InputBounds, bounded
 
 
 class Command(TouchstoneCommand):
-    help = "Bring in feedback collected elsewhere, with its annotators and trajectories."
+    help = "Import feedback collected elsewhere, with its annotators and trajectories."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("project")
         parser.add_argument("file", help="the file (.gz is unpacked), or - for standard input")
         parser.add_argument("--format", required=True, choices=sorted(READERS))
+        parser.add_argument("--campaign", help="campaign of records that name none; created if new")
         parser.add_argument(
-            "--campaign", help="where judgements go whose record names no campaign; made if new"
-        )
-        parser.add_argument(
-            "--keep-good", action="store_true", help="import the good records of a file with bad ones"
+            "--keep-good", action="store_true", help="import the valid records of a file with invalid ones"
         )
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
         try:
-            with _open(options["file"]) as stream, self.progress(None, "judgements") as progress:
+            with _open(options["file"]) as stream, self.progress(None, "records") as progress:
                 result = import_feedback(
                     project=project,
                     stream=stream,
@@ -47,13 +45,13 @@ class Command(TouchstoneCommand):
                 )
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DomainError(
-                f"{options['file']} is not a whole gzip file ({error}); nothing was imported. Fetch it again, or take "
-                ".gz off its name if it is not compressed."
+                f"{options['file']} is not a complete gzip file ({error}); nothing was imported. Download it again, or "
+                "remove .gz from its name if it is not compressed."
             ) from error
         self._tell(result)
         if result.rejected and not options["keep_good"]:
             raise CommandFailed(
-                "Nothing was imported. Mend these records, or import the good ones with --keep-good.",
+                "Nothing was imported. Fix these records, or import the valid ones with --keep-good.",
                 result=asdict(result),
             )
         return asdict(result)
@@ -62,8 +60,8 @@ class Command(TouchstoneCommand):
         self.say(
             f"created {result.created}, already there {result.duplicates}, rejected {len(result.rejected)}"
         )
-        for one in result.rejected[:20]:
-            self.say(f"  line {one['line']} {one['pointer'] or ''}: {one['message']}")
+        for record in result.rejected[:20]:
+            self.say(f"  line {record['line']} {record['pointer'] or ''}: {record['message']}")
 
 
 def _open(name: str) -> Any:

@@ -1,29 +1,29 @@
-"""What a person who leaves had to judge, and had judged."""
+"""What happens to assignments and annotations when a user account is closed or deleted."""
 
 from django.db.models import Q
 
 from apps.accounts.models import Project, User
 from apps.annotation.models import Annotator, Assignment, Comment
-from apps.annotation.services import release_all
+from apps.annotation.services import release_member_assignments
 
 State = Assignment.State
 ERASED = "[erased]"
 
 
 def release_items(user: User) -> dict[str, int]:
-    """Items they hold, or were given, are for others."""
+    """Release the user's locked and reserved items."""
     released = 0
     for project in Project.objects.filter(annotators__user=user).order_by("pk"):
         held = Assignment.objects.filter(
             annotator__user=user, annotator__project=project, state__in=[State.LOCKED, State.ASSIGNED]
         )
         released += held.count()
-        release_all(project=project, user=user)
+        release_member_assignments(project=project, user=user)
     return {"items released": released}
 
 
 def hide_names(user: User, erase_comments: bool) -> dict[str, int]:
-    """Judgements stay, for agreement and reliability, by `annotator-N`, who is nobody's account."""
+    """Keep annotations, for agreement and reliability, under the pseudonym `annotator-N`."""
     erased = 0
     if erase_comments:
         theirs = Comment.objects.filter(annotation__assignment__annotator__user=user)

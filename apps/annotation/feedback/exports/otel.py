@@ -1,4 +1,4 @@
-"""Judgements as OpenTelemetry events `gen_ai.evaluation.result`, for whoever keeps the traces of the agents.
+"""Annotations as OpenTelemetry events `gen_ai.evaluation.result`, next to the traces of the agents.
 
 https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-events: name, score and label of an evaluation and its
 explanation, parented to what was evaluated: the span of the agent, where the run came as one. What the conventions have
@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.exports.lines import said_records
-from apps.annotation.feedback.records import Submitted
-from apps.annotation.feedback_types import KINDS
-from apps.annotation.feedback_types.base import Evaluation
+from apps.annotation.feedback.exports.jsonl_csv import iter_exported_records
+from apps.annotation.feedback.records import AnnotationRecords
+from apps.annotation.feedback_types import FEEDBACK_TYPES
+from apps.annotation.feedback_types.base import TrajectoryEvaluation
 from workers.schema.patterns import TextPattern
 from workers.schema.records import KIND_OF, JudgedRecord
 
@@ -24,17 +24,22 @@ _TRACE, _SPAN = TextPattern(r"[0-9a-f]{32}"), TextPattern(r"[0-9a-f]{16}")
 
 
 def export_otel(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
-    """A line a judgement, with an event for each run, or each step, it is about."""
+    """One line per record, with an event for each trajectory or step it is about."""
     resource = {"attributes": _attributes({"service.name": "touchstone", "touchstone.project": project.slug})}
-    for one, record in said_records(project, filters):
-        events = [_event(one, record, each) for each in KINDS[KIND_OF[type(record)]].evaluations(record)]
+    for stored, record in iter_exported_records(project, filters):
+        events = [
+            _event(stored, record, evaluation)
+            for evaluation in FEEDBACK_TYPES[KIND_OF[type(record)]].evaluations(record)
+        ]
         if events:
             scope = {"scope": {"name": "touchstone"}, "logRecords": events}
             yield json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": [scope]}]}) + "\n"
 
 
-def _event(one: Submitted, record: JudgedRecord, said: Evaluation) -> dict[str, Any]:
-    annotation, run = one.annotation, said.trajectory
+def _event(
+    stored: AnnotationRecords, record: JudgedRecord, evaluation: TrajectoryEvaluation
+) -> dict[str, Any]:
+    annotation, run = stored.annotation, evaluation.trajectory
     about = {
         "kind": KIND_OF[type(record)],
         "trajectory": run.id,
@@ -43,13 +48,13 @@ def _event(one: Submitted, record: JudgedRecord, said: Evaluation) -> dict[str, 
         "origin": record.origin,
         "campaign": annotation.assignment.item.campaign.name,
         "revision": annotation.revision,
-        **said.about,
+        **evaluation.about,
     }
-    told = {
-        "gen_ai.evaluation.name": said.name,
-        "gen_ai.evaluation.score.value": None if said.value is None else float(said.value),
-        "gen_ai.evaluation.score.label": said.label,
-        "gen_ai.evaluation.explanation": said.explanation,
+    attributes = {
+        "gen_ai.evaluation.name": evaluation.name,
+        "gen_ai.evaluation.score.value": None if evaluation.value is None else float(evaluation.value),
+        "gen_ai.evaluation.score.label": evaluation.label,
+        "gen_ai.evaluation.explanation": evaluation.explanation,
         "gen_ai.conversation.id": run.metadata.get("conversation"),
         **{f"touchstone.{name}": value for name, value in about.items()},
     }
@@ -58,12 +63,12 @@ def _event(one: Submitted, record: JudgedRecord, said: Evaluation) -> dict[str, 
         "timeUnixNano": at,
         "observedTimeUnixNano": at,
         "eventName": EVENT,
-        "attributes": _attributes(told),
+        "attributes": _attributes(attributes),
     } | _parent(run.metadata)
 
 
 def _parent(metadata: Mapping[str, Any]) -> dict[str, str]:
-    """The span of the agent, of runs that came as OpenTelemetry traces."""
+    """The span of the agent, for trajectories imported as OpenTelemetry traces."""
     trace, span = str(metadata.get("trace")), str(metadata.get("span"))
     if not _TRACE.fullmatch(trace):
         return {}

@@ -1,4 +1,4 @@
-"""What an annotator sees of her own work."""
+"""An annotator's own campaigns and annotations."""
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -7,8 +7,9 @@ from django.views.decorators.http import require_safe
 from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project
 from apps.annotation import selectors, services
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Assignment
+from apps.annotation.presentation import present_item
 
 PAGE = 100
 
@@ -16,7 +17,7 @@ PAGE = 100
 @require_safe
 @project_view()
 def my_work(request: ProjectRequest, project: Project) -> HttpResponse:
-    """The annotator's home: a fragment of the project home, or a page of its own without a script."""
+    """The annotator's campaigns: a fragment of the project overview, or a page without JavaScript."""
     annotator = services.annotator_for(project=project, user=request.user)
     context = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
     template = "_my_work.html" if request.htmx else "my_campaigns.html"  # type: ignore[attr-defined]
@@ -26,9 +27,9 @@ def my_work(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view()
 def history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    campaign = selectors.campaign_in(project, pk)
+    campaign = selectors.get_campaign(project, pk)
     annotator = services.annotator_for(project=project, user=request.user)
-    finished = selectors.history_of(annotator, campaign)[:PAGE]
+    finished = selectors.list_history(annotator, campaign)[:PAGE]
     context = {
         "project": project,
         "campaign": campaign,
@@ -39,11 +40,11 @@ def history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 
 
 def _row(assignment: Assignment) -> dict[str, object]:
-    """The newest revision, in the words of the sides as shown."""
+    """The newest revision, with the letters as shown."""
     last = selectors.last_annotation(assignment)
     if last is None:
         return {"assignment": assignment}
-    shown = selectors.shown_of(assignment)
-    kinds = [KINDS[name] for name in assignment.item.campaign.feedback_types]
-    said = [(kind, words) for kind in kinds if (words := kind.summary(kind.rows_of(last), shown))]
+    shown = present_item(assignment)
+    kinds = [FEEDBACK_TYPES[name] for name in assignment.item.campaign.feedback_types]
+    said = [(kind, words) for kind in kinds if (words := kind.summary(kind.load_records(last), shown))]
     return {"assignment": assignment, "said": said, "last": last}

@@ -1,4 +1,4 @@
-"""Labels that come with whole runs: read as trajectories are, with the labels beside them."""
+"""Reading labels from trajectory files."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
@@ -12,8 +12,8 @@ from workers.schema.decode import require_object
 Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 
 
-def read_runs(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
-    """Records of anything that trajectories are read from: documents, arrays, JSON lines, archives of such."""
+def read_trajectory_files(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+    """Records of all inputs that trajectories are read from: documents, arrays, JSON lines and archives of them."""
     for record in read_import_records(stream):
         try:
             if record.error is not None:
@@ -26,7 +26,7 @@ def read_runs(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | 
 
 
 def step_of(trajectory: Trajectory, message: int) -> int:
-    """The step that the source's message, counted from 0, is in: results of a call are in the step that made it."""
+    """The step of a message of the source, counted from 0; results of a call are in the step of the call."""
     return max(
         (index for index, step in enumerate(trajectory.steps) if step.extra["source_index"] <= message),
         default=0,

@@ -1,17 +1,16 @@
-"""What the work page is made of: the campaign around it, the item, its rows."""
+"""Template context of the annotation page: campaign, item, rows of steps."""
 
-import math
 import uuid
 from collections.abc import Sequence
 from typing import Any
 
-from django.http import HttpRequest, QueryDict
+from django.http import HttpRequest
 
 from apps.annotation import selectors
-from apps.annotation.feedback_types import KINDS, SIDES, AnyFeedbackType, Shown
-from apps.annotation.feedback_types.base import LETTERS, Fields
+from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from apps.annotation.feedback_types.step import BOTH, NONE, STEP, asks_first_error
 from apps.annotation.models import Annotator, Assignment, Campaign
+from apps.annotation.presentation import LETTERS, SIDES, FormFields, PresentedItem, present_item
 from apps.core.errors import DomainError
 from apps.trajectories.alignment import Alignment
 from apps.trajectories.card_rendering import StepCard
@@ -19,38 +18,45 @@ from apps.trajectories.side_by_side import align_stored, card_rows
 from apps.trajectories.step_cards import step_cards
 from workers.schema.patterns import TextPattern
 
-ROWS = 20  # rows brought at a time
-_OF_ONE = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction)?")
-MOST_FIELDS = 5000  # that say something
+ROWS = 20  # rows loaded at a time
+_ONE_SIDE_FIELD = TextPattern(r"step-(?:left|right)-(\d{1,6})(-correction)?")
 _NUMBER = TextPattern(r"comment-(\d{1,4})-")
-SKIP_REASONS = ("I do not know enough about this", "The two are the same to me", "Too long", "Cannot be read")
+SKIP_REASONS = ("I do not know enough about this topic", "I see no difference", "Too long", "Not readable")
 FLAG_REASONS = ("Broken or missing text", "The task makes no sense", "Harmful or private content")
 
 
-def frame(campaign: Campaign, annotator: Annotator, *, adjudicates: bool = False) -> dict[str, Any]:
+def campaign_context(
+    campaign: Campaign, annotator: Annotator, *, adjudicates: bool = False
+) -> dict[str, Any]:
     return {
         "project": campaign.project,
         "campaign": campaign,
         "mine": selectors.my_campaign(campaign, annotator),
-        "previous": selectors.history_of(annotator, campaign, adjudications=adjudicates).first(),
+        "previous": selectors.list_history(annotator, campaign, adjudications=adjudicates).first(),
     }
 
 
-def around(assignment: Assignment) -> dict[str, Any]:
-    """`frame` of an item that is there already."""
-    return frame(assignment.item.campaign, assignment.annotator, adjudicates=assignment.is_adjudication)
+def assignment_context(assignment: Assignment) -> dict[str, Any]:
+    """`campaign_context` of an existing assignment."""
+    return campaign_context(
+        assignment.item.campaign, assignment.annotator, adjudicates=assignment.is_adjudication
+    )
 
 
-def item(
-    request: HttpRequest, assignment: Assignment, *, fields: Fields | None = None, everything: bool = False
+def item_context(
+    request: HttpRequest,
+    assignment: Assignment,
+    *,
+    fields: FormFields | None = None,
+    everything: bool = False,
 ) -> dict[str, Any]:
-    """fields: what was just posted; without it the draft, or what was said last."""
-    shown = selectors.shown_of(assignment)
-    alignment = _alignment_of(shown)
-    fields = selectors.fields_of(assignment, shown) if fields is None else fields
-    fields = _shared_marks(fields, shown, alignment)
+    """fields: posted fields; by default the draft or the last annotation."""
+    shown = present_item(assignment)
+    alignment = _align_sides(shown)
+    fields = selectors.initial_form_fields(assignment, shown) if fields is None else fields
+    fields = _merge_shared_marks(fields, shown, alignment)
     everything = everything or "all" in request.GET
-    kinds = [KINDS[name] for name in assignment.item.campaign.feedback_types]
+    kinds = [FEEDBACK_TYPES[name] for name in assignment.item.campaign.feedback_types]
     prefix = _prefix(shown, alignment, fields) if everything else None
     rows = _rows(shown, alignment, 0, len(alignment.rows) if everything else ROWS, fields)
     return {
@@ -65,83 +71,64 @@ def item(
         "comments": _comments(fields, blank="comment" in request.GET),
         "criteria": shown.criteria,
         "marking": _marking(kinds, shown),
-        "held": _held(fields, prefix, rows["rows"]),
-        "skip": leaving("skip"),
-        "flag": leaving("flag"),
-        "others": selectors.said_of(assignment.item, shown) if assignment.is_adjudication else [],
+        "held": _hidden_marks(fields, prefix, rows["rows"]),
+        "skip": leave_context("skip"),
+        "flag": leave_context("flag"),
+        "others": selectors.summarize_annotations(assignment.item, shown)
+        if assignment.is_adjudication
+        else [],
         "prefix": prefix,
         **rows,
     }
 
 
-def _marking(kinds: Sequence[AnyFeedbackType], shown: Shown) -> str:
-    """How steps are marked: by `labels`, by the `first` error, or not at all."""
+def _marking(kinds: Sequence[AnyFeedbackType], shown: PresentedItem) -> str:
+    """How steps are labelled: `labels`, `first` error, or empty for not at all."""
     if STEP not in kinds:
         return ""
     return "first" if asks_first_error(shown) else "labels"
 
 
-def more(assignment: Assignment, start: str) -> dict[str, Any]:
-    """The rows from `start` on, or, by the word `prefix`, the steps all begin with."""
-    shown = selectors.shown_of(assignment)
-    alignment = _alignment_of(shown)
-    fields = _shared_marks(selectors.fields_of(assignment, shown), shown, alignment)
+def rows_context(assignment: Assignment, start: str) -> dict[str, Any]:
+    """Rows from `start`, or the shared steps if `start` is `prefix`."""
+    shown = present_item(assignment)
+    alignment = _align_sides(shown)
+    fields = _merge_shared_marks(selectors.initial_form_fields(assignment, shown), shown, alignment)
     campaign = assignment.item.campaign
-    kinds = [KINDS[name] for name in campaign.feedback_types]
+    kinds = [FEEDBACK_TYPES[name] for name in campaign.feedback_types]
     context: dict[str, Any] = {"campaign": campaign, "marking": _marking(kinds, shown)}
     if start == "prefix":
         return context | {"prefix": _prefix(shown, alignment, fields), "trajectory": shown.on_side(0)}
     if not start.isdecimal() or len(start) > 9:
-        raise DomainError(f"start is {start!r}; it must be the number of a row.")
+        raise DomainError(f"start must be a row number, not {start!r}.")
     return context | _rows(shown, alignment, int(start), int(start) + ROWS, fields)
 
 
-def leaving(how: str) -> dict[str, Any]:
-    """What the sheet that asks for a reason says."""
+def leave_context(how: str) -> dict[str, Any]:
+    """Texts of the dialog that asks for a reason."""
     if how == "skip":
         return {
             "how": how,
             "title": "Skip this item",
-            "about": "Others will judge it.",
+            "about": "The item goes to other annotators.",
             "reasons": SKIP_REASONS,
         }
     return {
         "how": how,
         "title": "Flag this item",
-        "about": "The researchers see your words; the item goes to somebody else.",
+        "about": "Researchers see your reason. The item goes to other annotators.",
         "reasons": FLAG_REASONS,
     }
 
 
-def posted(data: QueryDict, campaign: Campaign) -> dict[str, str]:
-    """The fields of a judgement in a posted form, newlines as the database keeps them."""
-    names = [KINDS[name].names for name in campaign.feedback_types]
-    said = {
-        name: str(value).replace("\r\n", "\n").replace("\0", "\ufffd")
-        for name, value in data.items()
-        if value and any(one.fullmatch(name) for one in names)
-    }
-    if len(said) > MOST_FIELDS:
-        raise DomainError(f"One judgement holds at most {MOST_FIELDS} answers.")
-    return said
-
-
-def seconds(data: QueryDict) -> float | None:
-    """Active seconds as the browser counted them; None where nobody counted."""
-    raw = data.get("active_seconds", "")
-    try:
-        value = float(raw) if raw else None
-    except ValueError:
-        raise DomainError(f"active_seconds is {raw!r}; it must be a number.") from None
-    return value if value is None or math.isfinite(value) else None
-
-
-def _alignment_of(shown: Shown) -> Alignment:
-    """How the shown sides stand beside each other; one trajectory alone has no prefix."""
+def _align_sides(shown: PresentedItem) -> Alignment:
+    """Alignment of the sides in presented order; a single trajectory has no prefix."""
     return align_stored(tuple(shown.on_side(side).pk for side in range(len(shown.trajectories))))
 
 
-def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fields) -> dict[str, Any]:
+def _rows(
+    shown: PresentedItem, alignment: Alignment, start: int, stop: int, fields: FormFields
+) -> dict[str, Any]:
     runs = [shown.on_side(side) for side in range(len(shown.trajectories))]
     rows = [
         {
@@ -161,19 +148,19 @@ def _rows(shown: Shown, alignment: Alignment, start: int, stop: int, fields: Fie
     }
 
 
-def _side(shown: Shown, side: int) -> dict[str, Any]:
-    """`side` names it in forms, `letter` on the page."""
+def _side(shown: PresentedItem, side: int) -> dict[str, Any]:
+    """`side` is its name in forms, `letter` on the page."""
     return {"side": SIDES[side], "letter": LETTERS[side], "trajectory": shown.on_side(side)}
 
 
-def _prefix(shown: Shown, alignment: Alignment, fields: Fields) -> list[dict[str, Any]]:
-    """The steps all runs begin with, shown once: what is marked there is said of all of them."""
+def _prefix(shown: PresentedItem, alignment: Alignment, fields: FormFields) -> list[dict[str, Any]]:
+    """The shared first steps, shown once; a label on them is for all trajectories."""
     cards = step_cards(shown.on_side(0).pk, 0, alignment.prefix)
     return [_cell(card, BOTH, shown, fields) for card in cards]
 
 
-def _cell(card: StepCard | None, side: str, shown: Shown, fields: Fields) -> dict[str, Any]:
-    """A card, and for an agent's step what is marked on it."""
+def _cell(card: StepCard | None, side: str, shown: PresentedItem, fields: FormFields) -> dict[str, Any]:
+    """A step card, with its label and correction for an agent step."""
     if card is None or card.agent_step is None:
         return {"card": card}
     name = f"step-{side}-{card.agent_step}"
@@ -185,14 +172,14 @@ def _cell(card: StepCard | None, side: str, shown: Shown, fields: Fields) -> dic
     }
 
 
-def _shared_marks(fields: Fields, shown: Shown, alignment: Alignment) -> dict[str, str]:
-    """Marks of either run on a step that both begin with, under the name they have where it is shown once."""
+def _merge_shared_marks(fields: FormFields, shown: PresentedItem, alignment: Alignment) -> dict[str, str]:
+    """Labels on shared steps under the field name of the shared side."""
     if len(shown.trajectories) != 2 or not alignment.prefix:
         return dict(fields)
     count = shown.on_side(0).steps.filter(index__lt=alignment.prefix, agent_step__isnull=False).count()
     out: dict[str, str] = {}
     for name, value in fields.items():
-        if (match := _OF_ONE.fullmatch(name)) and int(match[1]) < count:
+        if (match := _ONE_SIDE_FIELD.fullmatch(name)) and int(match[1]) < count:
             name = f"step-{BOTH}-{match[1]}{match[2] or ''}"
         elif (
             name in ("first-left", "first-right")
@@ -205,8 +192,10 @@ def _shared_marks(fields: Fields, shown: Shown, alignment: Alignment) -> dict[st
     return out
 
 
-def _held(fields: Fields, prefix: list[dict[str, Any]] | None, rows: list[dict[str, Any]]) -> dict[str, str]:
-    """Marks on steps that are not on the page yet: kept as hidden fields, before the ones that are."""
+def _hidden_marks(
+    fields: FormFields, prefix: list[dict[str, Any]] | None, rows: list[dict[str, Any]]
+) -> dict[str, str]:
+    """Labels of steps that are not on the page yet, for hidden fields."""
     cells = [*(prefix or ()), *(cell for row in rows for cell in row["cells"])]
     marks = [cell["mark"] for cell in cells if cell.get("mark")]
     there = {name for mark in marks for name in (mark["name"], f"{mark['name']}-correction")}
@@ -214,12 +203,12 @@ def _held(fields: Fields, prefix: list[dict[str, Any]] | None, rows: list[dict[s
     return {
         name: value
         for name, value in fields.items()
-        if name not in there and value != NONE and STEP.names.fullmatch(name)
+        if name not in there and value != NONE and STEP.field_pattern.fullmatch(name)
     }
 
 
 def _comments(fields: dict[str, str], *, blank: bool) -> list[dict[str, Any]]:
-    """Comments as the form shows them; the last one is empty where there is none or another is wanted."""
+    """Comments of the form; the last one is empty if there is none or another is requested."""
     numbers = sorted({int(match[1]) for name in fields if (match := _NUMBER.match(name))})
     rows = [_comment(fields, number) for number in numbers]
     rows = [row for row in rows if row["text"] or row["quote"] or row["from"]]

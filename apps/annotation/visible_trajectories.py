@@ -1,4 +1,4 @@
-"""What the work of a member shows them of the project's trajectories."""
+"""Trajectories that annotators and reviewers may see."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from apps.annotation.models import Assignment, Item, ItemTrajectory
 
 
 def shown_trajectories(membership: Membership) -> QuerySet[Any, int]:
-    """To annotators the items they were assigned, and examples; to reviewers every item. The latest items first."""
+    """For annotators those of their items and of examples; for reviewers those of all items. Latest items first."""
     places = ItemTrajectory.objects.filter(item__campaign__project=membership.project)
     if not Role(membership.role).includes(Role.REVIEWER):
         theirs = Assignment.objects.filter(item=OuterRef("item"), annotator__user=membership.user)

@@ -1,4 +1,4 @@
-"""Judgements one by one: import records plus revision, timing and side order, or rows of a table."""
+"""Exports with one record per line: JSON lines that can be imported again, and CSV."""
 
 import csv
 import io
@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.records import Submitted, check_filters, submitted
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback.records import AnnotationRecords, check_filters, iter_annotation_records
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotation
 from workers import schema
 from workers.schema.records import KIND_OF, JudgedRecord, record_trajectories
@@ -32,22 +32,22 @@ COLUMNS = (
 
 
 def export_jsonl(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
-    """One import record a line, which `import_feedback` reads back; how it was made is under "made"."""
-    for one, record in said_records(project, filters):
-        line = line_of(record) | {
-            "campaign": one.annotation.assignment.item.campaign.name,
-            "made": made(one.annotation),
+    """One import record per line, which `import_feedback` reads; its provenance is under "made"."""
+    for stored, record in iter_exported_records(project, filters):
+        line = to_import_record(record) | {
+            "campaign": stored.annotation.assignment.item.campaign.name,
+            "made": provenance(stored.annotation),
         }
         kept = {key: value for key, value in line.items() if value is not None or key == "first_error"}
         yield json.dumps(kept, ensure_ascii=False) + "\n"
 
 
 def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
-    """A table for a spreadsheet: trajectories by id, a judgement a row."""
+    """A table for spreadsheets: one record per row, trajectories by id."""
     yield _row(COLUMNS)
-    for one, record in said_records(project, filters):
-        values = line_of(record, lambda trajectory: trajectory.id) | made(one.annotation)
-        values["campaign"] = one.annotation.assignment.item.campaign.name
+    for stored, record in iter_exported_records(project, filters):
+        values = to_import_record(record, lambda trajectory: trajectory.id) | provenance(stored.annotation)
+        values["campaign"] = stored.annotation.assignment.item.campaign.name
         values["kind"], values["task"] = KIND_OF[type(record)], values["task"]["id"]
         if "first_error" in values and values["first_error"] is None:
             values["first_error"] = "none"
@@ -57,27 +57,31 @@ def export_csv(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
         yield _row(tuple(spreadsheet_cell(values.get(column)) for column in COLUMNS))
 
 
-def said_records(project: Project, filters: dict[str, Any]) -> Iterator[tuple[Submitted, JudgedRecord]]:
+def iter_exported_records(
+    project: Project, filters: dict[str, Any]
+) -> Iterator[tuple[AnnotationRecords, JudgedRecord]]:
     check_filters(filters)
-    for one in submitted(project=project, filters=filters):
-        for record in one.records:
-            yield one, record
+    for stored in iter_annotation_records(project=project, filters=filters):
+        for record in stored.records:
+            yield stored, record
 
 
 def _item(trajectory: schema.Trajectory) -> dict[str, Any]:
     return {"trajectory": schema.to_atif(trajectory)}
 
 
-def line_of(record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item) -> dict[str, Any]:
-    """The import record: what was judged and said, by whom. The campaign's name is a field of its own."""
+def to_import_record(
+    record: JudgedRecord, item: Callable[[schema.Trajectory], Any] = _item
+) -> dict[str, Any]:
+    """The import record, without campaign and provenance."""
     trajectories = record_trajectories(record)
-    said = KINDS[KIND_OF[type(record)]].to_json(record, item)
+    own_keys = FEEDBACK_TYPES[KIND_OF[type(record)]].to_json(record, item)
     common = {"annotator": record.annotator, "origin": record.origin, "item": _name(record.item)}
-    return {"task": _task(trajectories[0])} | said | common
+    return {"task": _task(trajectories[0])} | own_keys | common
 
 
 def _name(item: str | None) -> str | None:
-    """The name an item was given; one made from contents needs none, equal contents make it again."""
+    """The given name of an item; None if its key was made from contents."""
     _, _, name = (item or "").partition(":name:")
     return name or None
 
@@ -87,7 +91,7 @@ def _task(trajectory: schema.Trajectory) -> dict[str, Any]:
     return {key: value for key, value in task.items() if value}
 
 
-def made(annotation: Annotation) -> dict[str, Any]:
+def provenance(annotation: Annotation) -> dict[str, Any]:
     explanation = annotation.assignment.item.explanation
     return ({"explanation": explanation} if explanation else {}) | {
         "campaign_version": annotation.campaign_version,
@@ -107,7 +111,7 @@ def _row(values: tuple[Any, ...]) -> str:
 
 
 def spreadsheet_cell(value: Any) -> Any:
-    """What has parts as JSON; before what a spreadsheet would take for a formula an apostrophe, which makes it text."""
+    """Nested values as JSON; text that a spreadsheet would run as a formula is prefixed with an apostrophe."""
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     is_formula = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r"))

@@ -1,12 +1,12 @@
-"""The record formats of the kinds: `pairs`, `rankings`, `steps`, `rubric`, `comments`, `ratings`. JSON lines."""
+"""The record formats of the feedback types: `pairs`, `rankings`, `steps`, `rubric`, `comments`, `ratings`."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, BinaryIO
 
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.lines import common_fields, place, read_json_lines
-from apps.annotation.feedback_types import KINDS, AnyFeedbackType
+from apps.annotation.feedback.readers.json_lines import common_fields, place, read_json_lines
+from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, require_object
 
@@ -14,13 +14,13 @@ Read = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 
 def parse(kind: AnyFeedbackType, record: dict[str, Any]) -> Iterator[Incoming]:
-    common = common_fields(record, allowed=kind.keys) | _made(record)
+    common = common_fields(record, allowed=kind.record_keys) | _made(record)
     places, value = kind.read_record(record, partial(place, task=common["task"]))
     yield Incoming(kind=kind.name, places=places, value=value, **common)
 
 
 def _made(record: dict[str, Any]) -> dict[str, Any]:
-    """Of what an export says of how a judgement came about, what it takes to make it again."""
+    """The provenance of an exported record that an import needs."""
     made = record.get("made")
     if made is None:
         return {}
@@ -28,7 +28,7 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
     purpose = made.get("purpose", "work")
     if purpose not in ("work", "gold", "practice", "example"):
         raise InvalidRecord(
-            f"unknown purpose {purpose!r}; known are work, gold, practice and example.",
+            f"unknown purpose {purpose!r}; allowed are work, gold, practice and example.",
             pointer="/made/purpose",
         )
     explanation = convert(made.get("explanation", ""), str, pointer="/made/explanation")
@@ -43,4 +43,4 @@ def reader(kind: AnyFeedbackType) -> Read:
     return lambda stream: read_json_lines(stream, partial(parse, kind))
 
 
-BY_FORMAT: dict[str, Read] = {kind.format: reader(kind) for kind in KINDS.values()}
+BY_FORMAT: dict[str, Read] = {kind.import_format: reader(kind) for kind in FEEDBACK_TYPES.values()}

@@ -1,18 +1,19 @@
-"""Judgements of judges: under a name of their own, of the origin `judge`, and in nobody's place."""
+"""Annotations of judges: by an annotator of their own, of the origin `judge`, outside of the overlap."""
 
 from collections.abc import Sequence
 
 from django.utils import timezone
 
 from apps.accounts.models import Project
-from apps.annotation.feedback_types import KINDS
+from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.models import Annotation, Annotator, Assignment, FeedbackRecord, Item, Origin
+from apps.annotation.services.annotations import save_records
 
 
-def write_as_judge(
+def save_judge_annotation(
     *, project: Project, name: str, item: int, rows: Sequence[FeedbackRecord]
 ) -> Annotation | None:
-    """A revision with all the judge says of an item; None where that is what it said last. Needs a transaction."""
+    """Save a revision with all records of a judge on an item; None if nothing changed. Needs a transaction."""
     annotator, _ = Annotator.objects.get_or_create(project=project, user=None, name=name)
     Item.objects.select_for_update(no_key=True).get(pk=item)
     assignment, _ = Assignment.objects.get_or_create(
@@ -22,7 +23,7 @@ def write_as_judge(
         defaults={"state": Assignment.State.BY_JUDGE, "finished_at": timezone.now()},
     )
     last = assignment.annotations.order_by("-revision").first()
-    if last is not None and _said(last) == {(type(row), row.answer) for row in rows}:
+    if last is not None and _answers(last) == {(type(row), row.answer) for row in rows}:
         return None
     annotation = Annotation.objects.create(
         assignment=assignment,
@@ -30,10 +31,11 @@ def write_as_judge(
         origin=Origin.JUDGE,
         campaign_version=assignment.item.campaign.version,
     )
-    for kind in KINDS.values():
-        kind.save(annotation, rows)
+    save_records(annotation, rows)
     return annotation
 
 
-def _said(annotation: Annotation) -> set[object]:
-    return {(type(row), row.answer) for kind in KINDS.values() for row in kind.rows_of(annotation)}
+def _answers(annotation: Annotation) -> set[object]:
+    return {
+        (type(row), row.answer) for kind in FEEDBACK_TYPES.values() for row in kind.load_records(annotation)
+    }

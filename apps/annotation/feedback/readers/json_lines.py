@@ -1,4 +1,4 @@
-"""From a file to decoded records, each with its line; a bad one becomes its error, and reading goes on."""
+"""Records of a file with their line numbers. An invalid record becomes its error, and reading continues."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO
@@ -21,7 +21,7 @@ from workers.schema import (
 )
 from workers.schema.decode import convert, optional_str, require_object
 
-COMMON = ("task", "annotator", "campaign", "item", "origin", "made")  # made: how an export says it came about
+COMMON = ("task", "annotator", "campaign", "item", "origin", "made")  # made: provenance in an export
 _ORIGINS = ("person", "judge", "simulated", "imported")
 Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 
@@ -72,7 +72,7 @@ def _parsed(
 
 
 def common_fields(record: dict[str, Any], *, allowed: tuple[str, ...]) -> dict[str, Any]:
-    """task, annotator, campaign, item and origin of a record, as Incoming's fields; unknown keys are refused."""
+    """Common fields of a record as fields of Incoming. Unknown keys are rejected."""
     unknown = next((key for key in record if key not in (*COMMON, *allowed)), None)
     if unknown is not None:
         raise InvalidRecord(
@@ -112,7 +112,7 @@ def task_of(record: dict[str, Any]) -> Task | None:
 
 
 def place(value: Any, pointer: str, task: Task | None) -> Trajectory | TrajectoryId:
-    """A trajectory in any ITEM form a person could have judged. pointer: where it is in the record."""
+    """A trajectory in any ITEM form with text. pointer: of the value in the record."""
     if value is None:
         raise InvalidRecord(
             f'{pointer[1:]} is missing; give an item such as {{"messages": [...]}}.', pointer=pointer
@@ -129,7 +129,7 @@ def place(value: Any, pointer: str, task: Task | None) -> Trajectory | Trajector
         content = parse_item({"prompt": "", "response": content.text}, task=task, pointer=pointer).content
     if not isinstance(content, Trajectory):
         raise InvalidRecord(
-            "has no text a person could have judged; send messages, a trajectory, or a prompt and its response.",
+            "has no text; send messages, a trajectory, or a prompt and its response.",
             pointer=pointer,
         )
     return replace(content, metadata=content.metadata | item.metadata)
