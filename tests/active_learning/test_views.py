@@ -106,5 +106,7 @@ def test_an_annotator_is_told_why_of_her_own_items(
     ]
     assert "expected to teach much" in client.get(urls[0]).content.decode()
     assert client.get(urls[1]).status_code == 404
-    work = client.get(reverse("annotation:work", args=[campaign.project.slug, campaign.pk])).content.decode()
+    work = client.get(
+        reverse("annotation:campaign-work", args=[campaign.project.slug, campaign.pk])
+    ).content.decode()
     assert "Reason for this item" in work

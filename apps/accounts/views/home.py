@@ -79,7 +79,7 @@ def project_home(request: ProjectRequest, project: Project) -> HttpResponse:
         context["stages"] = [_stage_context(project, stage) for stage in FEEDBACK_LOOP]
         context["times_url"] = _url("retraining:cycle-times", project)
         return render(request, "accounts/project_home.html", context)
-    context["work_url"] = _url("annotation:my-work", project)
+    context["work_url"] = _url("annotation:campaign-list-own", project)
     if sees_models(request.membership):
         shown = [stage for stage in FEEDBACK_LOOP if stage.app in ("training", "rewards")]
         context["stages"] = [_stage_context(project, stage) for stage in shown]

@@ -130,11 +130,11 @@ def campaign_preview(request: ProjectRequest, project: Project, pk: int) -> Http
 
 @require_safe
 @project_view(Role.RESEARCHER)
-def campaign_people(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def campaign_timesheet(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """Counts and active time of each annotator, as CSV."""
     campaign = selectors.get_campaign(project, pk)
     response = HttpResponse(content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = download_header(f"{project.slug}-campaign-{campaign.pk}-people.csv")
+    response["Content-Disposition"] = download_header(f"{project.slug}-campaign-{campaign.pk}-timesheet.csv")
     table = csv.writer(response)
     table.writerow(["annotator", "judged", "skipped", "flagged", "active_minutes"])
     for person in selectors.annotator_activity(campaign):
@@ -257,7 +257,7 @@ def campaign_pilot(request: ProjectRequest, project: Project, pk: int) -> HttpRe
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def campaign_give(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def campaign_assign(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """Reserve the next items for one annotator."""
     campaign = selectors.get_campaign(project, pk)
     annotator = posted_annotator(request, project)

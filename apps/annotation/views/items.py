@@ -61,7 +61,7 @@ def item_list(request: ProjectRequest, project: Project, pk: int) -> HttpRespons
 
 @require_safe
 @project_view(Role.REVIEWER)
-def adjudicate_next(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def adjudication_next(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The next disputed item without an adjudication; the list if there is none."""
     campaign = selectors.get_campaign(project, pk)
     item = Item.objects.filter(pk__in=undecided_items(campaign)[:1]).first()
@@ -100,7 +100,7 @@ def item_purpose(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def item_give(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def item_assign(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """Reserve an item for one annotator."""
     item = selectors.get_item(project, pk)
     annotator = posted_annotator(request, project)
@@ -116,7 +116,7 @@ def item_give(request: ProjectRequest, project: Project, pk: int) -> HttpRespons
 
 @require_POST
 @project_view(Role.RESEARCHER)
-def assignment_take_back(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def assignment_release(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """End an assignment."""
     rows = Assignment.objects.filter(item__campaign__project=project, is_adjudication=False)
     assignment = rows.select_related("annotator").filter(pk=pk).first()

@@ -16,7 +16,7 @@ PAGE = 100
 
 @require_safe
 @project_view()
-def my_work(request: ProjectRequest, project: Project) -> HttpResponse:
+def campaign_list_own(request: ProjectRequest, project: Project) -> HttpResponse:
     """The annotator's campaigns: a fragment of the project overview, or a page without JavaScript."""
     annotator = services.annotator_for(project=project, user=request.user)
     context = {"project": project, "mine": selectors.my_campaigns(project, annotator)}
@@ -26,7 +26,7 @@ def my_work(request: ProjectRequest, project: Project) -> HttpResponse:
 
 @require_safe
 @project_view()
-def history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def campaign_history(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     campaign = selectors.get_campaign(project, pk)
     annotator = services.annotator_for(project=project, user=request.user)
     finished = selectors.list_history(annotator, campaign)[:PAGE]

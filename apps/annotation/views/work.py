@@ -30,7 +30,7 @@ LEAVE_SERVICES = {"skip": services.skip_assignment, "flag": services.flag_assign
 @require_safe
 @never_cache  # going back shows the locked item, not the form that was submitted
 @project_view()
-def work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def campaign_work(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """The locked item of a campaign, or the next one."""
     annotator = services.annotator_for(project=project, user=request.user)
     return _next(request, selectors.get_campaign(project, pk), annotator)
@@ -62,7 +62,7 @@ def assignment_detail(request: ProjectRequest, project: Project, pk: int) -> Htt
 
 @require_safe
 @project_view()
-def answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def assignment_answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """After a practice item: the given and the correct answer."""
     assignment = _own_assignment(request, project, pk)
     last = selectors.last_annotation(assignment)
@@ -84,7 +84,7 @@ def answer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 
 @require_safe
 @project_view()
-def rows(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def assignment_rows(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """Fragment: more rows of the comparison, loaded on scroll."""
     assignment = _own_assignment(request, project, pk)
     context = work_context.rows_context(assignment, request.GET.get("start", ""))
@@ -93,7 +93,7 @@ def rows(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
 
 @require_POST
 @project_view()
-def submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+def assignment_submit(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     assignment = _own_assignment(request, project, pk)
     fields = _parse_form(request.POST, assignment.item.campaign)
     if (action := request.POST.get("action", "")) in FORM_ACTIONS:  # a button of the form without JavaScript
@@ -161,7 +161,7 @@ def _redirect_after(
     if assignment.is_adjudication or (
         assignment.item.purpose == Item.Purpose.PRACTICE and assignment.annotations.exists()
     ):
-        name = "adjudicate-next" if assignment.is_adjudication else "assignment-answer"
+        name = "adjudication-next" if assignment.is_adjudication else "assignment-answer"
         after = campaign.pk if assignment.is_adjudication else assignment.pk
         return _go_to(request, reverse(f"annotation:{name}", args=[campaign.project.slug, after]))
     if request.htmx and "again" not in request.POST:  # type: ignore[attr-defined]
@@ -169,7 +169,7 @@ def _redirect_after(
         response["HX-Trigger-After-Settle"] = "work:next"
         return trigger_client_event(response, "toast", {"words": words}) if is_news else response
     messages.success(request, words)
-    return _go_to(request, reverse("annotation:work", args=[campaign.project.slug, campaign.pk]))
+    return _go_to(request, reverse("annotation:campaign-work", args=[campaign.project.slug, campaign.pk]))
 
 
 def _go_to(request: ProjectRequest, url: str) -> HttpResponse:
@@ -180,7 +180,7 @@ def _go_to(request: ProjectRequest, url: str) -> HttpResponse:
 
 @require_POST
 @project_view()
-def draft(request: ProjectRequest, project: Project, pk: int) -> JsonResponse:
+def assignment_draft(request: ProjectRequest, project: Project, pk: int) -> JsonResponse:
     """Autosave; whether the item is still locked."""
     assignment = _own_assignment(request, project, pk)
     fields = _parse_form(request.POST, assignment.item.campaign)
@@ -200,7 +200,7 @@ def _save_draft(request: ProjectRequest, assignment: Assignment, fields: dict[st
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @project_view()
-def leave(request: ProjectRequest, project: Project, pk: int, how: str) -> HttpResponse:
+def assignment_leave(request: ProjectRequest, project: Project, pk: int, how: str) -> HttpResponse:
     """Skip or flag an item with a reason; GET is the page for browsers without JavaScript."""
     if how not in LEAVE_SERVICES:
         raise NotFound("This page does not exist, or you have no access to it.")

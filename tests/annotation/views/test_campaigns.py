@@ -168,13 +168,13 @@ def test_an_annotator_sees_her_own_work_only(
         rows.pair(campaign, name)
     rows.submit(rows.leased(campaign, annotator), annotator, "a")
     client.force_login(annotator)
-    home = client.get(url("my-work"), headers={"HX-Request": "true"}).content.decode()
+    home = client.get(url("campaign-list-own"), headers={"HX-Request": "true"}).content.decode()
     assert "2 left" in home and "1 done" in home and 'data-key="Enter"' in home
     assert "<html" not in home and "<html" in client.get(url("campaign-list")).content.decode()
-    assert client.get(url("history", campaign.pk)).content.count(b"Edit</a>") == 1
+    assert client.get(url("campaign-history", campaign.pk)).content.count(b"Edit</a>") == 1
     client.force_login(other_annotator)
-    assert b"Edit</a>" not in client.get(url("history", campaign.pk)).content
-    assert "0 done" in client.get(url("my-work")).content.decode()
+    assert b"Edit</a>" not in client.get(url("campaign-history", campaign.pk)).content
+    assert "0 done" in client.get(url("campaign-list-own")).content.decode()
 
 
 def test_a_table_to_pay_by(researcher_client: Client, campaign: Campaign, annotator: User) -> None:
@@ -184,7 +184,7 @@ def test_a_table_to_pay_by(researcher_client: Client, campaign: Campaign, annota
     held.refresh_from_db()
     held.active_seconds = 90
     held.save()
-    lines = researcher_client.get(url("campaign-people", campaign.pk)).content.decode().splitlines()
+    lines = researcher_client.get(url("campaign-timesheet", campaign.pk)).content.decode().splitlines()
     assert lines == ["annotator,judged,skipped,flagged,active_minutes", "ann@example.org,1,0,0,1.5"]
     assert campaign.project.audit_events.filter(verb="people.exported", target=campaign.name).exists()
 

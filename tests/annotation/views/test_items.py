@@ -55,7 +55,7 @@ def said(response: object) -> str:
 
 
 def test_the_next_dispute_is_decided_and_then_nothing_is_left(theirs: Client, disputed: Item) -> None:
-    next_one = url("adjudicate-next", disputed.campaign_id)
+    next_one = url("adjudication-next", disputed.campaign_id)
     begun = theirs.get(next_one, follow=True)
     page = begun.content.decode()
     assert (
@@ -94,8 +94,8 @@ def test_an_item_becomes_practice_and_its_answer_is_told(
     new = make_member(disputed.campaign.project, "dora@example.org", "annotator")
     client = Client()
     client.force_login(new)
-    assert "1 practice item first" in client.get(url("my-work")).content.decode()
-    client.get(url("work", disputed.campaign_id))
+    assert "1 practice item first" in client.get(url("campaign-list-own")).content.decode()
+    client.get(url("campaign-work", disputed.campaign_id))
     held = Assignment.objects.get(annotator__user=new)
     form = {"idempotency_key": str(uuid.uuid4()), "choice": "right-1"}
     after = client.post(url("assignment-submit", held.pk), form, headers={"HX-Request": "true"})
@@ -120,10 +120,10 @@ def test_an_example_is_shown_with_its_answer_and_judged_by_nobody(
     client = Client()
     client.force_login(new)
     link = url("example-detail", disputed.pk)
-    assert link in client.get(url("my-work")).content.decode()
+    assert link in client.get(url("campaign-list-own")).content.decode()
     assert rows.lease(disputed.campaign, new) is None
     rows.pair(disputed.campaign, "another")
-    assert link in client.get(url("work", disputed.campaign_id)).content.decode()
+    assert link in client.get(url("campaign-work", disputed.campaign_id)).content.decode()
     page = client.get(link).content.decode()
     assert "A much better" in page
     assert "&lt;b&gt;A&lt;/b&gt; asks first." in page
@@ -149,16 +149,18 @@ def test_items_are_given_and_taken_back(
 ) -> None:
     items = [rows.pair(campaign, name) for name in ("one", "two", "three")]
     member = Membership.objects.get(user=annotator).pk
-    assert "Assigned the item to" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
-    assert "was not assigned" in said(theirs.post(url("item-give", items[0].pk), {"member": member}))
-    bulk = theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "5"})
+    assert "Assigned the item to" in said(theirs.post(url("item-assign", items[0].pk), {"member": member}))
+    assert "was not assigned" in said(theirs.post(url("item-assign", items[0].pk), {"member": member}))
+    bulk = theirs.post(url("campaign-assign", campaign.pk), {"member": member, "items": "5"})
     assert "Assigned 2 items" in said(bulk)
-    assert theirs.post(url("campaign-give", campaign.pk), {"member": member, "items": "0"}).status_code == 400
-    assert theirs.post(url("item-give", items[0].pk), {"member": "99999"}).status_code == 400
+    assert (
+        theirs.post(url("campaign-assign", campaign.pk), {"member": member, "items": "0"}).status_code == 400
+    )
+    assert theirs.post(url("item-assign", items[0].pk), {"member": "99999"}).status_code == 400
     held = Assignment.objects.get(item=items[1])
     assert "assigned" in theirs.get(url("item-detail", items[1].pk)).content.decode()
-    assert "Released the item" in said(theirs.post(url("assignment-take-back", held.pk)))
-    assert theirs.post(url("assignment-take-back", held.pk)).status_code == 409
+    assert "Released the item" in said(theirs.post(url("assignment-release", held.pk)))
+    assert theirs.post(url("assignment-release", held.pk)).status_code == 409
     assert rows.leased(campaign, other_annotator).item == items[1]
 
 
@@ -171,7 +173,7 @@ def test_a_pilot_begins_and_ends(theirs: Client, campaign: Campaign) -> None:
     )
     page = theirs.get(url("campaign-detail", campaign.pk)).content.decode()
     assert "0 of 2" in page and "Set the hourly pay" in page
-    assert "over" in said(theirs.post(url("campaign-pilot", campaign.pk), {"end": "1"}))
+    assert "is finished" in said(theirs.post(url("campaign-pilot", campaign.pk), {"end": "1"}))
 
 
 def test_whoever_is_paused_is_told_and_can_be_let_go_on(
@@ -183,10 +185,11 @@ def test_whoever_is_paused_is_told_and_can_be_let_go_on(
         campaign=campaign, annotator=her, paused_at="2026-01-01T00:00Z", reason="1 of 5 were as expected."
     )
     assert (
-        "You are paused in this campaign" in annotator_client.get(url("work", campaign.pk)).content.decode()
+        "You are paused in this campaign"
+        in annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     )
-    assert "You are paused." in annotator_client.get(url("my-work")).content.decode()
+    assert "You are paused." in annotator_client.get(url("campaign-list-own")).content.decode()
     assert "ann@example.org is paused" in theirs.get(url("campaign-detail", campaign.pk)).content.decode()
     assert theirs.post(url("campaign-resume", campaign.pk), {"annotator": "x"}).status_code == 404
     theirs.post(url("campaign-resume", campaign.pk), {"annotator": her.pk})
-    assert "Do one." in annotator_client.get(url("work", campaign.pk)).content.decode()
+    assert "Do one." in annotator_client.get(url("campaign-work", campaign.pk)).content.decode()

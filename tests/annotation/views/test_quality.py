@@ -25,7 +25,7 @@ def reviewer(client: Client, project: Project) -> Client:
 
 def test_nothing_judged_says_so(reviewer: Client, campaign: Campaign) -> None:
     assert "No annotations yet" in reviewer.get(url("campaign-quality", campaign.pk)).content.decode()
-    assert "No annotations yet" in reviewer.get(url("item-list", campaign.pk)).content.decode()
+    assert "No annotated items yet" in reviewer.get(url("item-list", campaign.pk)).content.decode()
 
 
 def test_from_a_figure_to_what_was_said(

@@ -38,7 +38,7 @@ def form(**fields: str) -> dict[str, str]:
 def test_the_page_shows_both_runs_and_a_form(
     annotator_client: Client, campaign: Campaign, assignment: Assignment
 ) -> None:
-    page = annotator_client.get(url("work", campaign.pk)).content.decode()
+    page = annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     assert "one <mark>well</mark>" in page and "one <mark>badly</mark>" in page and "Do one." in page
     assert "1 shared step" in page
     assert re.search(r'name="idempotency_key" value="[0-9a-f-]{36}"', page)
@@ -48,9 +48,9 @@ def test_names_and_outcomes_are_hidden_or_shown(
     annotator_client: Client, campaign: Campaign, assignment: Assignment
 ) -> None:
     assignment.item.trajectories.update(agent_name="fox-9000", outcome_reward=0.125)
-    assert "fox-9000" not in annotator_client.get(url("work", campaign.pk)).content.decode()
+    assert "fox-9000" not in annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     Campaign.objects.update(blind_agents=False, show_outcome=True)
-    page = annotator_client.get(url("work", campaign.pk)).content.decode()
+    page = annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     assert "fox-9000" in page and "0.125" in page and "succeeded" in page
 
 
@@ -59,7 +59,7 @@ def test_a_choice_for_the_left_is_for_what_stood_there(
     annotator_client: Client, assignment: Assignment, swapped: bool, choice: str
 ) -> None:
     Assignment.objects.update(swapped=swapped)
-    page = annotator_client.get(url("work", assignment.item.campaign_id)).content.decode()
+    page = annotator_client.get(url("campaign-work", assignment.item.campaign_id)).content.decode()
     left = re.search(r'data-side="left"[^>]*>\s*<article[^>]*id="t(\d+)-', page)
     annotator_client.post(url("assignment-submit", assignment.pk), form(choice="left-3"))
     said = Preference.objects.get()
@@ -74,8 +74,8 @@ def test_a_plain_form_is_redirected_and_an_htmx_one_gets_the_next_item(
 ) -> None:
     rows.pair(campaign, "two")
     response = annotator_client.post(url("assignment-submit", assignment.pk), form(choice="tie"))
-    assert response.headers["Location"] == url("work", campaign.pk)
-    annotator_client.get(url("work", campaign.pk))
+    assert response.headers["Location"] == url("campaign-work", campaign.pk)
+    annotator_client.get(url("campaign-work", campaign.pk))
     second = Assignment.objects.get(state="locked")
     response = annotator_client.post(
         url("assignment-submit", second.pk), form(choice="both_bad"), headers=HTMX
@@ -118,7 +118,7 @@ def test_a_draft_comes_back(annotator_client: Client, campaign: Campaign, assign
         "saved": True,
         "held": True,
     }
-    page = annotator_client.get(url("work", campaign.pk)).content.decode()
+    page = annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     assert "half a thought" in page
     assert re.search(r'value="right-2"[^>]*checked', page)
 
@@ -167,7 +167,7 @@ def test_rows_come_in_portions_and_all_at_once_without_a_script(
     ]
     services.add_items(campaign=campaign, items=[services.ItemSpec(trajectories=runs)])
     assignment = rows.leased(campaign, annotator)
-    page = annotator_client.get(url("work", campaign.pk)).content.decode()
+    page = annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     assert "<mark>fox </mark>says 19." in page and "says 20." not in page
     more = annotator_client.get(
         url("assignment-rows", assignment.pk) + "?start=20", headers=HTMX
@@ -177,7 +177,7 @@ def test_rows_come_in_portions_and_all_at_once_without_a_script(
         url("assignment-rows", assignment.pk) + "?start=prefix", headers=HTMX
     ).content.decode()
     assert prefix.count("<article") == 1
-    assert "says 29." in annotator_client.get(url("work", campaign.pk) + "?all=1").content.decode()
+    assert "says 29." in annotator_client.get(url("campaign-work", campaign.pk) + "?all=1").content.decode()
     assert annotator_client.get(url("assignment-rows", assignment.pk) + "?start=x").status_code == 400
 
 
@@ -204,10 +204,15 @@ def test_strangers_see_nothing(
     client: Client, campaign: Campaign, assignment: Assignment, outsider: User
 ) -> None:
     client.force_login(outsider)
-    for page in (url("work", campaign.pk), url("my-work"), url("campaign-list"), url("history", campaign.pk)):
+    for page in (
+        url("campaign-work", campaign.pk),
+        url("campaign-list-own"),
+        url("campaign-list"),
+        url("campaign-history", campaign.pk),
+    ):
         assert client.get(page).status_code == 404
     client.logout()
-    assert client.get(url("work", campaign.pk)).status_code == 302
+    assert client.get(url("campaign-work", campaign.pk)).status_code == 302
 
 
 @pytest.mark.parametrize("key", ["", "no key"])
@@ -220,7 +225,7 @@ def test_a_form_without_a_key_is_refused(annotator_client: Client, assignment: A
 
 def test_a_paused_campaign_says_so(annotator_client: Client, campaign: Campaign) -> None:
     Campaign.objects.update(state="paused")
-    assert b"not open" in annotator_client.get(url("work", campaign.pk)).content
+    assert b"not open" in annotator_client.get(url("campaign-work", campaign.pk)).content
 
 
 def test_what_agents_wrote_is_shown_as_text(
@@ -234,12 +239,12 @@ def test_what_agents_wrote_is_shown_as_text(
     assignment = rows.leased(campaign, annotator)
     draft = form(choice="tie", **{"comment-0-text": hostile, "comment-0-quote": '"><script>x</script>'})
     annotator_client.post(url("assignment-draft", assignment.pk), draft)
-    pages = [annotator_client.get(url("work", campaign.pk))]
+    pages = [annotator_client.get(url("campaign-work", campaign.pk))]
     annotator_client.post(url("assignment-submit", assignment.pk), draft | form())
     pages += [annotator_client.get(url(name, campaign.pk)) for name in ("history",)]
     pages += [
         annotator_client.get(url("assignment-detail", assignment.pk)),
-        annotator_client.get(url("my-work")),
+        annotator_client.get(url("campaign-list-own")),
     ]
     for page in pages:
         text = page.content.decode()
