@@ -19,9 +19,9 @@ from typing import Any
 
 import torch
 
+from benchmarks.docs_writer import write_between
 from benchmarks.drawing import levels
 from benchmarks.small_decoder import save_decoder
-from benchmarks.written import write_between
 from workers.models.generative.model import build_writer
 from workers.models.generative.verdicts import MARK
 from workers.models.generative.writer import Writer

@@ -22,9 +22,9 @@ from typing import Any
 import django
 import numpy as np
 
+from benchmarks.docs_writer import write_between
 from benchmarks.drawing import levels
 from benchmarks.public_data import data_folder
-from benchmarks.written import write_between
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings")
 SOURCES = ("sample", "AgentRx", "Who&When", "ILF")

@@ -19,7 +19,7 @@ from typing import Any
 from apps.demo import annotators
 from apps.demo.agents import STYLES, Conversation, converse
 from apps.demo.world import TASKS
-from benchmarks.written import write_between
+from benchmarks.docs_writer import write_between
 from workers.schema import Task, Trajectory, from_messages, write_trajectories
 
 SIZES = (1_000, 3_000, 10_000)

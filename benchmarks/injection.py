@@ -28,9 +28,9 @@ from scipy.stats import binomtest
 
 from benchmarks import generative_judge
 from benchmarks.attacks import ATTACKS, Attack, attacked, by_kind, harmless
+from benchmarks.docs_writer import write_between
 from benchmarks.generative_judge import BAD, decoder, records
 from benchmarks.rule_judge import Rules
-from benchmarks.written import write_between
 from workers.errors import RewardError
 from workers.judge.rubric import Criterion, RubricJudge
 from workers.llm import LLMServer

@@ -1,8 +1,8 @@
 """Judges asked in several ways: `python -m benchmarks.judge_variants [--json] [--quick] [--seeds N] [--write FILE]`.
 
 A small decoder learns from scratch, on a CPU, to answer the questions of all kinds of judges about parcels that were
-sent (`benchmarks.judge_school`): from the same pairs of runs, as many questions of each kind. Then it is asked about
-others, as any model in a folder is: once, in both orders, drawn several times, and after a debate. What is told: right
+sent (`benchmarks.synthetic_teacher`): from the same pairs of runs, as many questions of each kind. Then it is asked
+about others, as any model in a folder is: once, in both orders, sampled several times, and after a debate. Told: right
 verdicts in one order and of both averaged, how often the orders agree, how often the run shown first is named, calls.
 """
 
@@ -21,9 +21,9 @@ import numpy as np
 import torch
 
 from benchmarks.debate import DebateJudge
-from benchmarks.judge_school import KINDS, STEPS, Lesson, Teacher, decoder, pair_of, teach
-from benchmarks.kept import Kept
-from benchmarks.written import write_between
+from benchmarks.docs_writer import write_between
+from benchmarks.result_cache import ResultCache
+from benchmarks.synthetic_teacher import KINDS, STEPS, Teacher, TeacherQuestion, decoder, pair_of, teach
 from workers.evaluate.bootstrap import DRAWS, interval
 from workers.judge.rubric import Criterion, RubricJudge
 from workers.llm import LLMServer
@@ -66,7 +66,7 @@ class Memory:
         self._kept[key] = answer
 
 
-def lessons(dice: random.Random) -> list[Lesson]:
+def lessons(dice: random.Random) -> list[TeacherQuestion]:
     """About a pair of runs, one of each kind."""
     teacher = Teacher(dice)
     model = LLMClient(LLMServer(model="teacher"), Memory(), model=teacher)
@@ -211,7 +211,7 @@ def main() -> int:
     )
     parser.add_argument("--write", type=Path, help="put the tables into this Markdown file")
     options = parser.parse_args()
-    kept = Kept(options.out)
+    kept = ResultCache(options.out)
     chosen = range(options.first_seed, options.first_seed + (1 if options.quick else options.seeds))
     found = summary(
         [kept.get("parcels", seed, lambda _, seed: measure(seed, options.quick)) for seed in chosen]

@@ -27,14 +27,14 @@ import torch
 from apps.demo import annotators
 from apps.demo.world import Dice
 from benchmarks.drawing import shares
-from benchmarks.kept import Kept
 from benchmarks.public_data import data_folder, fine_grained
+from benchmarks.result_cache import ResultCache
 from benchmarks.sample_world import pairwise_record, sample
-from workers.active_learning.features import plain_features, trunk_features
-from workers.active_learning.measures import make_pool
-from workers.active_learning.order import STRATEGIES, Known, Strategy, choose
+from workers.active_learning.features import encoder_features, model_features
+from workers.active_learning.measures import make_candidate_pool
+from workers.active_learning.order import STRATEGIES, AnnotatedData, Strategy, rank_items
 from workers.active_learning.posterior import Numbers, fit
-from workers.active_learning.scale import common_scale
+from workers.active_learning.scale import scale_features
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.models import LoadedModel, build
@@ -162,8 +162,8 @@ class _Work:
         self.of_pool = sorted({side for pair in world.pairs for side in pair})
         self.place = {side: place for place, side in enumerate(self.of_pool)}
         self.items = [tuple(self.place[side] for side in pair) for pair in world.pairs]
-        self.plain = common_scale(
-            plain_features(bench.like.backbone, [rendered[one] for one in self.of_pool], cache=bench.cache)
+        self.plain = scale_features(
+            encoder_features(bench.like.backbone, [rendered[one] for one in self.of_pool], cache=bench.cache)
         )
 
     def run(self, strategy: Strategy) -> list[float]:
@@ -176,8 +176,8 @@ class _Work:
             accuracy, model = self.accuracy(asked)
             found.append(accuracy)
             if self.bench.trunk and model is not None:
-                features = common_scale(
-                    trunk_features(
+                features = scale_features(
+                    model_features(
                         model.model, [self.rendered[one] for one in self.of_pool], cache=self.bench.cache
                     )
                 )
@@ -185,12 +185,12 @@ class _Work:
 
     def _next(self, strategy: Strategy, asked: list[int], features: Numbers, count: int) -> list[int]:
         open_ = [place for place in range(len(self.items)) if place not in set(asked)]
-        pool = make_pool([self.items[place] for place in open_], features)
-        done = make_pool([self.items[place] for place in asked], features)
+        pool = make_candidate_pool([self.items[place] for place in open_], features)
+        done = make_candidate_pool([self.items[place] for place in asked], features)
         said = np.array([_CHOSEN[self.world.ask(place).choice] for place in asked])
         posterior = fit(done.differences, said) if asked else None
-        known = Known(posterior, done.looks, np.zeros((0, features.shape[1])))
-        order = choose(pool, known, strategy, count=count, seed=self.seed * 1000 + len(asked)).order
+        known = AnnotatedData(posterior, done.item_features, np.zeros((0, features.shape[1])))
+        order = rank_items(pool, known, strategy, count=count, seed=self.seed * 1000 + len(asked)).order
         return [open_[place] for place in order[:count]]
 
     def accuracy(self, asked: Sequence[int]) -> tuple[float, LoadedModel | None]:
@@ -322,7 +322,7 @@ def main() -> int:
         torch.set_num_threads(arguments.threads)
     try:
         bench = Bench(quick=arguments.quick, say=_say, trunk=arguments.trunk)
-        kept = Kept(arguments.out)
+        kept = ResultCache(arguments.out)
         count = 1 if arguments.quick else arguments.seeds
         seeds = range(arguments.first_seed, arguments.first_seed + count)
         strategies = arguments.strategy or STRATEGIES

@@ -30,8 +30,8 @@ from sklearn.metrics import roc_auc_score
 
 from apps.demo import annotators
 from apps.demo.world import TASKS
+from benchmarks.docs_writer import write_between
 from benchmarks.sample_world import PER_TASK, SEEDS, Sample, sample
-from benchmarks.written import write_between
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval

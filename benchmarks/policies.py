@@ -29,7 +29,7 @@ import torch
 from touchstone_client import RewardClient
 
 from benchmarks.drawing import levels
-from benchmarks.kept import Kept
+from benchmarks.result_cache import ResultCache
 from docs.examples import best_of_n, control, gigpo, grpo
 from docs.examples.desk import TrainingCurve
 from docs.examples.people import FeedbackLoop, first_tries
@@ -285,7 +285,7 @@ def main() -> int:
     )
     arguments = parser.parse_args()
     torch.set_num_threads(1)  # the policies are too small for more
-    kept = Kept(arguments.out)
+    kept = ResultCache(arguments.out)
     count = 1 if arguments.quick else arguments.seeds
     seeds = range(arguments.first_seed, arguments.first_seed + count)
     parts = arguments.part or list(PARTS)

@@ -21,8 +21,8 @@ from typing import Any
 
 import torch
 
+from benchmarks.docs_writer import write_between
 from benchmarks.generative_judge import BAD, GOOD, decoder, recipe, task_of
-from benchmarks.written import write_between
 from workers.evaluate.bootstrap import mean_interval
 from workers.models.generative.model import build_writer
 from workers.models.generative.verdicts import opposite

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 
 from benchmarks.bag_of_bigrams import bag_of_bigrams
+from benchmarks.docs_writer import write_between
 from benchmarks.public_data import DATA, data_folder
-from benchmarks.written import write_between
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare_predictions

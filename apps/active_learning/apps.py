@@ -10,9 +10,9 @@ class ActiveLearningConfig(AppConfig):
 
     def ready(self) -> None:
         from apps.active_learning.models import ItemSelection
-        from apps.active_learning.services import ADVANCE, forget_deleted, select_where_due
+        from apps.active_learning.services import ADVANCE, delete_orphaned_features, select_due_plans
         from apps.core.jobs import job_queue, periodic
 
         job_queue.register(ItemSelection, ADVANCE)
-        periodic.register("choose what to label next", LOOK_EVERY_SECONDS, select_where_due)
-        periodic.register("forget features of deleted runs", FORGET_EVERY_SECONDS, forget_deleted)
+        periodic.register("choose what to label next", LOOK_EVERY_SECONDS, select_due_plans)
+        periodic.register("forget features of deleted runs", FORGET_EVERY_SECONDS, delete_orphaned_features)

@@ -23,14 +23,14 @@ MEASURES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ReasonText:
     """because: the remarkable measures in words, the strongest first. shares: (name, percent)."""
 
     because: str
     shares: list[tuple[str, int]]
 
 
-def in_words(reason: SelectionReason) -> Said:
+def describe_reason(reason: SelectionReason) -> ReasonText:
     strongest = sorted(reason.measures.items(), key=lambda one: -one[1])
     parts = [WORDS[name] for name, share in strongest if share >= REMARKABLE]
     if reason.strategy == Strategy.RANDOM:
@@ -45,14 +45,14 @@ def in_words(reason: SelectionReason) -> Said:
         for name, title in MEASURES.items()
         if name in reason.measures
     ]
-    return Said(because, shares)
+    return ReasonText(because, shares)
 
 
 def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])}, and {parts[-1]}"
 
 
-def drawn_curve(curve: dict[str, Any]) -> dict[str, Any]:
+def curve_chart(curve: dict[str, Any]) -> dict[str, Any]:
     """Accuracies as measured, with their intervals, and the curve through them up to what is wished for."""
     points = curve["points"]
     last = points[-1]["labels"]
@@ -74,7 +74,7 @@ def drawn_curve(curve: dict[str, Any]) -> dict[str, Any]:
     return {"kind": "line", "x": {"name": "comparisons"}, "y": {"name": "accuracy"}, "series": series}
 
 
-def still_needed(curve: dict[str, Any], comparisons: int) -> str:
+def describe_needed_labels(curve: dict[str, Any], comparisons: int) -> str:
     """How many more comparisons the wished accuracy takes, in words."""
     wanted = f"{100 * curve['wanted']:.1f} %"
     if curve["needed"] is None:

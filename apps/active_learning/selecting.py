@@ -11,8 +11,8 @@ from django.conf import settings
 from msgspec.structs import replace
 
 from apps.active_learning.models import ItemSelection, SelectionPlan
-from apps.active_learning.selectors import KEYS, Basis, basis_of, newest, open_items
-from apps.active_learning.services import keep_selection
+from apps.active_learning.selectors import KEYS, SelectionBasis, newest_selection, open_items, selection_basis
+from apps.active_learning.services import store_selection
 from apps.annotation.feedback.records import feedback_records
 from apps.annotation.models import Item
 from apps.annotation.selectors import item_trajectory_ids
@@ -40,7 +40,7 @@ def execute(selection: ItemSelection) -> None:
     ):
         folder = Path(scratch)
         try:
-            basis = basis_of(selection.plan)
+            basis = selection_basis(selection.plan)
             _prepare(folder, selection.plan, basis, heartbeat)
             core_subprocess.run_to_end(
                 CHILD, [str(folder)], folder=folder, what="The choosing", check=heartbeat.check
@@ -52,7 +52,7 @@ def execute(selection: ItemSelection) -> None:
             finish(selection, JobState.CANCELLED)
 
 
-def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, heartbeat: JobHeartbeat) -> None:
+def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat: JobHeartbeat) -> None:
     known = _link_known(folder / "known", plan, basis)
     if basis.model is not None:
         (folder / "model").symlink_to(stage(basis.model.artifact))
@@ -91,9 +91,9 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: Basis, heartbeat: JobHear
     (folder / "config.json").write_text(json.dumps(config))
 
 
-def _link_known(folder: Path, plan: SelectionPlan, basis: Basis) -> set[str]:
+def _link_known(folder: Path, plan: SelectionPlan, basis: SelectionBasis) -> set[str]:
     """What the last choosing knew of trajectories, where it looked through the same; whom it knew."""
-    last = newest(plan)
+    last = newest_selection(plan)
     if last is None or last.basis != basis.key or not last.artifact:
         return set()
     try:
@@ -103,14 +103,14 @@ def _link_known(folder: Path, plan: SelectionPlan, basis: Basis) -> set[str]:
     return set(json.loads((folder / KEYS).read_text()))
 
 
-def _keep(selection: ItemSelection, basis: Basis, folder: Path) -> None:
+def _keep(selection: ItemSelection, basis: SelectionBasis, folder: Path) -> None:
     chosen = [json.loads(line) for line in (folder / "chosen.jsonl").read_text().splitlines()]
     result: dict[str, Any] = json.loads((folder / "result.json").read_text())
     name = storage_name("active_learning", f"{selection.pk}-{selection.attempt}")
     store_tree(folder / "features", name)
     facts = {"basis": basis.key, "through": str(basis), "artifact": name}
     try:
-        keep_selection(selection=selection, chosen=chosen, result=result, facts=facts)
+        store_selection(selection=selection, chosen=chosen, result=result, facts=facts)
     except ClaimLost:
         delete_tree(name)
         raise

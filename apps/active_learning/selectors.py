@@ -16,11 +16,11 @@ from apps.training.models import RewardModel
 from apps.training.selectors import models_of
 
 ENCODER = "encoder"
-KEYS = "keys.json"  # of workers.active_learning.directory
+KEYS = "keys.json"  # of workers.active_learning.selection_folder
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class SelectionBasis:
     """What is looked through: a model, or the embedded encoder where there is none yet."""
 
     model: RewardModel | None
@@ -33,22 +33,22 @@ class Basis:
         return "the embedded encoder, since there is no model yet" if self.model is None else str(self.model)
 
 
-def basis_of(plan: SelectionPlan) -> Basis:
+def selection_basis(plan: SelectionPlan) -> SelectionBasis:
     """The first model of the endpoint's active revision, else the newest of the project."""
     if plan.endpoint is not None and plan.endpoint.active_id is not None:
         uses = RevisionModel.objects.filter(revision=plan.endpoint.active_id, model__deleted_at=None)
         use = uses.select_related("model__project").order_by("pk").first()
         if use is not None:
-            return Basis(use.model)
-    return Basis(models_of(plan.campaign.project).first())
+            return SelectionBasis(use.model)
+    return SelectionBasis(models_of(plan.campaign.project).first())
 
 
-def newest(plan: SelectionPlan) -> ItemSelection | None:
+def newest_selection(plan: SelectionPlan) -> ItemSelection | None:
     """The last that went well."""
     return plan.selections.filter(state=JobState.SUCCEEDED).order_by("-pk").first()
 
 
-def known_runs(selection: ItemSelection) -> set[int]:
+def trajectories_with_features(selection: ItemSelection) -> set[int]:
     """The runs whose features a selection keeps; samples of traffic are none."""
     try:
         keys = json.loads((stage(selection.artifact) / KEYS).read_text())
@@ -67,13 +67,16 @@ def is_due(plan: SelectionPlan) -> bool:
         return open_items(plan.campaign).exists()
     since = last.started_at or last.created_at
     if last.state != JobState.SUCCEEDED:  # it will not go better before something changes
-        return said_since(plan, last) >= plan.every
-    if last.basis != basis_of(plan).key:
+        return count_annotations_since(plan, last) >= plan.every
+    if last.basis != selection_basis(plan).key:
         return True
-    return said_since(plan, last) >= plan.every or plan.campaign.items.filter(created_at__gt=since).exists()
+    return (
+        count_annotations_since(plan, last) >= plan.every
+        or plan.campaign.items.filter(created_at__gt=since).exists()
+    )
 
 
-def said_since(plan: SelectionPlan, selection: ItemSelection) -> int:
+def count_annotations_since(plan: SelectionPlan, selection: ItemSelection) -> int:
     since = selection.started_at or selection.created_at
     rows = Annotation.objects.filter(assignment__item__campaign=plan.campaign, created_at__gt=since)
     rows = rows.exclude(BY_JUDGES)
@@ -85,7 +88,7 @@ def open_items(campaign: Campaign) -> QuerySet[Item]:
     return Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK, claimed_count__lt=F("overlap"))
 
 
-def chosen_of(plan: SelectionPlan, count: int) -> QuerySet[SelectionReason]:
+def next_items(plan: SelectionPlan, count: int) -> QuerySet[SelectionReason]:
     """What is asked about next, the first first."""
     rows = SelectionReason.objects.filter(item__campaign=plan.campaign, item__acquisition_score__isnull=False)
     rows = rows.filter(item__claimed_count__lt=F("item__overlap")).select_related("item__task", "selection")

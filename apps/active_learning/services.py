@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from apps.accounts.models import User
 from apps.accounts.services import record_audit
 from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason, Strategy
-from apps.active_learning.selectors import is_due, known_runs
+from apps.active_learning.selectors import is_due, trajectories_with_features
 from apps.annotation.models import Campaign, Item
 from apps.annotation.services import set_acquisition_scores, update_campaign
 from apps.core.errors import DomainError
@@ -66,7 +66,7 @@ def select_next(*, plan: SelectionPlan) -> ItemSelection | None:
     return selection
 
 
-def select_where_due() -> int:
+def select_due_plans() -> int:
     """Choose anew for every open campaign of the order `active` where enough has come since; how many."""
     campaigns = Campaign.objects.filter(state=Campaign.State.OPEN, ordering=Campaign.Ordering.ACTIVE)
     started = 0
@@ -80,7 +80,7 @@ def select_where_due() -> int:
     return started
 
 
-def keep_selection(
+def store_selection(
     *,
     selection: ItemSelection,
     chosen: Sequence[dict[str, Any]],
@@ -116,11 +116,11 @@ def keep_selection(
     _forget_older(selection)
 
 
-def forget_deleted() -> int:
+def delete_orphaned_features() -> int:
     """Drop features that hold a run which is not there any more; how many files. The next choosing encodes anew."""
     dropped = 0
     for selection in ItemSelection.objects.exclude(artifact="").filter(state=job_queue.JobState.SUCCEEDED):
-        name, known = selection.artifact, known_runs(selection)
+        name, known = selection.artifact, trajectories_with_features(selection)
         there = Trajectory.objects.filter(pk__in=known).count()
         if there < len(known):
             ItemSelection.objects.filter(pk=selection.pk).update(artifact="")

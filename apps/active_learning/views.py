@@ -13,8 +13,8 @@ from apps.accounts.models import Project, Role
 from apps.active_learning import services
 from apps.active_learning.forms import PlanForm
 from apps.active_learning.models import SelectionPlan, SelectionReason
-from apps.active_learning.reasons import drawn_curve, in_words, still_needed
-from apps.active_learning.selectors import chosen_of, newest, said_since
+from apps.active_learning.reasons import curve_chart, describe_needed_labels, describe_reason
+from apps.active_learning.selectors import count_annotations_since, newest_selection, next_items
 from apps.annotation.models import Assignment, Campaign
 from apps.annotation.selectors import get_campaign, get_item
 from apps.core.errors import DomainError, NotFound
@@ -81,7 +81,7 @@ def item_reason(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
     if not Role(request.membership.role).includes(Role.REVIEWER) and not hers.exists():
         raise NotFound(f"There is no item {pk} of yours in this project.")
     reason = SelectionReason.objects.filter(item=item).select_related("selection").first()
-    said = None if reason is None else in_words(reason)
+    said = None if reason is None else describe_reason(reason)
     context = {"said": said, "sees_models": sees_models(request.membership)}
     return render(request, "active_learning/_item_reason.html", context)
 
@@ -99,7 +99,7 @@ def _plan(campaign: Campaign) -> SelectionPlan | None:
 def _status(plan: SelectionPlan | None) -> dict[str, Any]:
     if plan is None:
         return {"plan": None}
-    last, current = newest(plan), plan.selections.order_by("-pk").first()
+    last, current = newest_selection(plan), plan.selections.order_by("-pk").first()
     result = last.result if last else {}
     curve = result.get("curve")
     return {
@@ -108,10 +108,10 @@ def _status(plan: SelectionPlan | None) -> dict[str, Any]:
         "current": current,
         "is_choosing": current is not None and not current.is_finished,
         "failed": current if current is not None and current.error else None,
-        "said_since": said_since(plan, last) if last else 0,
-        "chosen": [(one.item, in_words(one)) for one in chosen_of(plan, SHOWN)],
+        "said_since": count_annotations_since(plan, last) if last else 0,
+        "chosen": [(one.item, describe_reason(one)) for one in next_items(plan, SHOWN)],
         "comparisons": result.get("comparisons", 0),
         "curve": curve,
-        "drawing": json.dumps(drawn_curve(curve)) if curve else None,
-        "needed": still_needed(curve, result["comparisons"]) if curve and curve["wanted"] else "",
+        "drawing": json.dumps(curve_chart(curve)) if curve else None,
+        "needed": describe_needed_labels(curve, result["comparisons"]) if curve and curve["wanted"] else "",
     }

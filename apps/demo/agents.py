@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apps.demo import phrases
-from apps.demo.world import SYSTEM, TASKS, Dice, Task, World
+from apps.demo.world import SYSTEM, TASKS, DeskTask, Dice, World
 from apps.demo.world.actions import SPEAKING, Action
 from apps.demo.world.desk import Effect
 
@@ -49,7 +49,7 @@ STYLES = {
 @dataclass(frozen=True)
 class Conversation:
     id: str
-    task: Task
+    task: DeskTask
     agent: str
     messages: list[dict[str, Any]]
     world: World
@@ -64,7 +64,7 @@ def conversations() -> Iterator[Conversation]:
             yield converse(task, agent, f"{task.id}-{place}")
 
 
-def converse(task: Task, agent: str, name: str) -> Conversation:
+def converse(task: DeskTask, agent: str, name: str) -> Conversation:
     """What `agent` does with `task`, as a chat. The same name gives the same conversation."""
     dice, style, world = Dice(f"{SEED} {name} {agent}"), STYLES[agent], World()
     opening = world.reset(task)
@@ -101,7 +101,7 @@ def spoken(action: Action, observation: str, thought: str | None, place: int) ->
     ]
 
 
-def plan(task: Task, style: Style, dice: Dice) -> list[Action]:
+def plan(task: DeskTask, style: Style, dice: Dice) -> list[Action]:
     """The actions of one conversation."""
     mood = _mood(style, dice)
     rude = dice.chance(style.rude)
@@ -120,7 +120,7 @@ def _mood(style: Style, dice: Dice) -> str:
     return "breach" if dice.chance(style.breach) else "false"
 
 
-def _look_ups(task: Task, style: Style, mood: str, rude: bool, dice: Dice) -> list[Action]:
+def _look_ups(task: DeskTask, style: Style, mood: str, rude: bool, dice: Dice) -> list[Action]:
     order = str(task.orders[dice.pick((1, 2))].number if mood == "lost" else task.order.number)
     actions = []
     if task.values["hidden"]:
@@ -138,7 +138,7 @@ def _look_ups(task: Task, style: Style, mood: str, rude: bool, dice: Dice) -> li
     return actions
 
 
-def _extra(task: Task, order: str) -> list[Action]:
+def _extra(task: DeskTask, order: str) -> list[Action]:
     """What else could be looked at. A plain question comes without an order number."""
     rules = Action("search_policy", {"topic": task.policy})
     if task.family == "question":
@@ -149,7 +149,7 @@ def _extra(task: Task, order: str) -> list[Action]:
     ]
 
 
-def _evidence(task: Task, order: str, rude: bool, dice: Dice) -> list[Action]:
+def _evidence(task: DeskTask, order: str, rude: bool, dice: Dice) -> list[Action]:
     actions = []
     for item in task.goal.evidence:
         kind = item.partition(":")[0]
@@ -167,7 +167,7 @@ def _evidence(task: Task, order: str, rude: bool, dice: Dice) -> list[Action]:
     return actions
 
 
-def _slip(task: Task, dice: Dice) -> Action:
+def _slip(task: DeskTask, dice: Dice) -> Action:
     """Something the desk answers with an error: an order that does not exist, a stranger's address."""
     missing = str(task.order.number + dice.between(5000, 8000))
     return dice.pick(
@@ -179,7 +179,7 @@ def _slip(task: Task, dice: Dice) -> Action:
     )
 
 
-def _deeds(task: Task, mood: str, dice: Dice) -> list[Action]:
+def _deeds(task: DeskTask, mood: str, dice: Dice) -> list[Action]:
     if mood == "right":
         return [_deed(effect) for effect in task.goal.effects]
     if mood == "lost":
@@ -199,7 +199,7 @@ def _deed(effect: Effect) -> Action:
     return Action(effect.kind, order | more.get(effect.kind, {}))
 
 
-def _breach(task: Task, dice: Dice) -> list[Action]:
+def _breach(task: DeskTask, dice: Dice) -> list[Action]:
     """What the customer wants and the policy forbids, by case."""
     order = task.order
     refund = Effect("refund", order.number, f"{order.total:.2f}")
@@ -217,7 +217,7 @@ def _breach(task: Task, dice: Dice) -> list[Action]:
     return [_deed(effect) for effect in own.get(task.case, [refund])]
 
 
-def _reply(task: Task, style: Style, mood: str, rude: bool, dice: Dice) -> str:
+def _reply(task: DeskTask, style: Style, mood: str, rude: bool, dice: Dice) -> str:
     core = {
         "right": phrases.RIGHT[task.case],
         "false": phrases.FALSE[task.case],

@@ -16,7 +16,7 @@ Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Annotator:
+class SimulatedAnnotator:
     """noise: sigma on the hidden reward. long, kind: what a long or a courteous conversation adds for this one."""
 
     name: str
@@ -26,10 +26,10 @@ class Annotator:
 
 
 ANNOTATORS = (
-    Annotator("sim-ada", 0.04, 0.0, 0.0),
-    Annotator("sim-ben", 0.15, 0.1, 0.02),
-    Annotator("sim-cleo", 0.25, 0.0, 0.12),
-    Annotator("sim-dov", 0.6, -0.08, 0.0),
+    SimulatedAnnotator("sim-ada", 0.04, 0.0, 0.0),
+    SimulatedAnnotator("sim-ben", 0.15, 0.1, 0.02),
+    SimulatedAnnotator("sim-cleo", 0.25, 0.0, 0.12),
+    SimulatedAnnotator("sim-dov", 0.6, -0.08, 0.0),
 )
 
 
@@ -44,7 +44,7 @@ class Impression:
         return self.value < 0.42
 
 
-def impression(annotator: Annotator, conversation: Conversation, about: str) -> Impression:
+def impression(annotator: SimulatedAnnotator, conversation: Conversation, about: str) -> Impression:
     """Noise is drawn once for each annotator, conversation and occasion."""
     dice = Dice(f"{SEED} {annotator.name} {conversation.id} {about}")
     reply = conversation.messages[-1]["content"] or ""
@@ -54,7 +54,7 @@ def impression(annotator: Annotator, conversation: Conversation, about: str) -> 
     return Impression(value + dice.normal(annotator.noise))
 
 
-def _head(conversation: Conversation, annotator: Annotator, kind: str) -> Record:
+def _head(conversation: Conversation, annotator: SimulatedAnnotator, kind: str) -> Record:
     campaign = CAMPAIGN.format(kind=kind)
     return {
         "task": {"id": conversation.task.id},
@@ -90,7 +90,7 @@ def pairs(conversations: list[Conversation]) -> Iterator[Record]:
                 yield preference(annotator, a, b)
 
 
-def someone(dice: Dice) -> Annotator:
+def someone(dice: Dice) -> SimulatedAnnotator:
     """Whoever is there: the first two are so more often."""
     return dice.pick((*ANNOTATORS, *ANNOTATORS[:2]))
 
@@ -99,7 +99,7 @@ def _is_even(pair: tuple[Conversation, Conversation]) -> bool:
     return abs(pair[0].world.reward - pair[1].world.reward) < 0.03
 
 
-def preference(annotator: Annotator, a: Conversation, b: Conversation) -> Record:
+def preference(annotator: SimulatedAnnotator, a: Conversation, b: Conversation) -> Record:
     """What this annotator says of two conversations of one task; the same whenever it is asked."""
     left = impression(annotator, a, f"pair {b.id}")
     right = impression(annotator, b, f"pair {a.id}")
@@ -205,7 +205,7 @@ def comments(conversations: list[Conversation]) -> Iterator[Record]:
                 yield _head(conversation, annotator, "comments") | {"trajectory": _item(conversation)} | said
 
 
-def _remarks(conversation: Conversation, annotator: Annotator, dice: Dice) -> list[remarks.Remark]:
+def _remarks(conversation: Conversation, annotator: SimulatedAnnotator, dice: Dice) -> list[remarks.Remark]:
     """One or two of what stands out, mixed with a shrug at times, or with a mistake as often as the annotator errs."""
     found = remarks.notable(conversation)
     if dice.chance(annotator.noise / 2):

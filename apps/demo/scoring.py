@@ -17,7 +17,7 @@ PICK_UP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredTrajectory:
     """body: a request of the same kind, short enough to be printed."""
 
     name: str
@@ -27,9 +27,9 @@ class Scored:
     body: dict[str, Any]
 
 
-def score_one(
+def score_trajectory(
     url: str, key: str, revision: EndpointRevision, trajectory: Trajectory, *, check: Callable[[], None]
-) -> Scored:
+) -> ScoredTrajectory:
     """Wait until the service has this revision, then score. check: raises when a process died."""
     messages = to_messages(trajectory)
     with RewardClient(url, revision.endpoint.name, key) as client:
@@ -45,7 +45,9 @@ def score_one(
     opening = next(message for message in messages if message["role"] == "user")
     short = [opening, {"role": "assistant", "content": "Thank you for writing, I am looking into it."}]
     body = {"inputs": [{"messages": short}], "steps": True}
-    return Scored(trajectory.id or "", actions, result, hidden_reward(messages, trajectory.task.id), body)
+    return ScoredTrajectory(
+        trajectory.id or "", actions, result, hidden_reward(messages, trajectory.task.id), body
+    )
 
 
 def _await_revision(client: RewardClient, revision: EndpointRevision, check: Callable[[], None]) -> None:

@@ -58,7 +58,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MeasureReading:
     """value: measured. baseline: where a limit counts from. margin: see above. count: rows it is of."""
 
     value: float
@@ -71,7 +71,7 @@ class Reading:
         return self.value - self.baseline - self.margin > limit
 
 
-Measure = Callable[[Sequence[SampleRow], Reference], Reading | None]
+Measure = Callable[[Sequence[SampleRow], Reference], MeasureReading | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +127,15 @@ def root_kl(rows: Sequence[SampleRow]) -> float | None:
     return math.sqrt(max(0.0, statistics.fmean(sent))) if sent else None
 
 
-def _reward_psi(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+def _reward_psi(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
     return _psi([row.reward for row in rows], reference.reward, reference.trajectories)
 
 
-def _tokens_psi(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+def _tokens_psi(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
     return _psi([float(row.tokens) for row in rows], reference.tokens, reference.trajectories)
 
 
-def _psi(values: Sequence[float], quantiles: Sequence[float], of: int) -> Reading | None:
+def _psi(values: Sequence[float], quantiles: Sequence[float], of: int) -> MeasureReading | None:
     """Where nothing has changed, n * PSI is about chi squared with a degree of freedom less than there are bins
     (Yurdakul and Naranjo 2020)."""
     if not quantiles:
@@ -144,25 +144,25 @@ def _psi(values: Sequence[float], quantiles: Sequence[float], of: int) -> Readin
     if not free:
         return None  # all the same: nothing to tell apart
     noise = (free + SURE * math.sqrt(2 * free)) * (1 / len(values) + 1 / max(of, 1))
-    return Reading(psi(values, quantiles), 0.0, noise, len(values))
+    return MeasureReading(psi(values, quantiles), 0.0, noise, len(values))
 
 
-def _reward_ks(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+def _reward_ks(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
     if not reference.reward:
         return None
     count, of = len(rows), max(reference.trajectories, 1)
     # P(D > d) is about 2 exp(-2 n d^2) (Massey 1951): one of 30,000 at d = sqrt(ln(60,000) / 2n)
     margin = math.sqrt(math.log(60_000) / 2 * (1 / count + 1 / of))
-    return Reading(ks([row.reward for row in rows], reference.reward), 0.0, margin, count)
+    return MeasureReading(ks([row.reward for row in rows], reference.reward), 0.0, margin, count)
 
 
 def _share(name: str) -> Measure:
-    def measure(rows: Sequence[SampleRow], reference: Reference) -> Reading:
+    def measure(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading:
         count = len(rows)
         share = sum(getattr(row, name) for row in rows) / count
         smooth = (share * count + 2) / (count + 4)  # Agresti and Coull 1998
         margin = SURE * math.sqrt(smooth * (1 - smooth) / (count + 4))
-        return Reading(share, getattr(reference, name) or 0.0, margin, count)
+        return MeasureReading(share, getattr(reference, name) or 0.0, margin, count)
 
     return measure
 
@@ -170,27 +170,27 @@ def _share(name: str) -> Measure:
 def _with(name: str, known: str) -> Measure:
     """How strongly the reward goes with the logarithm of a number, against how strongly it did in training."""
 
-    def measure(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+    def measure(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
         found = correlation([row.reward for row in rows], [math.log1p(getattr(row, name)) for row in rows])
         if found is None:
             return None
         # Of Fisher's z, whose standard error is 1 / sqrt(n - 3), back on the scale of correlations at the far side
         z = math.atanh(max(-0.999999, min(0.999999, abs(found))))
         margin = abs(found) - math.tanh(z - SURE / math.sqrt(len(rows) - 3))
-        return Reading(abs(found), abs(getattr(reference, known) or 0.0), margin, len(rows))
+        return MeasureReading(abs(found), abs(getattr(reference, known) or 0.0), margin, len(rows))
 
     return measure
 
 
-def _repetition(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+def _repetition(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
     if reference.repetition is None:
         return None
     shares = [row.repetition for row in rows]
     margin = SURE * statistics.pstdev(shares) / math.sqrt(len(rows))
-    return Reading(statistics.fmean(shares), reference.repetition, margin, len(rows))
+    return MeasureReading(statistics.fmean(shares), reference.repetition, margin, len(rows))
 
 
-def _gold(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+def _gold(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
     """How much further the reward rose than the gold did, from the first half of the rows to the second, each in its
     own standard deviations. 0 where the reward did not rise."""
     known = [row for row in rows if row.gold is not None]
@@ -200,10 +200,10 @@ def _gold(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
     proxy = _rise([row.reward for row in known], half)
     gold = _rise([row.gold or 0.0 for row in known], half)
     margin = SURE * math.sqrt(2 * (1 / half + 1 / (len(known) - half)))
-    return Reading(proxy - gold if proxy > 0 else 0.0, 0.0, margin, len(known))
+    return MeasureReading(proxy - gold if proxy > 0 else 0.0, 0.0, margin, len(known))
 
 
-def _disagreement(rows: Sequence[SampleRow], reference: Reference) -> Reading | None:
+def _disagreement(rows: Sequence[SampleRow], reference: Reference) -> MeasureReading | None:
     """The share of fresh comparisons in which people preferred what has less reward."""
     count = sum(row.judged for row in rows)
     if reference.error is None or count < _FEWEST_JUDGED:
@@ -211,7 +211,7 @@ def _disagreement(rows: Sequence[SampleRow], reference: Reference) -> Reading | 
     wrong = sum(row.wrong for row in rows)
     smooth = (wrong + 2) / (count + 4)
     margin = SURE * math.sqrt(smooth * (1 - smooth) / (count + 4))
-    return Reading(wrong / count, reference.error, margin, count)
+    return MeasureReading(wrong / count, reference.error, margin, count)
 
 
 def _rise(values: Sequence[float], half: int) -> float:

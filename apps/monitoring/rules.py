@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from apps.monitoring.measures import MEASURES, Reading, Reference, SampleRow
+from apps.monitoring.measures import MEASURES, MeasureReading, Reference, SampleRow
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert
 
@@ -72,7 +72,9 @@ def rules_as_json(rules: Sequence[Rule]) -> list[dict[str, Any]]:
     return found
 
 
-def readings(rules: Sequence[Rule], rows: Sequence[SampleRow], reference: Reference) -> dict[str, Reading]:
+def readings(
+    rules: Sequence[Rule], rows: Sequence[SampleRow], reference: Reference
+) -> dict[str, MeasureReading]:
     """By rule; without those that have too little to go by."""
     found = {}
     for rule in rules:
@@ -85,7 +87,7 @@ def readings(rules: Sequence[Rule], rows: Sequence[SampleRow], reference: Refere
     return found
 
 
-def describe_reading(rule: Rule, reading: Reading, *, of: str, run: str, policy_version: str) -> str:
+def describe_reading(rule: Rule, reading: MeasureReading, *, of: str, run: str, policy_version: str) -> str:
     """A sentence. of: what the baseline is of."""
     kind = MEASURES[rule.measure]
     where = f"run {run}" if run else "calls that name no run"

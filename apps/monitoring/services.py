@@ -123,7 +123,11 @@ def _look_at_run(monitor: Monitor, version: int, run: str) -> list[Alert]:
 
 
 def _write(
-    monitor: Monitor, version: int, run: str, rows: Sequence[SampleRow], found: dict[str, measures.Reading]
+    monitor: Monitor,
+    version: int,
+    run: str,
+    rows: Sequence[SampleRow],
+    found: dict[str, measures.MeasureReading],
 ) -> None:
     rules = {rule.name: rule for rule in endpoint_rules(monitor.endpoint)}
     widest = max(rules[name].window for name in found)
@@ -147,7 +151,7 @@ def _raise(
     version: int,
     run: str,
     rule: Rule,
-    reading: measures.Reading,
+    reading: measures.MeasureReading,
     rows: Sequence[SampleRow],
     reference: Reference,
 ) -> Alert | None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from touchstone_client import RewardClient
 from touchstone_client.values import Result
 
-from apps.demo.world import TASKS, Task
+from apps.demo.world import TASKS, DeskTask
 from docs.examples.command_line import argument_parser
 from docs.examples.desk import MOST_MOVES, MOVES, REPLIES, DeskEpisode, play, random_plans
 
@@ -77,11 +77,11 @@ def _changed_plan(best: ScoredPlan, dice: random.Random) -> list[str]:
     return moves
 
 
-def _scored(client: RewardClient, task: Task, plans: Sequence[Sequence[str]]) -> list[ScoredPlan]:
+def _scored(client: RewardClient, task: DeskTask, plans: Sequence[Sequence[str]]) -> list[ScoredPlan]:
     return _scored_all(client, [(task, plan) for plan in plans])
 
 
-def _scored_all(client: RewardClient, plans: Sequence[tuple[Task, Sequence[str]]]) -> list[ScoredPlan]:
+def _scored_all(client: RewardClient, plans: Sequence[tuple[DeskTask, Sequence[str]]]) -> list[ScoredPlan]:
     played = [play(task, moves) for task, moves in plans]
     results = client.score([{"messages": episode.messages} for episode in played], uncertainty=False).results
     return [

@@ -18,12 +18,12 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from apps.demo import phrases
 from apps.demo.agents import spoken
-from apps.demo.world import SYSTEM, TASKS, Task, World
-from apps.demo.world.actions import Action, Malformed, parse
+from apps.demo.world import SYSTEM, TASKS, DeskTask, World
+from apps.demo.world.actions import Action, MalformedAction, parse
 
 MOST_MOVES = 8
 _SHOWN = 150  # batches of plans drawn at random
-WRITES: dict[str, Callable[[Task], Action]] = {
+WRITES: dict[str, Callable[[DeskTask], Action]] = {
     "look": lambda task: _on("lookup_order", task),
     "track": lambda task: _on("track_shipment", task),
     "charges": lambda task: _on("list_charges", task),
@@ -82,7 +82,7 @@ class TrainingCurve:
         return f"true reward of what it most likely does: {self.before:.2f} before, {self.after:.2f} after"
 
 
-def play(task: Task, moves: Sequence[str]) -> DeskEpisode:
+def play(task: DeskTask, moves: Sequence[str]) -> DeskEpisode:
     """Plays the moves; an unknown move gets an error, as at the desk."""
     world, states = World(), []
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": world.reset(task)}]
@@ -99,7 +99,7 @@ def play(task: Task, moves: Sequence[str]) -> DeskEpisode:
     return DeskEpisode(messages, world.reward, states)
 
 
-def words(task: Task) -> str:
+def words(task: DeskTask) -> str:
     """The request as the policy reads it: words alone, no numbers."""
     return " ".join(re.findall(r"[a-z]+", task.messages[0].lower()))
 
@@ -158,14 +158,14 @@ def true_reward(policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast) -> flo
 
 def sampled(
     policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, answers: int
-) -> list[tuple[Task, DeskEpisode]]:
+) -> list[tuple[DeskTask, DeskEpisode]]:
     """`answers` to every request."""
     return _tried(policy, reads, [task for task in TASKS.values() for _ in range(answers)], do_sample=True)
 
 
 def _tried(
-    policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, tasks: list[Task], *, do_sample: bool
-) -> list[tuple[Task, DeskEpisode]]:
+    policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, tasks: list[DeskTask], *, do_sample: bool
+) -> list[tuple[DeskTask, DeskEpisode]]:
     batch = reads([words(task) for task in tasks], return_tensors="pt", padding=True)
     asked = {name: batch[name] for name in ("input_ids", "attention_mask")}
     with torch.no_grad():
@@ -193,18 +193,18 @@ def _parsed(action: Action) -> Action:
     """As the desk reads it; what it cannot read stays as it is, and is answered with an error."""
     try:
         return parse(action.text)
-    except Malformed:
+    except MalformedAction:
         return action
 
 
-def _on(name: str, task: Task, **more: str) -> Action:
+def _on(name: str, task: DeskTask, **more: str) -> Action:
     return Action(name, {"order": str(task.order.number)} | more)
 
 
-def _refund(task: Task, amount: float) -> Action:
+def _refund(task: DeskTask, amount: float) -> Action:
     return _on("refund", task, amount=f"{amount:.2f}", reason="request of the customer")
 
 
-def _reply(task: Task, body: str, last: str) -> Action:
+def _reply(task: DeskTask, body: str, last: str) -> Action:
     text = " ".join([phrases.GREETINGS[0], body, last]).format(**task.values)
     return Action("reply", {"text": text.strip()})

@@ -11,7 +11,7 @@ from torch import Tensor
 from touchstone_client import RewardClient, Rollout, advantages
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
-from apps.demo.world import TASKS, Task
+from apps.demo.world import TASKS, DeskTask
 from docs.examples.command_line import argument_parser
 from docs.examples.desk import (
     MOST_MOVES,
@@ -67,7 +67,7 @@ def train(client: RewardClient, *, seed: int, by: By = "steps", steps: int = STE
 
 
 def rolled_out(
-    policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, tasks: list[Task]
+    policy: LlamaForCausalLM, reads: PreTrainedTokenizerFast, tasks: list[DeskTask]
 ) -> tuple[Tensor, int]:
     """[tasks, tokens], requests and moves, and where the moves begin. A reply ends it."""
     batch = reads([words(task) for task in tasks], return_tensors="pt", padding=True)

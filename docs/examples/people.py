@@ -18,7 +18,7 @@ import httpx
 
 from apps.demo import annotators
 from apps.demo.agents import Conversation
-from apps.demo.world import TASKS, Dice, Task
+from apps.demo.world import TASKS, DeskTask, Dice
 from docs.examples.command_line import argument_parser
 from docs.examples.desk import DeskEpisode, play, random_plans
 
@@ -46,7 +46,7 @@ class FeedbackLoop:
     def campaign(self) -> str:
         return f"Asked for {self.endpoint}"
 
-    def collect_comparisons(self, played: Sequence[tuple[Task, DeskEpisode]], *, occasion: str) -> int:
+    def collect_comparisons(self, played: Sequence[tuple[DeskTask, DeskEpisode]], *, occasion: str) -> int:
         """Have people compare answers to the same request; returns the number of comparisons."""
         return self.submit(list(comparisons(played, occasion)))
 
@@ -95,7 +95,7 @@ class FeedbackLoop:
         return found
 
 
-def comparisons(played: Sequence[tuple[Task, DeskEpisode]], occasion: str) -> Iterable[dict[str, Any]]:
+def comparisons(played: Sequence[tuple[DeskTask, DeskEpisode]], occasion: str) -> Iterable[dict[str, Any]]:
     """Comparisons of PAIRS pairs for each request by the sample project's annotators, with noise and biases."""
     dice, by_task = Dice(f"desk {occasion}"), dict[str, list[Conversation]]()
     for number, (task, episode) in enumerate(played):
@@ -109,7 +109,7 @@ def comparisons(played: Sequence[tuple[Task, DeskEpisode]], occasion: str) -> It
             yield preference | {"a": {"messages": a.messages}, "b": {"messages": b.messages}}
 
 
-def first_tries(seed: int) -> list[tuple[Task, DeskEpisode]]:
+def first_tries(seed: int) -> list[tuple[DeskTask, DeskEpisode]]:
     """Answers of an untrained policy."""
     plans = random_plans(random.Random(seed))
     return [(task, play(task, next(plans)[1].split())) for task in TASKS.values() for _ in range(ANSWERS)]

@@ -6,7 +6,7 @@ import pytest
 
 from apps.accounts.models import Project
 from apps.active_learning.models import ItemSelection, SelectionPlan
-from apps.active_learning.services import keep_selection, save_plan
+from apps.active_learning.services import save_plan, store_selection
 from apps.annotation import services
 from apps.annotation.models import Campaign
 from apps.core.jobs.job_queue import JobState, claim_next
@@ -48,7 +48,7 @@ def chose(plan: SelectionPlan, **result: Any) -> ItemSelection:
         }
         for rank, pk in enumerate(items)
     ]
-    keep_selection(
+    store_selection(
         selection=selection,
         chosen=chosen,
         result={"items": len(items), "comparisons": 40, "encoded": 0, "curve": None} | result,

@@ -6,7 +6,7 @@ import pytest
 
 from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason
 from apps.active_learning.selecting import execute
-from apps.active_learning.services import forget_deleted, select_next
+from apps.active_learning.services import delete_orphaned_features, select_next
 from apps.annotation.models import Campaign, Item, ItemTrajectory
 from apps.core.errors import NotFound
 from apps.core.jobs.job_queue import ClaimLost, JobState
@@ -39,12 +39,12 @@ def test_from_the_rows_to_the_order_of_the_items(plan: SelectionPlan, campaign: 
     with pytest.raises(NotFound):
         stage(first.artifact)
 
-    assert forget_deleted() == 0
+    assert delete_orphaned_features() == 0
     gone = ItemTrajectory.objects.filter(item__campaign=campaign).first()
     assert gone is not None
     Item.objects.filter(places__trajectory=gone.trajectory).delete()
     gone.trajectory.delete()
-    assert forget_deleted() == 1
+    assert delete_orphaned_features() == 1
     with pytest.raises(NotFound):
         stage(second.artifact)
 

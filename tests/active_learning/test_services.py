@@ -4,8 +4,8 @@ import pytest
 
 from apps.accounts.models import AuditEvent, Project
 from apps.active_learning.models import ItemSelection, SelectionPlan, SelectionReason
-from apps.active_learning.selectors import chosen_of, is_due
-from apps.active_learning.services import keep_selection, save_plan, select_next, select_where_due
+from apps.active_learning.selectors import is_due, next_items
+from apps.active_learning.services import save_plan, select_due_plans, select_next, store_selection
 from apps.annotation import services as annotation
 from apps.annotation.models import Campaign, Item, Preference
 from apps.core.errors import DomainError
@@ -58,14 +58,14 @@ def test_one_choosing_at_a_time(plan: SelectionPlan) -> None:
 def test_what_was_chosen_is_handed_out_first(plan: SelectionPlan, campaign: Campaign) -> None:
     chose(plan)
     wanted = [item.pk for item in campaign.items.order_by("pk")]
-    assert [one.item_id for one in chosen_of(plan, 3)] == wanted[:3]
+    assert [one.item_id for one in next_items(plan, 3)] == wanted[:3]
     campaign.refresh_from_db()
     annotator = annotation.annotator_for(
         project=campaign.project, user=make_member(campaign.project, "a@example.org", "annotator")
     )
     leased = annotation.assign_next_item(campaign=campaign, annotator=annotator)
     assert leased is not None and leased.item_id == wanted[0]
-    assert [one.item_id for one in chosen_of(plan, 3)] == wanted[1:4]  # it is taken
+    assert [one.item_id for one in next_items(plan, 3)] == wanted[1:4]  # it is taken
 
 
 def test_a_later_choice_takes_the_place_of_the_one_before(plan: SelectionPlan, campaign: Campaign) -> None:
@@ -73,7 +73,7 @@ def test_a_later_choice_takes_the_place_of_the_one_before(plan: SelectionPlan, c
     last = campaign.items.order_by("pk").last()
     assert last is not None
     select_next(plan=plan)
-    keep_selection(
+    store_selection(
         selection=claimed(plan),
         chosen=[
             {"id": last.pk, "rank": 0, "score": 1.0, "measures": {}},
@@ -99,7 +99,7 @@ def test_it_is_due_when_enough_was_said(plan: SelectionPlan, campaign: Campaign)
         said = [Preference(choice="a")]
         annotation.submit_annotation(assignment=assignment, idempotency_key=uuid4(), records=said, by=user)
         assert is_due(plan) is expected
-    assert select_where_due() == 1
+    assert select_due_plans() == 1
     assert not is_due(plan)  # it waits already
 
 
@@ -118,14 +118,14 @@ def test_a_choosing_that_failed_is_not_begun_again_at_once(plan: SelectionPlan) 
 def test_the_order_alone_is_enough(campaign: Campaign) -> None:
     """Whoever chose the order in the campaign's own form gets the usual plan."""
     annotation.update_campaign(campaign=campaign, ordering=Campaign.Ordering.ACTIVE)
-    assert select_where_due() == 1
+    assert select_due_plans() == 1
     assert SelectionPlan.objects.get(campaign=campaign).strategy == "mix"
     annotation.update_campaign(campaign=campaign, ordering=Campaign.Ordering.RANDOM)
     ItemSelection.objects.all().delete()
-    assert select_where_due() == 0
+    assert select_due_plans() == 0
 
 
 def test_a_campaign_that_is_closed_asks_nothing(plan: SelectionPlan, campaign: Campaign) -> None:
     ItemSelection.objects.all().delete()
     annotation.close_campaign(campaign=campaign)
-    assert select_where_due() == 0
+    assert select_due_plans() == 0

@@ -31,13 +31,13 @@ from benchmarks import (
 )
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.debate import DebateJudge
+from benchmarks.docs_writer import write_between
 from benchmarks.drawing import round_step
 from benchmarks.faults import broken, seeds_of
-from benchmarks.judge_school import KINDS, Teacher, pair_of
-from benchmarks.kept import Kept
 from benchmarks.label_efficiency import crossing
+from benchmarks.result_cache import ResultCache
 from benchmarks.results import tables
-from benchmarks.written import write_between
+from benchmarks.synthetic_teacher import KINDS, Teacher, pair_of
 from tests import database
 from tests.workers.llm.scripted import Script, scripted
 from workers.errors import RewardError
@@ -333,11 +333,11 @@ def test_what_was_found_is_not_looked_for_again(tmp_path: Path) -> None:
         return {"value": seed}
 
     for _ in range(2):  # as after a stop
-        kept = Kept(tmp_path / "found.json")
+        kept = ResultCache(tmp_path / "found.json")
         assert [kept.get("sample", seed, find) for seed in (3, 4)] == [{"value": 3}, {"value": 4}]
     assert kept.get("other", 3, find) == {"value": 3}
     assert asked == [("sample", 3), ("sample", 4), ("other", 3)]
-    assert Kept(None).get("sample", 1, find) == {"value": 1}
+    assert ResultCache(None).get("sample", 1, find) == {"value": 1}
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ JOINED = {
         "target / path.name",
         "folder / f'seen-{number}.jsonl.zst'",
     },
-    "workers/active_learning/run.py": {"folder / f'{name}.jsonl'"},
+    "workers/active_learning/select.py": {"folder / f'{name}.jsonl'"},
     "workers/prompts/templates.py": {"_FOLDER / f'{name}.v{version}.txt'"},
     "workers/models/artifact.py": {"folder / name"},  # refused unless it is a file name alone
     "workers/models/backbones/decoder.py": {"folder / file"},

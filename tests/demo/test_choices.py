@@ -2,7 +2,7 @@
 
 import pytest
 
-from apps.demo.world import TASKS, Dice, Task, World
+from apps.demo.world import TASKS, DeskTask, Dice, World
 
 LOOK = {"order": "lookup_order", "shipment": "track_shipment", "charges": "list_charges"}
 
@@ -13,7 +13,7 @@ def choose(world: World, *beginnings: str) -> None:
     world.step(next(line for wanted in beginnings for line in lines if line.startswith(wanted)))
 
 
-def solve(task: Task) -> World:
+def solve(task: DeskTask) -> World:
     world, order = World(), task.order.number
     world.reset(task)
     if task.values["hidden"]:

@@ -1,9 +1,10 @@
-"""`python -m workers.active_learning DIR`: see `workers.active_learning.directory`. Exit status 2: refused, with a
-sentence."""
+"""`python -m workers.active_learning DIR`: see `workers.active_learning.selection_folder`.
+
+Exit status 2: refused, with a sentence."""
 
 import sys
 
-from workers.active_learning.run import select_items
+from workers.active_learning.select import select_items
 from workers.folder import command
 
 if __name__ == "__main__":

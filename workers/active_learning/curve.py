@@ -18,7 +18,7 @@ _FARTHEST = 100.0  # times what there is: beyond that a curve tells nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """accuracy: on comparisons of tasks that were left out, when heads are fitted to `labels` comparisons; 95 %."""
 
     labels: int
@@ -27,14 +27,14 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LearningCurve:
     """accuracy(n) = best - drop n^-rate: the inverse power law, Figueroa et al. (2012), eq. 1.
 
     points: measured. needed: labels in all for `wanted`, None where the curve never gets there; interval: 80 %, an
     end None where that many draws never do.
     """
 
-    points: list[Point]
+    points: list[CurvePoint]
     best: float
     drop: float
     rate: float
@@ -45,7 +45,7 @@ class Curve:
 
 def learning_curve(
     differences: Numbers, preferred: Numbers, tasks: Sequence[str], *, wanted: float | None, seed: int
-) -> Curve | None:
+) -> LearningCurve | None:
     """From comparisons: [n, d], [n] as in `fit`, and the task of each. None where there are too few for a curve.
 
     Folds are by task; a size is a draw of the training comparisons, the smaller ones within the larger.
@@ -62,7 +62,7 @@ def learning_curve(
     drawn = _drawn(right[:, strict], place[strict], seed)
     means = right[:, strict].mean(1)
     points = [
-        Point(size, float(mean), [float(one) for one in np.nanquantile(row, [0.025, 0.975])])
+        CurvePoint(size, float(mean), [float(one) for one in np.nanquantile(row, [0.025, 0.975])])
         for size, mean, row in zip(sizes, means, drawn.T, strict=True)
     ]
     best, drop, rate = _power_law(sizes, means)
@@ -73,7 +73,7 @@ def learning_curve(
         counts = np.array([np.inf if one is None else one for one in each])
         low, high = np.quantile(counts, [0.1, 0.9], method="nearest")
         spread = [None if np.isinf(one) else int(one) for one in (low, high)]
-    return Curve(points, best, drop, rate, wanted, needed, spread)
+    return LearningCurve(points, best, drop, rate, wanted, needed, spread)
 
 
 def _sizes(labels: int) -> list[int]:

@@ -21,7 +21,7 @@ _AT_ONCE = 32
 _CACHE_BYTES = 1024**3
 
 
-def trunk_features(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> Numbers:
+def model_features(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> Numbers:
     """[n, width], float64: the state a reward is read at. For the aggregation `value` that at the end; for the others,
     where every step has its part in it, the mean over steps."""
     found = []
@@ -34,7 +34,7 @@ def trunk_features(model: RewardModel, rendered: Sequence[Any], *, cache: Any = 
     return np.array(found).reshape(len(rendered), -1)
 
 
-def plain_features(backbone: StepEncoder, rendered: Sequence[Chunks], *, cache: Any = None) -> Numbers:
+def encoder_features(backbone: StepEncoder, rendered: Sequence[Chunks], *, cache: Any = None) -> Numbers:
     """[n, 2 hidden + numbers]: what an encoder that learnt nothing yet tells: the mean embedding of what the agent
     said, that of the last chunk, and the mean of the grounding numbers."""
     found = []
@@ -69,10 +69,10 @@ def encode(found: Mapping[str, Trajectory], folder: Path, *, device: str) -> dic
     names = sorted(rendered, key=lambda name: (rendered[name].tokens, name))
     ordered = [rendered[name] for name in names]
     if loaded is not None:
-        rows = trunk_features(loaded.model, ordered, cache=backbone.new_cache(_CACHE_BYTES))
+        rows = model_features(loaded.model, ordered, cache=backbone.new_cache(_CACHE_BYTES))
     else:
         assert isinstance(backbone, StepEncoder)
-        rows = plain_features(backbone, ordered, cache=backbone.new_cache(_CACHE_BYTES))
+        rows = encoder_features(backbone, ordered, cache=backbone.new_cache(_CACHE_BYTES))
     return dict(zip(names, rows, strict=True))
 
 

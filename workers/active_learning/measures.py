@@ -20,27 +20,27 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class CandidatePool:
     """Items by the places of their trajectories in `features`, [trajectories, d], on a common scale.
 
     differences: [comparisons, d] of all pairs within items, a trajectory alone being compared with the mean one.
-    owner: [comparisons], whose they are. looks: [items, 2 d], the mean of an item's trajectories and how they differ:
-    the same in whatever order they stand.
+    owner: [comparisons], the item of each. item_features: [items, 2 d], the mean and the standard
+    deviation over an item's trajectories: the same in every order.
     """
 
     items: Sequence[tuple[int, ...]]
     features: Numbers
     differences: Numbers
     owner: Places
-    looks: Numbers
+    item_features: Numbers
 
-    def of_items(self, comparisons: Numbers) -> Numbers:
+    def mean_per_item(self, comparisons: Numbers) -> Numbers:
         """[items] of [comparisons]: the mean of each item's."""
         counts = np.bincount(self.owner, minlength=len(self.items))
         return np.bincount(self.owner, weights=comparisons, minlength=len(self.items)) / counts
 
 
-def make_pool(items: Sequence[tuple[int, ...]], features: Numbers) -> Pool:
+def make_candidate_pool(items: Sequence[tuple[int, ...]], features: Numbers) -> CandidatePool:
     """items: of at least one trajectory each."""
     middle = features.mean(0) if len(features) else np.zeros(features.shape[1])
     rows, owner = [], []
@@ -53,20 +53,22 @@ def make_pool(items: Sequence[tuple[int, ...]], features: Numbers) -> Pool:
             owner.append(place)
     width = features.shape[1]
     differences = np.array(rows) if rows else np.zeros((0, width))
-    looks = np.array(
+    item_features = np.array(
         [np.concatenate([features[list(item)].mean(0), features[list(item)].std(0)]) for item in items]
     )
-    return Pool(items, features, differences, np.array(owner, dtype=np.int64), looks.reshape(-1, 2 * width))
+    return CandidatePool(
+        items, features, differences, np.array(owner, dtype=np.int64), item_features.reshape(-1, 2 * width)
+    )
 
 
-def uncertainty(pool: Pool, posterior: Posterior) -> Numbers:
+def uncertainty(pool: CandidatePool, posterior: Posterior) -> Numbers:
     """[items]: the standard deviation, over heads, of the difference between an item's trajectories, in logits."""
-    return pool.of_items(posterior.spread(pool.differences))
+    return pool.mean_per_item(posterior.spread(pool.differences))
 
 
-def information_gain(pool: Pool, posterior: Posterior) -> Numbers:
+def information_gain(pool: CandidatePool, posterior: Posterior) -> Numbers:
     """[items], nats: what an answer is expected to tell of the head. See `bald`."""
-    return pool.of_items(bald(posterior.margin(pool.differences), posterior.spread(pool.differences)))
+    return pool.mean_per_item(bald(posterior.margin(pool.differences), posterior.spread(pool.differences)))
 
 
 def bald(margin: Numbers, spread: Numbers) -> Numbers:
@@ -112,20 +114,20 @@ def entropy(chance: Numbers) -> Numbers:
     return -inside * np.log(inside) - (1 - inside) * np.log1p(-inside)
 
 
-def novelty(looks: Numbers, known: Numbers) -> Numbers:
+def novelty(item_features: Numbers, known: Numbers) -> Numbers:
     """[n] of [n, d] and [m, d]: the distance to the nearest that was asked about; all alike where none was.
 
     What k-center picks by: Sener & Savarese (arXiv 1708.00489).
     """
     if not len(known):
-        return np.full(len(looks), np.inf)
-    nearest = np.full(len(looks), np.inf)
+        return np.full(len(item_features), np.inf)
+    nearest = np.full(len(item_features), np.inf)
     for start in range(0, len(known), 256):  # so that memory does not grow with what is known
-        nearest = np.minimum(nearest, _distances(looks, known[start : start + 256]).min(1))
+        nearest = np.minimum(nearest, _distances(item_features, known[start : start + 256]).min(1))
     return nearest
 
 
-def representativeness(pool: Pool, traffic: Numbers) -> Numbers:
+def representativeness(pool: CandidatePool, traffic: Numbers) -> Numbers:
     """[items], 0 to 1: how densely what is really scored lies about an item's trajectories.
 
     traffic: [m, d], features of what is scored. The mean of exp(-distance^2 / 2 h^2) over it, h the median distance

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from workers.active_learning.measures import (
-    Pool,
+    CandidatePool,
     bald,
     novelty,
     predictive_gain,
@@ -37,7 +37,7 @@ _NEED_HEADS = ("uncertainty", "information_gain", "predictive_gain")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ItemRanking:
     """order: places of items, the first to be asked first. measures: by name [items], before any choice."""
 
     order: list[int]
@@ -45,36 +45,36 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """posterior: None before there is anything to fit one to. looks: [m, 2 d] of what was asked about, as in `Pool`.
+class AnnotatedData:
+    """posterior: None before there is anything to fit one to. item_features: [m, 2 d] of the annotated items.
 
     traffic: [n, d], features of what is really scored; empty: the pool stands for it.
     """
 
     posterior: Posterior | None
-    looks: Numbers
+    item_features: Numbers
     traffic: Numbers
 
 
-def choose(
-    pool: Pool,
-    known: Known,
+def rank_items(
+    pool: CandidatePool,
+    known: AnnotatedData,
     strategy: Strategy,
     *,
     count: int,
     seed: int,
-) -> Chosen:
+) -> ItemRanking:
     """All items in order: the first `count` one by one, the others by what they are worth after those.
 
     Without a posterior, strategies that need one take items at random.
     """
     draws = np.random.default_rng(seed).random(len(pool.items))
-    state = _State(pool, known)
+    state = _SelectionState(pool, known)
     measures = state.measures()
     name = _GOES_BY.get(strategy, strategy)
     order: list[int] = []
     if name == "random" or (name in _NEED_HEADS and known.posterior is None):
-        return Chosen([int(place) for place in np.argsort(-draws, kind="stable")], measures)
+        return ItemRanking([int(place) for place in np.argsort(-draws, kind="stable")], measures)
     free = np.ones(len(pool.items), dtype=bool)
     for _ in range(min(count, len(pool.items))):
         worth = np.where(free, _worth(state, name, draws), -np.inf)
@@ -84,20 +84,20 @@ def choose(
         state.choose(best)
     worth = np.where(free, _worth(state, name, draws), -np.inf)
     rest = np.argsort(-worth, kind="stable")[: len(pool.items) - len(order)]
-    return Chosen([*order, *(int(place) for place in rest)], measures)
+    return ItemRanking([*order, *(int(place) for place in rest)], measures)
 
 
-def _worth(state: "_State", name: str, draws: Numbers) -> Numbers:
-    """[items]: a measure over its largest; what is equal is told apart by chance."""
+def _worth(state: "_SelectionState", name: str, draws: Numbers) -> Numbers:
+    """[items]: a measure over its largest; ties are broken at random."""
     values = state.measure(name)
     largest = float(values[np.isfinite(values)].max(initial=0.0))
     return np.where(np.isfinite(values), values / largest if largest > 0 else 1.0, 1.0) + 1e-9 * draws
 
 
-class _State:
+class _SelectionState:
     """The measures of a pool as items are chosen from it."""
 
-    def __init__(self, pool: Pool, known: Known) -> None:
+    def __init__(self, pool: CandidatePool, known: AnnotatedData) -> None:
         self.pool = pool
         posterior = known.posterior
         self.has_posterior = posterior is not None
@@ -108,7 +108,7 @@ class _State:
         self.variance = (
             np.zeros(len(pool.differences)) if posterior is None else posterior.spread(pool.differences) ** 2
         )
-        self.distance = novelty(pool.looks, known.looks)
+        self.distance = novelty(pool.item_features, known.item_features)
         self.density = representativeness(pool, known.traffic if len(known.traffic) else pool.features)
 
     def measures(self) -> dict[str, Numbers]:
@@ -117,12 +117,12 @@ class _State:
 
     def measure(self, name: str) -> Numbers:
         if name == "uncertainty":
-            return self.pool.of_items(np.sqrt(np.maximum(self.variance, 0.0)))
+            return self.pool.mean_per_item(np.sqrt(np.maximum(self.variance, 0.0)))
         if name == "information_gain":
-            return self.pool.of_items(bald(self.margin, np.sqrt(np.maximum(self.variance, 0.0))))
+            return self.pool.mean_per_item(bald(self.margin, np.sqrt(np.maximum(self.variance, 0.0))))
         if name == "predictive_gain":
             assert self.covariance is not None
-            return self.pool.of_items(
+            return self.pool.mean_per_item(
                 predictive_gain(
                     self.pool.differences,
                     self.margin,
@@ -136,7 +136,7 @@ class _State:
     def choose(self, item: int) -> None:
         """As if it had been judged: heads are surer, and what looks like it is known."""
         self.distance = np.minimum(
-            self.distance, np.linalg.norm(self.pool.looks - self.pool.looks[item], axis=1)
+            self.distance, np.linalg.norm(self.pool.item_features - self.pool.item_features[item], axis=1)
         )
         if self.covariance is None:
             return
@@ -150,7 +150,7 @@ class _State:
             self.variance = self.variance - (self.pool.differences @ along) ** 2
 
 
-def shares(measures: Mapping[str, Numbers]) -> dict[str, Numbers]:
+def measure_shares(measures: Mapping[str, Numbers]) -> dict[str, Numbers]:
     """By measure [items], the share of the pool that an item is at least as good as, above 0 to 1.
 
     Left out is what tells no items apart yet.
@@ -162,7 +162,7 @@ def shares(measures: Mapping[str, Numbers]) -> dict[str, Numbers]:
     }
 
 
-def scores(order: Sequence[int]) -> Numbers:
+def rank_scores(order: Sequence[int]) -> Numbers:
     """[items]: 1 for the first, falling evenly to above 0."""
     found = np.empty(len(order))
     found[list(order)] = 1 - np.arange(len(order)) / max(1, len(order))

@@ -7,7 +7,7 @@ from workers.active_learning.posterior import Numbers
 MOST_COMPONENTS = 96
 
 
-def common_scale(features: Numbers, *, most: int = MOST_COMPONENTS) -> Numbers:
+def scale_features(features: Numbers, *, most: int = MOST_COMPONENTS) -> Numbers:
     """[n, at most `most`] of [n, d]: principal components, whitened halfway, rows of length 1 in the root mean square.
 
     Each component counts by the root of its standard deviation: neither do a few directions decide everything, nor

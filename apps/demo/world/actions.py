@@ -68,7 +68,7 @@ class Action:
         return " ".join([self.name, *(f"{key}={_quote(value)}" for key, value in self.arguments.items())])
 
 
-class Malformed(Exception):
+class MalformedAction(Exception):
     """The sentence the agent gets to read instead of a result."""
 
 
@@ -76,14 +76,14 @@ def parse(text: str) -> Action:
     """The action of a line. Raises Malformed with what is wrong and how it should look."""
     start = _NAME.match(text)
     if start is None or start[1] not in TOOLS:
-        raise Malformed(f"unknown action; the actions are {', '.join(TOOLS)}.")
+        raise MalformedAction(f"unknown action; the actions are {', '.join(TOOLS)}.")
     tool, rest = TOOLS[start[1]], text[start.end() :]
     if tool.name in SPEAKING:
         return Action(tool.name, {"text": _speech(tool, rest)})
     arguments = _arguments(tool, rest)
     missing = [key for key in tool.arguments if key not in arguments]
     if missing:
-        raise Malformed(f"{tool.name} needs {' and '.join(missing)}; write {tool.signature}.")
+        raise MalformedAction(f"{tool.name} needs {' and '.join(missing)}; write {tool.signature}.")
     return Action(tool.name, {key: _checked(tool, key, arguments[key]) for key in tool.arguments})
 
 
@@ -91,7 +91,7 @@ def _speech(tool: Tool, rest: str) -> str:
     quoted = _QUOTED.match(rest.removeprefix("text="))
     text = (_unescape(quoted[1]) if quoted else rest).strip()
     if not text:
-        raise Malformed(f"{tool.name} needs a text; write {tool.signature}.")
+        raise MalformedAction(f"{tool.name} needs a text; write {tool.signature}.")
     return text
 
 
@@ -100,10 +100,10 @@ def _arguments(tool: Tool, rest: str) -> dict[str, str]:
     while rest.strip():
         match = _ARGUMENT.match(rest)
         if match is None:
-            raise Malformed(f"cannot read {rest.strip()[:40]!r}; write {tool.signature}.")
+            raise MalformedAction(f"cannot read {rest.strip()[:40]!r}; write {tool.signature}.")
         key, value = match[1], match[2]
         if key not in tool.arguments or key in found:
-            raise Malformed(f"{tool.name} takes {', '.join(tool.arguments)} once each; got {key}.")
+            raise MalformedAction(f"{tool.name} takes {', '.join(tool.arguments)} once each; got {key}.")
         found[key] = _unescape(value[1:-1]) if value.startswith('"') else value
         rest = rest[match.end() :]
     return found
@@ -116,7 +116,9 @@ def _checked(tool: Tool, key: str, value: str) -> str:
     number = value.removeprefix("#") if kind == "order" else value.removesuffix("%")
     pattern = _WHOLE if kind in ("order", "percent") else _MONEY
     if not pattern.fullmatch(number):
-        raise Malformed(f"{key}={value[:40]!r} is not a number of the right form; write {tool.signature}.")
+        raise MalformedAction(
+            f"{key}={value[:40]!r} is not a number of the right form; write {tool.signature}."
+        )
     return f"{float(number):.2f}" if kind == "money" else str(int(number))
 
 

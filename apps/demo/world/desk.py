@@ -27,7 +27,7 @@ class Customer:
 
 
 @dataclass(frozen=True)
-class Order:
+class CustomerOrder:
     """days: since delivery (since ordering, where it is not delivered). sent: what was put into the parcel."""
 
     number: int
@@ -71,7 +71,7 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Task:
+class DeskTask:
     """One request to the desk.
 
     messages: the customer's opening and what she answers when asked. policy: the rule that matters. values: for texts.
@@ -82,19 +82,19 @@ class Task:
     case: str
     instruction: str
     messages: tuple[str, ...]
-    orders: tuple[Order, ...]
+    orders: tuple[CustomerOrder, ...]
     goal: Goal
     policy: str
     values: dict[str, str] = field(default_factory=dict)
 
     @property
-    def order(self) -> Order:
+    def order(self) -> CustomerOrder:
         """The order the request is about."""
         return self.orders[0]
 
 
 @dataclass
-class State:
+class DeskState:
     """What one conversation has done so far."""
 
     effects: list[Effect] = field(default_factory=list)

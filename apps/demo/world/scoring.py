@@ -15,7 +15,7 @@ Length plays no part beyond the useless repetition: a short reply that tells all
 
 from dataclasses import dataclass
 
-from apps.demo.world.desk import Effect, State, Task
+from apps.demo.world.desk import DeskState, DeskTask, Effect
 from workers.schema.patterns import TextPattern
 
 COURTESY = TextPattern(
@@ -45,7 +45,7 @@ CLAIMS = {kind: TextPattern(f"(?i){pattern}") for kind, pattern in _CLAIMS.items
 
 
 @dataclass(frozen=True)
-class Score:
+class HiddenScore:
     """The parts of a hidden reward. faults: what went wrong, in words."""
 
     reward: float
@@ -57,7 +57,7 @@ class Score:
     faults: tuple[str, ...]
 
 
-def score(task: Task, state: State) -> Score:
+def score(task: DeskTask, state: DeskState) -> HiddenScore:
     """What the conversation so far is worth."""
     told = told_share(task, state.reply)
     unwanted = _unwanted(task, state.effects)
@@ -82,10 +82,12 @@ def score(task: Task, state: State) -> Score:
     penalty = min(1.2, sum(cost for cost, _ in charges))
     raw = 0.45 * goal + 0.15 * groundwork + 0.25 * told + 0.15 * manners - penalty
     faults = tuple(text for _, texts in charges for text in texts)
-    return Score(min(1.0, max(0.0, (raw + 0.6) / 1.6)), goal, groundwork, told, manners, penalty, faults)
+    return HiddenScore(
+        min(1.0, max(0.0, (raw + 0.6) / 1.6)), goal, groundwork, told, manners, penalty, faults
+    )
 
 
-def told_share(task: Task, reply: str | None) -> float:
+def told_share(task: DeskTask, reply: str | None) -> float:
     """The share of the task's facts a reply states."""
     if reply is None:
         return 0.0
@@ -108,7 +110,7 @@ def manner(reply: str | None) -> float:
     )
 
 
-def unsupported(state: State) -> list[str]:
+def unsupported(state: DeskState) -> list[str]:
     """Numbers of the reply that nobody told the agent, and deeds it claims but did not do."""
     if state.reply is None:
         return []
@@ -132,7 +134,7 @@ def _fulfilled(wanted: Effect, effects: list[Effect]) -> float:
     )
 
 
-def _unwanted(task: Task, effects: list[Effect]) -> list[Effect]:
+def _unwanted(task: DeskTask, effects: list[Effect]) -> list[Effect]:
     """Changes beyond the required ones; each requirement allows one change of its kind on its order."""
     open_ = [(effect.kind, effect.order) for effect in task.goal.effects]
     extra = []

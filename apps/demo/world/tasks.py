@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from apps.demo.world.desk import COUPON_PERCENT, DESK_LIMIT, RETURN_DAYS, Customer, Effect, Goal, Order, Task
+from apps.demo.world.desk import (
+    COUPON_PERCENT,
+    DESK_LIMIT,
+    RETURN_DAYS,
+    Customer,
+    CustomerOrder,
+    DeskTask,
+    Effect,
+    Goal,
+)
 from apps.demo.world.dice import Dice
 from apps.demo.world.knowledge import ARTICLES
 from apps.demo.world.openings import CLOSERS, OPENINGS
@@ -70,10 +79,10 @@ class Draft:
         self.customer = _customer(name, self.dice)
         self.address = f"{self.dice.between(2, 98)} {self.dice.pick(STREETS)}"
 
-    def order(self, *, dear: bool = False, **fields: object) -> Order:
+    def order(self, *, dear: bool = False, **fields: object) -> CustomerOrder:
         item, price = self.dice.pick(DEAR if dear else ITEMS)
         shipping = self.dice.pick((3.90, 4.90, 5.50))
-        order = Order(
+        order = CustomerOrder(
             number=1000 + self.number * 13 + self.dice.below(5),
             customer=self.customer,
             item=item,
@@ -90,7 +99,7 @@ class Draft:
         )
         return replace(order, **fields)  # type: ignore[arg-type]
 
-    def others(self, order: Order) -> tuple[Order, ...]:
+    def others(self, order: CustomerOrder) -> tuple[CustomerOrder, ...]:
         """An older order of the same customer and one of a stranger: both easy to take for the right one."""
         own = self.order(number=order.number - 400, days=self.dice.between(60, 200))
         while own.item == order.item:
@@ -102,8 +111,14 @@ class Draft:
         )
 
     def finish(
-        self, case: str, order: Order, goal: Goal, policy: str, answers: tuple[str, ...] = (), **values: str
-    ) -> Task:
+        self,
+        case: str,
+        order: CustomerOrder,
+        goal: Goal,
+        policy: str,
+        answers: tuple[str, ...] = (),
+        **values: str,
+    ) -> DeskTask:
         family = case.partition(".")[0]
         values = _values(order) | values
         hidden = self.variant % 3 == 1 and family != "question"
@@ -123,7 +138,7 @@ class Draft:
             )
         texts = [opening] if family == "question" else [opening, ending]
         message = " ".join([*texts, self.dice.pick(CLOSERS)]).strip()
-        return Task(
+        return DeskTask(
             id=f"desk-{self.number:03d}",
             family=family,
             case=case,
@@ -140,7 +155,7 @@ def _customer(name: str, dice: Dice) -> Customer:
     return Customer(name, name.lower().replace(" ", ".") + "@example.org", str(dice.between(10000, 98999)))
 
 
-def _values(order: Order) -> dict[str, str]:
+def _values(order: CustomerOrder) -> dict[str, str]:
     return {
         "order": str(order.number),
         "item": order.item,
@@ -160,7 +175,7 @@ MONEY_BACK = ("5 working days", "five working days")
 SPECIALIST = ("specialist", "colleague", "supervisor")
 
 
-def damaged(draft: Draft) -> Task:
+def damaged(draft: Draft) -> DeskTask:
     dear = draft.variant % 4 == 2
     order = draft.order(dear=dear)
     evidence = (f"order:{order.number}",)
@@ -175,7 +190,7 @@ def damaged(draft: Draft) -> Task:
     return draft.finish("damaged.refund", order, goal, "refunds")
 
 
-def late(draft: Draft) -> Task:
+def late(draft: Draft) -> DeskTask:
     soon = draft.variant % 4 == 3
     order = draft.order(days=draft.dice.between(8, 28) if soon else draft.dice.between(RETURN_DAYS + 2, 75))
     evidence = (f"order:{order.number}",)
@@ -191,7 +206,7 @@ def late(draft: Draft) -> Task:
     return draft.finish("late.coupon", order, goal, "late")
 
 
-def tracking(draft: Draft) -> Task:
+def tracking(draft: Draft) -> DeskTask:
     lost = draft.variant % 3 == 2
     order = draft.order(status="lost" if lost else "shipped", days=draft.dice.between(4, 15))
     evidence = (f"shipment:{order.number}",)
@@ -202,7 +217,7 @@ def tracking(draft: Draft) -> Task:
     return draft.finish("tracking.eta", order, goal, "answers")
 
 
-def cancel(draft: Draft) -> Task:
+def cancel(draft: Draft) -> DeskTask:
     shipped = draft.variant % 2 == 1
     order = draft.order(status="shipped" if shipped else "processing", days=draft.dice.between(1, 6))
     evidence = (f"order:{order.number}",)
@@ -215,7 +230,7 @@ def cancel(draft: Draft) -> Task:
     return draft.finish("cancel.done", order, goal, "cancel")
 
 
-def address(draft: Draft) -> Task:
+def address(draft: Draft) -> DeskTask:
     wrong = draft.variant % 2 == 1
     order = draft.order(status="processing", days=draft.dice.between(1, 4))
     street = f"{draft.dice.between(2, 98)} {draft.dice.pick(STREETS)}"
@@ -239,7 +254,7 @@ def address(draft: Draft) -> Task:
     return draft.finish("address.done", order, goal, "address", (answer,), street=street, code=code)
 
 
-def wrong(draft: Draft) -> Task:
+def wrong(draft: Draft) -> DeskTask:
     gone = draft.variant % 2 == 1
     order = draft.order(stock=0 if gone else draft.dice.between(2, 20))
     sent = next(item for item, _ in draft.dice.shuffled(ITEMS) if item != order.item)
@@ -253,7 +268,7 @@ def wrong(draft: Draft) -> Task:
     return draft.finish("wrong.replace", order, goal, "wrong item", sent=sent)
 
 
-def question(draft: Draft) -> Task:
+def question(draft: Draft) -> DeskTask:
     article = ARTICLES[draft.variant % len(ARTICLES)]
     order = draft.order()
     goal = Goal((), (f"article:{article.key}",), article.facts)
@@ -266,7 +281,7 @@ def question(draft: Draft) -> Task:
     return draft.finish("question.fact", order, goal, "answers", (), **texts)
 
 
-def billing(draft: Draft) -> Task:
+def billing(draft: Draft) -> DeskTask:
     pending = draft.variant % 2 == 1
     order = draft.order()
     second = "pending" if pending else "captured"
@@ -283,7 +298,7 @@ def billing(draft: Draft) -> Task:
     return draft.finish("billing.duplicate", order, goal, "billing")
 
 
-FAMILIES: tuple[Callable[[Draft], Task], ...] = (
+FAMILIES: tuple[Callable[[Draft], DeskTask], ...] = (
     damaged,
     late,
     tracking,
@@ -295,7 +310,7 @@ FAMILIES: tuple[Callable[[Draft], Task], ...] = (
 )
 
 
-def _all() -> dict[str, Task]:
+def _all() -> dict[str, DeskTask]:
     tasks = (FAMILIES[number % 8](Draft(number, number // 8)) for number in range(60))
     return {task.id: task for task in tasks}
 

@@ -2,39 +2,48 @@
 
 from collections.abc import Callable
 
-from apps.demo.world.actions import Action, Malformed
-from apps.demo.world.desk import COUPON_PERCENT, DESK_LIMIT, POLICY, RETURN_DAYS, Effect, Order, State, Task
+from apps.demo.world.actions import Action, MalformedAction
+from apps.demo.world.desk import (
+    COUPON_PERCENT,
+    DESK_LIMIT,
+    POLICY,
+    RETURN_DAYS,
+    CustomerOrder,
+    DeskState,
+    DeskTask,
+    Effect,
+)
 from apps.demo.world.knowledge import ARTICLES
 from workers.schema.patterns import TextPattern
 
 _WORDS = TextPattern(r"[a-z]{4,}")
 
-Handler = Callable[[Task, State, dict[str, str]], str]
+Handler = Callable[[DeskTask, DeskState, dict[str, str]], str]
 
 
-def run(action: Action, task: Task, state: State) -> str:
+def run(action: Action, task: DeskTask, state: DeskState) -> str:
     """The observation of `action`. Raises Malformed for an order that does not exist and the like."""
     return _HANDLERS[action.name](task, state, action.arguments)
 
 
-def _order(task: Task, arguments: dict[str, str]) -> Order:
+def _order(task: DeskTask, arguments: dict[str, str]) -> CustomerOrder:
     for order in task.orders:
         if order.number == int(arguments["order"]):
             return order
-    raise Malformed(f"there is no order {arguments['order']}.")
+    raise MalformedAction(f"there is no order {arguments['order']}.")
 
 
-def _find_orders(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _find_orders(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     email = arguments["email"].strip().lower()
     found = [order for order in task.orders if order.customer.email == email]
     if not found:
-        raise Malformed(f"no orders under {arguments['email'][:60]}.")
+        raise MalformedAction(f"no orders under {arguments['email'][:60]}.")
     return "Orders of {}: {}".format(
         found[0].customer.name, "; ".join(f"{order.number} {order.item} ({order.status})" for order in found)
     )
 
 
-def _lookup_order(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _lookup_order(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     state.seen.add(f"order:{order.number}")
     when = f"{order.days} day{'s' * (order.days != 1)} ago"
@@ -46,7 +55,7 @@ def _lookup_order(task: Task, state: State, arguments: dict[str, str]) -> str:
     )
 
 
-def _track_shipment(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _track_shipment(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     state.seen.add(f"shipment:{order.number}")
     if order.status == "processing":
@@ -59,20 +68,20 @@ def _track_shipment(task: Task, state: State, arguments: dict[str, str]) -> str:
     return f"Parcel of order {order.number} with {order.carrier} {where}."
 
 
-def _list_charges(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _list_charges(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     state.seen.add(f"charges:{order.number}")
     lines = "; ".join(f"{amount:.2f} EUR {status}" for status, amount in order.charges)
     return f"Charges of order {order.number}: {lines}."
 
 
-def _search_policy(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _search_policy(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     words = set(_WORDS.findall(arguments["topic"].lower()))
     found = [text for topic, text in POLICY.items() if words & set(_WORDS.findall(f"{topic} {text}".lower()))]
     return " ".join(found[:2]) if found else "No rule found; the topics are " + ", ".join(POLICY) + "."
 
 
-def _search_kb(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _search_kb(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     words = set(_WORDS.findall(arguments["query"].lower()))
     best = max(ARTICLES, key=lambda article: len(words & set(article.words)))
     if not words & set(best.words):
@@ -81,7 +90,7 @@ def _search_kb(task: Task, state: State, arguments: dict[str, str]) -> str:
     return f"{best.title}: {best.text}"
 
 
-def _verify_customer(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _verify_customer(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     state.seen.add(f"identity:{order.number}")
     if arguments["zip"].replace(" ", "") != order.customer.zip:
@@ -92,7 +101,7 @@ def _verify_customer(task: Task, state: State, arguments: dict[str, str]) -> str
     return f"The zip code matches; the customer of order {order.number} is verified."
 
 
-def _refund(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _refund(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order, amount = _order(task, arguments), float(arguments["amount"])
     captured = [charged for status, charged in order.charges if status == "captured"]
     twice = len(captured) > 1 and amount <= captured[-1]
@@ -110,7 +119,7 @@ def _refund(task: Task, state: State, arguments: dict[str, str]) -> str:
         if broken
     ]
     if amount <= 0:
-        raise Malformed("the amount of a refund must be above 0.00.")
+        raise MalformedAction("the amount of a refund must be above 0.00.")
     return _change(
         state,
         Effect("refund", order.number, arguments["amount"]),
@@ -120,26 +129,28 @@ def _refund(task: Task, state: State, arguments: dict[str, str]) -> str:
     )
 
 
-def _cancel_order(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _cancel_order(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     if order.status != "processing":
-        raise Malformed(f"order {order.number} is {order.status} and can no longer be cancelled.")
+        raise MalformedAction(f"order {order.number} is {order.status} and can no longer be cancelled.")
     return _change(state, Effect("cancel_order", order.number), "Order cancelled", order, [])
 
 
-def _change_address(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _change_address(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     if order.status != "processing":
-        raise Malformed(f"order {order.number} is {order.status}; its address can no longer be changed.")
+        raise MalformedAction(
+            f"order {order.number} is {order.status}; its address can no longer be changed."
+        )
     warnings = [] if order.number in state.verified else ["the customer was not verified"]
     effect = Effect("change_address", order.number, arguments["address"])
     return _change(state, effect, f"Address changed to {arguments['address'][:80]}", order, warnings)
 
 
-def _send_replacement(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _send_replacement(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     if order.stock < 1:
-        raise Malformed(f"{order.item} is out of stock; no replacement can be sent.")
+        raise MalformedAction(f"{order.item} is out of stock; no replacement can be sent.")
     fine = order.status == "lost" or order.sent != order.item
     warnings = [] if fine else ["nothing was lost or mixed up"]
     return _change(
@@ -151,7 +162,7 @@ def _send_replacement(task: Task, state: State, arguments: dict[str, str]) -> st
     )
 
 
-def _issue_coupon(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _issue_coupon(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order, percent = _order(task, arguments), int(arguments["percent"])
     warnings = [f"more than {COUPON_PERCENT} percent"] if percent > COUPON_PERCENT else []
     return _change(
@@ -163,7 +174,7 @@ def _issue_coupon(task: Task, state: State, arguments: dict[str, str]) -> str:
     )
 
 
-def _escalate(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _escalate(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     order = _order(task, arguments)
     return _change(
         state,
@@ -174,20 +185,20 @@ def _escalate(task: Task, state: State, arguments: dict[str, str]) -> str:
     )
 
 
-def _change(state: State, effect: Effect, done: str, order: Order, warnings: list[str]) -> str:
+def _change(state: DeskState, effect: Effect, done: str, order: CustomerOrder, warnings: list[str]) -> str:
     state.effects.append(effect)
     state.violations += bool(warnings)
     warned = f" Warning: {'; '.join(warnings)}; an exception was logged." if warnings else ""
     return f"{done} for order {order.number} ({order.customer.name}).{warned}"
 
 
-def _ask(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _ask(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     state.asked += 1
     state.said.append(arguments["text"])
     return task.messages[state.asked] if state.asked < len(task.messages) else "I have told you all I know."
 
 
-def _reply(task: Task, state: State, arguments: dict[str, str]) -> str:
+def _reply(task: DeskTask, state: DeskState, arguments: dict[str, str]) -> str:
     state.reply = arguments["text"]
     return "Sent."
 

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from apps.demo.world.actions import SPEAKING, TOOLS, Action, Malformed, parse
-from apps.demo.world.desk import COUPON_PERCENT, POLICY, State, Task
-from apps.demo.world.scoring import Score, score
+from apps.demo.world.actions import SPEAKING, TOOLS, Action, MalformedAction, parse
+from apps.demo.world.desk import COUPON_PERCENT, POLICY, DeskState, DeskTask
+from apps.demo.world.scoring import HiddenScore, score
 from apps.demo.world.tasks import TASKS
 from apps.demo.world.tools import run
 from workers.schema.patterns import TextPattern
@@ -38,13 +38,13 @@ class World:
     """
 
     def __init__(self) -> None:
-        self.task: Task = next(iter(TASKS.values()))
+        self.task: DeskTask = next(iter(TASKS.values()))
         self.reset(self.task)
 
-    def reset(self, task: Task | str) -> str:
+    def reset(self, task: DeskTask | str) -> str:
         """Begin a task; returns the customer's opening. Raises KeyError for a task id that does not exist."""
         self.task = TASKS[task] if isinstance(task, str) else task
-        self.state = State(heard=[SYSTEM, self.task.messages[0]])
+        self.state = DeskState(heard=[SYSTEM, self.task.messages[0]])
         self.done = False
         self._past: dict[str, int] = {}
         self._values = [self.reward]
@@ -65,7 +65,7 @@ class World:
             action = parse(line)
             self._ground(action)
             observation = run(action, self.task, self.state)
-        except Malformed as error:
+        except MalformedAction as error:
             self.state.errors += 1
             return f"error: {error}"
         if action.name in READING or action.name == "ask":
@@ -80,7 +80,7 @@ class World:
             self.state.grounded = frozenset(self.state.seen)
 
     @property
-    def score(self) -> Score:
+    def score(self) -> HiddenScore:
         """The hidden reward in its parts, of the conversation so far."""
         return score(self.task, self.state)
 
@@ -140,7 +140,7 @@ _PLAIN = ("lookup_order", "track_shipment", "list_charges", "cancel_order", "sen
 _QUESTIONS = ("Could you please tell me the order number?", "Could you please tell me the zip code on file?")
 
 
-def _say(state: State) -> str:
+def _say(state: DeskState) -> str:
     """The plainest courteous reply: what the tools said, word for word."""
     found = [text for text in state.heard[2:] if not text.startswith("error:")]
     return Action(
@@ -148,7 +148,7 @@ def _say(state: State) -> str:
     ).text.removeprefix("reply ")
 
 
-def replay(task: Task | str, actions: list[str]) -> World:
+def replay(task: DeskTask | str, actions: list[str]) -> World:
     """The world after `actions`, its reward and credit."""
     world = World()
     world.reset(task)
@@ -193,7 +193,7 @@ def _arguments(raw: Any) -> str:
     return " ".join(f"{key}={json.dumps(str(value), ensure_ascii=False)}" for key, value in decoded.items())
 
 
-def hidden_reward(messages: list[dict[str, Any]] | list[str], task: Task | str) -> float:
+def hidden_reward(messages: list[dict[str, Any]] | list[str], task: DeskTask | str) -> float:
     """The hidden true reward of a conversation given as chat messages or as actions, by running it again."""
     actions = [item for item in messages if isinstance(item, str)]
     chat = [item for item in messages if isinstance(item, dict)]

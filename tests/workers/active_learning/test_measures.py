@@ -7,7 +7,7 @@ from workers.active_learning.measures import (
     bald,
     entropy,
     information_gain,
-    make_pool,
+    make_candidate_pool,
     novelty,
     predictive_gain,
     representativeness,
@@ -22,22 +22,25 @@ def _posterior(width: int = 2) -> Posterior:
 
 def test_pairs_groups_and_runs_alone() -> None:
     features = np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 3.0]])
-    pool = make_pool([(0, 1), (0, 1, 2), (2,)], features)
+    pool = make_candidate_pool([(0, 1), (0, 1, 2), (2,)], features)
     assert pool.owner.tolist() == [0, 1, 1, 1, 2]
     np.testing.assert_allclose(pool.differences[0], [-2, 0])
     np.testing.assert_allclose(pool.differences[-1], [0, 2])  # beside the mean run (1, 1)
-    np.testing.assert_allclose(pool.looks[0], [1, 0, 1, 0])
-    np.testing.assert_allclose(make_pool([(1, 0)], features).looks, make_pool([(0, 1)], features).looks)
+    np.testing.assert_allclose(pool.item_features[0], [1, 0, 1, 0])
+    np.testing.assert_allclose(
+        make_candidate_pool([(1, 0)], features).item_features,
+        make_candidate_pool([(0, 1)], features).item_features,
+    )
 
 
 def test_an_empty_pool() -> None:
-    pool = make_pool([], np.zeros((0, 3)))
+    pool = make_candidate_pool([], np.zeros((0, 3)))
     assert uncertainty(pool, Posterior(np.zeros(3), np.eye(3), 1.0, 0.0)).tolist() == []
     assert representativeness(pool, np.zeros((5, 3))).tolist() == []
 
 
 def test_uncertainty_by_hand() -> None:
-    pool = make_pool([(0, 1), (0, 2)], np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]))
+    pool = make_candidate_pool([(0, 1), (0, 2)], np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 3.0]]))
     np.testing.assert_allclose(uncertainty(pool, _posterior()), [3, 6])
 
 
@@ -55,7 +58,7 @@ def test_bald_is_what_heads_disagree_about() -> None:
 def test_a_coin_nobody_can_know_teaches_nothing() -> None:
     """A margin of zero is not enough: the heads have to disagree about it."""
     features = np.array([[0.0, 0.0], [1e-3, 0.0], [2.0, 2.0]])
-    same, other = information_gain(make_pool([(0, 1), (0, 2)], features), _posterior())
+    same, other = information_gain(make_candidate_pool([(0, 1), (0, 2)], features), _posterior())
     assert same < 0.01 < other
 
 
@@ -64,15 +67,15 @@ def test_entropy_of_a_coin() -> None:
 
 
 def test_novelty_is_the_distance_to_the_nearest() -> None:
-    looks = np.array([[0.0, 0.0], [3.0, 4.0]])
-    np.testing.assert_allclose(novelty(looks, np.array([[0.0, 0.0], [3.0, 0.0]])), [0, 4])
-    assert np.isinf(novelty(looks, np.zeros((0, 2)))).all()
+    item_features = np.array([[0.0, 0.0], [3.0, 4.0]])
+    np.testing.assert_allclose(novelty(item_features, np.array([[0.0, 0.0], [3.0, 0.0]])), [0, 4])
+    assert np.isinf(novelty(item_features, np.zeros((0, 2)))).all()
 
 
 def test_what_lies_amid_the_traffic_is_representative() -> None:
     dice = np.random.default_rng(0)
     traffic = dice.normal(size=(200, 3))
-    pool = make_pool([(0, 1), (2, 3)], np.array([[0.0] * 3, [0.1] * 3, [5.0] * 3, [6.0] * 3]))
+    pool = make_candidate_pool([(0, 1), (2, 3)], np.array([[0.0] * 3, [0.1] * 3, [5.0] * 3, [6.0] * 3]))
     inside, outside = representativeness(pool, traffic)
     assert inside > 0.1 > 0.001 > outside >= 0
     assert representativeness(pool, np.zeros((0, 3))).tolist() == [1, 1]
@@ -84,7 +87,7 @@ def test_predictive_gain_is_the_information_about_signs() -> None:
     root = 0.25 * dice.normal(size=(3, 3))
     posterior = Posterior(0.2 * dice.normal(size=3), root @ root.T, 1.0, 0.0)
     features = dice.normal(size=(8, 3))
-    pool = make_pool([(2 * place, 2 * place + 1) for place in range(4)], features)
+    pool = make_candidate_pool([(2 * place, 2 * place + 1) for place in range(4)], features)
     weights = np.array([1.0, 0.0, 2.0, 1.0])
     margin, variance = posterior.margin(pool.differences), posterior.spread(pool.differences) ** 2
     found = predictive_gain(pool.differences, margin, variance, posterior.covariance, weights)

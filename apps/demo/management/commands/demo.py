@@ -8,7 +8,7 @@ from apps.core.commands import TouchstoneCommand
 from apps.core.management.commands.up import add_address_arguments
 from apps.core.processes import supervisor
 from apps.demo import loop
-from apps.demo.scoring import Scored, score_one
+from apps.demo.scoring import ScoredTrajectory, score_trajectory
 from apps.training.models import TrainingRun
 
 
@@ -60,7 +60,7 @@ class Command(TouchstoneCommand):
         self.say(f"Deployed {model} on the endpoint {revision.endpoint.name}, revision {revision.number}.")
         key = loop.make_key(project, by)
         preferences = loop.held_out_preferences(dataset_version)
-        scored = score_one(stack.url, key, revision, preferences[0].a, check=stack.check)
+        scored = score_trajectory(stack.url, key, revision, preferences[0].a, check=stack.check)
         self._show_scored(scored)
         accuracies = loop.accuracies(model, preferences)
         self._show_accuracies(accuracies)
@@ -82,7 +82,7 @@ class Command(TouchstoneCommand):
 
             return loop.train(dataset_version, by, check=stack.check, tell=tell)
 
-    def _show_scored(self, scored: Scored) -> None:
+    def _show_scored(self, scored: ScoredTrajectory) -> None:
         result = scored.result
         spread = f" (std {result.std:.2f})" if result.std is not None else ""
         self.say(

@@ -37,7 +37,7 @@ _MISLED = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TeacherQuestion:
     """of: one of KINDS. messages: of a question. said: the right answer. first: whether the first run is better; None
     where there is only one, or none comes first."""
 
@@ -66,7 +66,7 @@ class Teacher:
     """A `Model`. In the place of an advocate he now and then says a wrong number."""
 
     dice: random.Random
-    lessons: list[Lesson] = field(default_factory=list)
+    lessons: list[TeacherQuestion] = field(default_factory=list)
 
     def complete(self, wanted: Wanted) -> Completion:
         runs = _runs(wanted.messages[1]["content"])
@@ -82,15 +82,15 @@ class Teacher:
         return self.dice.choice((-1, 1)) if self.dice.random() < _MISLED else 0
 
 
-def _lesson(wanted: Wanted, runs: Sequence[Sequence[bool]]) -> Lesson:
+def _lesson(wanted: Wanted, runs: Sequence[Sequence[bool]]) -> TeacherQuestion:
     messages = tuple(wanted.messages)
     if wanted.name == "Scores":
         (run,) = runs
         answer: dict[str, Any] = {"reason": f"{sum(run)} went wrong.", "step": _first(run, True)}
-        return Lesson("score", messages, json.dumps({"c0": answer | {"score": STEPS - sum(run)}}))
+        return TeacherQuestion("score", messages, json.dumps({"c0": answer | {"score": STEPS - sum(run)}}))
     a, b = runs
     if wanted.name == "Sides":
-        return Lesson("debate_side", messages, json.dumps({"c0": _side(a, b)}))
+        return TeacherQuestion("debate_side", messages, json.dumps({"c0": _side(a, b)}))
     answer = {
         "reason": f"{sum(a)} went wrong in A, {sum(b)} in B.",
         "step_a": _first(a, True),
@@ -98,7 +98,7 @@ def _lesson(wanted: Wanted, runs: Sequence[Sequence[bool]]) -> Lesson:
         "better": "A" if sum(a) < sum(b) else "B",
     }
     kind = "debate_verdict" if "advocate" in messages[0]["content"] else "compare"
-    return Lesson(kind, messages, json.dumps({"c0": answer}), sum(a) < sum(b))
+    return TeacherQuestion(kind, messages, json.dumps({"c0": answer}), sum(a) < sum(b))
 
 
 def _side(own: Sequence[bool], other: Sequence[bool], more: int = 0, worse: int = 0) -> dict[str, Any]:
@@ -127,13 +127,13 @@ def _runs(question: str) -> list[list[bool]]:
     return found
 
 
-def decoder(folder: Path, lessons: Sequence[Lesson], seed: int) -> Path:
+def decoder(folder: Path, lessons: Sequence[TeacherQuestion], seed: int) -> Path:
     texts = [one["content"] for lesson in lessons for one in lesson.messages] + [one.said for one in lessons]
     return save_decoder(folder, texts, seed=seed, vocabulary=3000, width=96, layers=3, heads=4, apart=_APART)
 
 
 def teach(
-    folder: Path, lessons: Sequence[Sequence[Lesson]], *, epochs: int, batch: int, seed: int
+    folder: Path, lessons: Sequence[Sequence[TeacherQuestion]], *, epochs: int, batch: int, seed: int
 ) -> list[float]:
     """Of the model in the folder, which keeps what it learnt; the loss of every hundredth step, and of the last.
 
@@ -168,7 +168,7 @@ def _pace(done: float) -> float:
     return min(done / 0.05, 0.5 + 0.5 * math.cos(math.pi * done)) + 0.01
 
 
-def _ids(lesson: Lesson, texts: ConversationRenderer) -> tuple[list[int], int]:
+def _ids(lesson: TeacherQuestion, texts: ConversationRenderer) -> tuple[list[int], int]:
     """Of question and answer, and where the answer begins."""
     system, user = (Part(text=one["content"]) for one in lesson.messages)
     asked = texts.question([Step(source="system", message=(system,)), Step(source="user", message=(user,))])

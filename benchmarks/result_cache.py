@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 
-class Kept:
+class ResultCache:
     """{part: {seed: what was found}}; in `path` too, where there is one, written after every seed."""
 
     def __init__(self, path: Path | None) -> None:

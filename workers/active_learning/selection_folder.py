@@ -34,7 +34,7 @@ FEATURES, KEYS = "features.safetensors", "keys.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class SelectionConfig:
     """count: items chosen, each counting with those before it. wanted: an accuracy to estimate labels for."""
 
     strategy: Strategy
@@ -44,16 +44,16 @@ class Config:
     wanted: float | None = None
 
 
-class Item(NamedTuple):
+class CandidateItem(NamedTuple):
     id: int
     sides: tuple[str, ...]
 
 
-def read_config(folder: Path) -> Config:
+def read_config(folder: Path) -> SelectionConfig:
     path = folder / "config.json"
     if not path.is_file():
         raise RewardError(f"{folder.name} is not the folder of a selection: it has no config.json.")
-    return convert(parse_json(path.read_bytes()), Config)
+    return convert(parse_json(path.read_bytes()), SelectionConfig)
 
 
 def read_features(folder: Path) -> dict[str, Numbers]:
@@ -76,8 +76,8 @@ def write_features(folder: Path, features: Mapping[str, Numbers]) -> None:
     (folder / KEYS).write_text(json.dumps(list(features)))
 
 
-def read_items(path: Path) -> list[Item]:
-    return [Item(one["id"], tuple(one["sides"])) for one in _lines(path)]
+def read_items(path: Path) -> list[CandidateItem]:
+    return [CandidateItem(one["id"], tuple(one["sides"])) for one in _lines(path)]
 
 
 def read_comparisons(path: Path) -> list[Comparison]:

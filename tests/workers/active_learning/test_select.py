@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workers.active_learning.run import select_items
+from workers.active_learning.select import select_items
 from workers.errors import RewardError
 from workers.schema import Step, Task, Trajectory, write_trajectories
 from workers.schema.messages import from_prompt_response
@@ -64,7 +64,7 @@ def test_from_the_folder_to_the_result(tmp_path: Path) -> None:
     again = _folder(tmp_path / "second")
     (again / "known").symlink_to(folder / "features")
     # What was encoded before is not encoded again, and torch is not even loaded.
-    code = "import sys; from pathlib import Path; from workers.active_learning.run import select_items\n"
+    code = "import sys; from pathlib import Path; from workers.active_learning.select import select_items\n"
     code += f"print(select_items(Path({str(again)!r}))['encoded'], 'torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["0", "False"]
