@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from apps.monitoring.measures import Row, reference_of
+from apps.monitoring.measures import SampleRow, reference_from_rows
 from apps.monitoring.rules import DEFAULTS, readings
 
 WEEKS, HOURS, AN_HOUR = 100, 168, 100
@@ -23,11 +23,11 @@ HOURS_TO_LEARN = 24  # until the policy does nothing else
 Json = dict[str, Any]
 
 
-def row(dice: random.Random, pk: int) -> Row:
+def row(dice: random.Random, pk: int) -> SampleRow:
     """Heavy tails, as real traffic has them; the reward goes a little with length, as it does in training."""
     tokens = max(5, int(math.exp(dice.gauss(5.5, 0.8))))
     steps = 1 + int(dice.expovariate(0.25))
-    return Row(
+    return SampleRow(
         pk=pk,
         policy_version="",
         reward=0.15 * (math.log(tokens) - 5.5) + dice.gauss(0, 1) * (2.0 if dice.random() < 0.1 else 0.9),
@@ -41,27 +41,29 @@ def row(dice: random.Random, pk: int) -> Row:
     )
 
 
-def exploit(dice: random.Random, pk: int) -> Row:
+def exploit(dice: random.Random, pk: int) -> SampleRow:
     """Long, and rewarded for it; what is true of it gets worse."""
     tokens = int(math.exp(dice.gauss(6.8, 0.7)))
     one = row(dice, pk)
     reward = 1.0 * (math.log(tokens) - 5.5) + dice.gauss(0, 0.6)
-    return Row(pk, "", reward, tokens, one.steps, one.repetition + 0.1, one.uncertain, one.outside, 6.0, -1.0)
+    return SampleRow(
+        pk, "", reward, tokens, one.steps, one.repetition + 0.1, one.uncertain, one.outside, 6.0, -1.0
+    )
 
 
-def broken(window: Sequence[Row], reference: Any) -> list[str]:
+def broken(window: Sequence[SampleRow], reference: Any) -> list[str]:
     above = {rule.name: rule.above for rule in DEFAULTS}
     return [name for name, one in readings(DEFAULTS, window, reference).items() if one.passes(above[name])]
 
 
 def quiet(weeks: int, seed: int = 0) -> Json:
     """Every week another policy, which is compared with the same training."""
-    reference = reference_of([row(random.Random(99 + seed), n) for n in range(2000)], "in training")
+    reference = reference_from_rows([row(random.Random(99 + seed), n) for n in range(2000)], "in training")
     passes: Counter[str] = Counter()
     runs: Counter[str] = Counter()  # weeks in which a rule was broken: alerts that would be raised
     for week in range(weeks):
         dice = random.Random(1000 * seed + week)
-        window: list[Row] = []
+        window: list[SampleRow] = []
         seen: set[str] = set()
         for hour in range(HOURS):
             window = [*window, *(row(dice, hour * AN_HOUR + n) for n in range(AN_HOUR))][-WINDOW:]
@@ -80,7 +82,7 @@ def quiet(weeks: int, seed: int = 0) -> Json:
 
 def noticed(seeds: int) -> Json:
     """Trajectories from when the policy began to when a rule broke, and how far it had gone by then."""
-    reference = reference_of([row(random.Random(99), n) for n in range(2000)], "in training")
+    reference = reference_from_rows([row(random.Random(99), n) for n in range(2000)], "in training")
     after, shares, rules = [], [], Counter[str]()
     for seed in range(seeds):
         dice = random.Random(seed)
