@@ -204,7 +204,9 @@ def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
             f"the reward of {name} is read off labels of steps, whose head a server does not have; deploy it without."
         )
     if "probe" not in manifest:
-        raise RewardError(f"{name} has no probe to know the server's model by; train it anew, or on from it.")
+        raise RewardError(
+            f"{name} has no probe to know the server's model by; train it again, or fine-tune it."
+        )
     _require_whole(folder, {file: saved for file, saved in manifest["files"].items() if file != WEIGHTS})
     try:
         renderer = kind_module("decoder").reads(folder, manifest)
@@ -230,7 +232,7 @@ def _undamaged(folder: Path, read: Callable[[], T]) -> T:
 
 def _damaged(folder: Path, error: Exception) -> RewardError:
     return RewardError(
-        f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it anew."
+        f"{folder.name} is damaged ({type(error).__name__}: {error}); export it again, or train it again."
     )
 
 
@@ -239,7 +241,7 @@ def _require_same_text(folder: Path, manifest: dict[str, Any], renderer: Any) ->
     if wanted is not None and template_fingerprint(renderer) != wanted:
         raise RewardError(
             f"{folder.name} was trained on another rendering of trajectories (its template fingerprint differs), "
-            "so its rewards would not be its own; train it anew with this version, or load it with the old one."
+            "so its rewards would not be its own; train it again with this version, or load it with the old one."
         )
 
 
@@ -249,7 +251,7 @@ def _require_whole(folder: Path, files: dict[str, str]) -> None:
         if Path(name).name != name or file_hash(folder / name) != saved:
             raise RewardError(
                 f"{folder.name} is damaged: {name} is not the file that was saved (its SHA-256 differs); restore it "
-                "from a backup, export it again, or train it anew."
+                "from a backup, export it again, or train it again."
             )
 
 
@@ -264,6 +266,6 @@ def _manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("schema_version") != SCHEMA_VERSION:
         raise RewardError(
             f"{folder.name} has schema version {manifest.get('schema_version')}, "
-            f"this version reads {SCHEMA_VERSION}; train it anew."
+            f"this version reads {SCHEMA_VERSION}; train it again."
         )
     return manifest

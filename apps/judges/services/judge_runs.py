@@ -40,7 +40,7 @@ def start_judge_run(
     judge_run = _new_run(judge, campaign, prompt, max_items, by)
     judge_run.saves_annotations = saves_annotations
     if campaign.project_id != judge.project_id:
-        raise DomainError("A judge can only judge campaigns of its own project.", status=404)
+        raise DomainError("A judge can only judge campaigns of its project.", status=404)
     results = list(islice(_campaign_results(judge, campaign, max_items), MOST_RESULTS + 1))
     if not results:
         needed = "trajectories" if judge.mode == Judge.Mode.SCORE else "items with two trajectories"
@@ -60,7 +60,7 @@ def start_test_run(
     """Queue a run over up to three trajectories, or, where the judge compares, pairs of neighbours of one task."""
     judge_run = _new_run(judge, None, prompt, None, by)
     if any(trajectory.project_id != judge.project_id for trajectory in trajectories):
-        raise DomainError("A judge can only be tested on trajectories of its own project.", status=404)
+        raise DomainError("A judge can only be tested on trajectories of its project.", status=404)
     if judge.mode == Judge.Mode.SCORE:
         results = [JudgeResult(trajectory=trajectory) for trajectory in trajectories[:TEST_SIZE]]
     else:

@@ -132,7 +132,7 @@ class GenerativeModel(Described):
         log_odds = float(yes - no)
         if not math.isfinite(log_odds):
             raise RewardError(
-                "the model's verdict is not a finite number; train it anew with a lower learning rate."
+                "the model's verdict is not a finite number; train it again with a lower learning rate."
             )
         return Answer(written, log_odds)
 

@@ -150,7 +150,7 @@ class VerdictRenderer:
             longest = max(map(len, texts))
             if min(characters, longest) <= _LEAST:
                 raise RewardError(
-                    f"max_tokens = {self.max_tokens} leaves no room for the runs beside the question and a critique of "
+                    f"max_tokens = {self.max_tokens} leaves no room for the trajectories next to the question and a critique of "
                     f"{self.critique_tokens} tokens; raise it."
                 )
             over = len(ids) / self.room

@@ -90,7 +90,7 @@ def load(
     if (found := weights_hash(source)) != backbone["weights_sha256"]:
         raise RewardError(
             f"the encoder of {folder.name} has the hash {found[:12]}, but it was trained on "
-            f"{backbone['weights_sha256'][:12]}; install the encoder it was trained on, or train anew."
+            f"{backbone['weights_sha256'][:12]}; install the encoder it was trained on, or train again."
         )
     reads = chunk_renderer(folder, chunk_tokens=text["chunk_tokens"], max_tokens=text["max_tokens"])
     encoder = empty_encoder(folder) if own else load_encoder(source)
