@@ -128,7 +128,7 @@ PURPOSES: dict[str, str] = {
     "micro_tokens": "of those, the tokens of one forward pass; gradients are accumulated over a batch",
     "precision": "of the encoder in training: 'auto' is bfloat16 where the machine computes in it; scoring is float32",
     "evaluations_per_epoch": "how often validation is measured",
-    "patience": "number of measurements without a better one after which training stops (validation of less than 50 judgements tells too "
+    "patience": "measurements without improvement after which training stops (less than 50 validation records tell too "
     "little for that: after eight epochs, or two fifths, once it does not fall); 0 never stops early",
     "checkpoint_seconds": "a checkpoint at least this often",
     "folds": "also measure by k-fold over all tasks (0: only on the test split); costs k more trainings",

@@ -150,8 +150,8 @@ class VerdictRenderer:
             longest = max(map(len, texts))
             if min(characters, longest) <= _LEAST:
                 raise RewardError(
-                    f"max_tokens = {self.max_tokens} leaves no room for the trajectories next to the question and a critique of "
-                    f"{self.critique_tokens} tokens; raise it."
+                    f"max_tokens = {self.max_tokens} leaves no room for the trajectories next to the question "
+                    f"and a critique of {self.critique_tokens} tokens; raise it."
                 )
             over = len(ids) / self.room
             characters, whole = max(_LEAST, int(min(characters, longest) / over * 0.95)), False

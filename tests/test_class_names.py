@@ -1,0 +1,90 @@
+"""A class name stands for one thing within `apps`, and for one within `workers`."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# Names that repeat, and why.
+ALLOWED_REPEATS = {
+    "Meta": "Django's options of a model or form",
+    "Command": "Django's name of a management command",
+    "Migration": "Django's name of a migration",
+    "Annotator": "the sample world's simulated annotators have this role",
+    "Task": "a task of the sample world becomes this",
+}
+# Names that still have to be changed.
+UNFINISHED_NAMES = {
+    "Batch",
+    "Compared",
+    "Config",
+    "Group",
+    "Judge",
+    "Judged",
+    "Point",
+    "Reading",
+    "_Seen",
+}
+
+
+def read_class_names(source: str) -> list[str]:
+    """Names of all classes. Choices within a model, such as `State`, are always written with the model's name."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef):
+                if isinstance(node, ast.ClassDef) and _is_choices(child):
+                    names.append(f"{node.name}.{child.name}")
+                else:
+                    names.append(child.name)
+    return names
+
+
+def _is_choices(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base).endswith("Choices") for base in node.bases)
+
+
+def find_repeats(sources: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Class names with several places, of (place, source) pairs."""
+    places = defaultdict(list)
+    for place, source in sources:
+        for name in read_class_names(source):
+            places[name].append(place)
+    return {name: found for name, found in sorted(places.items()) if len(found) > 1}
+
+
+def read_sources(folder: str) -> list[tuple[str, str]]:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    return [(str(path.relative_to(ROOT)), path.read_text()) for path in paths]
+
+
+@pytest.mark.parametrize("folder", ["apps", "workers"])
+def test_no_class_name_repeats(folder: str) -> None:
+    repeats = find_repeats(read_sources(folder))
+    assert {
+        name: places
+        for name, places in repeats.items()
+        if name not in ALLOWED_REPEATS.keys() | UNFINISHED_NAMES
+    } == {}
+
+
+def test_every_allowed_repeat_is_one() -> None:
+    repeats = find_repeats(read_sources("apps")).keys() | find_repeats(read_sources("workers")).keys()
+    assert ALLOWED_REPEATS.keys() - repeats == set()
+
+
+def test_a_planted_repeat_is_found() -> None:
+    planted = [
+        ("apps/a.py", "class Answer:\n    class Meta: ..."),
+        ("apps/b.py", "def f():\n    class Answer: ..."),
+    ]
+    assert find_repeats(planted) == {"Answer": ["apps/a.py", "apps/b.py"]}
+
+
+def test_choices_of_two_models_are_no_repeat() -> None:
+    model = "class {}:\n    class State(models.TextChoices): ..."
+    assert find_repeats([("apps/a.py", model.format("Run")), ("apps/b.py", model.format("Judge"))]) == {}

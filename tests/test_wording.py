@@ -1,0 +1,166 @@
+"""Words that must not come back into what people read: pages, forms, messages, errors, command help and docs.
+
+docs/glossary.md says which words the product uses. Only text is looked at: of Python the string literals with a space
+in them, without docstrings.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# The pattern, and what to write instead.
+BANNED_WORDS = {
+    r"anew": "again",
+    r"beside": "next to, with",
+    r"mend(s|ed|ing)?": "fix",
+    r"(no|some|every|any)body": "no one, someone, everyone, anyone; or name the role",
+    r"whoever": "name the role, or: anyone who",
+    r"none said": "not set",
+    r"by (it|them)(self|selves)": "automatically",
+    r"of (its|their) own": "own, separate",
+    r"at once": "immediately, at the same time",
+    r"for good": "permanently",
+    r"told apart|tell apart|tells apart": "distinguish",
+    r"(held|hold|holds|holding) (it |them )?against": "compare with",
+    r"so many": "N, the number of",
+    r"taken up": "resumed",
+    r"(lay|lays|laid) over": "overlay",
+    r"(hand|hands|handed) (it |them )?in": "submit",
+    r"as it (is|was) said|what (was|is) said|what people said": "feedback, annotations",
+    r"she|her|hers|he|him|his": "they, their, or name the role",
+    r"liking for|leans": "bias",
+    r"anyhow": "in any case",
+    r"lately": "recently",
+}
+PATTERN = re.compile(rf"(?<![\w/-])({'|'.join(BANNED_WORDS)})(?![\w-])", re.IGNORECASE)
+
+# Files whose words are data rather than interface: a part of the path, and why.
+ALLOWED_FILES = {
+    "apps/demo/world/": "conversations and customers of the sample data",
+    "apps/demo/phrases.py": "conversations of the sample data",
+    "apps/demo/remarks.py": "comments of the simulated annotators",
+    "docs/glossary.md": "lists these words",
+    "apps/trajectories/formats/": "reads what other programs wrote",
+}
+# Areas whose texts still have such words.
+UNFINISHED_FOLDERS = (
+    "apps/training/",
+    "templates/training/",
+    "workers/train/",
+    "workers/objectives/",
+)
+# Phrases in which a word is right: the phrase, and why.
+ALLOWED_PHRASES = {
+    "unprivileged user (nobody)": "the name of a Unix user",
+}
+
+
+def find_banned_words(text: str) -> list[tuple[int, str]]:
+    """The lines and words of text that people read."""
+    for phrase in ALLOWED_PHRASES:
+        text = text.replace(phrase, " " * len(phrase))
+    return [
+        (number, match[0])
+        for number, line in enumerate(text.splitlines(), start=1)
+        for match in PATTERN.finditer(line)
+    ]
+
+
+def read_string_literals(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of the literals of Python source that are prose. Parts of an f-string are literals too."""
+    tree = ast.parse(source)
+    docstrings = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+        and isinstance(node.body[0].value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node.lineno, node.value if " " in node.value else ""
+
+
+def find_in_python(source: str) -> list[tuple[int, str]]:
+    return [
+        (line, word) for line, text in read_string_literals(source) for _, word in find_banned_words(text)
+    ]
+
+
+def find_in_template(source: str) -> list[tuple[int, str]]:
+    """Comments and the names in tags are not read by anyone."""
+    source = re.sub(r"{#.*?#}|{%.*?%}|{{.*?}}", " ", source)
+    return find_banned_words(source)
+
+
+def find_in_page(source: str) -> list[tuple[int, str]]:
+    """Without code, and without the targets of links."""
+    source = re.sub(r"```.*?```", lambda match: "\n" * match[0].count("\n"), source, flags=re.DOTALL)
+    source = re.sub(r"`[^`]*`|\]\([^)]*\)", " ", source)
+    return find_banned_words(source)
+
+
+SCANNERS = (
+    ("templates", "*.html", find_in_template),
+    ("templates", "*.txt", find_in_template),
+    ("apps", "*.py", find_in_python),
+    ("workers", "*.py", find_in_python),
+    ("client", "*.py", find_in_python),
+    ("docs", "*.md", find_in_page),
+)
+
+
+def find_all() -> list[str]:
+    found = [f"README.md:{line}: {word}" for line, word in find_in_page((ROOT / "README.md").read_text())]
+    for folder, pattern, scan in SCANNERS:
+        for path in sorted((ROOT / folder).rglob(pattern)):
+            name = str(path.relative_to(ROOT))
+            if "/migrations/" in name or name.startswith((*ALLOWED_FILES, *UNFINISHED_FOLDERS)):
+                continue
+            found += [f"{name}:{line}: {word}" for line, word in scan(path.read_text())]
+    return found
+
+
+def test_banned_words_are_not_in_interface_text() -> None:
+    assert find_all() == []
+
+
+def test_every_allowance_is_used() -> None:
+    assert [name for name in ALLOWED_FILES if not (ROOT / name).exists()] == []
+    text = "".join(
+        path.read_text()
+        for folder, pattern, _ in SCANNERS
+        for path in (ROOT / folder).rglob(pattern)
+        if "/migrations/" not in str(path)
+    )
+    assert [phrase for phrase in ALLOWED_PHRASES if phrase not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "word"),
+    [
+        ('error("Nobody judges this.")', "Nobody"),
+        ('label = f"Freeze {name} anew"', "anew"),
+        ('help_text="How often she chose it."', "she"),
+    ],
+)
+def test_a_planted_word_in_python_is_found(source: str, word: str) -> None:
+    assert find_in_python(source) == [(1, word)]
+
+
+def test_docstrings_names_and_keys_are_not_interface_text() -> None:
+    assert find_in_python('"""Judge it anew."""\nbeside = data["beside"]\n') == []
+
+
+def test_a_planted_word_in_a_template_is_found() -> None:
+    assert find_in_template("<h1>{# anew #}Judge\nit {{ beside }} by itself</h1>") == [(2, "by itself")]
+
+
+def test_a_planted_word_in_a_page_is_found() -> None:
+    assert find_in_page("# Fix it\n\n```\nanew\n```\nRun `beside`, then mend it.") == [(6, "mend")]
