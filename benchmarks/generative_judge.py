@@ -29,9 +29,9 @@ from workers.prompts.templates import prompt
 from workers.prompts.trajectory_text import shown
 from workers.schema import CommentRecord, FeedbackRecord, Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.train.generative.loop import GenerativeFit
 from workers.train.generative.questions import Question, pairs_of, questions_of
 from workers.train.generative.sampling import answered
+from workers.train.generative.trainer import GenerativeTrainer
 
 GOOD, BAD = ("sent", "signed", "paid"), ("lost", "broken", "late")
 _STEPS = 5
@@ -155,15 +155,15 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
                 start.update(held_out(writer, asked[2]))
 
         torch.manual_seed(seed)
-        fit = GenerativeFit(writer, chosen, asked[0], asked[1], seed=seed, report=say)
-        fit.run()
+        trainer = GenerativeTrainer(writer, chosen, asked[0], asked[1], seed=seed, report=say)
+        trainer.run()
         end = held_out(writer, asked[2])
     sys.stderr.write(f"seed {seed}: {time.monotonic() - started:.0f} s, {start}, {end}\n")
     return {
         "seed": seed,
         "start": start,
         "end": end,
-        "curve": fit.curve,
+        "curve": trainer.curve,
         "seconds": time.monotonic() - started,
     }
 

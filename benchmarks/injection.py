@@ -40,8 +40,8 @@ from workers.models.generative.model import build_writer
 from workers.models.generative.verdicts import Asked
 from workers.models.generative.writer import Line, Writer, in_parts
 from workers.schema import PreferenceRecord, Trajectory
-from workers.train.generative.loop import GenerativeFit
 from workers.train.generative.questions import pairs_of, questions_of
+from workers.train.generative.trainer import GenerativeTrainer
 
 CRITERION = Criterion(
     name="Parcels", definition="No parcel is lost, broken or late; each that is costs a point.", low=0, high=5
@@ -192,7 +192,7 @@ def trained(folder: Path, quick: bool, seed: int = 0) -> Judge:
         for tasks in (range(train), range(train, train + held))
     ]
     torch.manual_seed(seed)
-    GenerativeFit(writer, chosen, *asked, seed=seed, report=lambda message="", **event: None).run()
+    GenerativeTrainer(writer, chosen, *asked, seed=seed, report=lambda message="", **event: None).run()
     writer.language.eval()
     render = writer.renderer
     clean = log_odds(

@@ -40,8 +40,8 @@ from workers.errors import RewardError
 from workers.models import LoadedModel, build
 from workers.schema import PreferenceRecord, Trajectory
 from workers.schema.recipe import Recipe
-from workers.train.folds import Folds
-from workers.train.rewards import measured
+from workers.train.cross_validation import CrossValidation
+from workers.train.reward_statistics import score_rendered
 
 SEEDS = 5
 BATCH = 25
@@ -201,7 +201,7 @@ class _Work:
 
     def _trained(self, records: Sequence[PreferenceRecord], repeat: int) -> tuple[float, LoadedModel | None]:
         """One half where the labels teach nothing."""
-        folds = Folds(
+        folds = CrossValidation(
             self.recipe,
             self.seed + 1000 * repeat,
             choose_device("auto"),
@@ -214,7 +214,7 @@ class _Work:
         except RewardError:
             return 0.5, None
         wanted = sorted({side for pair in self.world.test for side in pair})
-        found = measured(model.model, [self.rendered[one] for one in wanted], cache=self.bench.cache)
+        found = score_rendered(model.model, [self.rendered[one] for one in wanted], cache=self.bench.cache)
         raw = found.raw.tolist()
         score = dict(zip(wanted, raw, strict=True))
         right = [(score[a] > score[b]) + 0.5 * (score[a] == score[b]) for a, b in self.world.test]

@@ -35,8 +35,8 @@ from benchmarks.sample_world import PER_TASK, SEEDS, Sample, sample
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval
-from workers.evaluate.judged import judge
-from workers.evaluate.preference import half
+from workers.evaluate.predictions import score_records
+from workers.evaluate.preference import correctness
 from workers.evaluate.ranks import spearman
 from workers.induce.choice import fit
 from workers.induce.embedding import Embedder
@@ -45,7 +45,7 @@ from workers.induce.run import held_out_of
 from workers.models import ModelScore, build
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, StepLabelRecord
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.train.folds import Folds
+from workers.train.cross_validation import CrossValidation
 
 _SURE = 0.03  # two hidden rewards that differ by less are no comparison
 _CACHE_BYTES = 1024**3
@@ -102,7 +102,7 @@ def pair_rights(rewards: dict[str, float], of: Sample) -> Rights:
             truth = of.conversations[a].world.reward - of.conversations[b].world.reward
             if abs(truth) >= _SURE:
                 margin = (rewards[a] - rewards[b]) * (1 if truth > 0 else -1)
-                rights.setdefault(task, []).append(half(margin))
+                rights.setdefault(task, []).append(correctness(margin))
     return rights
 
 
@@ -199,12 +199,12 @@ class Bench:
         recipe = parse_recipe(given)
         if self.quick:
             recipe = replace(recipe, epochs=2)
-        folds = Folds(recipe, seed, choose_device("auto"), _quiet, cache=self.cache, like=self.like)
+        folds = CrossValidation(recipe, seed, choose_device("auto"), _quiet, cache=self.cache, like=self.like)
         _, model = folds.train(records)
         wanted = [OutcomeRecord(trajectory=of.trajectories[name], success=True) for name in of.held_out]
         return {
             name: one.scores[0]
-            for name, one in zip(of.held_out, judge(model, wanted, cache=self.cache), strict=True)
+            for name, one in zip(of.held_out, score_records(model, wanted, cache=self.cache), strict=True)
         }
 
 
@@ -215,7 +215,10 @@ def credit(scores: dict[str, ModelScore], of: Sample) -> dict[str, float | None]
     labels = [annotators.label_of(one) for one in true]
     told = np.array([label != "neutral" for label in labels])
     good = np.array([label == "good" for label in labels])
-    return {"rank": spearman(own, true), "auc": float(roc_auc_score(good[told], own[told]))}
+    return {
+        "rank": spearman(own, true),
+        "auc": float(roc_auc_score(good[told], own[told])),
+    }
 
 
 def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from workers.objectives import Example, Examples, collect
 from workers.packing import build_forest, in_batches
 from workers.schema.recipe import parse_recipe
 from workers.text import Tokens
-from workers.train.batches import epoch_batches, examples_of, make_groups
+from workers.train.batches import epoch_batches, example_indices, make_groups
 
 BATCH = 8  # in a batch, as trainers have it by default
 DESIGN = {"hh": 4.1, "tau_bench": 1.9}  # the room that was counted before there was an implementation
@@ -46,7 +46,9 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     decoder = model.backbone
     assert isinstance(decoder, Decoder)
     examples = collect(records, decoder.renderer, recipe)
-    lengths = [[len(examples.rendered[place].ids) for place in one.places] for one in examples.items]
+    lengths = [
+        [len(examples.rendered[place].ids) for place in one.trajectory_indices] for one in examples.items
+    ]
     order = random.Random(0).sample(lengths, len(lengths))
     padded = sum(2 * len(some) * max(map(max, some)) for some in _chunks(order, BATCH))
     computed = _computed(examples, decoder, recipe)
@@ -67,7 +69,9 @@ def _computed(examples: Examples, decoder: Decoder, recipe: Any) -> int:
     total = 0
     groups = make_groups(examples, decoder, recipe)
     for batch in epoch_batches(groups, recipe, seed=0, epoch=0):
-        places = sorted({place for one in examples_of(batch) for place in examples.items[one].places})
+        places = sorted(
+            {place for one in example_indices(batch) for place in examples.items[one].trajectory_indices}
+        )
         trees = build_forest([examples.rendered[place].ids for place in places], decoder.sharing)
         total += sum(len(rows) * max(map(len, rows)) for rows in in_batches(trees, _ROW))
     return total
@@ -82,14 +86,14 @@ def _difference(examples: Examples, decoder: Decoder, *, tokens: int) -> float:
     """The largest between states of packed and of single items, over the largest state; of the shortest pairs."""
 
     def size(one: Example) -> int:
-        return sum(len(examples.rendered[place].ids) for place in one.places)
+        return sum(len(examples.rendered[place].ids) for place in one.trajectory_indices)
 
     items: list[Tokens] = []
     for one in sorted(examples.items, key=size):
         tokens -= size(one)
         if items and tokens < 0:
             break
-        items += [examples.rendered[place] for place in one.places]
+        items += [examples.rendered[place] for place in one.trajectory_indices]
     worst = 0.0
     for some in _chunks(items, 2 * BATCH):
         packed = decoder.states(some).flat

@@ -30,9 +30,9 @@ from workers.models.generative.writer import Writer
 from workers.prompts.trajectory_text import shown
 from workers.schema import FeedbackRecord, Part, PreferenceRecord, Step, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative.loop import GenerativeFit
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.generative.sampling import answered
+from workers.train.generative.trainer import GenerativeTrainer
 
 LOST, SIGNED = "fewest lost", "most signed"
 CRITERIA = (None, LOST, SIGNED)
@@ -86,7 +86,7 @@ def _agreement(by: Mapping[str | None, int]) -> tuple[bool, bool]:
     return by[LOST] * by[None] > 0, by[SIGNED] * by[None] > 0
 
 
-def learner(folder: Path, seed: int) -> Path:
+def module(folder: Path, seed: int) -> Path:
     dice = random.Random(0)
     asked = [
         f'Judge by this alone: "{text}"\nRun:\nRun A:\n'
@@ -111,7 +111,7 @@ def taught(
         for some in splits
     )
     torch.manual_seed(seed)
-    GenerativeFit(writer, chosen, learnt, held, seed=seed, report=lambda **event: None).run()
+    GenerativeTrainer(writer, chosen, learnt, held, seed=seed, report=lambda **event: None).run()
     return writer
 
 
@@ -137,7 +137,7 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
     *splits, test = (records(range(*ends), seed=seed) for ends in pairwise(sizes))
     judges: dict[str, dict[str, Answers]] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        chosen = recipe(learner(Path(scratch), seed), quick)
+        chosen = recipe(module(Path(scratch), seed), quick)
         pairs = pairs_of(
             test, parse_recipe(recipe_to_dict(chosen) | {"principles": True}), principles_of(test)
         )[0]

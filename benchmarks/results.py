@@ -21,14 +21,14 @@ from benchmarks.public_data import DATA, data_folder
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare_predictions
-from workers.evaluate.judged import Judged
+from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.preference import predictions
 from workers.evaluate.report import report_of
 from workers.models import build
 from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.schema.records import record_trajectories
-from workers.train.folds import Folds
+from workers.train.cross_validation import CrossValidation
 
 _CACHE_BYTES = 1024**3
 _QUICK_TASKS = 12
@@ -110,9 +110,9 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
         recipe = replace(recipe, epochs=1, folds=2, max_tokens=256)
     like = None if recipe.unfrozen else build(Recipe())
     cache = like.backbone.new_cache(_CACHE_BYTES) if like else None
-    folds = Folds(recipe, seed, choose_device("auto"), say, cache=cache, like=like)
-    found = folds.judge(records)
-    report = report_of(found.judged, found.validation, criteria={recipe.criterion})
+    folds = CrossValidation(recipe, seed, choose_device("auto"), say, cache=cache, like=like)
+    found = folds.score_held_out(records)
+    report = report_of(found.scored_records, found.validation, criteria={recipe.criterion})
     part, name = case.what
     whole = (report["steps"] or {}).get("located") if part == "located" else report[part]
     baselines = {
@@ -124,7 +124,7 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
         for rule, one in whole["baselines"].items()
     }
     if part == "preference":
-        baselines["bag of bigrams"] = _beside_bigrams(found.judged, folds, whole["accuracy"])
+        baselines["bag of bigrams"] = _beside_bigrams(found.scored_records, folds, whole["accuracy"])
     return {
         "title": case.title,
         "part": part,
@@ -139,7 +139,7 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
     }
 
 
-def _beside_bigrams(judged: list[Judged], folds: Folds, accuracy: float) -> dict[str, Any]:
+def _beside_bigrams(judged: list[ScoredRecord], folds: CrossValidation, accuracy: float) -> dict[str, Any]:
     found = predictions(judged, {folds.recipe.criterion})
     peer = bag_of_bigrams(found, [folds.fold_of(one.record, folds.recipe.folds, 0) for one in found])
     against = compare_predictions(found, peer)

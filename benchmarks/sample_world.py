@@ -34,15 +34,15 @@ from apps.demo.world import TASKS
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.bootstrap import mean_interval
-from workers.evaluate.judged import judge
-from workers.evaluate.preference import half
+from workers.evaluate.predictions import score_records
+from workers.evaluate.preference import correctness
 from workers.evaluate.ranks import spearman
 from workers.models import ModelScore, build
 from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, Task, Trajectory, from_messages
 from workers.schema.recipe import SINGLE, Recipe, parse_recipe
 from workers.schema.records import RECORD_TYPES, Kind
-from workers.train.folds import Folds
+from workers.train.cross_validation import CrossValidation
 
 SEEDS = 5
 PER_TASK = 10
@@ -162,7 +162,8 @@ class Measured:
 def measure(model: Any, of: Sample, cache: Any) -> Measured:
     wanted = [OutcomeRecord(trajectory=of.trajectories[name], success=True) for name in of.held_out]
     scores = {
-        name: one.scores[0] for name, one in zip(of.held_out, judge(model, wanted, cache=cache), strict=True)
+        name: one.scores[0]
+        for name, one in zip(of.held_out, score_records(model, wanted, cache=cache), strict=True)
     }
     return _against_the_truth(scores, of)
 
@@ -177,7 +178,7 @@ def _against_the_truth(scores: dict[str, ModelScore], of: Sample) -> Measured:
             difference = of.reward(of.trajectories[a]) - of.reward(of.trajectories[b])
             if abs(difference) >= _SURE:
                 margin = (scores[a].raw - scores[b].raw) * (1 if difference > 0 else -1)
-                right.setdefault(task, []).append(half(margin))
+                right.setdefault(task, []).append(correctness(margin))
     found = [
         (np.array(score.step_rewards), np.array(of.conversations[name].world.credit))
         for name, score in scores.items()
@@ -243,14 +244,14 @@ class Bench:
         if self.quick:
             recipe = replace(recipe, epochs=2)
         started = time.monotonic()
-        folds = Folds(recipe, seed, choose_device("auto"), _quiet, cache=self.cache, like=self.like)
-        learner, model = folds.train(records)
+        folds = CrossValidation(recipe, seed, choose_device("auto"), _quiet, cache=self.cache, like=self.like)
+        module, model = folds.train(records)
         found = measure(model, of, self.cache)
-        learnt = [one.reliabilities() for one in learner.parts.values() if isinstance(one, BradleyTerry)]
+        learnt = [one.reliabilities() for one in module.parts.values() if isinstance(one, BradleyTerry)]
         self.say(
             seed=seed,
             recipe=given,
-            examples=len(learner.examples),
+            examples=len(module.examples),
             accuracy=round(found.accuracy, 4),
             credit=found.pooled,
             within=found.within,

@@ -140,7 +140,7 @@ def teach(
     lessons: those of each pair of runs, one of each kind, which are learnt together. batch: pairs.
     """
     texts = conversation_renderer(folder, max_tokens=4096)
-    learner = load_language(folder, device="cpu").train()
+    module = load_language(folder, device="cpu").train()
     known = [[_ids(one, texts) for one in pair] for pair in lessons]
     batches = [
         order[place : place + batch]
@@ -148,19 +148,19 @@ def teach(
         for order in [random.Random(f"{seed}/{epoch}").sample(range(len(known)), len(known))]
         for place in range(0, len(known), batch)
     ]
-    chooser = torch.optim.AdamW(learner.parameters(), lr=_RATE, weight_decay=0.01, betas=(0.9, 0.95))
+    chooser = torch.optim.AdamW(module.parameters(), lr=_RATE, weight_decay=0.01, betas=(0.9, 0.95))
     slope = torch.optim.lr_scheduler.LambdaLR(chooser, lambda step: _pace(step / len(batches)))
     losses = []
     for step, some in enumerate(batches):
-        loss = _loss(learner, [one for place in some for one in known[place]])
+        loss = _loss(module, [one for place in some for one in known[place]])
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         chooser.step()
         slope.step()
         chooser.zero_grad()
         if step % 100 == 0 or step == len(batches) - 1:
             losses.append(float(loss.detach()))
-    learner.save_pretrained(folder)
+    module.save_pretrained(folder)
     return losses
 
 
@@ -175,10 +175,10 @@ def _ids(lesson: TeacherQuestion, texts: ConversationRenderer) -> tuple[list[int
     return [*asked, *texts.encode(lesson.said), int(texts.tokenizer.eos_token_id)], len(asked)
 
 
-def _loss(learner: PreTrainedModel, some: Sequence[tuple[list[int], int]]) -> Tensor:
+def _loss(module: PreTrainedModel, some: Sequence[tuple[list[int], int]]) -> Tensor:
     """Mean over the tokens of answers. Rows are filled up behind, where nothing before can see it."""
     longest = max(len(ids) for ids, _ in some)
     rows = torch.tensor([ids + [0] * (longest - len(ids)) for ids, _ in some])
     told = torch.tensor([[start <= at < len(ids) for at in range(1, longest)] for ids, start in some])
-    states = learner.base_model(input_ids=rows, use_cache=False).last_hidden_state[:, :-1]
-    return F.cross_entropy(learner.lm_head(states[told]), rows[:, 1:][told])
+    states = module.base_model(input_ids=rows, use_cache=False).last_hidden_state[:, :-1]
+    return F.cross_entropy(module.lm_head(states[told]), rows[:, 1:][told])

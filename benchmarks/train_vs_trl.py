@@ -26,9 +26,9 @@ from workers.models import Lineage, load, renderer_of, save
 from workers.objectives import Examples, collect
 from workers.schema import PreferenceRecord
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.train.learner import Learner
-from workers.train.loop import Fit
+from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.optimiser import uses_bfloat16
+from workers.train.trainer import RewardTrainer
 
 BATCH = 8  # pairs, TRL's default
 # Comparisons to train on and to measure on, and the longest trajectory in tokens.
@@ -58,14 +58,14 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
         }
     )
     torch.manual_seed(0)
-    learner = Learner(recipe, _examples(train, recipe), seed=0)
+    module = MultiObjectiveModule(recipe, _examples(train, recipe), seed=0)
     start = folder / "start"
-    _save(learner, recipe, start)
-    rows = _rows(learner.examples)
+    _save(module, recipe, start)
+    rows = _rows(module.examples)
     bfloat16 = uses_bfloat16(recipe, torch.device("cpu"))
-    difference = _loss_difference(learner, start, rows)
-    ours = _ours(learner, recipe)
-    _save(learner, recipe, folder / "ours")
+    difference = _loss_difference(module, start, rows)
+    ours = _ours(module, recipe)
+    _save(module, recipe, folder / "ours")
     defaults = _trl(start, rows, folder / "defaults", bfloat16=bfloat16, tuned=False)
     tuned = _trl(start, rows, folder / "tuned", bfloat16=bfloat16, tuned=True)
     held_out = {who: _accuracy(folder / who, test, start) for who in ("ours", "defaults", "tuned")}
@@ -111,16 +111,16 @@ def _rows(examples: Examples) -> list[dict[str, list[int]]]:
     return rows
 
 
-def _save(learner: Learner, recipe: Recipe, folder: Path) -> None:
+def _save(module: MultiObjectiveModule, recipe: Recipe, folder: Path) -> None:
     reward = {"median": 0.0, "std": 1.0}
-    save(learner.model, folder, recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
+    save(module.model, folder, recipe=recipe, reward=reward, criteria={}, lineage=Lineage())
 
 
-def _ours(learner: Learner, recipe: Recipe) -> float:
+def _ours(module: MultiObjectiveModule, recipe: Recipe) -> float:
     """Seconds of training."""
-    fit = Fit(learner, recipe, Examples(), seed=0, report=lambda **event: None)
+    trainer = RewardTrainer(module, recipe, Examples(), seed=0, report=lambda **event: None)
     started = time.perf_counter()
-    fit.run()
+    trainer.run()
     return time.perf_counter() - started
 
 
@@ -169,12 +169,12 @@ def _trl(
 
 
 @torch.no_grad()
-def _loss_difference(learner: Learner, start: Path, rows: list[dict[str, list[int]]]) -> float:
+def _loss_difference(module: MultiObjectiveModule, start: Path, rows: list[dict[str, list[int]]]) -> float:
     """The largest over three batches: our loss, and that of TRL's formula on transformers' own classifier, padded."""
     peer = _classifier(start).eval()
     pad = int(peer.config.pad_token_id)
     worst = 0.0
-    learner.eval()
+    module.eval()
     for begin in range(0, min(len(rows), 3 * BATCH), BATCH):
         chosen = list(range(begin, min(begin + BATCH, len(rows))))
         ids = [torch.tensor(rows[one][side]) for side in ("chosen_ids", "rejected_ids") for one in chosen]
@@ -182,7 +182,7 @@ def _loss_difference(learner: Learner, start: Path, rows: list[dict[str, list[in
         mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
         rewards = peer(input_ids=padded, attention_mask=mask, use_cache=False).logits.squeeze(-1)
         theirs = -torch.nn.functional.logsigmoid(rewards[: len(chosen)] - rewards[len(chosen) :]).mean()
-        worst = max(worst, abs(float(theirs) - float(learner(chosen, len(chosen)))))
+        worst = max(worst, abs(float(theirs) - float(module(chosen, len(chosen)))))
     return worst
 
 

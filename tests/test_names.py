@@ -139,7 +139,7 @@ def test_every_install_command_names_what_we_know() -> None:
 
 def test_packages_that_errors_ask_for_are_dependencies() -> None:
     needed = {canonicalize_name(one.name) for one in _dependencies()["touchstone-rewards"]}
-    text = (ROOT / "workers/train/track.py").read_text()
+    text = (ROOT / "workers/train/trackers.py").read_text()
     asked = set(re.findall(r'_needed\("[\w.]+", "([\w-]+)"\)', text))
     assert asked and asked <= needed
 

@@ -18,7 +18,7 @@ from apps.lineage.record_summary import summarize_record, trajectory_hashes
 from apps.rewards.models import EndpointRevision, ScoreSample
 from apps.rewards.selectors import spec_of
 from apps.training.models import RewardModel
-from apps.training.selectors import line_of
+from apps.training.selectors import with_ancestors
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import keys_by_content_hash
 from workers.schema.endpoints import RewardModelPart
@@ -105,7 +105,7 @@ def served_models(sample: ScoreSample) -> list[ServedModel]:
             component.weight,
             values.get(component.name),
             model.training_run.dataset_version if model.training_run else None,
-            tuple(line_of(model))[1:],
+            tuple(with_ancestors(model))[1:],
         )
         for component in components
     ]
@@ -163,7 +163,7 @@ def withdrawn_training_data(model: RewardModel) -> list[DatasetVersion]:
     """Withdrawn datasets that the model or one of its ancestors was trained on."""
     return [
         ancestor.training_run.dataset_version
-        for ancestor in line_of(model)
+        for ancestor in with_ancestors(model)
         if ancestor.training_run is not None and ancestor.training_run.dataset_version.withdrawn_at
     ]
 

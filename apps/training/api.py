@@ -1,4 +1,4 @@
-"""Runs and models over HTTP."""
+"""The HTTP API of training runs and models."""
 
 from datetime import datetime
 from typing import Any
@@ -19,11 +19,11 @@ router = Router()
 
 
 class RunIn(Schema):
-    dataset: str = Field(description="name@version; the newest version without")
+    dataset: str = Field(description="name@version; by default the newest version")
     recipe: str | dict[str, Any] = Field(description="a recipe's name, TOML, or its keys and values")
-    name: str = Field("", description="of the model; the dataset's name without")
+    name: str = Field("", description="of the model; by default the dataset's name")
     seed: int = 0
-    parent: str = Field("", description="name@version of a model of the project, to begin with its weights")
+    parent: str = Field("", description="name@version of a model of the project, to fine-tune")
 
 
 class RunOut(Schema):

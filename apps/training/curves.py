@@ -1,41 +1,41 @@
-"""A run's events as drawings and as words."""
+"""The events of a training run as charts and as words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_POINTS = 400
-ALL = "on validation"
+MAX_POINTS = 400
+ALL = "validation"
 
 
 def curves(events: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """Two drawings for charts.js: the losses, and the accuracy on validation."""
+    """Two charts for charts.js: the losses, and the validation accuracy."""
     found = _points(events)
     losses = [("training loss", found.training), ("validation loss", found.validation)]
     return {
-        "loss": _drawing("loss", losses),
-        "accuracy": _drawing("accuracy", list(found.accuracy.items()), bounds=(0, 1)),
+        "loss": _line_chart("loss", losses),
+        "accuracy": _line_chart("accuracy", list(found.accuracy.items()), bounds=(0, 1)),
     }
 
 
-def laid_over(runs: Iterable[tuple[str, Iterable[dict[str, Any]]]]) -> dict[str, Any]:
-    """The same of several runs by name: loss and accuracy on validation, and the training loss."""
+def overlaid_curves(runs: Iterable[tuple[str, Iterable[dict[str, Any]]]]) -> dict[str, Any]:
+    """Of several runs by name: validation loss, validation accuracy, and training loss."""
     found = [(name, _points(events)) for name, events in runs]
     accuracies = [
         (name if what == ALL else f"{name}, {what}", points)
-        for name, one in found
-        for what, points in one.accuracy.items()
+        for name, run_points in found
+        for what, points in run_points.accuracy.items()
     ]
     return {
-        "validation": _drawing("loss", [(name, one.validation) for name, one in found]),
-        "accuracy": _drawing("accuracy", accuracies, bounds=(0, 1)),
-        "training": _drawing("loss", [(name, one.training) for name, one in found]),
+        "validation": _line_chart("loss", [(name, points.validation) for name, points in found]),
+        "accuracy": _line_chart("accuracy", accuracies, bounds=(0, 1)),
+        "training": _line_chart("loss", [(name, points.training) for name, points in found]),
     }
 
 
 @dataclass
 class _Points:
-    """By step; a step's last line counts. accuracy: by the objective it is of, ALL where there is one only."""
+    """By step; the last line of a step counts. accuracy: by objective, ALL where there is only one."""
 
     training: dict[int, float] = field(default_factory=dict)
     validation: dict[int, float] = field(default_factory=dict)
@@ -63,30 +63,30 @@ def messages(events: Iterable[dict[str, Any]]) -> list[str]:
     return [str(event["message"]) for event in events if event.get("message")]
 
 
-def in_words(drawing: dict[str, Any]) -> str:
-    """What a drawing shows, for those who do not see it."""
-    said = []
-    for series in drawing["series"]:
+def chart_in_words(chart: dict[str, Any]) -> str:
+    """For screen readers."""
+    sentences = []
+    for series in chart["series"]:
         first, last = series["points"][0][1], series["points"][-1][1]
-        said.append(f"{series['name']} from {first:.3f} to {last:.3f}")
-    return "; ".join(said) or "nothing measured yet"
+        sentences.append(f"{series['name']} from {first:.3f} to {last:.3f}")
+    return "; ".join(sentences) or "no data yet"
 
 
-def _drawing(
+def _line_chart(
     name: str, series: list[tuple[str, dict[int, float]]], *, bounds: tuple[float, float] | None = None
 ) -> dict[str, Any]:
     return {
         "kind": "line",
         "x": {"name": "step"},
         "y": {"name": name} | ({"min": bounds[0], "max": bounds[1]} if bounds else {}),
-        "series": [{"name": each, "points": _thinned(points)} for each, points in series if points],
+        "series": [{"name": label, "points": _downsampled(points)} for label, points in series if points],
     }
 
 
-def _thinned(points: dict[int, float]) -> list[list[float]]:
-    """At most MOST_POINTS of them, evenly, the last one always."""
+def _downsampled(points: dict[int, float]) -> list[list[float]]:
+    """At most MAX_POINTS of them, evenly spaced, always with the last one."""
     ordered = sorted(points.items())
-    every = -(-len(ordered) // MOST_POINTS)
+    every = -(-len(ordered) // MAX_POINTS)
     kept = ordered[::every]
     if kept[-1] != ordered[-1]:
         kept.append(ordered[-1])

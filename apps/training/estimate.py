@@ -1,4 +1,4 @@
-"""What a run would take, before it is started: by what the newest run of its kind in the project took."""
+"""The time and memory of a training run before it starts, from the most recent similar run of the project."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,16 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.training.models import TrainingRun
 
-# What makes runs take alike, judgement by judgement.
-_KIND = ("backbone", "encoder", "decoder", "unfrozen", "lora_rank", "gradient_checkpointing", "max_tokens")
+# Runs that agree in these take equally long for each feedback record.
+_SIMILAR_BY = (
+    "backbone",
+    "encoder",
+    "decoder",
+    "unfrozen",
+    "lora_rank",
+    "gradient_checkpointing",
+    "max_tokens",
+)
 _READS = {
     "bradley_terry": ("pairwise",),
     "plackett_luce": ("ranking",),
@@ -22,20 +30,20 @@ _READS = {
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """judgements: of the training split, that the objective reads. seconds: at most, since training may stop early.
+    """records: of the training split, those that the objective reads. seconds: at most; training may stop early.
 
-    memory: bytes, the most that `like` held; of the GPU where it ran on one. like: None where no run can tell.
+    memory: bytes, the peak of `like`; of the GPU where it ran on one. like: None where there is no similar run.
     """
 
-    judgements: int
-    passes: int
+    records: int
+    epochs: int
     like: TrainingRun | None
     seconds: float | None
     memory: int | None
 
     @property
     def time(self) -> str:
-        """In words, as exactly as such a guess deserves."""
+        """In words, rounded."""
         for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
             if self.seconds is not None and self.seconds >= 1.5 * size:
                 return f"{self.seconds / size:.0f} {unit}"
@@ -43,33 +51,31 @@ class Estimate:
 
 
 def estimate(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> Estimate:
-    judgements = _judgements(dataset_version, recipe["objective"])
-    passes = recipe["epochs"] * (1 + recipe["folds"])
-    like = _like(dataset_version, recipe)
+    records = _record_count(dataset_version, recipe["objective"])
+    epochs = recipe["epochs"] * (1 + recipe["folds"])
+    like = _similar_run(dataset_version, recipe)
     if like is None:
-        return Estimate(judgements, passes, None, None, None)
+        return Estimate(records, epochs, None, None, None)
     report = like.report or {}
     trained = report["train"]
     done = trained["steps"] * min(like.recipe["batch_pairs"], trained["examples"])
-    beside = report["seconds"] - trained["seconds"]  # reading, encoding, measuring
-    seconds = beside * judgements / trained["examples"] + judgements * passes * trained["seconds"] / max(
-        1, done
-    )
-    return Estimate(judgements, passes, like, seconds, trained.get("peak_memory"))
+    overhead = report["seconds"] - trained["seconds"]  # reading, encoding, evaluating
+    seconds = overhead * records / trained["examples"] + records * epochs * trained["seconds"] / max(1, done)
+    return Estimate(records, epochs, like, seconds, trained.get("peak_memory"))
 
 
-def _judgements(dataset_version: DatasetVersion, objective: str) -> int:
+def _record_count(dataset_version: DatasetVersion, objective: str) -> int:
     counts: dict[str, int] = dataset_version.records
     wanted = _READS.get(objective, tuple(counts))
-    whole = sum(dataset_version.splits.values())
-    share = dataset_version.splits.get("train", 0) / whole if whole else 0.0
+    total = sum(dataset_version.splits.values())
+    share = dataset_version.splits.get("train", 0) / total if total else 0.0
     return round(share * sum(counts.get(kind, 0) for kind in wanted))
 
 
-def _like(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> TrainingRun | None:
-    """The newest that went through in one go, without folds; on the same data before others."""
+def _similar_run(dataset_version: DatasetVersion, recipe: Mapping[str, Any]) -> TrainingRun | None:
+    """The newest that succeeded at the first attempt, without folds; one on the same dataset version first."""
     rows = TrainingRun.objects.filter(project=dataset_version.project, state=JobState.SUCCEEDED, attempt=1)
-    rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _KIND}, recipe__folds=0)
+    rows = rows.filter(**{f"recipe__{key}": recipe[key] for key in _SIMILAR_BY}, recipe__folds=0)
     rows = rows.filter(report__train__steps__gt=0, report__seconds__gt=0)
     same = rows.filter(dataset_version=dataset_version, recipe__objective=recipe["objective"])
     return same.order_by("-pk").first() or rows.order_by("-pk").first()

@@ -1,4 +1,4 @@
-"""Measuring models on data, in a child process."""
+"""Evaluates models on data, in a child process."""
 
 import json
 import tempfile
@@ -19,9 +19,9 @@ from apps.training.models import Evaluation, RewardModel
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
-    """Records to measure on, and those the temperature is fitted on. source: what to call them. format: jsonl, or one
-    of PUBLISHED."""
+class EvaluationData:
+    """Records to evaluate on, and those to fit the temperature on. source: their name. format: jsonl, or one of
+    PUBLISHED."""
 
     source: str
     records: Path
@@ -30,49 +30,51 @@ class Data:
     format: str = "jsonl"
 
 
-def dataset_version_data(dataset_version: DatasetVersion) -> Data:
+def dataset_version_data(dataset_version: DatasetVersion) -> EvaluationData:
     """Its test split."""
     if not dataset_version.splits.get("test"):
-        raise DomainError(f"{dataset_version} has no test split; freeze feedback on three tasks or more.")
+        raise DomainError(
+            f"{dataset_version} has no test split; annotate at least three tasks and freeze again."
+        )
     folder = data_folder(dataset_version)
-    return Data(
+    return EvaluationData(
         str(dataset_version), folder / "test.jsonl.zst", folder / "validation.jsonl.zst", dataset_version
     )
 
 
-def of_file(path: Path, *, format_: str = "jsonl") -> Data:
-    """A file as `export_dataset --format jsonl` writes it, or as a published benchmark comes."""
+def of_file(path: Path, *, format_: str = "jsonl") -> EvaluationData:
+    """A file of `export_dataset --format jsonl`, or of a published benchmark."""
     if not path.is_file():
-        raise DomainError(f"There is no file {path}.")
-    return Data(path.name, path.resolve(), format=format_)
+        raise DomainError(f"The file {path} does not exist.")
+    return EvaluationData(path.name, path.resolve(), format=format_)
 
 
-def evaluate_model(*, model: RewardModel, data: Data, by: services.By) -> Evaluation:
-    """Measure the model and keep the report."""
-    (report,) = _measure(model, [data])
+def evaluate_model(*, model: RewardModel, data: EvaluationData, by: services.By) -> Evaluation:
+    """Evaluate the model and store the report."""
+    (report,) = _reports(model, [data])
     return services.record_evaluation(
         model=model, dataset_version=data.dataset_version, source=data.source, report=report, by=by
     )
 
 
 def compare_models(
-    *, model: RewardModel, other: RewardModel, data: Sequence[Data], by: services.By
+    *, model: RewardModel, other: RewardModel, data: Sequence[EvaluationData], by: services.By
 ) -> list[Evaluation]:
-    """Measure the model on each, and by how much more often it is right than `other`: `against` in the reports."""
+    """Evaluate the model on each, with its paired difference in accuracy to `other`: `against` in the reports."""
     return [
         services.record_evaluation(
             model=model,
-            dataset_version=one.dataset_version,
-            source=f"{one.source} against {other}",
+            dataset_version=part.dataset_version,
+            source=f"{part.source} against {other}",
             report=report | {"against": {"model": str(other)} | report["against"]},
             by=by,
         )
-        for one, report in zip(data, _measure(model, data, against=other), strict=True)
+        for part, report in zip(data, _reports(model, data, against=other), strict=True)
     ]
 
 
-def _measure(
-    model: RewardModel, data: Sequence[Data], *, against: RewardModel | None = None
+def _reports(
+    model: RewardModel, data: Sequence[EvaluationData], *, against: RewardModel | None = None
 ) -> list[dict[str, Any]]:
     """The reports, in order; all data has the format, and validation or none, of the first."""
     with tempfile.TemporaryDirectory(prefix="evaluation-") as scratch:
@@ -85,10 +87,10 @@ def _measure(
             data[0].format,
         ]
         reports = [folder / f"report-{number}.json" for number, _ in enumerate(data)]
-        for one, report in zip(data, reports, strict=True):
-            arguments += ["--data", str(one.records), "--out", str(report)]
-            if one.validation is not None:
-                arguments += ["--validation", str(one.validation)]
+        for part, report in zip(data, reports, strict=True):
+            arguments += ["--data", str(part.records), "--out", str(report)]
+            if part.validation is not None:
+                arguments += ["--validation", str(part.validation)]
         if against is not None:
             arguments += ["--against", str(stage(against.artifact))]
         core_subprocess.run_to_end(

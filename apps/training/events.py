@@ -1,4 +1,4 @@
-"""The child's event file: one JSON line per logged step or message, read as it grows."""
+"""The event file of the child process: one JSON line per logged step or message, read while it grows."""
 
 import json
 from pathlib import Path
@@ -6,21 +6,21 @@ from typing import Any
 
 
 class EventTail:
-    """Whole lines only; a line that is still being written waits for its end. Line numbers begin at 1."""
+    """Complete lines only. Line numbers start at 1."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._offset, self._line = path, 0, 0
-        self.progress: dict[str, Any] = {}  # as pages and commands show it: {"done", "total", "note"}
+        self.progress: dict[str, Any] = {}  # for pages and commands: {"done", "total", "note"}
 
     def lines_there(self) -> int:
-        """How many whole lines the file has now."""
+        """How many complete lines the file has now."""
         return self._path.read_bytes().count(b"\n") if self._path.is_file() else 0
 
     def read(self) -> list[tuple[int, dict[str, Any]]]:
-        """What was added since, with line numbers."""
+        """Lines added since the last call, with their numbers."""
         if not self._path.is_file():
             return []
-        if self._path.stat().st_size < self._offset:  # cut back to a checkpoint: read it anew
+        if self._path.stat().st_size < self._offset:  # truncated to a checkpoint: read it again
             self._offset = self._line = 0
         found = []
         with self._path.open("rb") as source:

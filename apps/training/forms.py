@@ -1,4 +1,4 @@
-"""Forms of training, with the widgets our look expects."""
+"""Forms of the training pages."""
 
 from typing import Any
 
@@ -37,30 +37,30 @@ class RunForm(forms.Form):
     recipe = forms.ChoiceField(widget=forms.Select(attrs=_SELECT))
     toml = forms.CharField(
         required=False,
-        label="Own recipe",
-        help_text="TOML; read where “own, below” is chosen. Keys that are left out have the values shown beside.",
+        label="Custom recipe",
+        help_text="TOML, used with the recipe “custom (TOML)”. Missing keys have their defaults, shown on the right.",
         widget=forms.Textarea(attrs={"class": "form-control mono", "rows": 8, "spellcheck": "false"}),
     )
     save_as = forms.SlugField(
         required=False,
         max_length=60,
-        label="Keep recipe as",
-        help_text="So that other runs can use it by name.",
+        label="Save recipe as",
+        help_text="Other runs can then use it by this name.",
         widget=forms.TextInput(attrs=_CONTROL),
     )
     name = forms.SlugField(
         required=False,
         max_length=60,
-        label="Name of the model",
-        help_text="The dataset's name without.",
+        label="Model name",
+        help_text="Leave empty for the name of the dataset.",
         widget=forms.TextInput(attrs=_CONTROL),
     )
     parent = ModelChoice(
         queryset=RewardModel.objects.none(),
         required=False,
-        label="Go on from",
-        empty_label="no model",
-        help_text="Its weights; of the same backbone and widths.",
+        label="Parent model",
+        empty_label="none",
+        help_text="Training starts with its weights. Backbone and widths must match.",
         widget=forms.Select(attrs=_SELECT),
     )
     seed = forms.IntegerField(
@@ -76,14 +76,14 @@ class RunForm(forms.Form):
         assert isinstance(parent, ModelChoice)
         parent.queryset = models_of(project)
         dataset.queryset = list_dataset_versions(project).filter(state=JobState.SUCCEEDED, withdrawn_at=None)
-        recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "own, below")]
+        recipe.choices = [*((name, name) for name in recipes.names_for(project)), (OWN, "custom (TOML)")]
 
     @property
     def is_own(self) -> bool:
         return bool(self.cleaned_data["recipe"] == OWN)
 
-    def chosen(self) -> tuple[DatasetVersion | None, Recipe | None, str]:
-        """Dataset and recipe as the form stands, sent or not; and what is wrong with the recipe, in words."""
+    def selection(self) -> tuple[DatasetVersion | None, Recipe | None, str]:
+        """Dataset and recipe of the form, submitted or not; and the error of the recipe, in words."""
         dataset, names = self.fields["dataset"], self.fields["recipe"]
         assert isinstance(dataset, DatasetVersionChoice)
         assert isinstance(names, forms.ChoiceField)
@@ -99,8 +99,8 @@ class RunForm(forms.Form):
         except DomainError as error:
             return dataset_version, None, error.message
 
-    def take(self, error: DomainError) -> None:
-        """Put a service's error where the mistake is; what is no field of ours is a key of the recipe."""
+    def add_domain_error(self, error: DomainError) -> None:
+        """Show the error of a service at its field; other pointers are keys of the recipe."""
         field = (error.pointer or "").strip("/").split("/")[0]
         if field not in ("dataset", "recipe", "name", "seed", "parent"):
             field = "toml" if error.pointer is not None and self.is_own else ""

@@ -1,7 +1,7 @@
-"""Runs of one recipe on one dataset that differ in nothing but their seed: one row, and several runs side by side."""
+"""Training runs that differ only in their seed, as one row; and several runs side by side."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import mean
 from typing import Any
 
@@ -12,7 +12,7 @@ from apps.training.report import Measure, measures
 
 
 @dataclass
-class Group:
+class SeedGroup:
     """runs: newest first, at least one."""
 
     runs: list[TrainingRun] = field(default_factory=list)
@@ -23,24 +23,24 @@ class Group:
 
     @property
     def numbers(self) -> str:
-        """Of all its runs, as the page that compares takes them."""
+        """Of all its runs, for the comparison page."""
         return ",".join(str(run.pk) for run in self.runs)
 
     @property
     def states(self) -> list[tuple[str, int]]:
-        """Every state there is, with how many are in it."""
+        """The states of its runs, with the number of runs in each."""
         return [
             (state, count) for state in JobState if (count := sum(run.state == state for run in self.runs))
         ]
 
     @property
     def measured(self) -> "Spread | None":
-        found = [(run, each[0]) for run in self.runs if (each := measures(run.report))]
+        found = [(run, results[0]) for run in self.runs if (results := measures(run.report))]
         if not found:
             return None
         first = found[0][1]
-        by_seed = {run.seed: one.value for run, one in reversed(found) if one.title == first.title}
-        values = list(by_seed.values())  # a seed that was run twice counts once
+        by_seed = {run.seed: result.value for run, result in reversed(found) if result.title == first.title}
+        values = list(by_seed.values())  # a seed with several runs counts once
         return Spread(first, mean(values), min(values), max(values), len(values))
 
 
@@ -54,26 +54,34 @@ class Spread:
     highest: float
     seeds: int
 
+    @property
+    def shown_mean(self) -> str:
+        return replace(self.measure, value=self.mean).shown_value
 
-def by_seed(runs: Iterable[TrainingRun]) -> list[Group]:
+    @property
+    def shown_range(self) -> str:
+        return replace(self.measure, interval=(self.lowest, self.highest)).shown_interval
+
+
+def by_seed(runs: Iterable[TrainingRun]) -> list[SeedGroup]:
     """In the order of the newest run of each."""
-    found: dict[str, Group] = {}
+    found: dict[str, SeedGroup] = {}
     for run in runs:
         key = f"{run.dataset_version_id} {run.parent_id} {run.model_name} {toml(run.recipe)}"
-        found.setdefault(key, Group()).runs.append(run)
+        found.setdefault(key, SeedGroup()).runs.append(run)
     return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A key of the recipes (or the dataset, or the seed) that is not the same in all runs. values: as the runs."""
+    """A key of the recipes (or the dataset, or the seed) that differs between runs. values: in the order of runs."""
 
     key: str
     values: list[str]
 
 
 def differences(runs: Sequence[TrainingRun]) -> list[Difference]:
-    """What is not the same, in the order of a recipe."""
+    """In the order of a recipe."""
     columns: dict[str, list[Any]] = {
         "dataset": [f"{run.dataset_version.name}@{run.dataset_version.version}" for run in runs],
         "parent": [f"{run.parent.name}@{run.parent.version}" if run.parent else None for run in runs],
@@ -86,16 +94,16 @@ def differences(runs: Sequence[TrainingRun]) -> list[Difference]:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A measure, and what each run reaches in it; None where a run has no such measure."""
+class MeasureRow:
+    """A measure, and the result of each run; None where a run has no such measure."""
 
     measure: Measure
     values: list[Measure | None]
 
 
-def side_by_side(runs: Sequence[TrainingRun]) -> list[Row]:
-    """Every measure that any of the runs has."""
-    found = [{one.title: one for one in measures(run.report)} for run in runs]
-    titles = dict.fromkeys(title for one in found for title in one)
-    rows = [[one.get(title) for one in found] for title in titles]
-    return [Row(next(one for one in values if one is not None), values) for values in rows]
+def side_by_side(runs: Sequence[TrainingRun]) -> list[MeasureRow]:
+    """Every measure of any of the runs."""
+    by_run = [{measure.title: measure for measure in measures(run.report)} for run in runs]
+    titles = dict.fromkeys(title for results in by_run for title in results)
+    rows = [[results.get(title) for results in by_run] for title in titles]
+    return [MeasureRow(next(value for value in values if value is not None), values) for values in rows]

@@ -1,4 +1,4 @@
-"""Recipes, runs, and the registry of the models they made."""
+"""Recipes, training runs, and the registry of models."""
 
 from django.db import models
 from django.utils import timezone
@@ -10,7 +10,7 @@ from apps.training.report import Measure, measures
 
 
 class Recipe(models.Model):
-    """A named recipe of a project; built-in ones are files and have no row."""
+    """A named recipe of a project; built-in recipes are files."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="recipes")
     name = models.SlugField(max_length=60)
@@ -29,15 +29,15 @@ class TrainingRun(Job):
     project = models.ForeignKey(Project, models.CASCADE, related_name="runs")
     dataset_version = models.ForeignKey(DatasetVersion, models.PROTECT, related_name="runs")
     recipe_name = models.CharField(max_length=60)
-    recipe = models.JSONField()  # the validated recipe, all defaults filled in
-    parent = models.ForeignKey(  # the model whose weights it goes on from
+    recipe = models.JSONField()  # the validated recipe with all defaults
+    parent = models.ForeignKey(  # the model to fine-tune
         "RewardModel", models.SET_NULL, null=True, related_name="continued_by"
     )
     seed = models.BigIntegerField(default=0)
     model_name = models.SlugField(max_length=60)
     started_by = models.ForeignKey(User, models.SET_NULL, null=True)
     report = models.JSONField(null=True)
-    log_tail = models.TextField(default="")  # the end of what the child printed, wherever it ran
+    log_tail = models.TextField(default="")  # the end of the output of the child process
 
     class Meta:
         db_table = "training_run"
@@ -47,7 +47,7 @@ class TrainingRun(Job):
 
     @property
     def measure(self) -> Measure | None:
-        """What its verdict rests on."""
+        """The measure that its summary is about."""
         return next(iter(measures(self.report)), None)
 
 
@@ -72,7 +72,7 @@ class TrainingRunEvent(models.Model):
 class RewardModel(models.Model):
     """`project/name@version`, an artifact folder in the artifact store.
 
-    A deleted one has no artifact any more; its row stays, so that its version is never given to another model.
+    A deleted model has no artifact; its row is kept, so that its version is not used again.
     """
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="models")
@@ -82,7 +82,7 @@ class RewardModel(models.Model):
     parent = models.ForeignKey("self", models.SET_NULL, null=True, related_name="children")
     artifact = models.CharField(max_length=255)
     manifest = models.JSONField()  # touchstone.json of the artifact
-    tags = models.JSONField(default=list)  # of words, in the order of the alphabet
+    tags = models.JSONField(default=list)  # sorted
     deleted_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=timezone.now)
 
@@ -109,5 +109,5 @@ class Evaluation(models.Model):
 
     @property
     def measure(self) -> Measure | None:
-        """What its verdict rests on."""
+        """The measure that its summary is about."""
         return next(iter(measures(self.report)), None)

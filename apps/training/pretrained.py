@@ -1,6 +1,6 @@
-"""What a recipe begins with: a folder of the operator's list, or a model of the project's own registry, by its name.
+"""The pretrained weights that a recipe names: a folder that the operator lists, or a model of the project.
 
-The names stay in the recipe wherever it is kept or shown; paths stand in the run directory alone, for the child.
+Stored and shown recipes have names; only the run directory of a child process has paths.
 """
 
 from collections.abc import Mapping
@@ -16,26 +16,30 @@ from apps.training.models import RewardModel
 from apps.training.selectors import model_named, models_of
 from workers.schema.recipe import GENERATIVE
 
-KEYS = {"encoder": "embedded", "decoder": ""}  # and what stands there where nothing is named
+KEYS = {"encoder": "embedded", "decoder": ""}  # with the value that names nothing
 _LOOKED_AT, _LISTED = 100, 10  # models of the registry, for an error
 
 
 def with_names(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe that was kept: a path of before, where exactly that is listed now, becomes its name."""
+    """A stored recipe. A path of an earlier version becomes a name, if exactly this path is listed now."""
     return dict(recipe) | {
         key: model_folders.name_of(recipe[key]) for key in KEYS if isinstance(recipe.get(key), str)
     }
 
 
 def check_names(project: Project, recipe: Mapping[str, Any]) -> dict[str, str]:
-    """By key what the recipe names, a model with its version. Raises DomainError for what may not be named."""
-    return {key: _Place(project, recipe, key, name).checked() for key, name in _named(recipe).items()}
+    """By key the name in the recipe, of a model with its version. Raises DomainError for a name that is not allowed."""
+    return {
+        key: _PretrainedName(project, recipe, key, name).checked() for key, name in _named(recipe).items()
+    }
 
 
 def with_folders(project: Project, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe as a child reads it: paths for names. Raises DomainError for what cannot be read."""
+    """The recipe for a child process: paths instead of names. Raises DomainError for unreadable ones."""
     kept = with_names(recipe)
-    return kept | {key: str(_Place(project, kept, key, name).folder()) for key, name in _named(kept).items()}
+    return kept | {
+        key: str(_PretrainedName(project, kept, key, name).folder()) for key, name in _named(kept).items()
+    }
 
 
 def _named(recipe: Mapping[str, Any]) -> dict[str, str]:
@@ -43,8 +47,8 @@ def _named(recipe: Mapping[str, Any]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """One key of a recipe, and what it names."""
+class _PretrainedName:
+    """The value of one key of a recipe."""
 
     project: Project
     recipe: Mapping[str, Any]
@@ -63,7 +67,7 @@ class _Place:
 
     @property
     def _is_of_registry(self) -> bool:
-        """`project/name@version` or `name@version`; a bare word, and a path, is none."""
+        """`project/name@version` or `name@version`, not a single word or a path."""
         return not self.name.startswith("/") and ("/" in self.name or "@" in self.name)
 
     def _model(self) -> RewardModel:
@@ -76,7 +80,7 @@ class _Place:
         return model
 
     def _fits(self, model: RewardModel) -> bool:
-        """Whether it has what is begun with: for a model that writes, one that wrote."""
+        """Whether the model has the part that the key needs; a generative recipe needs a generative model."""
         backbone = model.manifest.get("backbone")
         if not isinstance(backbone, dict):
             return False
@@ -86,12 +90,16 @@ class _Place:
         return backbone.get("kind") in kinds
 
     def _unknown(self) -> DomainError:
-        """The same whatever it is that may not be named, so that it tells nothing."""
+        """The same message for every name that is not allowed, so that it reveals nothing."""
         own = [str(model) for model in models_of(self.project)[:_LOOKED_AT] if self._fits(model)][:_LISTED]
         ours = f"models of this project are {', '.join(own)}" if own else "this project has no such model"
-        path = " A path is not taken: have the operator list it." if self.name.startswith("/") else ""
+        path = (
+            " Paths are not accepted: ask the operator to list the folder."
+            if self.name.startswith("/")
+            else ""
+        )
         return DomainError(
-            f"{self.key} = {self.name!r} names no {self.key} that may be used: {model_folders.known_names()}; "
+            f"{self.key} = {self.name!r} is not an available {self.key}: {model_folders.known_names()}; "
             f"{ours}.{path}",
             pointer=f"/{self.key}",
         )

@@ -1,4 +1,4 @@
-"""From what a person gave (a name, TOML, values) to a checked recipe."""
+"""From a name, TOML or values to a validated recipe."""
 
 import json
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ from workers.schema.recipe import Recipe, builtin_recipes, parse_recipe, recipe_
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """A checked recipe and what to call it."""
+class NamedChoice:
+    """A validated recipe and its name."""
 
     name: str
     recipe: Recipe
@@ -26,15 +26,15 @@ class Chosen:
         return recipe_to_dict(self.recipe)
 
 
-def choose(project: Project, recipe: Recipe | str | Mapping[str, Any], *, name: str = "") -> Chosen:
+def choose(project: Project, recipe: Recipe | str | Mapping[str, Any], *, name: str = "") -> NamedChoice:
     """recipe: values, TOML text, or the name of a recipe of the project or of a built-in one.
 
-    What it begins with is named and may be used by the project (apps.training.pretrained). Raises DomainError.
+    Its pretrained weights are checked too (apps.training.pretrained). Raises DomainError.
     """
     if isinstance(recipe, str) and "=" not in recipe and recipe.strip():
         chosen = named(project, recipe.strip())
     else:
-        chosen = Chosen(name or "own", recipe if isinstance(recipe, Recipe) else check(recipe))
+        chosen = NamedChoice(name or "own", recipe if isinstance(recipe, Recipe) else check(recipe))
     return replace(chosen, recipe=_naming(chosen.recipe, check_names(project, chosen.values)))
 
 
@@ -43,23 +43,23 @@ def check(source: str | Mapping[str, Any]) -> Recipe:
     try:
         return parse_recipe(source)
     except RewardError as error:
-        raise DomainError(f"The recipe cannot be used: {error.message}", pointer=error.pointer) from error
+        raise DomainError(f"The recipe is invalid: {error.message}", pointer=error.pointer) from error
 
 
-def named(project: Project, name: str) -> Chosen:
+def named(project: Project, name: str) -> NamedChoice:
     own = NamedRecipe.objects.filter(project=project, name=name).first()
     if own is not None:
         kept = check(own.toml)
-        return Chosen(name, _naming(kept, with_names(recipe_to_dict(kept))))
+        return NamedChoice(name, _naming(kept, with_names(recipe_to_dict(kept))))
     builtin = builtin_recipes()
     if name not in builtin:
         known = [*builtin, *NamedRecipe.objects.filter(project=project).values_list("name", flat=True)]
-        raise NotFound(f"There is no recipe {name!r}; known are {', '.join(known)}.", pointer="/recipe")
-    return Chosen(name, builtin[name])
+        raise NotFound(f"There is no recipe {name!r}; available: {', '.join(known)}.", pointer="/recipe")
+    return NamedChoice(name, builtin[name])
 
 
 def _naming(recipe: Recipe, names: Mapping[str, Any]) -> Recipe:
-    """The recipe with other names of what it begins with."""
+    """The recipe with other names of its pretrained weights."""
     return replace(
         recipe,
         encoder=names.get("encoder", recipe.encoder),
@@ -81,15 +81,15 @@ def as_toml(values: Mapping[str, Any]) -> str:
 
 
 def toml(value: Any) -> str:
-    """A value as TOML writes it; what is not set has no such form."""
+    """A value in TOML; None, which TOML does not have, is "(none)"."""
     if value is None:
         return "(none)"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key} = {toml(one)}" for key, one in value.items()) + "}"
+        return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
 
 
 def names_for(project: Project) -> list[str]:
-    """What a run of this project can be started with by name: its own recipes, then the built-in ones."""
+    """The recipes that a run of this project can name: the project's own, then the built-in ones."""
     own = NamedRecipe.objects.filter(project=project).order_by("name").values_list("name", flat=True)
     return list(dict.fromkeys([*own, *builtin_recipes()]))

@@ -1,7 +1,6 @@
 """Executes a claimed run: a child process on a run directory, watched until it ends.
 
-Every row the child causes is written behind the fence of the run's attempt. Whatever goes wrong here, the child does
-not outlive it.
+Every write is fenced by the attempt of the run. The child process ends with this one, whatever happens here.
 """
 
 import json
@@ -41,13 +40,13 @@ from apps.training import services
 from apps.training.events import EventTail
 from apps.training.models import RewardModel, TrainingRun
 from apps.training.pretrained import with_folders
-from apps.training.selectors import line_of, run_folder
+from apps.training.selectors import run_folder, with_ancestors
 
 log = logging.getLogger(__name__)
 
 CHILD = "workers.train"
-TICK = 0.5  # seconds between looks at the child
-RESUME = "Resume goes on from the newest checkpoint."
+TICK = 0.5  # seconds between checks of the child
+RESUME = "Resume continues from the newest checkpoint."
 LOG_TAIL = 8000  # bytes
 GRACE = 120.0  # seconds a cancelled child may take to write its checkpoint
 
@@ -73,7 +72,7 @@ def execute(run: TrainingRun) -> None:
 
 
 def prepare(run: TrainingRun, folder: Path) -> None:
-    """The run directory as the core expects it. What an earlier attempt left (checkpoints) stays."""
+    """Write the run directory. Checkpoints of earlier attempts are kept."""
     identity = f"run {run.pk} of {run.created_at.isoformat()}"
     if _identity(folder) != identity:  # left by another database that used this home
         shutil.rmtree(folder, ignore_errors=True)
@@ -92,7 +91,7 @@ def prepare(run: TrainingRun, folder: Path) -> None:
         "parent": parent,
         "code_version": installed_version(),
     }
-    _write_whole(folder / "config.json", json.dumps(config, indent=2))
+    _write_atomically(folder / "config.json", json.dumps(config, indent=2))
 
 
 def _forget_data(folder: Path) -> None:
@@ -103,14 +102,12 @@ def _forget_data(folder: Path) -> None:
 
 
 def _link_parent(parent: RewardModel, folder: Path) -> dict[str, Any]:
-    """The model whose weights are gone on from, and what it and those before it were trained on, where that is here."""
+    """The parent model, and the training data of it and its ancestors as far as it is in this installation."""
     if parent.deleted_at is not None:
-        raise DomainError(
-            f"{parent}, which this run goes on from, has been deleted; start one with another parent."
-        )
+        raise DomainError(f"{parent}, the parent of this run, is deleted; create a run with another parent.")
     _link_tree(stage(parent.artifact), folder / "model")
     unknown = []
-    for number, model in enumerate(line_of(parent)):
+    for number, model in enumerate(with_ancestors(parent)):
         dataset_version = model.training_run.dataset_version if model.training_run else None
         if dataset_version is None or dataset_version.withdrawn_at is not None:
             unknown.append(str(model))
@@ -123,8 +120,10 @@ def _watch(run: TrainingRun, folder: Path) -> int:
     """Start the child and follow it; its exit status."""
     tail = EventTail(folder / "events.jsonl")
     services.forget_events(run=run, beyond=tail.lines_there())
-    together = ["--processes", str(settings.TRAINING_PROCESSES)] if settings.TRAINING_PROCESSES > 1 else []
-    child = core_subprocess.start(CHILD, [str(folder), *together], log=folder / "log.txt")
+    process_arguments = (
+        ["--processes", str(settings.TRAINING_PROCESSES)] if settings.TRAINING_PROCESSES > 1 else []
+    )
+    child = core_subprocess.start(CHILD, [str(folder), *process_arguments], log=folder / "log.txt")
     log.info("%s, attempt %s, is process %s", run, run.attempt, child.pid)
     try:
         return _Watch(run, folder, child, tail).follow()
@@ -133,15 +132,15 @@ def _watch(run: TrainingRun, folder: Path) -> int:
 
 
 class _Watch:
-    """One child, its events carried into rows and the run's heart beaten, until it ends."""
+    """Follows one child process until it ends: stores its events and renews the heartbeat of the run."""
 
     def __init__(
         self, run: TrainingRun, folder: Path, child: subprocess.Popen[bytes], tail: EventTail
     ) -> None:
         self._run, self._folder, self._child, self._tail = run, folder, child, tail
         self._unrecorded: list[tuple[int, dict[str, Any]]] = []
-        self._beaten = 0.0
-        self._asked: float | None = None  # when the child was asked to stop
+        self._heartbeat_at = 0.0
+        self._stop_requested_at: float | None = None
 
     def follow(self) -> int:
         while True:
@@ -152,8 +151,10 @@ class _Watch:
             except (DatabaseError, InterfaceError) as error:
                 if not is_outage(error):
                     raise
-                # The child needs no database. If it is away for long, the claim is lost: the next beat says so.
-                log.warning("the database is away while %s trains; it goes on: %s", self._run, error)
+                # The child needs no database. After a long outage the claim is lost; the next heartbeat detects it.
+                log.warning(
+                    "the database is unavailable while %s trains; training continues: %s", self._run, error
+                )
                 connection.close()
                 if ended is not None:
                     raise
@@ -161,24 +162,24 @@ class _Watch:
                 return ended
             if shutdown.is_asked():
                 self._ask_to_stop()
-            if self._asked is not None and time.monotonic() - self._asked > GRACE:
+            if self._stop_requested_at is not None and time.monotonic() - self._stop_requested_at > GRACE:
                 core_subprocess.kill(self._child)
 
     def _record(self, *, last: bool) -> None:
         if self._unrecorded:
             services.record_events(run=self._run, events=self._unrecorded)
-        if last or self._unrecorded or time.monotonic() - self._beaten >= heartbeat_seconds():
+        if last or self._unrecorded or time.monotonic() - self._heartbeat_at >= heartbeat_seconds():
             changes: dict[str, Any] = {"progress": self._tail.progress} if self._tail.progress else {}
             if renew_heartbeat(self._run, log_tail=log_tail(self._folder), **changes):
                 self._ask_to_stop()
-            self._beaten = time.monotonic()
+            self._heartbeat_at = time.monotonic()
         self._unrecorded = []
 
     def _ask_to_stop(self) -> None:
-        """SIGTERM: it writes a checkpoint and leaves."""
-        if self._asked is None:
+        """SIGTERM: the child writes a checkpoint and exits."""
+        if self._stop_requested_at is None:
             self._child.send_signal(signal.SIGTERM)
-            self._asked = time.monotonic()
+            self._stop_requested_at = time.monotonic()
 
 
 def log_tail(folder: Path) -> str:
@@ -206,19 +207,19 @@ def _conclude(run: TrainingRun, folder: Path, status: int) -> None:
     if run.cancel_requested:
         finish(run, JobState.CANCELLED)
     elif shutdown.is_asked() and status != core_subprocess.REFUSED:
-        raise Interrupted  # the next worker goes on from the checkpoint
+        raise Interrupted  # the next worker continues from the checkpoint
     elif status == core_subprocess.REFUSED:
         finish(run, JobState.FAILED, error=core_subprocess.told_error(folder, log_tail(folder)))
     elif status in core_subprocess.NO_ROOM:
         finish(run, JobState.FAILED, error=core_subprocess.NO_ROOM[status].format(folder=folder))
     elif status == core_subprocess.CANCELLED:
-        finish(run, JobState.FAILED, error=f"The training process was stopped from outside. {RESUME}")
+        finish(
+            run, JobState.FAILED, error=f"The training process was stopped by a signal from outside. {RESUME}"
+        )
     else:
         reference, ended = secrets.token_hex(4), core_subprocess.how_it_ended(status)
         log.error("%s: its process %s, reference %s; see %s", run, ended, reference, folder / "log.txt")
-        error = (
-            f"The training process {ended} (reference {reference}; its log is on the run's page). {RESUME}"
-        )
+        error = f"The training process {ended} (reference {reference}; the log is on the page of the run). {RESUME}"
         finish(run, JobState.FAILED, error=error)
 
 
@@ -233,7 +234,7 @@ def _register(run: TrainingRun, folder: Path) -> None:
     except ClaimLost:
         delete_tree(artifact)
         raise
-    for attempt in range(1, run.attempt):  # one that ended between storing and registering
+    for attempt in range(1, run.attempt):  # an attempt that ended between storing and registering
         delete_tree(_artifact_name(run, attempt))
     shutil.rmtree(folder / "checkpoints", ignore_errors=True)
 
@@ -269,7 +270,7 @@ def _link(path: Path, place: Path) -> None:
     scratch.replace(place)
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_atomically(path: Path, text: str) -> None:
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
     scratch.write_text(text, encoding="utf-8")
     scratch.replace(path)

@@ -1,4 +1,4 @@
-"""Reads of runs and models that several callers share."""
+"""Shared queries of training runs and models."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +22,14 @@ def runs_of(project: Project) -> QuerySet[TrainingRun]:
 
 
 def models_of(project: Project) -> QuerySet[RewardModel]:
-    """Newest first, without those that were deleted."""
+    """Newest first, without deleted ones."""
     rows = RewardModel.objects.filter(project=project, deleted_at=None)
     rows = rows.select_related("project", "parent__project", "training_run__dataset_version__project")
     return rows.order_by("-created_at", "-pk")
 
 
 def model_named(text: str, *, project: Project | None = None) -> RewardModel:
-    """The model `text` names, its newest version where it names none."""
+    """The model named by `text`, by default its newest version."""
     name = parse_name(text, project=project.slug if project else None)
     rows = RewardModel.objects.select_related("project", "training_run__dataset_version__project")
     rows = rows.filter(project__slug=name.project, name=name.name, deleted_at=None)
@@ -37,12 +37,12 @@ def model_named(text: str, *, project: Project | None = None) -> RewardModel:
         rows = rows.filter(version=name.version)
     found = rows.order_by("-version").first()
     if found is None:
-        raise NotFound(f"There is no model {name}; the models page of {name.project} lists those there are.")
+        raise NotFound(f"There is no model {name}; see the Models page of {name.project}.")
     return found
 
 
-def line_of(model: RewardModel) -> Iterator[RewardModel]:
-    """The model, the one it began as, and so on to the first."""
+def with_ancestors(model: RewardModel) -> Iterator[RewardModel]:
+    """The model, its parent, and so on to the first."""
     found: RewardModel | None = model
     while found is not None:
         yield found
@@ -54,5 +54,5 @@ def run_folder(run: TrainingRun) -> Path:
 
 
 def events_after(run: TrainingRun, seq: int = 0) -> list[dict[str, Any]]:
-    """The run's logged lines after line `seq`, in order."""
+    """The event lines of the run after line `seq`, in order."""
     return list(run.events.filter(seq__gt=seq).values_list("data", flat=True))

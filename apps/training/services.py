@@ -1,4 +1,4 @@
-"""What changes recipes, runs and models."""
+"""The writes of recipes, training runs and models."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ from workers.schema.recipe import Recipe as RecipeValue
 ADVANCE = "apps.training.tasks.advance_runs"
 By = User | ApiKey | None  # None is the command line
 MAX_SEED = 2**63 - 1
-MOST_TAGS = 20
+MAX_TAGS = 20
 
 
 @transaction.atomic
@@ -43,14 +43,17 @@ def start_run(
 ) -> TrainingRun:
     """Put a training run in the queue.
 
-    recipe: values, TOML, or a recipe's name. name: of the model; the dataset's without. parent: a model of the project
-    whose weights it begins with.
+    recipe: values, TOML, or a recipe's name. name: of the model; by default the dataset's. parent: a model of the
+    project, whose weights training starts with.
     """
     if dataset_version.project_id != project.pk:
-        raise DomainError(f"{dataset_version} belongs to another project than {project}.", pointer="/dataset")
+        raise DomainError(
+            f"{dataset_version} is not in the project {project}; choose one of its datasets.",
+            pointer="/dataset",
+        )
     require_frozen(dataset_version)
     if not 0 <= seed <= MAX_SEED:
-        raise DomainError(f"seed is {seed}; it must be from 0 to {MAX_SEED}.", pointer="/seed")
+        raise DomainError(f"seed must be between 0 and {MAX_SEED}, not {seed}.", pointer="/seed")
     chosen = recipes.choose(project, recipe)
     _require_enough(dataset_version, chosen.values["objective"])
     _require_parent(parent, project, chosen.recipe)
@@ -91,7 +94,7 @@ def save_recipe(*, project: Project, name: str, toml: str, by: By) -> Recipe:
 def cancel_run(*, run: TrainingRun, by: By) -> TrainingRun:
     """A queued run ends here; a running one writes a checkpoint and stops within seconds."""
     if run.is_finished:
-        raise Conflict(f"Run {run.pk} has {run.state} already.")
+        raise Conflict(f"Run {run.pk} is already {run.state}.")
     job_queue.request_cancel(run)
     record_audit(project=run.project, actor=by, verb="run.cancelled", target=str(run))
     return run
@@ -99,7 +102,7 @@ def cancel_run(*, run: TrainingRun, by: By) -> TrainingRun:
 
 @transaction.atomic
 def resume_run(*, run: TrainingRun, by: By) -> TrainingRun:
-    """Put a failed or cancelled run back in the queue; it goes on from its newest checkpoint."""
+    """Put a failed or cancelled run back in the queue; it continues from its newest checkpoint."""
     if run.state not in (job_queue.JobState.FAILED, job_queue.JobState.CANCELLED):
         raise Conflict(f"Run {run.pk} is {run.state}; only a failed or cancelled run can be resumed.")
     job_queue.requeue(run)
@@ -109,11 +112,11 @@ def resume_run(*, run: TrainingRun, by: By) -> TrainingRun:
 
 
 def announce_end(run: TrainingRun) -> None:
-    """Tell the project's webhooks that the run ended, well or not. Needs the transaction that ends it."""
+    """Announce the end of the run to the project's webhooks, within the transaction that ends it."""
     model = (
         RewardModel.objects.filter(training_run=run).select_related("project").order_by("-version").first()
     )
-    said = {
+    payload = {
         "run": run.pk,
         "state": run.state,
         "dataset": str(run.dataset_version),
@@ -122,7 +125,7 @@ def announce_end(run: TrainingRun) -> None:
         "error": run.error or None,
     }
     path = reverse("training:run-detail", args=[run.project.slug, run.pk])
-    announce(run.project, WebhookEvent.RUN_FINISHED, said, path=path)
+    announce(run.project, WebhookEvent.RUN_FINISHED, payload, path=path)
 
 
 def record_events(*, run: TrainingRun, events: list[tuple[int, dict[str, Any]]]) -> None:
@@ -148,7 +151,7 @@ def forget_events(*, run: TrainingRun, beyond: int) -> None:
 def register_model(
     *, run: TrainingRun, artifact: str, manifest: dict[str, Any], report: dict[str, Any]
 ) -> RewardModel:
-    """The end of a run that went well: its model, with its report, as the next version. Raises ClaimLost."""
+    """The end of a successful run: its model, with its report, as the next version. Raises ClaimLost."""
     with job_queue.fenced(run):
         model = _next_version(
             run.project, run.model_name, artifact=artifact, manifest=manifest, run=run, parent=run.parent
@@ -164,7 +167,7 @@ def register_model(
 def adopt_model(
     *, project: Project, name: str, artifact: str, manifest: dict[str, Any], by: By
 ) -> RewardModel:
-    """Register a model that was trained elsewhere and is stored already."""
+    """Register a model that was trained elsewhere; its artifact is stored already."""
     model = _next_version(
         project, check_slug(name, what="model"), artifact=artifact, manifest=manifest, run=None
     )
@@ -187,30 +190,28 @@ def record_evaluation(
 
 @transaction.atomic
 def tag_model(*, model: RewardModel, tags: Sequence[str], by: By) -> RewardModel:
-    """Words to find it by, in the place of those it had."""
-    wanted = sorted({tag.strip() for tag in tags if tag.strip()})
-    for tag in wanted:
+    """Replaces the tags of the model."""
+    tags = sorted({tag.strip() for tag in tags if tag.strip()})
+    for tag in tags:
         check_slug(tag, what="tag", pointer="/tags")
-    if len(wanted) > MOST_TAGS:
-        raise DomainError(f"A model has at most {MOST_TAGS} tags; these are {len(wanted)}.", pointer="/tags")
-    model.tags = wanted
+    if len(tags) > MAX_TAGS:
+        raise DomainError(f"{len(tags)} tags; a model has at most {MAX_TAGS}. Remove some.", pointer="/tags")
+    model.tags = tags
     model.save(update_fields=["tags"])
-    record_audit(
-        project=model.project, actor=by, verb="model.tagged", target=str(model), data={"tags": wanted}
-    )
+    record_audit(project=model.project, actor=by, verb="model.tagged", target=str(model), data={"tags": tags})
     return model
 
 
 @transaction.atomic
 def delete_model(*, model: RewardModel, by: By) -> None:
-    """Its artifact goes for good; the row, with its reports, stays. Refused while an endpoint could still serve it."""
+    """Deletes the artifact permanently; the row and its reports are kept. Refused while an endpoint could serve it."""
     locked = RewardModel.objects.select_for_update().select_related("project").get(pk=model.pk)
     if locked.deleted_at is not None:
         raise Conflict(f"{locked} has been deleted already.")
     if users := _used_by(locked):
         raise Conflict(
             f"{locked} cannot be deleted: {', '.join(users[:5])} {'uses' if len(users) == 1 else 'use'} it, or could "
-            "be rolled back to it."
+            "roll back to it. Deploy another model there first."
         )
     locked.deleted_at = timezone.now()
     locked.save(update_fields=["deleted_at"])
@@ -219,14 +220,14 @@ def delete_model(*, model: RewardModel, by: By) -> None:
 
 
 def lock_usable(model: RewardModel) -> None:
-    """For whoever is about to put it to use: it cannot be deleted before this transaction ends. Raises Conflict."""
+    """Before the model is used: it cannot be deleted until this transaction ends. Raises Conflict."""
     locked = RewardModel.objects.select_for_update().select_related("project").get(pk=model.pk)
     if locked.deleted_at is not None:
-        raise Conflict(f"{locked} has been deleted.")
+        raise Conflict(f"{locked} has been deleted; use another model.")
 
 
 def _used_by(model: RewardModel) -> list[str]:
-    """Rows of apps above this one that protect it, in their own words."""
+    """Names of the rows of other apps that protect it."""
     found: list[str] = []
     for relation in RewardModel._meta.related_objects:
         name = relation.get_accessor_name()
@@ -243,22 +244,24 @@ def _require_parent(parent: RewardModel | None, project: Project, recipe: Recipe
     if parent is None:
         return
     if parent.project_id != project.pk:
-        raise DomainError(f"{parent} belongs to another project than {project}.", pointer="/parent")
+        raise DomainError(
+            f"{parent} is not in the project {project}; choose one of its models.", pointer="/parent"
+        )
     lock_usable(parent)
     try:
         require_parent(recipe, parent.manifest)
     except RewardError as error:
         raise DomainError(
-            f"{parent} cannot be gone on from: {error.message}", pointer=error.pointer
+            f"{parent} cannot be the parent of this run: {error.message}", pointer=error.pointer
         ) from error
 
 
 def _require_enough(dataset_version: DatasetVersion, objective: str) -> None:
-    """What the training child would refuse a minute later."""
+    """Refuse early what the training process would refuse."""
     is_pairs = objective == "bradley_terry"
     count = dataset_version.usable_pairs if is_pairs else sum(dataset_version.records.values())
     if count < 2:
-        what = f"{count} {'usable pair' if is_pairs else 'judgement'}{'' if count == 1 else 's'}"
+        what = f"{count} {'usable pair' if is_pairs else 'feedback record'}{'' if count == 1 else 's'}"
         raise DomainError(
             f"{dataset_version} has {what}; label at least two and freeze again.", pointer="/dataset"
         )
@@ -273,7 +276,7 @@ def _next_version(
     run: TrainingRun | None,
     parent: RewardModel | None = None,
 ) -> RewardModel:
-    Project.objects.select_for_update().get(pk=project.pk)  # so that versions are given one after the other
+    Project.objects.select_for_update().get(pk=project.pk)  # one version at a time
     models = RewardModel.objects.filter(project=project, name=name)
     newest = models.aggregate(newest=Max("version"))["newest"] or 0
     return RewardModel.objects.create(

@@ -52,18 +52,20 @@ def check_artifact(folder: Path) -> dict[str, Any]:
     for path in files:
         inside = path.relative_to(folder).as_posix()
         if path.is_symlink() or not path.is_file():
-            raise DomainError(f"{inside} is not a plain file; a model is imported from plain files only.")
+            raise DomainError(f"{inside} is not a regular file; a model may contain regular files only.")
         if path.name in _POINTING:
             raise DomainError(
-                f"{inside} may not be part of a model: it has another folder read; merge the adapter."
+                f"{inside} may not be part of a model: it refers to another folder; merge the adapter first."
             )
         if path.suffix not in _ALLOWED:
             raise DomainError(
-                f"{inside} may not be part of a model: only {', '.join(sorted(_ALLOWED))} files are taken, "
-                "because others can hold code."
+                f"{inside} may not be part of a model: only {', '.join(sorted(_ALLOWED))} files are accepted, "
+                "because others can contain code."
             )
     if not any(path.suffix == ".safetensors" for path in files):
-        raise DomainError(f"{folder} holds no .safetensors file, so there are no weights in it.")
+        raise DomainError(
+            f"{folder} contains no .safetensors file and so no weights; export the model again."
+        )
     return _manifest(folder)
 
 

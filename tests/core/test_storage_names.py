@@ -136,9 +136,9 @@ JOINED = {
     "workers/models/kinds/step_encoder.py": {"folder / name"},
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
-    "workers/train/directory.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
-    "workers/train/folds.py": {"self.folder / f'fold-{fold}.json'"},
-    "workers/train/track.py": {"(into or Path('tensorboard')) / name", "path.parent / name"},
+    "workers/train/run_directory.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
+    "workers/train/cross_validation.py": {"self.folder / f'fold-{fold}.json'"},
+    "workers/train/trackers.py": {"(into or Path('tensorboard')) / name", "path.parent / name"},
 }
 # Paths made of text, each looked at: temporary folders, /proc, the environment, the operator's command line.
 MADE = {

@@ -16,7 +16,7 @@ from workers.models import LoadedModel
 from workers.schema import Features, PreferenceRecord, Task
 from workers.schema.atif import from_atif
 from workers.schema.recipe import parse_recipe
-from workers.train.folds import Folds
+from workers.train.cross_validation import CrossValidation
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def curve() -> LoadedModel:
             PreferenceRecord(a=a, b=b, choice=comparison["choice"], annotator=comparison["annotator"])
         )
     recipe = parse_recipe(control.RECIPE)
-    _, model = Folds(recipe, 0, choose_device("cpu"), lambda **event: None).train(said)
+    _, model = CrossValidation(recipe, 0, choose_device("cpu"), lambda **event: None).train(said)
     model.manifest |= {"aggregation": recipe.aggregation}  # which an artifact says
     return model
 

@@ -24,7 +24,7 @@ _NUMBERS = re.compile(r"[0-9a-f]{6,}")  # of this request only
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
 
 
-class Stopped(Exception):
+class TrainingStopped(Exception):
     """The scenario is over; what was not acknowledged by now may or may not have happened."""
 
 
@@ -49,7 +49,7 @@ class Driver(threading.Thread):
         while not self.stop.wait(self.pause):
             try:
                 self.turn()
-            except Stopped:
+            except TrainingStopped:
                 break
             except Exception:
                 self.ledger.violate(f"{self.name}: {traceback.format_exc(limit=6)}")
@@ -85,7 +85,7 @@ class Driver(threading.Thread):
                 self.ledger.violate(
                     f"{self.name}: {method} {path} got no answer in {now - began:.0f} s: {told}"
                 )
-                raise Stopped
+                raise TrainingStopped
             time.sleep(0.2)
 
 
@@ -175,7 +175,7 @@ class Program(Driver):
             self.ledger.violate(
                 f"{self.name}: {method} {path} answered {answer.status_code}: {answer.text[:500]}"
             )
-            raise Stopped
+            raise TrainingStopped
         return answer.json()
 
 

@@ -40,7 +40,7 @@ def scored(model):
 """
 _SCORE_ONE = _SCORE + "print(json.dumps(scored(load(Path(sys.argv[1]), device='cpu'))))"
 _TRAIN_AND_SCORE = f"""{_SCORE}
-from workers.train.run import train
+from workers.train.pipeline import train
 found = {{}}
 for run in map(Path, sys.argv[1:]):
     train(run)

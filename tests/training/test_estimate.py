@@ -18,7 +18,7 @@ def recipe(**given: object) -> dict:
 def ended(
     dataset_version: DatasetVersion, values: dict, *, seconds: float = 30.0, **more: object
 ) -> TrainingRun:
-    """5 steps of 10 judgements (all there were) took 20 s, everything else 10 s."""
+    """5 steps of 10 feedback records (all there were) took 20 s, everything else 10 s."""
     trained = {"examples": 10, "steps": 5, "seconds": 20.0, "peak_memory": 2 * 10**9}
     fields = {"state": JobState.SUCCEEDED, "attempt": 1, "report": {"seconds": seconds, "train": trained}}
     return TrainingRun.objects.create(
@@ -45,16 +45,16 @@ def twelve(dataset_version: DatasetVersion) -> DatasetVersion:
 def test_by_the_newest_run_of_its_kind(twelve: DatasetVersion) -> None:
     run = ended(twelve, recipe())
     found = estimate(twelve, recipe(epochs=7))
-    # 20 s for 5 passes over 10 judgements make 4 s a pass; 7 of them, and 10 s beside.
-    assert (found.judgements, found.passes, found.like, found.seconds) == (10, 7, run, pytest.approx(38.0))
+    # 20 s for 5 epochs over 10 records make 4 s an epoch; 7 of them, and 10 s for the rest.
+    assert (found.records, found.epochs, found.like, found.seconds) == (10, 7, run, pytest.approx(38.0))
     assert (found.memory, found.time) == (2 * 10**9, "a minute")
     assert estimate(twelve, recipe(epochs=7, folds=4)).seconds == pytest.approx(10 + 35 * 4)
 
 
 def test_only_what_the_objective_reads_counts(twelve: DatasetVersion) -> None:
     twelve.records = {"pairwise": 6, "outcome": 6}
-    assert estimate(twelve, recipe(objective="outcome")).judgements == 5
-    assert estimate(twelve, recipe(objective="joint")).judgements == 10
+    assert estimate(twelve, recipe(objective="outcome")).records == 5
+    assert estimate(twelve, recipe(objective="joint")).records == 10
 
 
 @pytest.mark.parametrize(
@@ -89,15 +89,15 @@ class TestOnTheForm:
     def test_before_anything_is_chosen(self, twelve: DatasetVersion, researcher_client: Client) -> None:
         ended(twelve, recipe(), seconds=3610.0)
         page = researcher_client.get(reverse("training:run-create", args=["desk"])).content.decode()
-        assert "10 judgements to train on, gone through 20 times at most" in page
-        assert "1 hours" not in page and "61 minutes at most" in page
+        assert "10 feedback records in the training split, for up to 20 epochs." in page
+        assert "1 hours" not in page and "up to 61 minutes" in page
 
     def test_as_the_form_stands(self, twelve: DatasetVersion, researcher_client: Client) -> None:
         page = self.ask(
             researcher_client, dataset=twelve.pk, recipe="own", toml='objective = "progress"\nepochs = 3'
         )
-        assert "gone through 3 times" in page
-        assert "no run with this backbone has ended well" in page
+        assert "for up to 3 epochs" in page
+        assert "no run with this backbone has succeeded" in page
         assert "aggregation = &quot;sum&quot;</code> <span" in page
         assert not TrainingRun.objects.exists()
 
@@ -106,7 +106,7 @@ class TestOnTheForm:
         assert "unknown key &#x27;epoch&#x27;" in page
 
     def test_nonsense_is_no_error(self, twelve: DatasetVersion, researcher_client: Client) -> None:
-        assert "gone through 20 times" in self.ask(
+        assert "for up to 20 epochs" in self.ask(
             researcher_client, dataset="x", recipe="bradley-terry", seed="-1"
         )
         assert "There is no recipe" in self.ask(researcher_client, dataset=10**20, recipe="none")

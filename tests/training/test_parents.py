@@ -16,7 +16,7 @@ from apps.training import runner, services
 from apps.training.card import model_card
 from apps.training.groups import by_seed, differences
 from apps.training.models import RewardModel, TrainingRun
-from apps.training.selectors import line_of, run_folder
+from apps.training.selectors import run_folder, with_ancestors
 from tests.training import fake_child as child
 
 pytestmark = [pytest.mark.usefixtures("fake_child")]
@@ -60,7 +60,7 @@ def test_the_child_gets_its_weights_and_what_it_has_seen(
     dataset_version: DatasetVersion, first: RewardModel
 ) -> None:
     second = trained(dataset_version, first)
-    assert list(line_of(second)) == [second, first]
+    assert list(with_ancestors(second)) == [second, first]
     run = queued(dataset_version, second)
     folder, told = prepared(run)
     assert told == {"name": "desk/polite@2", "unknown": []}
@@ -91,17 +91,17 @@ def test_it_is_shown_wherever_the_model_is(
 ) -> None:
     second = trained(dataset_version, first)
     assert second.parent == first
-    assert "- **Began with the weights of**: desk/polite@1" in model_card(second)
+    assert "- **Fine-tuned from**: desk/polite@1" in model_card(second)
     for name, pk, words in (
-        ("model-detail", second.pk, "this model, from the weights of"),
-        ("model-detail", first.pk, "; from its weights"),
-        ("run-detail", second.run_id, "from the weights of"),
+        ("model-detail", second.pk, "this model, fine-tuned from"),
+        ("model-detail", first.pk, "; fine-tuned into"),
+        ("run-detail", second.training_run_id, "fine-tuned from"),
     ):
         page = researcher_client.get(reverse(f"training:{name}", args=["desk", pk])).content.decode()
         assert words in page, name
     for name in ("model-list", "run-list"):
         assert (
-            "after polite@1"
+            "fine-tuned from polite@1"
             in researcher_client.get(reverse(f"training:{name}", args=["desk"])).content.decode()
         )
     runs = list(TrainingRun.objects.order_by("pk"))
@@ -156,7 +156,9 @@ class TestStarting:
     def test_folds_would_measure_what_it_has_seen(
         self, dataset_version: DatasetVersion, first: RewardModel
     ) -> None:
-        with pytest.raises(DomainError, match="desk/polite@1 cannot be gone on from: folds = 3") as error:
+        with pytest.raises(
+            DomainError, match="desk/polite@1 cannot be the parent of this run: folds = 3"
+        ) as error:
             queued(dataset_version, first, folds=3)
         assert error.value.pointer == "/folds"
 
@@ -164,7 +166,7 @@ class TestStarting:
         other = Project.objects.create(slug="other", name="Other")
         first.project = other
         first.save()
-        with pytest.raises(DomainError, match="belongs to another project"):
+        with pytest.raises(DomainError, match="is not in the project"):
             queued(dataset_version, first)
 
     def test_one_that_was_deleted(self, dataset_version: DatasetVersion, first: RewardModel) -> None:
@@ -177,7 +179,7 @@ class TestStarting:
         runner.execute(run)
         run.refresh_from_db()
         assert run.state == JobState.FAILED
-        assert "desk/polite@1, which this run goes on from, has been deleted" in run.error
+        assert "desk/polite@1, the parent of this run, is deleted" in run.error
 
 
 def test_heads_alone_need_a_model_to_stand_on(dataset_version: DatasetVersion, first: RewardModel) -> None:

@@ -117,10 +117,14 @@ def test_whatever_else_is_named_is_answered_alike(
                 services.start_run(
                     project=dataset_version.project, dataset_version=dataset_version, recipe=recipe, by=None
                 )
-            fix = " A path is not taken: have the operator list it." if name.startswith("/") else ""
+            fix = (
+                " Paths are not accepted: ask the operator to list the folder."
+                if name.startswith("/")
+                else ""
+            )
             assert error.value.pointer == f"/{key}"
             assert error.value.message == (
-                f"{key} = {name!r} names no {key} that may be used: TOUCHSTONE_MODEL_DIRS lists tiny; "
+                f"{key} = {name!r} is not an available {key}: TOUCHSTONE_MODEL_DIRS lists tiny; "
                 f"this project has no such model.{fix}"
             )
         with pytest.raises(DomainError):
@@ -172,7 +176,7 @@ def test_recipes_of_before_with_a_path(dataset_version: DatasetVersion, listed: 
     run = services.start_run(project=project, dataset_version=dataset_version, recipe="good", by=None)
     assert run.recipe["decoder"] == "tiny"
     assert with_names({"decoder": str(listed)}) == {"decoder": "tiny"}
-    with pytest.raises(DomainError, match="have the operator list it"):
+    with pytest.raises(DomainError, match="ask the operator to list"):
         services.start_run(project=project, dataset_version=dataset_version, recipe="bad", by=None)
 
 
@@ -197,7 +201,7 @@ def test_a_model_that_was_deleted_meanwhile(dataset_version: DatasetVersion) -> 
     assert run is not None
     runner.execute(run)
     run.refresh_from_db()
-    assert run.state == JobState.FAILED and "names no decoder that may be used" in run.error
+    assert run.state == JobState.FAILED and "is not an available decoder" in run.error
 
 
 def test_an_imported_model_points_at_no_other_folder(project: Project, tmp_path: Path) -> None:

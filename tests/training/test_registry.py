@@ -117,9 +117,9 @@ class TestCard:
             "- **Objective**: bradley_terry",
             "- **Backbone**: kind step-encoder, unfrozen False",
             "- **Raw rewards in training**: median 0.1, standard deviation 2.0",
-            "- **Criteria it scores**: polite",
+            "- **Criteria**: polite",
             "- **Dataset**: desk/first@1",
-            "| Held-out comparisons: Right | 0.700 [0.600, 0.800] | 50 | the longer one wins: 0.500 |",
+            "| Held-out comparisons: Accuracy | 70.0 % [60.0 %, 80.0 %] | 50 | longer wins: 50.0 % |",
             "- Some did not fit.",
         ):
             assert piece in text
@@ -128,7 +128,7 @@ class TestCard:
         answer = researcher_client.get(url("model-card", model))
         assert answer["Content-Type"].startswith("text/markdown")
         assert 'filename="polite-1.md"' in answer["Content-Disposition"]
-        assert "Not measured here." in answer.content.decode()
+        assert "No evaluation in this project." in answer.content.decode()
 
 
 def test_wrong_methods(model: RewardModel, researcher_client: Client) -> None:
@@ -176,17 +176,17 @@ class TestACompared:
         self, model: RewardModel, researcher_client: Client
     ) -> None:
         page = self.page(model, researcher_client)
-        assert "It is right 10.0% more often than desk/polite@2 on the same 50 comparisons" in page
-        assert "(95% interval +2.0% to +18.0%)." in page
-        assert "6 won, 1 lost" in page
-        assert "Right here, wrong there" in page
+        assert "It is correct 10.0 % more often than desk/polite@2 on the same 50 comparisons" in page
+        assert "(95 % interval [2.0 %, 18.0 %])." in page
+        assert "6 correct only here, 1 correct only there" in page
+        assert "Correct only here" in page
         assert "0.250" in page
-        assert "It is right on 70.0% of 50" in page
+        assert "The model is correct on 70.0 % of 50" in page
 
     def test_a_difference_that_may_be_chance_is_called_so(
         self, model: RewardModel, researcher_client: Client
     ) -> None:
-        assert "That may be chance." in self.page(
+        assert "The difference may be chance." in self.page(
             model, researcher_client, difference=-0.01, interval=[-0.1, 0.08]
         )
 
@@ -207,9 +207,9 @@ class TestACompared:
         )
         address = reverse("training:evaluation-detail", args=[model.project.slug, row.pk])
         page = researcher_client.get(address).content.decode()
-        assert "rm-bench" in page and "0.600–0.700, n 90" in page
-        assert "chat, by style" in page and "Ties, by style" not in page
-        assert [f"{value:.3f}" in page for row in matrix for value in row] == [True] * 9
+        assert "rm-bench" in page and "[0.60, 0.70], n 90" in page
+        assert "chat, style matrix" in page and "Ties, style matrix" not in page
+        assert [f"{100 * value:.1f} %" in page for row in matrix for value in row] == [True] * 9
 
     def test_two_that_decide_alike(self, model: RewardModel, researcher_client: Client) -> None:
         alike = {"won": 0, "lost": 0, "examples": []}

@@ -6,16 +6,9 @@ import pytest
 from django.template.loader import render_to_string
 
 from apps.accounts.models import Project
-from apps.training.curves import MOST_POINTS, curves, in_words, laid_over
-from apps.training.report import (
-    best_of_n_drawing,
-    calibration_drawing,
-    measured,
-    measures,
-    reinforcement_drawings,
-    shown,
-    verdict,
-)
+from apps.training.curves import MAX_POINTS, chart_in_words, curves, overlaid_curves
+from apps.training.report import measured, measures, report_context, summarize
+from apps.training.report_charts import best_of_n_chart, calibration_chart, reinforcement_charts
 from apps.trajectories.models import Trajectory
 from tests.datasets.feedback import import_pairs, pair
 
@@ -35,32 +28,40 @@ def report(
 @pytest.mark.parametrize(
     ("given", "tone", "said"),
     [
-        ({}, "neutral", "Nothing was held out"),
-        (report(0.55, (0.48, 0.62)), "bad", "cannot be told from guessing"),
+        ({}, "neutral", "No held-out data"),
+        (report(0.55, (0.48, 0.62)), "bad", "no better than chance"),
         (
             report(0.65, (0.6, 0.7), beaten=False),
             "bad",
-            "not shown to beat a rule that needs no model: “the shorter one wins” reaches 60.0%",
+            "not shown to beat a trivial baseline: “shorter wins” has 60.0 %.",
         ),
-        (report(0.7, (0.6, 0.8)), "good", "beats every rule that needs no model."),
+        (report(0.7, (0.6, 0.8)), "good", "beats every trivial baseline."),
         (
             report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.82}),
             "good",
-            "less often than one annotator agrees with the majority of the others (82.0%)",
+            "less often than a single annotator agrees with the majority of the others (82.0 %)",
         ),
-        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.71}), "good", "as often as one annotator"),
-        (report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}), "good", "more often than one annotator"),
+        (
+            report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.71}),
+            "good",
+            "as often as a single annotator",
+        ),
+        (
+            report(0.7, (0.6, 0.8), annotators={"leave_one_out": 0.6}),
+            "good",
+            "more often than a single annotator",
+        ),
     ],
 )
 def test_the_verdict(given: dict[str, Any], tone: str, said: str) -> None:
-    found = verdict(given)
+    found = summarize(given)
     assert found.tone == tone
     assert said in found.sentence
 
 
 def test_the_strongest_rule_comes_first() -> None:
     (found,) = measures(report(0.7, (0.6, 0.8)))
-    assert [one.rule for one in found.baselines] == ["the shorter one wins", "the longer one wins"]
+    assert [baseline.name for baseline in found.baselines] == ["shorter wins", "longer wins"]
 
 
 OUTCOME = {
@@ -97,33 +98,33 @@ def test_every_kind_of_feedback_has_its_measure() -> None:
         (
             {"outcome": OUTCOME},
             "good",
-            "On 40 held-out trajectories it reaches AUC 0.80 (95% interval 0.70 to 0.90)",
+            "On 40 held-out trajectories the model has AUC 0.80 (95 % interval [0.70, 0.90])",
         ),
-        ({"outcome": OUTCOME | {"interval": [0.45, 0.9]}}, "bad", "cannot be told from guessing"),
-        ({"steps": STEPS}, "bad", "“the first step is wrong” reaches 45.0%"),
+        ({"outcome": OUTCOME | {"interval": [0.45, 0.9]}}, "bad", "no better than chance"),
+        ({"steps": STEPS}, "bad", "“first step” has 45.0 %"),
         ({"scores": SCORES}, "good", "Spearman's rank correlation"),
     ],
 )
 def test_the_verdict_rests_on_what_was_measured(given: dict[str, Any], tone: str, said: str) -> None:
-    found = verdict(given)
+    found = summarize(given)
     assert (found.tone, said in found.sentence) == (tone, True), found.sentence
 
 
 def test_what_is_wrong_is_part_of_the_verdict() -> None:
     leak = {"name": "leak", "sentence": "The test leaks."}
-    found = verdict(report(0.9, (0.8, 1.0), findings=[leak]))
+    found = summarize(report(0.9, (0.8, 1.0), findings=[leak]))
     assert (found.tone, found.sentence.endswith("The test leaks.")) == ("bad", True)
 
 
 def test_the_best_of_n_is_drawn_beside_chance_and_the_best() -> None:
-    drawn = best_of_n_drawing({"outcome": OUTCOME})
+    drawn = best_of_n_chart({"outcome": OUTCOME})
     assert drawn is not None
     assert [(one["name"], one["points"][1]) for one in drawn["series"]] == [
-        ("chosen by reward", [2, 0.5]),
-        ("any", [2, 0.4]),
-        ("the best there is", [2, 0.9]),
+        ("highest reward", [2, 0.5]),
+        ("random", [2, 0.4]),
+        ("oracle", [2, 0.9]),
     ]
-    assert best_of_n_drawing({"outcome": OUTCOME | {"best_of_n": OUTCOME["best_of_n"][:1]}}) is None
+    assert best_of_n_chart({"outcome": OUTCOME | {"best_of_n": OUTCOME["best_of_n"][:1]}}) is None
 
 
 def test_folds_stand_in_where_no_test_split_is() -> None:
@@ -133,13 +134,13 @@ def test_folds_stand_in_where_no_test_split_is() -> None:
 
 
 def test_the_calibration_is_drawn_beside_the_diagonal() -> None:
-    drawn = calibration_drawing({"calibration": {"curve": [[0.6, 0.5, 10], [0.9, 0.8, 20]]}})
+    drawn = calibration_chart({"calibration": {"curve": [[0.6, 0.5, 10], [0.9, 0.8, 20]]}})
     assert drawn is not None
     assert [series["points"] for series in drawn["series"]] == [
         [[0.6, 0.5], [0.9, 0.8]],
         [[0.5, 0.5], [1, 1]],
     ]
-    assert calibration_drawing({"calibration": None}) is None
+    assert calibration_chart({"calibration": None}) is None
 
 
 class TestCurves:
@@ -147,21 +148,21 @@ class TestCurves:
         drawn = curves([{"step": 1, "loss": 3.0}, {"message": "resumed"}, {"step": 1, "loss": 2.0}])
         assert drawn["loss"]["series"] == [{"name": "training loss", "points": [[1, 2.0]]}]
         assert drawn["accuracy"]["series"] == []
-        assert in_words(drawn["accuracy"]) == "nothing measured yet"
+        assert chart_in_words(drawn["accuracy"]) == "no data yet"
 
     def test_several_objectives_have_an_accuracy_each(self) -> None:
         measured = {"loss": 0.5, "bradley_terry accuracy": 0.7, "outcome accuracy": 0.6}
         events = [{"step": 1, "validation": measured}, {"step": 2, "validation": measured}]
         names = [one["name"] for one in curves(events)["accuracy"]["series"]]
         assert names == ["bradley_terry", "outcome"]
-        over = laid_over([("run 1", events), ("run 2", [{"step": 1, "validation": {"accuracy": 0.5}}])])
+        over = overlaid_curves([("run 1", events), ("run 2", [{"step": 1, "validation": {"accuracy": 0.5}}])])
         names = [one["name"] for one in over["accuracy"]["series"]]
         assert names == ["run 1, bradley_terry", "run 1, outcome", "run 2"]
 
     def test_a_long_run_is_thinned_and_ends_where_it_ended(self) -> None:
         drawn = curves({"step": step, "loss": 1 / step} for step in range(1, 5001))
         points = drawn["loss"]["series"][0]["points"]
-        assert len(points) <= MOST_POINTS + 1
+        assert len(points) <= MAX_POINTS + 1
         assert (points[0], points[-1]) == ([1, 1.0], [5000, 1 / 5000])
 
 
@@ -170,7 +171,7 @@ def test_single_trajectories_that_are_most_wrong_have_links(project: Project, kn
         side = {"id": None, "hash": hash_, "raw": 0.5}
         return {"task": "t", "trajectory": side, "about": about, "said": said, "given": given}
 
-    found = shown(
+    found = report_context(
         {
             "outcome": OUTCOME | {"mistakes": [wrong(True, -1.0, hash_=known_hash), wrong(False, 2.0)]},
             "steps": STEPS | {"mistakes": [wrong(3, None), wrong(None, 2)]},
@@ -180,9 +181,9 @@ def test_single_trajectories_that_are_most_wrong_have_links(project: Project, kn
     )["measures"]
     words = {one.kind: [each.words for each in one.mistakes] for one in reversed(found)}
     assert words == {
-        "outcome": ["succeeded, reward -1.00", "failed, reward 2.00"],
-        "steps": ["the first error is in agent step 3, it says none", "no error, it says 2"],
-        "scores": ["polite 2.00, it gives 4.50"],
+        "outcome": ["succeeded, reward \u22121.00", "failed, reward 2.00"],
+        "steps": ["first error in agent step 3, predicted: no error", "no error, predicted: step 2"],
+        "scores": ["polite 2.00, predicted 4.50"],
     }
     assert [one.key is None for one in found[0].mistakes] == [False, True]
 
@@ -224,12 +225,12 @@ JUDGED = {
 
 @pytest.mark.django_db
 def test_a_judge_that_writes_is_asked_in_both_orders_and_drawn(project: Project) -> None:
-    found = shown(report(0.85, (0.8, 0.9), **JUDGED), project)
+    found = report_context(report(0.85, (0.8, 0.9), **JUDGED), project)
     assert found["reinforced"]["lengths"]["series"] == [
         {"name": "tokens", "points": [[1.0, 19.0], [2.0, 18.0], [3.0, 17.0]]}
     ]
-    assert found["reinforced"]["rights"]["series"][0]["name"] == "right"
+    assert found["reinforced"]["rights"]["series"][0]["name"] == "correct"
     page = render_to_string("training/_report.html", found | {"project": project})
-    assert "each of 40 pairs twice" in page and "0.525" in page and "0.850" in page
+    assert "Each of 40 pairs was compared twice" in page and "52.5 %" in page and "85.0 %" in page
     assert page.count('class="chart') == 3 and 'id="entropies-data"' in page
-    assert reinforcement_drawings(report(0.7, (0.6, 0.8))) == {}
+    assert reinforcement_charts(report(0.7, (0.6, 0.8))) == {}

@@ -302,7 +302,9 @@ class TestWhileItRuns:
         run = claimed(dataset_version, child.COMPLETE)
         folder = run_folder(run)
         folder.mkdir(parents=True)
-        holder = "import sys, time; from pathlib import Path; from workers.train.directory import locked\n"
+        holder = (
+            "import sys, time; from pathlib import Path; from workers.train.run_directory import locked\n"
+        )
         holder += "with locked(Path(sys.argv[2])): print('locked', flush=True); time.sleep(60)"
         command = [sys.executable, "-c", holder, "workers.train", str(folder)]
         old = subprocess.Popen(command, stdout=subprocess.PIPE)

@@ -42,7 +42,7 @@ def test_an_unknown_key_is_named_with_its_pointer(dataset_version: DatasetVersio
 
 def test_an_unknown_recipe_lists_those_there_are(dataset_version: DatasetVersion) -> None:
     services.save_recipe(project=dataset_version.project, name="ours", toml="epochs = 2", by=None)
-    with pytest.raises(NotFound, match=r"known are bradley-terry, .*ours"):
+    with pytest.raises(NotFound, match=r"available: bradley-terry, .*ours"):
         start(dataset_version, recipe="theirs")
     assert start(dataset_version, recipe="ours").recipe["epochs"] == 2
 
@@ -77,14 +77,14 @@ def test_only_a_frozen_dataset_version_of_the_project(dataset_version: DatasetVe
     with pytest.raises(DomainError, match="is queued"):
         start(waiting)
     other = Project.objects.create(slug="other", name="Other")
-    with pytest.raises(DomainError, match="belongs to another project"):
+    with pytest.raises(DomainError, match="is not in the project"):
         services.start_run(project=other, dataset_version=dataset_version, recipe="bradley-terry", by=None)
 
 
 def test_cancel_before_it_runs_then_resume(dataset_version: DatasetVersion) -> None:
     run = services.cancel_run(run=start(dataset_version), by=None)
     assert run.state == JobState.CANCELLED
-    with pytest.raises(Conflict, match="cancelled already"):
+    with pytest.raises(Conflict, match="is already cancelled"):
         services.cancel_run(run=run, by=None)
     assert services.resume_run(run=run, by=None).state == JobState.QUEUED
     with pytest.raises(Conflict, match="only a failed or cancelled run"):

@@ -50,7 +50,7 @@ def test_other_files_are_refused_by_name(project: Project, folder: Path, name: s
 
 def test_links_are_refused(project: Project, folder: Path) -> None:
     (folder / "notes.txt").symlink_to("/etc/hostname")
-    with pytest.raises(DomainError, match=r"notes\.txt is not a plain file"):
+    with pytest.raises(DomainError, match=r"notes\.txt is not a regular file"):
         import_model(project=project, folder=folder, name="polite", by=None)
 
 
@@ -73,7 +73,7 @@ def test_the_manifest_is_checked(project: Project, folder: Path, manifest: str |
 
 def test_without_weights_there_is_no_model(project: Project, folder: Path) -> None:
     (folder / "model.safetensors").unlink()
-    with pytest.raises(DomainError, match=r"holds no \.safetensors file"):
+    with pytest.raises(DomainError, match=r"contains no \.safetensors file"):
         import_model(project=project, folder=folder, name="polite", by=None)
 
 

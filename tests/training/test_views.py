@@ -104,8 +104,8 @@ class TestAWatchedRun:
         assert loss["series"][0]["points"] == [[1, 1.0], [2, 0.5], [3, pytest.approx(1 / 3)]]
         assert accuracy["series"][0]["points"][-1] == [3, 0.8]
         assert "training loss from 1.000 to 0.333" in page
-        assert "It is right on 90.0% of 40 held-out comparisons" in page
-        assert "beats every rule that needs no model" in page
+        assert "The model is correct on 90.0 % of 40 held-out comparisons" in page
+        assert "beats every trivial baseline" in page
         assert "three steps done" in page
 
     def test_while_it_goes_on_the_page_asks_for_more(
@@ -148,12 +148,15 @@ class TestAWatchedRun:
 
 def test_lists_and_the_model(finished: TrainingRun, researcher_client: Client) -> None:
     model = RewardModel.objects.get()
-    assert "0.900" in researcher_client.get(url("run-list")).content.decode()
+    assert "90.0 %" in researcher_client.get(url("run-list")).content.decode()
     assert f"{model.name}@1" in researcher_client.get(url("model-list")).content.decode()
     page = researcher_client.get(url("model-detail", model.pk)).content.decode()
     assert "manage.py deploy" in page
-    assert "the longer one wins" in page
-    assert "90% of held-out comparisons right" in researcher_client.get(url("project-node")).content.decode()
+    assert "longer wins" in page
+    assert (
+        "correct on 90.0 % of held-out comparisons"
+        in researcher_client.get(url("project-node")).content.decode()
+    )
 
 
 def test_annotators_and_strangers(
@@ -213,7 +216,7 @@ class TestSeveralRuns:
         (_, seeds) = page.context["groups"]
         spread = seeds.measured
         assert (spread.mean, spread.lowest, spread.highest) == (pytest.approx(0.8), 0.7, 0.9)
-        assert "0.700–0.900, 2 seeds" in page.content.decode()
+        assert "[70.0 %, 90.0 %], 2 seeds" in page.content.decode()
         TrainingRun.objects.filter(pk=second.pk).update(seed=first.seed)  # the same again: no second seed
         (_, same) = researcher_client.get(url("run-list")).context["groups"]
         assert (same.measured.mean, same.measured.seeds) == (0.7, 1)
@@ -236,7 +239,7 @@ class TestSeveralRuns:
     def test_none_too_many_and_strange_ones(
         self, three: list[TrainingRun], researcher_client: Client, outsider: User
     ) -> None:
-        assert "No runs chosen" in researcher_client.get(url("run-compare")).content.decode()
+        assert "No runs selected" in researcher_client.get(url("run-compare")).content.decode()
         page = researcher_client.get(
             url("run-compare"), {"run": f"{three[0].pk},x,-1,{10**30},{10**12},,{three[0].pk}"}
         )

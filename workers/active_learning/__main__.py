@@ -5,7 +5,7 @@ Exit status 2: refused, with a sentence."""
 import sys
 
 from workers.active_learning.select import select_items
-from workers.folder import command
+from workers.job_cli import command
 
 if __name__ == "__main__":
     sys.exit(command("active_learning", "Select what to annotate next.", select_items))

@@ -12,8 +12,8 @@ from typing import Any
 from workers.device import choose_device
 from workers.errors import RewardError
 from workers.evaluate.comparison import compare
-from workers.evaluate.judged import Judge
-from workers.evaluate.published import evaluate_published
+from workers.evaluate.predictions import RecordScorer
+from workers.evaluate.public_benchmarks import evaluate_published
 from workers.evaluate.report import evaluate
 from workers.models import LoadedModel, load_scorer
 from workers.schema import read_records
@@ -60,17 +60,17 @@ def _evaluate(arguments: argparse.Namespace) -> None:
             _write(out, {"published": evaluate_published(model, arguments.format, data)})
         return
     cache = model.model.new_cache(_CACHE_BYTES) if isinstance(model, LoadedModel) else None
-    judge = Judge(model, cache=cache)
+    scorer = RecordScorer(model, cache=cache)
     other = None
     if arguments.against:
         against = load_scorer(arguments.against, device=device)
-        other = Judge(against, cache=cache if isinstance(against, LoadedModel) else None)
+        other = RecordScorer(against, cache=cache if isinstance(against, LoadedModel) else None)
     fitted_on = arguments.validation or [None] * len(arguments.data)
     for data, validation, out in zip(arguments.data, fitted_on, arguments.out, strict=True):
         records = list(read_records(data))
-        report = evaluate(judge, records, validation=list(read_records(validation)) if validation else [])
+        report = evaluate(scorer, records, validation=list(read_records(validation)) if validation else [])
         if other is not None:
-            report["against"] = compare(judge, other, records)
+            report["against"] = compare(scorer, other, records)
         _write(out, report)
 
 

@@ -55,8 +55,8 @@ def statistic_interval(
     found = []
     for _ in range(draws):
         chosen = dice.integers(len(groups), size=len(groups))
-        found.append(statistic(np.concatenate([groups[one] for one in chosen])))
-    return interval(np.array([np.nan if one is None else one for one in found]))
+        found.append(statistic(np.concatenate([groups[index] for index in chosen])))
+    return interval(np.array([np.nan if value is None else value for value in found]))
 
 
 def _drawn(tasks: int, draws: int, seed: int) -> Numbers:

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.bootstrap import mean_interval
-from workers.evaluate.judged import Judge, Judged
-from workers.evaluate.mistakes import told
-from workers.evaluate.preference import Prediction, half, predictions
+from workers.evaluate.mistakes import prediction_to_json
+from workers.evaluate.predictions import RecordScorer, ScoredRecord
+from workers.evaluate.preference import Prediction, correctness, predictions
 from workers.schema import FeedbackRecord
 from workers.schema.records import record_trajectories
 
 _SHOWN = 20
 
 
-def compare(judge: Judge, other: Judge, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
+def compare(scorer: RecordScorer, other: RecordScorer, records: Sequence[FeedbackRecord]) -> dict[str, Any]:
     """{difference, interval, n, flips: {won, lost, examples}, distance}: the first minus `other`, paired, by task."""
-    ours, theirs = judge(records), other(records)
-    by = judge.model.compared_by
+    ours, theirs = scorer(records), other(records)
+    by = scorer.model.compared_by
     compared = compare_predictions(predictions(ours, by), predictions(theirs, by))
     return compared | {"distance": reward_distance(ours, theirs)}
 
@@ -30,12 +30,13 @@ def compare_predictions(ours: Sequence[Prediction], theirs: Sequence[Prediction]
     if not pairs:
         return {"difference": None, "interval": None, "n": 0, "flips": {"won": 0, "lost": 0, "examples": []}}
     difference, interval = mean_interval(
-        [half(a.margin) - half(b.margin) for a, b in pairs], [a.record.a.task.id for a, _ in pairs]
+        [correctness(a.margin) - correctness(b.margin) for a, b in pairs],
+        [a.record.a.task.id for a, _ in pairs],
     )
     won = [(a, b) for a, b in pairs if a.margin > 0 > b.margin]
     lost = [(a, b) for a, b in pairs if b.margin > 0 > a.margin]
     widest = sorted([*won, *lost], key=lambda both: -abs(both[0].margin - both[1].margin))[:_SHOWN]
-    examples = [told(a) | {"other_margin": b.margin, "won": a.margin > 0} for a, b in widest]
+    examples = [prediction_to_json(a) | {"other_margin": b.margin, "won": a.margin > 0} for a, b in widest]
     return {
         "difference": difference,
         "interval": interval,
@@ -44,7 +45,7 @@ def compare_predictions(ours: Sequence[Prediction], theirs: Sequence[Prediction]
     }
 
 
-def reward_distance(ours: Sequence[Judged], theirs: Sequence[Judged]) -> float | None:
+def reward_distance(ours: Sequence[ScoredRecord], theirs: Sequence[ScoredRecord]) -> float | None:
     """sqrt((1 - rho) / 2) in 0..1, rho the Pearson correlation of the rewards after each is centred in its task.
 
     0: the same up to scale and a constant for each task; 1: opposite. STARC (arXiv 2309.15257), section 4, with the
@@ -52,9 +53,9 @@ def reward_distance(ours: Sequence[Judged], theirs: Sequence[Judged]) -> float |
     (arXiv 2006.13900), definition 4.1. None where a task never has two trajectories, or rewards do not vary in any.
     """
     by_task: dict[str, dict[str, tuple[float, float]]] = defaultdict(dict)
-    for one, other in zip(ours, theirs, strict=True):
-        for side, a, b in zip(record_trajectories(one.record), one.scores, other.scores, strict=True):
-            by_task[one.task][side.content_hash] = (a.raw, b.raw)
+    for our, other in zip(ours, theirs, strict=True):
+        for side, a, b in zip(record_trajectories(our.record), our.scores, other.scores, strict=True):
+            by_task[our.task][side.content_hash] = (a.raw, b.raw)
     groups = [np.array(list(found.values())) for found in by_task.values() if len(found) > 1]
     if not groups:
         return None

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from workers.evaluate.judged import Judged
+from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.preference import Prediction
 from workers.schema import Trajectory
 
 _SHOWN = 12
 # How wrong, of what, what people or the verifier said, what the model gives.
-Wrong = tuple[float, Judged, Any, Any]
+Wrong = tuple[float, ScoredRecord, Any, Any]
 
 
 def worst_mistakes(found: Sequence[Prediction], most: int = _SHOWN) -> list[dict[str, Any]]:
@@ -17,18 +17,21 @@ def worst_mistakes(found: Sequence[Prediction], most: int = _SHOWN) -> list[dict
 
     chosen, rejected: {id, hash, raw}; id is that of the stored trajectory, null where it has none.
     """
-    wrong = sorted((one for one in found if one.is_strict and one.margin < 0), key=lambda one: one.margin)
+    wrong = sorted(
+        (prediction for prediction in found if prediction.is_strict and prediction.margin < 0),
+        key=lambda prediction: prediction.margin,
+    )
     out: list[dict[str, Any]] = []
     seen: set[frozenset[str]] = set()
-    for one in wrong:
-        pair = frozenset((one.record.a.content_hash, one.record.b.content_hash))
+    for prediction in wrong:
+        pair = frozenset((prediction.record.a.content_hash, prediction.record.b.content_hash))
         if pair not in seen and len(out) < most:
             seen.add(pair)
-            out.append(told(one))
+            out.append(prediction_to_json(prediction))
     return out
 
 
-def worst_judged(
+def worst_records(
     wrong: Iterable[Wrong], *, about: str | None = None, most: int = _SHOWN
 ) -> list[dict[str, Any]]:
     """[{task, trajectory: {id, hash, raw}, about, said, given}], the worst first; one for each trajectory.
@@ -36,11 +39,11 @@ def worst_judged(
     Only what is more than 0 wrong. about: the criterion they were judged by.
     """
     out: dict[str, dict[str, Any]] = {}
-    for badness, one, said, given in sorted(wrong, key=lambda each: -each[0]):
-        side = _side(one.record.trajectory, one.scores[0].raw)
+    for badness, scored, said, given in sorted(wrong, key=lambda each: -each[0]):
+        side = _side(scored.record.trajectory, scored.scores[0].raw)
         if badness > 0 and side["hash"] not in out and len(out) < most:
             out[side["hash"]] = {
-                "task": one.task,
+                "task": scored.task,
                 "trajectory": side,
                 "about": about,
                 "said": said,
@@ -49,10 +52,10 @@ def worst_judged(
     return list(out.values())
 
 
-def told(one: Prediction) -> dict[str, Any]:
+def prediction_to_json(prediction: Prediction) -> dict[str, Any]:
     """A strict comparison as JSON."""
-    record = one.record
-    sides = [_side(side, raw) for side, raw in zip((record.a, record.b), one.raw, strict=True)]
+    record = prediction.record
+    sides = [_side(side, raw) for side, raw in zip((record.a, record.b), prediction.raw, strict=True)]
     chosen, rejected = sides if record.choice == "a" else reversed(sides)
     return {
         "task": record.a.task.id,
@@ -60,7 +63,7 @@ def told(one: Prediction) -> dict[str, Any]:
         "annotator": record.annotator,
         "chosen": chosen,
         "rejected": rejected,
-        "margin": one.margin,
+        "margin": prediction.margin,
     }
 
 

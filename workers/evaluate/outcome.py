@@ -8,26 +8,26 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.bootstrap import interval, mean_interval, task_draws
-from workers.evaluate.judged import Judged, own_length
-from workers.evaluate.mistakes import Wrong, worst_judged
+from workers.evaluate.mistakes import Wrong, worst_records
+from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, auc, ranks
 from workers.schema import OutcomeRecord
 
 _MOST = 16  # of the best-of-n curve
 
 
-def outcome_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
+def outcome_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | None:
     """{auc, interval, n, successes, within_task, baselines, best_of_n, mistakes}; None without successes and failures.
 
     within_task: the AUC of pairs of one task only, which no difference between tasks can help. mistakes: failures
     among the rewards that as many successes would have, and successes below them, the farthest first.
     """
-    found = [one for one in judged if isinstance(one.record, OutcomeRecord)]
-    positive = np.array([one.record.success for one in found], dtype=bool)
+    found = [scored for scored in scored_records if isinstance(scored.record, OutcomeRecord)]
+    positive = np.array([scored.record.success for scored in found], dtype=bool)
     if not positive.any() or positive.all():
         return None
-    tasks = [one.task for one in found]
-    rewards = np.array([one.scores[0].raw for one in found])
+    tasks = [scored.task for scored in found]
+    rewards = np.array([scored.scores[0].raw for scored in found])
     drawn = task_draws(tasks)
     ours = auc(rewards, positive, drawn)
     whole = np.ones((1, len(found)))
@@ -44,16 +44,16 @@ def outcome_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
         "within_task": _within(rewards, positive, tasks),
         "baselines": baselines,
         "best_of_n": best_of_n(rewards, positive.astype(float), tasks),
-        "mistakes": worst_judged(_wrong(found, rewards, float(1 - positive.mean()))),
+        "mistakes": worst_records(_wrong(found, rewards, float(1 - positive.mean()))),
     }
 
 
-def _wrong(found: Sequence[Judged], rewards: Numbers, failed: float) -> Iterator[Wrong]:
+def _wrong(found: Sequence[ScoredRecord], rewards: Numbers, failed: float) -> Iterator[Wrong]:
     """By how much its place among all rewards, from 0 to 1, is on the wrong side of the share that failed."""
     places = (ranks(rewards) + 0.5) / len(found)
-    for one, place, reward in zip(found, places, rewards, strict=True):
-        success = bool(one.record.success)
-        yield float(failed - place if success else place - failed), one, success, float(reward)
+    for scored, place, reward in zip(found, places, rewards, strict=True):
+        success = bool(scored.record.success)
+        yield float(failed - place if success else place - failed), scored, success, float(reward)
 
 
 def best_of_n(rewards: Numbers, values: Numbers, tasks: Sequence[str]) -> list[dict[str, float]]:
@@ -73,9 +73,9 @@ def best_of_n(rewards: Numbers, values: Numbers, tasks: Sequence[str]) -> list[d
         curve.append(
             {
                 "n": n,
-                "chosen": float(np.mean([_chosen(rewards[one], values[one], n) for one in there])),
-                "random": float(np.mean([values[one].mean() for one in there])),
-                "best": float(np.mean([_chosen(values[one], values[one], n) for one in there])),
+                "chosen": float(np.mean([_chosen(rewards[places], values[places], n) for places in there])),
+                "random": float(np.mean([values[places].mean() for places in there])),
+                "best": float(np.mean([_chosen(values[places], values[places], n) for places in there])),
                 "tasks": len(there),
             }
         )
@@ -88,7 +88,7 @@ def _chosen(rewards: Numbers, values: Numbers, n: int) -> float:
     _, place = np.unique(rewards, return_inverse=True)
     shared = np.bincount(place, weights=values) / np.bincount(place)
     total = comb(len(rewards), n)
-    return float(sum(comb(i, n - 1) / total * shared[place[one]] for i, one in enumerate(order)))
+    return float(sum(comb(i, n - 1) / total * shared[place[index]] for i, index in enumerate(order)))
 
 
 def _within(rewards: Numbers, positive: Any, tasks: Sequence[str]) -> dict[str, Any] | None:
@@ -98,8 +98,8 @@ def _within(rewards: Numbers, positive: Any, tasks: Sequence[str]) -> dict[str, 
     for place, task in enumerate(tasks):
         by_task[task].append(place)
     for task, places in by_task.items():
-        good = [rewards[one] for one in places if positive[one]]
-        bad = [rewards[one] for one in places if not positive[one]]
+        good = [rewards[place] for place in places if positive[place]]
+        bad = [rewards[place] for place in places if not positive[place]]
         pairs = [float(g > b) + 0.5 * float(g == b) for g in good for b in bad]
         right += pairs
         names += [task] * len(pairs)
@@ -109,7 +109,7 @@ def _within(rewards: Numbers, positive: Any, tasks: Sequence[str]) -> dict[str, 
     return {"accuracy": mean, "interval": found, "n": len(right)}
 
 
-def _rules(found: Sequence[Judged]) -> dict[str, Numbers]:
-    lengths = np.array([own_length(one.record.trajectory) for one in found], dtype=float)
-    steps = np.array([len(one.record.trajectory.agent_steps) for one in found], dtype=float)
+def _rules(found: Sequence[ScoredRecord]) -> dict[str, Numbers]:
+    lengths = np.array([agent_text_length(scored.record.trajectory) for scored in found], dtype=float)
+    steps = np.array([len(scored.record.trajectory.agent_steps) for scored in found], dtype=float)
     return {"longer": lengths, "shorter": -lengths, "fewer_steps": -steps}

@@ -13,7 +13,7 @@ from workers.evaluate.calibration import (
     log_loss,
     reliability_curve,
 )
-from workers.evaluate.judged import Judged, as_pairs, own_length
+from workers.evaluate.predictions import ScoredRecord, agent_text_length, expand_rankings
 from workers.schema import PreferenceRecord, RankingRecord
 from workers.schema.records import record_trajectories
 
@@ -40,25 +40,25 @@ class Prediction:
         return sign * (self.raw[0] - self.raw[1])
 
 
-def predictions(judged: Sequence[Judged], criteria: Collection[str | None]) -> list[Prediction]:
+def predictions(scored_records: Sequence[ScoredRecord], criteria: Collection[str | None]) -> list[Prediction]:
     """Of the comparisons by these criteria (None: overall) and the pairs of rankings; other records are left out."""
     wanted = [
-        one
-        for one in judged
-        if isinstance(one.record, PreferenceRecord | RankingRecord) and one.record.criterion in criteria
+        scored
+        for scored in scored_records
+        if isinstance(scored.record, PreferenceRecord | RankingRecord) and scored.record.criterion in criteria
     ]
-    texts = {side.content_hash: side for one in wanted for side in record_trajectories(one.record)}
-    length = {key: own_length(side) for key, side in texts.items()}
+    texts = {side.content_hash: side for scored in wanted for side in record_trajectories(scored.record)}
+    length = {key: agent_text_length(side) for key, side in texts.items()}
     found = []
-    for one in as_pairs(wanted):
-        sides = record_trajectories(one.record)
+    for expand_ranking in expand_rankings(wanted):
+        sides = record_trajectories(expand_ranking.record)
         first, second = sides
         if first.content_hash == second.content_hash:
             continue
         found.append(
             Prediction(
-                one.record,
-                (one.scores[0].raw, one.scores[1].raw),
+                expand_ranking.record,
+                (expand_ranking.scores[0].raw, expand_ranking.scores[1].raw),
                 (length[first.content_hash], length[second.content_hash]),
                 (len(first.agent_steps), len(second.agent_steps)),
             )
@@ -72,30 +72,30 @@ def preference_report(found: Sequence[Prediction], validation: Sequence[Predicti
     Accuracy is over strict comparisons (ties and both-bad have no winner to find; they are counted in `ties` and
     `both_bad`); two equal rewards are half right. The temperature is fitted on `validation`.
     """
-    strict = [one for one in found if one.is_strict]
+    strict = [prediction for prediction in found if prediction.is_strict]
     if not strict:
         return None
-    margins = np.array([one.margin for one in strict])
-    temperature = fit_temperature([one.margin for one in validation if one.is_strict])
+    margins = np.array([prediction.margin for prediction in strict])
+    temperature = fit_temperature([prediction.margin for prediction in validation if prediction.is_strict])
     preference = accuracy_report(strict) | {
         "log_loss": log_loss(margins / temperature),
-        "ties": sum(one.record.choice == "tie" for one in found),
-        "both_bad": sum(one.record.choice == "both_bad" for one in found),
+        "ties": sum(prediction.record.choice == "tie" for prediction in found),
+        "both_bad": sum(prediction.record.choice == "both_bad" for prediction in found),
         "subsets": subsets(strict),
         "by_length_difference": by_length_difference(strict),
     }
     calibration = {
         "ece": expected_calibration_error(list(margins), temperature),
         "temperature": temperature,
-        "curve": [list(one) for one in reliability_curve(list(margins), temperature)],
+        "curve": [list(point) for point in reliability_curve(list(margins), temperature)],
     }
     return {"preference": preference, "calibration": calibration}
 
 
 def accuracy_report(strict: Sequence[Prediction]) -> dict[str, Any]:
     """{accuracy, interval, n, baselines, verdict}, the interval by task."""
-    tasks = [one.record.a.task.id for one in strict]
-    right = [half(one.margin) for one in strict]
+    tasks = [prediction.record.a.task.id for prediction in strict]
+    right = [correctness(prediction.margin) for prediction in strict]
     accuracy, interval = mean_interval(right, tasks)
     baselines = {name: _baseline(name, strict, right, tasks) for name in BASELINES}
     return {
@@ -111,14 +111,14 @@ def subsets(strict: Sequence[Prediction]) -> dict[str, dict[str, Any]]:
     """Accuracy by what the task's metadata calls its `subset`, where it does, and where there are several criteria by
     each: {name: {accuracy, interval, n}}."""
     names: dict[str, list[Prediction]] = {}
-    several = len({one.record.criterion for one in strict}) > 1
-    for one in strict:
+    several = len({prediction.record.criterion for prediction in strict}) > 1
+    for prediction in strict:
         if several:
-            by = one.record.criterion
-            names.setdefault("overall" if by is None else f"by {by}", []).append(one)
-        name = one.record.a.task.metadata.get("subset")
+            by = prediction.record.criterion
+            names.setdefault("overall" if by is None else f"by {by}", []).append(prediction)
+        name = prediction.record.a.task.metadata.get("subset")
         if name is not None:
-            names.setdefault(str(name), []).append(one)
+            names.setdefault(str(name), []).append(prediction)
     return {name: _accuracy(some) for name, some in sorted(names.items())}
 
 
@@ -126,12 +126,12 @@ def by_length_difference(strict: Sequence[Prediction]) -> list[dict[str, Any]]:
     """Accuracy by quarters of how much longer the chosen one is, from much shorter to much longer."""
     if len(strict) < 8:
         return []
-    longer = np.array([_rule_margin("longer", one) for one in strict])
+    longer = np.array([_rule_margin("longer", prediction) for prediction in strict])
     edges = np.quantile(longer, [0.25, 0.5, 0.75])
     place = np.searchsorted(edges, longer, side="left")
     found = []
     for quarter in range(4):
-        some = [one for one, at in zip(strict, place, strict=True) if at == quarter]
+        some = [prediction for prediction, at in zip(strict, place, strict=True) if at == quarter]
         if some:
             inside = longer[place == quarter]
             found.append(_accuracy(some) | {"from": int(inside.min()), "to": int(inside.max())})
@@ -140,7 +140,8 @@ def by_length_difference(strict: Sequence[Prediction]) -> list[dict[str, Any]]:
 
 def _accuracy(some: Sequence[Prediction]) -> dict[str, Any]:
     accuracy, interval = mean_interval(
-        [half(one.margin) for one in some], [one.record.a.task.id for one in some]
+        [correctness(prediction.margin) for prediction in some],
+        [prediction.record.a.task.id for prediction in some],
     )
     return {"accuracy": accuracy, "interval": interval, "n": len(some)}
 
@@ -148,7 +149,7 @@ def _accuracy(some: Sequence[Prediction]) -> dict[str, Any]:
 def verdict(baselines: dict[str, dict[str, Any]]) -> str:
     """In words: which trivial rules the model is not shown to beat."""
     words = {"longer": "longer-wins", "shorter": "shorter-wins", "fewer_steps": "fewer-steps-wins"}
-    unbeaten = [words[name] for name, one in baselines.items() if one["interval"][0] <= 0]
+    unbeaten = [words[name] for name, baseline in baselines.items() if baseline["interval"][0] <= 0]
     if not unbeaten:
         return "beats every trivial baseline"
     return f"does not beat {' and '.join(unbeaten)}"
@@ -157,16 +158,16 @@ def verdict(baselines: dict[str, dict[str, Any]]) -> str:
 def _baseline(
     name: str, strict: Sequence[Prediction], right: list[float], tasks: list[str]
 ) -> dict[str, Any]:
-    rule = [half(_rule_margin(name, one)) for one in strict]
+    rule = [correctness(_rule_margin(name, prediction)) for prediction in strict]
     difference, interval = mean_interval([a - b for a, b in zip(right, rule, strict=True)], tasks)
     return {"accuracy": float(np.mean(rule)), "difference": difference, "interval": interval}
 
 
-def _rule_margin(name: str, one: Prediction) -> int:
-    a, b = one.steps if name == "fewer_steps" else one.length
-    sign = 1 if one.record.choice == "a" else -1
+def _rule_margin(name: str, prediction: Prediction) -> int:
+    a, b = prediction.steps if name == "fewer_steps" else prediction.length
+    sign = 1 if prediction.record.choice == "a" else -1
     return sign * (a - b) if name == "longer" else sign * (b - a)
 
 
-def half(margin: float) -> float:
+def correctness(margin: float) -> float:
     return 1.0 if margin > 0 else 0.0 if margin < 0 else 0.5

@@ -16,10 +16,10 @@ def ranks(values: Numbers) -> Numbers:
 
 def spearman(first: Numbers, second: Numbers) -> float | None:
     """None where either does not vary."""
-    one, other = ranks(first), ranks(second)
-    if len(one) < 2 or one.std() == 0 or other.std() == 0:
+    first_ranks, second_ranks = ranks(first), ranks(second)
+    if len(first_ranks) < 2 or first_ranks.std() == 0 or second_ranks.std() == 0:
         return None
-    return float(np.corrcoef(one, other)[0, 1])
+    return float(np.corrcoef(first_ranks, second_ranks)[0, 1])
 
 
 def auc(scores: Numbers, positive: NDArray[np.bool_], weights: Numbers) -> Numbers:

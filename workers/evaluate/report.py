@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.annotators import leave_one_out
-from workers.evaluate.findings import findings
-from workers.evaluate.judged import Judge, Judged, judge, own_length
+from workers.evaluate.diagnostics import findings
 from workers.evaluate.mistakes import worst_mistakes
 from workers.evaluate.outcome import outcome_report
+from workers.evaluate.predictions import RecordScorer, ScoredRecord, agent_text_length, score_records
 from workers.evaluate.preference import Prediction, predictions, preference_report
 from workers.evaluate.ranks import spearman
 from workers.evaluate.scores import scores_report
@@ -21,31 +21,34 @@ from workers.schema.records import record_trajectories
 
 
 def evaluate(
-    judge: Judge, test: Sequence[FeedbackRecord], *, validation: Sequence[FeedbackRecord] = ()
+    scorer: RecordScorer, test: Sequence[FeedbackRecord], *, validation: Sequence[FeedbackRecord] = ()
 ) -> dict[str, Any]:
     """The report on `test`; temperature and thresholds are fitted on `validation`. What does not apply is null."""
     started = time.monotonic()
-    report = report_of(judge(test), judge(validation), criteria=judge.model.compared_by)
+    report = report_of(scorer(test), scorer(validation), criteria=scorer.model.compared_by)
     return report | {"seconds": time.monotonic() - started}
 
 
 def report_of(
-    judged: Sequence[Judged], validation: Sequence[Judged], *, criteria: Collection[str | None]
+    scored_records: Sequence[ScoredRecord],
+    validation: Sequence[ScoredRecord],
+    *,
+    criteria: Collection[str | None],
 ) -> dict[str, Any]:
     """The same, of what was scored before."""
-    found = predictions(judged, criteria)
+    found = predictions(scored_records, criteria)
     measured = preference_report(found, predictions(validation, criteria))
     report = {
         "annotators": leave_one_out(
-            [one.record for one in judged if isinstance(one.record, PreferenceRecord)]
+            [scored.record for scored in scored_records if isinstance(scored.record, PreferenceRecord)]
         ),
         "preference": measured and measured["preference"],
         "calibration": measured and measured["calibration"],
-        "outcome": outcome_report(judged),
-        "steps": steps_report(judged, validation),
-        "scores": scores_report(judged),
-        "length_correlation": length_correlation(judged),
-        "truncated": _truncated(judged),
+        "outcome": outcome_report(scored_records),
+        "steps": steps_report(scored_records, validation),
+        "scores": scores_report(scored_records),
+        "length_correlation": length_correlation(scored_records),
+        "truncated": _truncated(scored_records),
         "mistakes": worst_mistakes(found),
     }
     return report | {"findings": findings(report)}
@@ -54,30 +57,38 @@ def report_of(
 def predict(model: LocalScorer, records: Sequence[FeedbackRecord], *, cache: Any = None) -> list[Prediction]:
     """What the model gives both sides of every usable comparison by its criterion, in the order of the records."""
     wanted = [record for record in records if isinstance(record, PreferenceRecord)]
-    return predictions(judge(model, wanted, cache=cache), model.compared_by)
+    return predictions(score_records(model, wanted, cache=cache), model.compared_by)
 
 
-def length_correlation(judged: Sequence[Judged]) -> float | None:
+def report_summary(report: dict[str, Any]) -> dict[str, Any] | None:
+    """The part of the report that goes into the artifact."""
+    preference = report["preference"]
+    if not preference or "accuracy" not in preference:
+        return None
+    return {key: preference[key] for key in ("accuracy", "interval", "n", "verdict")}
+
+
+def length_correlation(scored_records: Sequence[ScoredRecord]) -> float | None:
     """Spearman's, of reward with length, over distinct trajectories; None where either does not vary."""
-    seen = _trajectories(judged)
+    seen = _trajectories(scored_records)
     if len(seen) < 2:
         return None
     rewards = np.array([score.raw for _, score in seen])
-    return spearman(rewards, np.array([own_length(side) for side, _ in seen], dtype=float))
+    return spearman(rewards, np.array([agent_text_length(side) for side, _ in seen], dtype=float))
 
 
-def _truncated(judged: Sequence[Judged]) -> dict[str, int]:
+def _truncated(scored_records: Sequence[ScoredRecord]) -> dict[str, int]:
     """How many of the scored trajectories did not fit: {n, of}."""
-    seen = _trajectories(judged)
+    seen = _trajectories(scored_records)
     return {"n": sum(score.truncated for _, score in seen), "of": len(seen)}
 
 
-def _trajectories(judged: Sequence[Judged]) -> list[tuple[Trajectory, ModelScore]]:
+def _trajectories(scored_records: Sequence[ScoredRecord]) -> list[tuple[Trajectory, ModelScore]]:
     """Each once, with what it was given last."""
     return list(
         {
             side.content_hash: (side, score)
-            for one in judged
-            for side, score in zip(record_trajectories(one.record), one.scores, strict=True)
+            for scored in scored_records
+            for side, score in zip(record_trajectories(scored.record), scored.scores, strict=True)
         }.values()
     )

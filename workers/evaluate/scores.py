@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.evaluate.bootstrap import statistic_interval
-from workers.evaluate.judged import Judged, own_length
-from workers.evaluate.mistakes import worst_judged
+from workers.evaluate.mistakes import worst_records
+from workers.evaluate.predictions import ScoredRecord, agent_text_length
 from workers.evaluate.ranks import Numbers, ranks, spearman
 from workers.objectives.regression import place_on_scale
 from workers.schema import RatingRecord, ScoreRecord
@@ -19,7 +19,7 @@ _DRAWS = 300
 _SHOWN = 3  # by a criterion
 
 
-def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
+def scores_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | None:
     """{spearman, interval, n, by_judges, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without
     scores.
 
@@ -28,19 +28,21 @@ def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
     judges scored a trajectory by a criterion, only people count; by_judges: of n, those that only judges scored.
     mistakes: those whose two places among the others are farthest apart.
     """
-    groups = {name: rows for name, rows in _means(judged).items() if _varies(name, rows)}
+    groups = {name: rows for name, rows in _means(scored_records).items() if _varies(name, rows)}
     if not groups:
         return None
     rows = [row for some in groups.values() for row in some]
-    said, tasks = _said(rows), [one.task for one, _ in rows]
+    said, tasks = _said(rows), [row.task for row, _ in rows]
     given = np.concatenate([_given(name, some) for name, some in groups.items()])
-    lengths = np.array([own_length(one.record.trajectory) for one, _ in rows], dtype=float)
+    lengths = np.array([agent_text_length(row.record.trajectory) for row, _ in rows], dtype=float)
     criterion = np.repeat(np.arange(len(groups)), [len(some) for some in groups.values()])
 
     def over_criteria(value: Numbers, places: Places) -> float | None:
         of = criterion[places]
-        found = [spearman(value[places[of == one]], said[places[of == one]]) for one in range(len(groups))]
-        known = [one for one in found if one is not None]
+        found = [
+            spearman(value[places[of == group]], said[places[of == group]]) for group in range(len(groups))
+        ]
+        known = [correlation for correlation in found if correlation is not None]
         return float(np.mean(known)) if known else None
 
     def gain(rule: Numbers, places: Places) -> float | None:
@@ -59,27 +61,29 @@ def scores_report(judged: Sequence[Judged]) -> dict[str, Any] | None:
         "spearman": over_criteria(given, every),
         "interval": statistic_interval(partial(over_criteria, given), tasks, draws=_DRAWS),
         "n": len(rows),
-        "by_judges": sum(one.record.origin == "judge" for one, _ in rows),
+        "by_judges": sum(row.record.origin == "judge" for row, _ in rows),
         "baselines": baselines,
         "criteria": {name: _one(name, some) for name, some in groups.items()},
     }
 
 
 Places = NDArray[np.int64]
-_Row = tuple[Judged, float]  # one record of a trajectory, and the mean of what was said
+_Row = tuple[ScoredRecord, float]  # one record of a trajectory, and the mean of what was said
 
 
-def _means(judged: Sequence[Judged]) -> dict[str, list[_Row]]:
-    found: dict[str, dict[str, tuple[Judged, list[float]]]] = {}
-    for one in sorted(judged, key=lambda one: getattr(one.record, "origin", "") == "judge"):  # people first
-        if isinstance(one.record, RatingRecord | ScoreRecord):
-            name = one.record.criterion if isinstance(one.record, ScoreRecord) else OVERALL
-            key = one.record.trajectory.content_hash
-            first, values = found.setdefault(name, {}).setdefault(key, (one, []))
-            if first.record.origin == "judge" or one.record.origin != "judge":
-                values.append(place_on_scale(one.record))
+def _means(scored_records: Sequence[ScoredRecord]) -> dict[str, list[_Row]]:
+    found: dict[str, dict[str, tuple[ScoredRecord, list[float]]]] = {}
+    for scored in sorted(
+        scored_records, key=lambda scored: getattr(scored.record, "origin", "") == "judge"
+    ):  # people first
+        if isinstance(scored.record, RatingRecord | ScoreRecord):
+            name = scored.record.criterion if isinstance(scored.record, ScoreRecord) else OVERALL
+            key = scored.record.trajectory.content_hash
+            first, values = found.setdefault(name, {}).setdefault(key, (scored, []))
+            if first.record.origin == "judge" or scored.record.origin != "judge":
+                values.append(place_on_scale(scored.record))
     return {
-        name: [(one, float(np.mean(values))) for one, values in rows.values()] for name, rows in found.items()
+        name: [(row, float(np.mean(values))) for row, values in rows.values()] for name, rows in found.items()
     }
 
 
@@ -90,29 +94,29 @@ def _varies(name: str, rows: list[_Row]) -> bool:
 def _one(name: str, rows: list[_Row]) -> dict[str, Any]:
     given, said = _given(name, rows), _said(rows)
     interval = statistic_interval(
-        lambda places: spearman(given[places], said[places]), [one.task for one, _ in rows], draws=_DRAWS
+        lambda places: spearman(given[places], said[places]), [row.task for row, _ in rows], draws=_DRAWS
     )
     apart = np.abs(ranks(given) - ranks(said)) / len(rows)
     wrong = [
-        (float(far), one, _on_scale(one, value), float(score))
-        for far, (one, value), score in zip(apart, rows, given, strict=True)
+        (float(far), row, _on_scale(row, value), float(score))
+        for far, (row, value), score in zip(apart, rows, given, strict=True)
     ]
     return {
         "spearman": spearman(given, said),
         "interval": interval,
         "n": len(rows),
-        "mistakes": worst_judged(wrong, about=name, most=_SHOWN),
+        "mistakes": worst_records(wrong, about=name, most=_SHOWN),
     }
 
 
-def _on_scale(one: Judged, place: float) -> float:
+def _on_scale(scored: ScoredRecord, place: float) -> float:
     """The mean of what was said, as it was said."""
-    low, high = one.record.scale or (0.0, 1.0)
+    low, high = scored.record.scale or (0.0, 1.0)
     return float(low + (high - low) * place)
 
 
 def _given(name: str, rows: Sequence[_Row]) -> Numbers:
-    return np.array([one.scores[0].criteria.get(name, one.scores[0].raw) for one, _ in rows])
+    return np.array([row.scores[0].criteria.get(name, row.scores[0].raw) for row, _ in rows])
 
 
 def _said(rows: Sequence[_Row]) -> Numbers:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from workers.evaluate.bootstrap import mean_interval, statistic_interval
-from workers.evaluate.judged import Judged
-from workers.evaluate.mistakes import Wrong, worst_judged
+from workers.evaluate.mistakes import Wrong, worst_records
+from workers.evaluate.predictions import ScoredRecord
 from workers.models import ModelScore
 from workers.objectives.process import known_labels
 from workers.schema import StepLabelRecord
@@ -17,7 +17,9 @@ from workers.schema import StepLabelRecord
 Found = tuple[int | None, int | None]  # first error: true, predicted; None is "no error"
 
 
-def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict[str, Any] | None:
+def steps_report(
+    scored_records: Sequence[ScoredRecord], validation: Sequence[ScoredRecord]
+) -> dict[str, Any] | None:
     """{first_error_accuracy, interval, f1, f1_interval, n, errors, threshold, baselines, located, labels, mistakes};
     None without labels.
 
@@ -26,19 +28,21 @@ def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict
     error, whether the step with the lowest score is the first one, as Who&When (arXiv 2505.00212) asks. mistakes: first
     errors not found, the surest first.
     """
-    labelled = [one for one in judged if isinstance(one.record, StepLabelRecord)]
+    labelled = [scored for scored in scored_records if isinstance(scored.record, StepLabelRecord)]
     if not labelled:
         return None
-    firsts = [one for one in labelled if one.record.has_first_error]
+    firsts = [scored for scored in labelled if scored.record.has_first_error]
     report: dict[str, Any] = {"labels": _labels_report(labelled)}
     if not firsts:
         return report
     known = [
-        one for one in validation if isinstance(one.record, StepLabelRecord) and one.record.has_first_error
+        scored
+        for scored in validation
+        if isinstance(scored.record, StepLabelRecord) and scored.record.has_first_error
     ]
     threshold = best_threshold(known)
-    found = [(_true(one), first_below(step_scores(one.scores[0]), threshold)) for one in firsts]
-    tasks = [one.task for one in firsts]
+    found = [(_true(scored), first_below(step_scores(scored.scores[0]), threshold)) for scored in firsts]
+    tasks = [scored.task for scored in firsts]
     right = [float(true == predicted) for true, predicted in found]
     accuracy, interval = mean_interval(right, tasks)
     report |= {
@@ -46,46 +50,46 @@ def steps_report(judged: Sequence[Judged], validation: Sequence[Judged]) -> dict
         "interval": interval,
         "f1": process_bench_f1(found),
         "f1_interval": statistic_interval(
-            lambda places: process_bench_f1([found[one] for one in places]), tasks
+            lambda places: process_bench_f1([found[place] for place in places]), tasks
         ),
         "n": len(firsts),
         "errors": sum(true is not None for true, _ in found),
         "threshold": threshold,
         "baselines": _baselines(firsts, known, right, tasks),
         "located": _located(firsts, known),
-        "mistakes": worst_judged(
-            _wrong(one, threshold, *each) for one, each in zip(firsts, found, strict=True)
+        "mistakes": worst_records(
+            _wrong(scored, threshold, *each) for scored, each in zip(firsts, found, strict=True)
         ),
     }
     return report
 
 
-def _wrong(one: Judged, threshold: float, true: int | None, predicted: int | None) -> Wrong:
+def _wrong(scored: ScoredRecord, threshold: float, true: int | None, predicted: int | None) -> Wrong:
     """How far the score of the step that it calls wrong, or does not, is on the wrong side of the threshold."""
-    scores = step_scores(one.scores[0])
+    scores = step_scores(scored.scores[0])
     if predicted == true:
-        return 0.0, one, true, predicted
+        return 0.0, scored, true, predicted
     if predicted is not None and (true is None or predicted < true):
-        return threshold - scores[predicted], one, true, predicted
+        return threshold - scores[predicted], scored, true, predicted
     assert true is not None
     missed = scores[true] - threshold
-    return missed if np.isfinite(missed) else 0.0, one, true, predicted
+    return missed if np.isfinite(missed) else 0.0, scored, true, predicted
 
 
-def _located(firsts: Sequence[Judged], known: Sequence[Judged]) -> dict[str, Any] | None:
-    wrong = [one for one in firsts if _true(one) is not None]
+def _located(firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord]) -> dict[str, Any] | None:
+    wrong = [scored for scored in firsts if _true(scored) is not None]
     if not wrong:
         return None
-    tasks = [one.task for one in wrong]
-    right = [float(_weakest(one) == _true(one)) for one in wrong]
+    tasks = [scored.task for scored in wrong]
+    right = [float(_weakest(scored) == _true(scored)) for scored in wrong]
     accuracy, interval = mean_interval(right, tasks)
-    baselines = _baselines(wrong, [one for one in known if _true(one) is not None], right, tasks)
+    baselines = _baselines(wrong, [scored for scored in known if _true(scored) is not None], right, tasks)
     del baselines["no_error"]
     return {"accuracy": accuracy, "interval": interval, "n": len(wrong), "baselines": baselines}
 
 
-def _weakest(one: Judged) -> int:
-    scores = step_scores(one.scores[0])
+def _weakest(scored: ScoredRecord) -> int:
+    scores = step_scores(scored.scores[0])
     return scores.index(min(scores))
 
 
@@ -106,22 +110,25 @@ def step_scores(score: ModelScore) -> list[float]:
     """By agent step: the probability that it is good, else its reward. A dropped step can not be called wrong."""
     if score.labels is None:
         dropped = set(score.dropped)
-        return [float("inf") if step in dropped else one for step, one in enumerate(score.step_rewards)]
-    return [float("inf") if one is None else one["good"] for one in score.labels]
+        return [
+            float("inf") if step in dropped else step_reward
+            for step, step_reward in enumerate(score.step_rewards)
+        ]
+    return [float("inf") if label is None else label["good"] for label in score.labels]
 
 
 def first_below(scores: Sequence[float], threshold: float) -> int | None:
     return next((step for step, score in enumerate(scores) if score < threshold), None)
 
 
-def best_threshold(validation: Sequence[Judged]) -> float:
+def best_threshold(validation: Sequence[ScoredRecord]) -> float:
     """With the highest F1 (accuracy, where one side is missing); one half for probabilities, 0 for rewards without."""
     if not validation:
         return 0.5
-    scores = [step_scores(one.scores[0]) for one in validation]
-    true = [_true(one) for one in validation]
+    scores = [step_scores(scored.scores[0]) for scored in validation]
+    true = [_true(scored) for scored in validation]
     is_labels = validation[0].scores[0].labels is not None
-    every = sorted({score for one in scores for score in one if np.isfinite(score)})
+    every = sorted({score for step_score in scores for score in step_score if np.isfinite(score)})
     if not every:
         return 0.5 if is_labels else 0.0
     middles = [
@@ -132,49 +139,49 @@ def best_threshold(validation: Sequence[Judged]) -> float:
     candidates = middles[:: max(1, len(middles) // 400)]
 
     def quality(threshold: float) -> float:
-        found = [(t, first_below(one, threshold)) for t, one in zip(true, scores, strict=True)]
+        found = [(t, first_below(score, threshold)) for t, score in zip(true, scores, strict=True)]
         f1 = process_bench_f1(found)
         return float(np.mean([t == p for t, p in found])) if f1 is None else f1
 
     return float(max(candidates, key=quality))
 
 
-def _true(one: Judged) -> int | None:
-    first: int | None = one.record.first_error
+def _true(scored: ScoredRecord) -> int | None:
+    first: int | None = scored.record.first_error
     return first
 
 
 def _baselines(
-    firsts: Sequence[Judged], known: Sequence[Judged], right: list[float], tasks: list[str]
+    firsts: Sequence[ScoredRecord], known: Sequence[ScoredRecord], right: list[float], tasks: list[str]
 ) -> dict[str, Any]:
     """Rules that look at no text: always the same place, or no error at all."""
     common = Counter(map(_true, known or firsts)).most_common(1)[0][0]
     rules: dict[str, list[int | None]] = {
         "no_error": [None] * len(firsts),
         "first_step": [0] * len(firsts),
-        "last_step": [len(one.record.trajectory.agent_steps) - 1 for one in firsts],
+        "last_step": [len(scored.record.trajectory.agent_steps) - 1 for scored in firsts],
         "most_common": [common] * len(firsts),
     }
     out = {}
     for name, guesses in rules.items():
-        rule = [float(guess == _true(one)) for guess, one in zip(guesses, firsts, strict=True)]
+        rule = [float(guess == _true(scored)) for guess, scored in zip(guesses, firsts, strict=True)]
         difference, interval = mean_interval([a - b for a, b in zip(right, rule, strict=True)], tasks)
         out[name] = {"accuracy": float(np.mean(rule)), "difference": difference, "interval": interval}
     return out
 
 
-def _labels_report(labelled: Sequence[Judged]) -> dict[str, Any] | None:
+def _labels_report(labelled: Sequence[ScoredRecord]) -> dict[str, Any] | None:
     """How often a labelled step has the right label most probable, beside the most common label."""
     right, tasks, said = [], [], []
-    for one in labelled:
-        score = one.scores[0]
+    for scored in labelled:
+        score = scored.scores[0]
         if score.labels is None:
             return None
-        known = known_labels(one.record, len(one.record.trajectory.agent_steps))
+        known = known_labels(scored.record, len(scored.record.trajectory.agent_steps))
         for label, found in zip(known, score.labels, strict=True):
             if label is not None and found is not None:
                 right.append(float(max(found, key=found.__getitem__) == label))
-                tasks.append(one.task)
+                tasks.append(scored.task)
                 said.append(label)
     if not right:
         return None

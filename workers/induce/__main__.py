@@ -2,8 +2,8 @@
 
 import sys
 
-from workers.folder import command
 from workers.induce.run import induce
+from workers.job_cli import command
 
 if __name__ == "__main__":
     sys.exit(command("induce", "Metrics from what people wrote.", induce))

@@ -1,1 +1,1 @@
-"""Which judgements moved a reward: influence functions on the head."""
+"""Which feedback records moved a reward: influence functions on the head."""

@@ -1,9 +1,9 @@
-"""`python -m workers.influence DIR`: see `workers.influence.run`. Status 0: done; 2: refused, with a sentence."""
+"""`python -m workers.influence DIR`: see `workers.influence.record_influence`. Status 0: done; 2: refused."""
 
 import sys
 
-from workers.folder import command
-from workers.influence.run import trace
+from workers.influence.record_influence import trace
+from workers.job_cli import command
 
 if __name__ == "__main__":
-    sys.exit(command("influence", "Which judgements moved a reward.", trace))
+    sys.exit(command("influence", "Which feedback records moved a reward.", trace))

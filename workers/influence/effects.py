@@ -45,7 +45,7 @@ def effects(
         return total / count
 
     added = damping * max(_mean_curvature(curved, parameter), _LEAST)
-    direction = _solved(lambda one: curved(one) + added * one, gradient)
+    direction = _solved(lambda vector: curved(vector) + added * vector, gradient)
     slopes = torch.cat([_along(part, parameter, direction) for part in parts])
     return -slopes / len(slopes)
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from workers.folder import command
+from workers.job_cli import command
 from workers.judge.run import judge
 
 if __name__ == "__main__":

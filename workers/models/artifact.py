@@ -57,8 +57,8 @@ def save(
     objective: dict[str, Tensor] | None = None,
 ) -> None:
     """Write an artifact. reward: {median, std}. criteria: by name, {text, scale} of those it was trained on.
-    training: what it was trained on in numbers, for drift to be measured against; see `workers.train.rewards`.
-    objective: what its losses learnt beside it (thresholds, reliabilities), for `workers.influence`."""
+    training: statistics of the training trajectories, to measure drift against; see `workers.train.reward_statistics`.
+    objective: what its losses learnt next to it (thresholds, reliabilities), for `workers.influence`."""
     folder.mkdir(parents=True, exist_ok=True)
     part = kind_module(recipe.backbone).save(model.backbone, model.heads, folder, recipe)
     if ood_detector is not None:

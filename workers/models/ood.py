@@ -46,8 +46,8 @@ class OodDetector:
             return None
         fold = torch.arange(count) % FOLDS
         distances = torch.empty(count, dtype=torch.double)
-        for one in range(FOLDS):
-            out = fold == one
+        for held_out in range(FOLDS):
+            out = fold == held_out
             distances[out] = _fitted(states[~out], limit=1.0)._distances(states[out])
         limit = _quantile(distances)
         if others is not None and len(others) >= FEWEST_OTHERS:

@@ -17,7 +17,7 @@ RewardFrom = Literal["scalar", "labels"]
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """What a model says of a batch. K is the number of heads.
+    """The outputs of a model for a batch. K is the number of heads.
 
     values: [rows, K], of which the reward is made. labels: [rows, K, labels] logits, None without the head.
     rewards: [trajectories, K], raw. ends: [trajectories, width], the backbone's state at the end of each.
@@ -42,7 +42,7 @@ class Outputs:
 class RewardModel(nn.Module):
     """reward_from: `scalar`, or `labels`: a step's value is then log P(good) - log P(bad).
 
-    is_still: the backbone is not trained, see `hold_trunk`.
+    backbone_frozen: only the heads are trained, see `freeze_backbone`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class RewardModel(nn.Module):
         self.heads = Heads(config)
         self.aggregation = aggregation
         self.reward_from = reward_from
-        self.is_still = False
+        self.backbone_frozen = False
 
     def forward(
         self, batch: Sequence[Any], *, criteria: Mapping[str, Any] | None = None, cache: Any = None
@@ -87,25 +87,25 @@ class RewardModel(nn.Module):
         )
 
     def inherit(self, parent: "RewardModel") -> None:
-        """Begin where another ended. Raises RewardError where the two do not fit."""
+        """Take over the weights of another model. Raises RewardError where the two do not fit."""
         self.backbone.inherit(parent.backbone)
         self.heads.inherit(parent.heads)
 
-    def hold_trunk(self) -> None:
-        """Train the heads alone, from now on."""
-        self.is_still = True
+    def freeze_backbone(self) -> None:
+        """Train only the heads from now on."""
+        self.backbone_frozen = True
         self.backbone.requires_grad_(False).eval()
 
     def train(self, mode: bool = True) -> "RewardModel":
         super().train(mode)
-        if self.is_still:
+        if self.backbone_frozen:
             self.backbone.eval()
         return self
 
     def new_cache(self, max_bytes: int) -> Any:
         """What a training can remember of items between batches; None if there is no such thing."""
-        inner = self.backbone.new_cache(max_bytes)
-        return StateCache(inner) if self.is_still else inner
+        cache = self.backbone.new_cache(max_bytes)
+        return StateCache(cache) if self.backbone_frozen else cache
 
     def encode_ahead(self, rendered: Sequence[Any], cache: Any) -> Iterator[int]:
         """Fill a cache of `new_cache`; how much is done, now and then."""

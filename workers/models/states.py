@@ -48,7 +48,7 @@ class States:
     def split(self) -> list[tuple[Tensor, Tensor]]:
         """By trajectory: the baseline's row, and those of its steps."""
         rows = self.flat.split([1 + count for count in self.counts])
-        return [(one[0], one[1:]) for one in rows]
+        return [(row[0], row[1:]) for row in rows]
 
 
 def aggregate(values: States, aggregation: Aggregation) -> Tensor:

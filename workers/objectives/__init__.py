@@ -1,31 +1,56 @@
 """Objectives: what a model learns from, and the loss. One file each; to add one, add its file.
 
-A file is found by its name, which is what recipes call it. It has pure loss functions (tensors in, tensors out) and
-`OBJECTIVE`, a subclass of `Objective` that says which records it learns from. See docs/researchers.md.
+A file is found by its name, which is the name in recipes. It has pure loss functions (tensors in, tensors out) and
+`OBJECTIVE`, a subclass of `Objective` that names the record types it learns from. See docs/researchers.md.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
+from workers.errors import RewardError
 from workers.models.reward_model import Outputs, RewardFrom
-from workers.schema import FeedbackRecord, OutcomeRecord, ScoreRecord, Text
+from workers.schema import (
+    CommentRecord,
+    FeedbackRecord,
+    OutcomeRecord,
+    PreferenceRecord,
+    RankingRecord,
+    RatingRecord,
+    ScoreRecord,
+    StepLabelRecord,
+    Text,
+    Trajectory,
+)
 from workers.schema.recipe import SINGLE, Recipe
 from workers.schema.records import record_trajectories
 from workers.text import Rendered, Renderer
 
+_RECORD_NAMES: dict[type, str] = {
+    PreferenceRecord: "comparisons",
+    RankingRecord: "rankings",
+    RatingRecord: "ratings",
+    ScoreRecord: "rubric scores",
+    StepLabelRecord: "step labels",
+    OutcomeRecord: "outcomes",
+    CommentRecord: "comments",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A judgement and the objective that learns from it. places: of its trajectories, in `Examples.rendered`."""
+    """A feedback record and the objective that learns from it.
+
+    trajectory_indices: of the record's trajectories, in `Examples.rendered`.
+    """
 
     objective: str
     record: FeedbackRecord
-    places: tuple[int, ...]
+    trajectory_indices: tuple[int, ...]
 
     @property
     def task(self) -> str:
@@ -45,17 +70,17 @@ class Example:
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """For messages."""
         item = None if isinstance(self.record, OutcomeRecord) else self.record.item
-        sides = " / ".join(one.id or one.content_hash[:12] for one in record_trajectories(self.record))
+        sides = " / ".join(side.id or side.content_hash[:12] for side in record_trajectories(self.record))
         return f"{item or self.task}: {sides}"
 
 
 @dataclass(slots=True)
 class Examples:
-    """What can be learnt from some records.
+    """What can be learnt from some feedback records.
 
-    rendered: distinct trajectories. criteria: by name, {text, scale}. skipped: records left out, by reason.
+    rendered: distinct trajectories. criteria: by name, {text, scale}. skipped: number of records left out, by reason.
     """
 
     items: list[Example] = field(default_factory=list)
@@ -66,24 +91,24 @@ class Examples:
     def __len__(self) -> int:
         return len(self.items)
 
-    def of(self, objective: str) -> list[Example]:
-        return [one for one in self.items if one.objective == objective]
+    def by_objective(self, name: str) -> list[Example]:
+        return [example for example in self.items if example.objective == name]
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Examples of one objective, with what the model says of their trajectories.
+class ObjectiveBatch:
+    """Examples of one objective, with the model's outputs for their trajectories.
 
-    row: by place, the trajectory's row in `outputs`. rendered: by place.
+    output_row: by trajectory index, the trajectory's row in `outputs`. rendered: by trajectory index.
     """
 
     examples: Sequence[Example]
     outputs: Outputs
-    row: dict[int, int]
+    output_row: dict[int, int]
     rendered: Sequence[Rendered]
 
     def rows(self, side: int = 0) -> list[int]:
-        return [self.row[one.places[side]] for one in self.examples]
+        return [self.output_row[example.trajectory_indices[side]] for example in self.examples]
 
     def rewards(self, side: int = 0) -> Tensor:
         """[examples, heads], raw, of their `side`th trajectory."""
@@ -91,17 +116,17 @@ class Batch:
 
     def scores(self, side: int = 0) -> Tensor:
         """The same by each example's criterion, or the reward where it has none."""
-        whole = self.rewards(side).clone()
-        for place, (one, row) in enumerate(zip(self.examples, self.rows(side), strict=True)):
-            if one.criterion is not None and one.criterion in self.outputs.criteria:
-                whole[place] = self.outputs.criteria[one.criterion][row]
-        return whole
+        scores = self.rewards(side).clone()
+        for place, (example, row) in enumerate(zip(self.examples, self.rows(side), strict=True)):
+            if example.criterion is not None and example.criterion in self.outputs.criteria:
+                scores[place] = self.outputs.criteria[example.criterion][row]
+        return scores
 
 
 class Objective(nn.Module, ABC):
-    """A loss with what it learns beside the model (thresholds, reliabilities).
+    """A loss, with the parameters it learns next to the model (thresholds, reliabilities).
 
-    kinds: the records it learns from. joint_weight: in `joint`, unless the recipe says otherwise.
+    kinds: the record types it learns from. joint_weight: in `joint`, unless the recipe sets another.
     """
 
     name: ClassVar[str]
@@ -113,26 +138,26 @@ class Objective(nn.Module, ABC):
         super().__init__()
 
     @classmethod
-    def refuses(cls, record: Any, recipe: Recipe) -> str | None:
-        """Why a record of `kinds` teaches nothing, to follow a count ("3 of weight 0"); None if it does."""
+    def reject_reason(cls, record: Any, recipe: Recipe) -> str | None:
+        """Why a record of `kinds` is left out, in words that follow a count ("3 of weight 0"); None to use it."""
         return None
 
     @classmethod
-    def lacks(cls, examples: Sequence[Example]) -> str | None:
-        """What is missing in the training examples, without which nothing can be learnt; None if nothing is."""
+    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+        """What the training examples lack for anything to be learnt, as a sentence; None if they lack nothing."""
         return None
 
     @classmethod
     def labels(cls, examples: Sequence[Example]) -> tuple[str, ...]:
-        """What steps can be called, where it needs the label head."""
+        """The step labels, for an objective that needs the label head."""
         return ()
 
     @abstractmethod
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         """[examples, heads]: the loss of each, not weighted."""
 
-    def measure(self, batch: Batch) -> dict[str, Tensor]:
-        """On validation, by name [examples that can be measured]; `loss` is what early stopping looks at."""
+    def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
+        """By name, one value for each example that can be measured; `loss` decides early stopping."""
         return {"loss": self(batch).mean(-1)}
 
 
@@ -142,7 +167,7 @@ def objective_class(name: str) -> type[Objective]:
 
 
 def components(recipe: Recipe) -> dict[str, float]:
-    """The objectives of a recipe with their weights: itself, or for `joint` all that are not left out."""
+    """The objectives of a recipe with their weights: the one it names, or for `joint` all whose weight is not 0."""
     if recipe.objective != "joint":
         return {recipe.objective: 1.0}
     known = {name: recipe.joint_weights.get(name, objective_class(name).joint_weight) for name in SINGLE}
@@ -150,35 +175,64 @@ def components(recipe: Recipe) -> dict[str, float]:
 
 
 def collect(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recipe) -> Examples:
-    """What the recipe's objective learns from; distinct trajectories are rendered once."""
-    out, seen, places = Examples(), dict[str, int](), dict[bytes, int]()
-    classes = [objective_class(name) for name in components(recipe)]
+    """What the recipe's objectives learn from; distinct trajectories are rendered once."""
+    examples, index_by_hash, index_by_key = Examples(), dict[str, int](), dict[bytes, int]()
+    objectives = [objective_class(name) for name in components(recipe)]
 
-    def place(trajectory: Any) -> int:
-        key = trajectory.content_hash
-        if key not in seen:
-            one = renderer.render(trajectory)
-            if one.key not in places:
-                places[one.key] = len(out.rendered)
-                out.rendered.append(one)
-            seen[key] = places[one.key]
-        return seen[key]
+    def trajectory_index(trajectory: Trajectory) -> int:
+        content_hash = trajectory.content_hash
+        if content_hash not in index_by_hash:
+            rendered = renderer.render(trajectory)
+            if rendered.key not in index_by_key:
+                index_by_key[rendered.key] = len(examples.rendered)
+                examples.rendered.append(rendered)
+            index_by_hash[content_hash] = index_by_key[rendered.key]
+        return index_by_hash[content_hash]
 
     for record in records:
-        for one in classes:
-            if not isinstance(record, one.kinds):
+        for objective in objectives:
+            if not isinstance(record, objective.kinds):
                 continue
-            reason = "of weight 0" if getattr(record, "weight", 1.0) <= 0 else one.refuses(record, recipe)
+            has_weight = getattr(record, "weight", 1.0) > 0
+            reason = objective.reject_reason(record, recipe) if has_weight else "of weight 0"
             if reason is None:
-                sides = tuple(map(place, record_trajectories(record)))
-                if len(sides) > 1 and len(set(sides)) == 1:
+                indices = tuple(map(trajectory_index, record_trajectories(record)))
+                if len(indices) > 1 and len(set(indices)) == 1:
                     reason = "of trajectories that read the same"
                 else:
-                    out.items.append(Example(one.name, record, sides))
-                    _note_criterion(record, recipe, out.criteria)
+                    examples.items.append(Example(objective.name, record, indices))
+                    _note_criterion(record, recipe, examples.criteria)
             if reason is not None:
-                out.skipped[reason] = out.skipped.get(reason, 0) + 1
-    return out
+                examples.skipped[reason] = examples.skipped.get(reason, 0) + 1
+    return examples
+
+
+def collect_training(records: Iterable[FeedbackRecord], renderer: Renderer, recipe: Recipe) -> Examples:
+    """The same. Raises RewardError where nothing can be learnt from them."""
+    examples = collect(records, renderer, recipe)
+    if len(examples) < 2:
+        raise RewardError(
+            f"the training split has {len(examples)} usable feedback records{left_out(examples.skipped)}: "
+            f"{recipe.objective} learns from {_learns_from(recipe)}. Label at least two, of different tasks, and "
+            "freeze again.",
+            pointer="/snapshot",
+        )
+    for name in {example.objective for example in examples.items}:
+        problem = objective_class(name).validate_dataset(examples.by_objective(name))
+        if problem is not None:
+            raise RewardError(f"the training split teaches nothing: {problem}.", pointer="/snapshot")
+    return examples
+
+
+def left_out(skipped: Mapping[str, int]) -> str:
+    """For messages: " (left out: 3 of weight 0)", or nothing."""
+    reasons = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
+    return f" (left out: {reasons})" if reasons else ""
+
+
+def _learns_from(recipe: Recipe) -> str:
+    names = [_RECORD_NAMES[kind] for name in components(recipe) for kind in objective_class(name).kinds]
+    return ", ".join(dict.fromkeys(names))
 
 
 def render_criteria(criteria: dict[str, dict[str, Any]], renderer: Renderer) -> dict[str, Any]:
@@ -187,7 +241,7 @@ def render_criteria(criteria: dict[str, dict[str, Any]], renderer: Renderer) -> 
 
 def _note_criterion(record: Any, recipe: Recipe, criteria: dict[str, dict[str, Any]]) -> None:
     name = getattr(record, "criterion", None)
-    if name is None or recipe.criterion is not None:  # its only criterion is then what the reward means
+    if name is None or recipe.criterion is not None:  # the reward itself is then by this criterion
         return
     known = criteria.setdefault(name, {"text": name, "scale": [0.0, 1.0]})
     if isinstance(record, ScoreRecord):

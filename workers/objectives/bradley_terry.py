@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from workers.objectives import Batch, Example, Objective
+from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import Choice, PreferenceRecord
 from workers.schema.recipe import Recipe
 
@@ -58,25 +58,25 @@ class BradleyTerry(Objective):
     def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
         super().__init__(recipe, examples)
         self.recipe = recipe
-        choices = {_record(one).choice for one in examples}
-        names = sorted({one.annotator for one in examples})
-        self.places = {name: place for place, name in enumerate(names)}
+        choices = {_record(example).choice for example in examples}
+        names = sorted({example.annotator for example in examples})
+        self.annotator_indices = {name: place for place, name in enumerate(names)}
         learns = recipe.annotators == "learnt" and names
         self.tie = nn.Parameter(torch.tensor([-1.0])) if "tie" in choices else None
         self.threshold = nn.Parameter(torch.tensor([0.0])) if "both_bad" in choices else None
         self.annotator = nn.Parameter(torch.full((len(names),), 2.0)) if learns else None  # s(2) = 0.88
 
     @classmethod
-    def refuses(cls, record: PreferenceRecord, recipe: Recipe) -> str | None:
+    def reject_reason(cls, record: PreferenceRecord, recipe: Recipe) -> str | None:
         if record.criterion == recipe.criterion or (recipe.objective == "joint" and recipe.criterion is None):
             return None
         return f"by the criterion {record.criterion!r}" if record.criterion else "without a criterion"
 
     @classmethod
-    def lacks(cls, examples: Sequence[Example]) -> str | None:
-        choices = {_record(one).choice for one in examples}
+    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+        choices = {_record(example).choice for example in examples}
         if not choices & {"a", "b"}:
-            said = " and ".join({"tie": "ties", "both_bad": "both bad"}[one] for one in sorted(choices))
+            said = " and ".join({"tie": "ties", "both_bad": "both bad"}[choice] for choice in sorted(choices))
             return f"all {len(examples)} comparisons are {said}; nothing says which trajectory is better"
         return None
 
@@ -84,13 +84,13 @@ class BradleyTerry(Objective):
         """By annotator, where they are learnt."""
         if self.annotator is None:
             return None
-        return dict(zip(self.places, self.annotator.sigmoid().tolist(), strict=True))
+        return dict(zip(self.annotator_indices, self.annotator.sigmoid().tolist(), strict=True))
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         a, b = batch.scores(0), batch.scores(1)
-        records = [_record(one) for one in batch.examples]
-        choice = torch.tensor([CHOICES[one.choice] for one in records], device=a.device).unsqueeze(-1)
-        margin = a.new_tensor([self.recipe.margins[one.strength - 1] for one in records]).unsqueeze(-1)
+        records = [_record(example) for example in batch.examples]
+        choice = torch.tensor([CHOICES[record.choice] for record in records], device=a.device).unsqueeze(-1)
+        margin = a.new_tensor([self.recipe.margins[record.strength - 1] for record in records]).unsqueeze(-1)
         eta = a.new_zeros(()) if self.tie is None else functional.softplus(self.tie)
         q = self._reliability(records, a).unsqueeze(-1).expand_as(a)
         chosen, other = torch.where(choice == 1, b, a), torch.where(choice == 1, a, b)
@@ -103,13 +103,17 @@ class BradleyTerry(Objective):
             loss = torch.where(choice == 3, below, torch.where(choice <= 1, above, loss))
         return loss + self.recipe.centring * (a + b).square()
 
-    def measure(self, batch: Batch) -> dict[str, Tensor]:
+    def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """Over strict pairs: -log(q s(d) + (1 - q) s(-d)), d the difference of the mean rewards, q the annotator's
         reliability; and whether the right one has more."""
-        strict = [place for place, one in enumerate(batch.examples) if _record(one).choice in ("a", "b")]
+        strict = [
+            place for place, example in enumerate(batch.examples) if _record(example).choice in ("a", "b")
+        ]
         records = [_record(batch.examples[place]) for place in strict]
         whole = (batch.scores(0) - batch.scores(1)).mean(-1)
-        difference = whole[strict] * whole.new_tensor([1.0 if one.choice == "a" else -1.0 for one in records])
+        difference = whole[strict] * whole.new_tensor(
+            [1.0 if record.choice == "a" else -1.0 for record in records]
+        )
         q, zero = self._reliability(records, whole), torch.zeros_like(difference)
         return {
             "loss": preference_loss(difference, zero, zero, q, zero, 0.0),
@@ -124,9 +128,9 @@ class BradleyTerry(Objective):
         if self.annotator is not None:
             known = self.annotator.sigmoid()
             known = torch.cat([known, known.mean(0, keepdim=True)])
-            return known[[self.places.get(one.annotator, -1) for one in records]]
+            return known[[self.annotator_indices.get(record.annotator, -1) for record in records]]
         given = self.recipe.annotators == "given"
-        said = [one.reliability if given and one.reliability is not None else 1.0 for one in records]
+        said = [record.reliability if given and record.reliability is not None else 1.0 for record in records]
         return like.new_tensor(said).clamp(min=0.5)
 
 

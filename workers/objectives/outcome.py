@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 from torch.nn import functional
 
-from workers.objectives import Batch, Example, Objective
+from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import OutcomeRecord
 
 
@@ -20,7 +20,7 @@ def outcome_loss(rewards: Tensor, success: Tensor) -> Tensor:
 
 def one_class(examples: Sequence[Example]) -> str | None:
     """In words, where all outcomes are alike."""
-    outcomes = {one.record.success for one in examples if isinstance(one.record, OutcomeRecord)}
+    outcomes = {example.record.success for example in examples if isinstance(example.record, OutcomeRecord)}
     if len(outcomes) > 1:
         return None
     said = "succeeded" if outcomes == {True} else "failed"
@@ -32,21 +32,25 @@ class Outcome(Objective):
     kinds = (OutcomeRecord,)
 
     @classmethod
-    def lacks(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
         return one_class(examples)
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         return outcome_loss(batch.rewards(), _success(batch))
 
-    def measure(self, batch: Batch) -> dict[str, Tensor]:
+    def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """Of the mean reward over the heads."""
         mean, success = batch.rewards().mean(-1), _success(batch)
         right = ((mean > 0) == (success > 0.5)).to(mean)
         return {"loss": outcome_loss(mean.unsqueeze(-1), success).squeeze(-1), "accuracy": right}
 
 
-def _success(batch: Batch) -> Tensor:
-    known = [float(one.record.success) for one in batch.examples if isinstance(one.record, OutcomeRecord)]
+def _success(batch: ObjectiveBatch) -> Tensor:
+    known = [
+        float(example.record.success)
+        for example in batch.examples
+        if isinstance(example.record, OutcomeRecord)
+    ]
     return batch.outputs.rewards.new_tensor(known)
 
 

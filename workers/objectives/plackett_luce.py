@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from workers.objectives import Batch, Objective
+from workers.objectives import Objective, ObjectiveBatch
 from workers.schema import RankingRecord
 from workers.schema.recipe import Recipe
 
@@ -63,7 +63,7 @@ class PlackettLuce(Objective):
         self.centring = recipe.centring
 
     @classmethod
-    def refuses(cls, record: RankingRecord, recipe: Recipe) -> str | None:
+    def reject_reason(cls, record: RankingRecord, recipe: Recipe) -> str | None:
         if record.criterion != recipe.criterion:
             return f"by the criterion {record.criterion!r}" if record.criterion else "without a criterion"
         if len(set(record.ranks)) < 2:
@@ -71,22 +71,26 @@ class PlackettLuce(Objective):
         tied = max(record.ranks.count(rank) for rank in set(record.ranks) - {max(record.ranks)})
         return f"with more than {MOST_TIED} tied" if tied > MOST_TIED else None
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         losses = []
-        for one in batch.examples:
-            assert isinstance(one.record, RankingRecord)
-            rewards = batch.outputs.rewards[[batch.row[place] for place in one.places]]
-            loss = ranking_loss(rewards, one.record.ranks) / (len(one.places) - 1)  # as much as a pair
+        for example in batch.examples:
+            assert isinstance(example.record, RankingRecord)
+            rewards = batch.outputs.rewards[[batch.output_row[place] for place in example.trajectory_indices]]
+            loss = ranking_loss(rewards, example.record.ranks) / (
+                len(example.trajectory_indices) - 1
+            )  # as much as a pair
             losses.append(loss + self.centring * rewards.mean(0).mul(2).square())
         return torch.stack(losses)
 
-    def measure(self, batch: Batch) -> dict[str, Tensor]:
+    def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """accuracy: of the pairs in the ranking that are not tied, the share in the right order."""
         right = []
-        for one in batch.examples:
-            assert isinstance(one.record, RankingRecord)
-            rewards = batch.outputs.rewards[[batch.row[place] for place in one.places]].mean(-1)
-            ranks = torch.tensor(one.record.ranks, device=rewards.device)
+        for example in batch.examples:
+            assert isinstance(example.record, RankingRecord)
+            rewards = batch.outputs.rewards[
+                [batch.output_row[place] for place in example.trajectory_indices]
+            ].mean(-1)
+            ranks = torch.tensor(example.record.ranks, device=rewards.device)
             better = ranks.unsqueeze(1) < ranks.unsqueeze(0)
             difference = rewards.unsqueeze(1) - rewards.unsqueeze(0)
             right.append(((difference > 0).float() + 0.5 * (difference == 0).float())[better].mean())

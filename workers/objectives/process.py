@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from workers.objectives import Batch, Example, Objective
+from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import StepLabel, StepLabelRecord
 from workers.schema.recipe import Recipe
 
@@ -51,16 +51,16 @@ class Process(Objective):
         self.names = self.labels(examples)
 
     @classmethod
-    def refuses(cls, record: StepLabelRecord, recipe: Recipe) -> str | None:
+    def reject_reason(cls, record: StepLabelRecord, recipe: Recipe) -> str | None:
         known = known_labels(record, len(record.trajectory.agent_steps))
         return None if any(known) else "of steps that nobody labelled"
 
     @classmethod
-    def lacks(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
         known = {
             label
-            for one in examples
-            for label in known_labels(_record(one), len(_record(one).trajectory.agent_steps))
+            for example in examples
+            for label in known_labels(_record(example), len(_record(example).trajectory.agent_steps))
             if label is not None
         }
         if len(known) > 1:
@@ -70,13 +70,13 @@ class Process(Objective):
     @classmethod
     def labels(cls, examples: Sequence[Example]) -> tuple[str, ...]:
         """neutral only where somebody said it."""
-        said = {label for one in examples for label in _record(one).labels.values()}
+        said = {label for example in examples for label in _record(example).labels.values()}
         return ("good", "neutral", "bad") if "neutral" in said else ("good", "bad")
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         return torch.stack([label_loss(logits, labels) for logits, labels in self._kept(batch)])
 
-    def measure(self, batch: Batch) -> dict[str, Tensor]:
+    def validation_metrics(self, batch: ObjectiveBatch) -> dict[str, Tensor]:
         """accuracy: of the steps with a label, the share with the right one most probable."""
         right = []
         for logits, labels in self._kept(batch):
@@ -85,15 +85,15 @@ class Process(Objective):
             right.append((best == labels)[known].float())
         return {"loss": self(batch).mean(-1), "accuracy": torch.cat(right)}
 
-    def _kept(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+    def _kept(self, batch: ObjectiveBatch) -> list[tuple[Tensor, Tensor]]:
         """Of every example, logits and labels of the steps that were not dropped because of the length."""
         assert batch.outputs.labels is not None
         by_trajectory = batch.outputs.labels.split()
         out = []
-        for one in batch.examples:
-            logits = by_trajectory[batch.row[one.places[0]]][1]
-            reads = batch.rendered[one.places[0]].reads
-            known = known_labels(_record(one), len(reads))
+        for example in batch.examples:
+            logits = by_trajectory[batch.output_row[example.trajectory_indices[0]]][1]
+            reads = batch.rendered[example.trajectory_indices[0]].reads
+            known = known_labels(_record(example), len(reads))
             kept = [label for label, read in zip(known, reads, strict=True) if read is not None]
             places = [UNKNOWN if label is None else self._place(label) for label in kept]
             out.append((logits, torch.tensor(places, device=logits.device)))

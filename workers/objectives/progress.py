@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from workers.objectives import Batch, Example, Objective
+from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.objectives.outcome import one_class
 from workers.schema import OutcomeRecord
 
@@ -25,14 +25,20 @@ class Progress(Objective):
     joint_weight = 0.0  # `outcome` learns from the same records
 
     @classmethod
-    def lacks(cls, examples: Sequence[Example]) -> str | None:
+    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
         return (
-            one_class(examples) if all(getattr(one.record, "reward", 0) is None for one in examples) else None
+            one_class(examples)
+            if all(getattr(example.record, "reward", 0) is None for example in examples)
+            else None
         )
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         whole = batch.outputs.attributed[batch.rows()]
-        known = [_outcome(one.record) for one in batch.examples if isinstance(one.record, OutcomeRecord)]
+        known = [
+            _outcome(example.record)
+            for example in batch.examples
+            if isinstance(example.record, OutcomeRecord)
+        ]
         return attribution_loss(whole, whole.new_tensor(known))
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from workers.objectives import Batch, Example, Objective
+from workers.objectives import Example, Objective, ObjectiveBatch
 from workers.schema import RatingRecord, ScoreRecord
 from workers.schema.recipe import Recipe
 
@@ -41,12 +41,12 @@ class Regression(Objective):
     def __init__(self, recipe: Recipe, examples: Sequence[Example]) -> None:
         super().__init__(recipe, examples)
         self.criterion = recipe.criterion
-        self.has_ratings = any(isinstance(one.record, RatingRecord) for one in examples)
+        self.has_ratings = any(isinstance(example.record, RatingRecord) for example in examples)
         self.scale = nn.Parameter(torch.tensor([0.0]))  # softplus(0) = 0.69
         self.offset = nn.Parameter(torch.tensor([0.5]))
 
     @classmethod
-    def refuses(cls, record: Any, recipe: Recipe) -> str | None:
+    def reject_reason(cls, record: Any, recipe: Recipe) -> str | None:
         if record.scale is not None and record.scale[0] >= record.scale[1]:
             return "on a scale without a range"
         if isinstance(record, RatingRecord):
@@ -56,19 +56,19 @@ class Regression(Objective):
         return None
 
     @classmethod
-    def lacks(cls, examples: Sequence[Example]) -> str | None:
-        if len({place_on_scale(_record(one)) for one in examples}) > 1:
+    def validate_dataset(cls, examples: Sequence[Example]) -> str | None:
+        if len({place_on_scale(_record(example)) for example in examples}) > 1:
             return None
         return f"all {len(examples)} ratings and scores are the same"
 
-    def forward(self, batch: Batch) -> Tensor:
+    def forward(self, batch: ObjectiveBatch) -> Tensor:
         rewards = batch.rewards() * functional.softplus(self.scale) + self.offset
-        place = rewards.new_tensor([place_on_scale(_record(one)) for one in batch.examples])
+        place = rewards.new_tensor([place_on_scale(_record(example)) for example in batch.examples])
         loss = squared_error(rewards, place)
         if self.criterion is not None:
             return loss
         by_criterion = rewards.new_tensor(
-            [float(one.criterion is not None) for one in batch.examples]
+            [float(example.criterion is not None) for example in batch.examples]
         ).unsqueeze(-1)
         own = by_criterion * squared_error(batch.scores(), place)
         return own + (1 - by_criterion if self.has_ratings else torch.ones_like(by_criterion)) * loss

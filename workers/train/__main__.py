@@ -16,10 +16,10 @@ from types import FrameType
 
 from workers.errors import RewardError
 from workers.json_files import write_json
-from workers.train.directory import locked
 from workers.train.distributed.launch import train_together
-from workers.train.loop import Stopped
-from workers.train.run import train
+from workers.train.pipeline import train
+from workers.train.run_directory import lock_run_directory
+from workers.train.trainer import TrainingStopped
 
 REFUSED, STOPPED, NO_DISK, NO_MEMORY = 2, 3, 4, 5
 _PR_SET_PDEATHSIG = 1
@@ -47,7 +47,7 @@ def main() -> int:
     run: Path = arguments.run.resolve()
     try:
         # Of the processes of a torchrun, the first holds the directory for all.
-        with locked(run) if os.environ.get("RANK", "0") == "0" else nullcontext():
+        with lock_run_directory(run) if os.environ.get("RANK", "0") == "0" else nullcontext():
             return _train(run, asked)
     except (
         RewardError
@@ -66,7 +66,7 @@ def _train(run: Path, asked: list[int]) -> int:
         write_json(run / "error.json", {"message": error.message, "pointer": error.pointer})
         sys.stderr.write(f"{error.message}\n")
         return REFUSED
-    except Stopped:
+    except TrainingStopped:
         return STOPPED
     except (OSError, MemoryError, RuntimeError) as error:
         status = out_of_room(error, run)

@@ -1,4 +1,4 @@
-"""Which examples go through the model together: shuffled, filled to budgets of examples and tokens."""
+"""Batches and micro batches: examples, shuffled and filled up to budgets of examples and tokens."""
 
 import random
 from collections.abc import Sequence
@@ -10,40 +10,42 @@ from workers.schema.recipe import Recipe
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Examples that stay together, and what they make the model compute."""
+class ExampleGroup:
+    """Indices of examples that stay together, and their cost (`Backbone.cost`)."""
 
     examples: tuple[int, ...]
     cost: int
 
 
-Batch = list[Group]
+TrainingBatch = list[ExampleGroup]
 
 
-def make_groups(examples: Examples, backbone: Backbone, recipe: Recipe) -> list[Group]:
-    """Where the model gains by it, what is said of one task stays together: its trajectories share their beginnings."""
+def make_groups(examples: Examples, backbone: Backbone, recipe: Recipe) -> list[ExampleGroup]:
+    """Examples of one task stay together where the backbone computes shared beginnings of trajectories once."""
     if not backbone.shares:
-        found = [[place] for place in range(len(examples))]
+        found = [[index] for index in range(len(examples))]
     else:
         tasks: dict[str, list[int]] = {}
-        for place, one in enumerate(examples.items):
-            tasks.setdefault(one.task, []).append(place)
+        for index, example in enumerate(examples.items):
+            tasks.setdefault(example.task, []).append(index)
         found = [
             task[start : start + recipe.batch_pairs]
             for task in tasks.values()
             for start in range(0, len(task), recipe.batch_pairs)
         ]
-    groups: list[Group] = []
-    for group in found:
-        groups += _within(group, examples, backbone, recipe.batch_tokens)
+    groups: list[ExampleGroup] = []
+    for indices in found:
+        groups += _halve_to_budget(indices, examples, backbone, recipe.batch_tokens)
     return groups
 
 
-def epoch_batches(groups: Sequence[Group], recipe: Recipe, *, seed: int, epoch: int) -> list[Batch]:
+def epoch_batches(
+    groups: Sequence[ExampleGroup], recipe: Recipe, *, seed: int, epoch: int
+) -> list[TrainingBatch]:
     """Every group once; the same for the same seed and epoch."""
     order = list(groups)
     random.Random(f"{seed}/{epoch}").shuffle(order)  # noqa: S311 (not for secrets)
-    batches: list[Batch] = []
+    batches: list[TrainingBatch] = []
     size = cost = 0
     for group in order:
         size, cost = size + len(group.examples), cost + group.cost
@@ -54,15 +56,15 @@ def epoch_batches(groups: Sequence[Group], recipe: Recipe, *, seed: int, epoch: 
     return batches
 
 
-def examples_of(batch: Batch) -> list[int]:
-    return [place for group in batch for place in group.examples]
+def example_indices(batch: TrainingBatch) -> list[int]:
+    return [index for group in batch for index in group.examples]
 
 
-def in_parts(batch: Batch, budget: int) -> list[Batch]:
-    """The groups of a batch in parts of at most `budget`, or of one group that costs more."""
-    parts: list[Batch] = []
+def micro_batches(batch: TrainingBatch, budget: int) -> list[TrainingBatch]:
+    """The groups of a batch, in parts whose cost is at most `budget`; a group that costs more is a part alone."""
+    parts: list[TrainingBatch] = []
     used = 0
-    for group in sorted(batch, key=lambda one: one.cost):
+    for group in sorted(batch, key=lambda group: group.cost):
         if not parts or used + group.cost > budget:
             parts.append([])
             used = 0
@@ -71,27 +73,35 @@ def in_parts(batch: Batch, budget: int) -> list[Batch]:
     return parts
 
 
-def split(batch: Batch, examples: Examples, backbone: Backbone, budget: int) -> Batch:
+def split_groups(batch: TrainingBatch, examples: Examples, backbone: Backbone, budget: int) -> TrainingBatch:
     """The same examples, in groups that cost no more than the budget, or of one example."""
     return [
-        half
+        part
         for group in batch
-        for half in (
-            [group] if group.cost <= budget else _within(list(group.examples), examples, backbone, budget)
+        for part in (
+            [group]
+            if group.cost <= budget
+            else _halve_to_budget(list(group.examples), examples, backbone, budget)
         )
     ]
 
 
-def _within(group: list[int], examples: Examples, backbone: Backbone, budget: int) -> list[Group]:
-    whole = Group(tuple(group), _cost(group, examples, backbone))
-    if whole.cost <= budget or len(group) == 1:
-        return [whole]
-    middle = len(group) // 2
-    return _within(group[:middle], examples, backbone, budget) + _within(
-        group[middle:], examples, backbone, budget
+def _halve_to_budget(
+    indices: list[int], examples: Examples, backbone: Backbone, budget: int
+) -> list[ExampleGroup]:
+    cost = _cost(indices, examples, backbone)
+    if cost <= budget or len(indices) == 1:
+        return [ExampleGroup(tuple(indices), cost)]
+    middle = len(indices) // 2
+    return [
+        group
+        for half in (indices[:middle], indices[middle:])
+        for group in _halve_to_budget(half, examples, backbone, budget)
+    ]
+
+
+def _cost(indices: Sequence[int], examples: Examples, backbone: Backbone) -> int:
+    trajectories = sorted(
+        {trajectory for index in indices for trajectory in examples.items[index].trajectory_indices}
     )
-
-
-def _cost(group: Sequence[int], examples: Examples, backbone: Backbone) -> int:
-    places = sorted({place for one in group for place in examples.items[one].places})
-    return backbone.cost([examples.rendered[place] for place in places])
+    return backbone.cost([examples.rendered[trajectory] for trajectory in trajectories])

@@ -10,7 +10,7 @@ class Report(Protocol):
     def __call__(self, **event: Any) -> None: ...
 
 
-class EventLog:
+class EventLogWriter:
     """Appends to events.jsonl; every line is flushed, so that whoever follows the file sees it at once."""
 
     def __init__(self, path: Path) -> None:

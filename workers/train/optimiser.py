@@ -6,18 +6,18 @@ import torch
 from torch import nn
 
 from workers.schema.recipe import Recipe
-from workers.train.learner import Learner
+from workers.train.multi_objective import MultiObjectiveModule
 
 # Of what an objective learns beside the model: thresholds, scales, reliabilities. Few numbers, each in every example,
 # in logits whatever the model is; at a model's own rate a careless annotator would be believed to the end.
 _BESIDE_RATE = 0.03
 
 
-def make_optimiser(learner: Learner, recipe: Recipe) -> torch.optim.AdamW:
+def make_optimiser(module: MultiObjectiveModule, recipe: Recipe) -> torch.optim.AdamW:
     """No weight decay on vectors and scalars (biases, norms, thresholds)."""
     rates: dict[tuple[float, float], list[nn.Parameter]] = {}
-    backbone = learner.model.backbone
-    for name, parameter in learner.named_parameters():
+    backbone = module.model.backbone
+    for name, parameter in module.named_parameters():
         if parameter.requires_grad:
             inside = name.removeprefix("model.backbone.")
             is_encoder = inside != name and backbone.is_encoder(inside)

@@ -1,4 +1,4 @@
-"""The registry of models."""
+"""Pages of the model registry."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from apps.core.jobs.job_queue import JobState
 from apps.core.storage.storage_names import download_header
 from apps.training import card, services
 from apps.training.models import Evaluation, RewardModel, TrainingRun
-from apps.training.report import COMPARISONS, against, shown
+from apps.training.report import COMPARISONS, against, report_context
 from apps.training.selectors import models_of
 
 _PAGE = 50
@@ -43,7 +43,7 @@ def model_detail(request: ProjectRequest, project: Project, pk: int) -> HttpResp
         "run": model.training_run,
         "children": model.children.filter(deleted_at=None).order_by("pk"),
         "evaluations": evaluations,
-        **shown(report, project),
+        **report_context(report, project),
         "deploy_url": _deploy_url(project, model),
     }
     return render(request, "training/model_detail.html", context)
@@ -59,7 +59,7 @@ def evaluation_detail(request: ProjectRequest, project: Project, pk: int) -> Htt
         "model": evaluation.model,
         "evaluation": evaluation,
         "against": against(evaluation.report, project),
-        **shown(evaluation.report, project),
+        **report_context(evaluation.report, project),
     }
     return render(request, "training/evaluation_detail.html", context)
 
@@ -67,7 +67,7 @@ def evaluation_detail(request: ProjectRequest, project: Project, pk: int) -> Htt
 @require_safe
 @project_view(Role.RESEARCHER)
 def model_card(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """As a file of Markdown."""
+    """A Markdown file."""
     model = get_object_or_404(models_of(project), pk=pk)
     response = HttpResponse(card.model_card(model), content_type="text/markdown; charset=utf-8")
     response["Content-Disposition"] = download_header(f"{model.name}-{model.version}.md")
@@ -77,7 +77,7 @@ def model_card(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 @require_POST
 @project_view(Role.RESEARCHER)
 def model_tags(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """tags: words with commas or blanks between them."""
+    """tags: separated by commas or spaces."""
     model = get_object_or_404(models_of(project), pk=pk)
     services.tag_model(
         model=model, tags=request.POST.get("tags", "").replace(",", " ").split(), by=request.user
@@ -104,26 +104,28 @@ def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
         "text": _state(project, models.last()),
     }
     if Role(request.membership.role).includes(Role.RESEARCHER):
-        name, label = ("model-list", "Look at them") if count else ("run-create", "Train one")
+        name, label = ("model-list", "View models") if count else ("run-create", "Train a model")
         context |= {"url": reverse(f"training:{name}", args=[project.slug]), "label": label}
     return render(request, "components/_node.html", context)
 
 
 def _state(project: Project, newest: RewardModel | None) -> str:
-    going = TrainingRun.objects.filter(project=project, state__in=(JobState.QUEUED, JobState.RUNNING)).count()
-    if going:
-        return f"{going} run{'' if going == 1 else 's'} under way"
-    reached = newest and newest.training_run and newest.training_run.measure
-    if newest is None or not reached:
+    unfinished = TrainingRun.objects.filter(
+        project=project, state__in=(JobState.QUEUED, JobState.RUNNING)
+    ).count()
+    if unfinished:
+        return f"{unfinished} training run{'' if unfinished == 1 else 's'} in progress"
+    measure = newest and newest.training_run and newest.training_run.measure
+    if newest is None or not measure:
         return ""
     name = f"{newest.name}@{newest.version}"
-    if reached.title == COMPARISONS:
-        return f"{name}: {reached.value:.0%} of held-out comparisons right"
-    return f"{name}: {reached.title.lower()}, {reached.name} {reached.value:.2f}"
+    if measure.title == COMPARISONS:
+        return f"{name}: correct on {measure.shown_value} of held-out comparisons"
+    return f"{name}: {measure.title.lower()}, {measure.name} {measure.shown_value}"
 
 
 def _deploy_url(project: Project, model: RewardModel) -> str | None:
-    """The page that deploys it, where the app above us has one."""
+    """The page that deploys the model, where the rewards app is installed."""
     try:
         return f"{reverse('rewards:endpoint-deploy', args=[project.slug])}?model={model}"
     except NoReverseMatch:

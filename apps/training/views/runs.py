@@ -1,4 +1,4 @@
-"""Runs: start one, watch it, stop it."""
+"""Pages of training runs: create, watch, cancel, resume, compare."""
 
 import json
 from typing import Any
@@ -15,22 +15,22 @@ from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
 from apps.datasets.models import DatasetVersion
 from apps.training import recipes, services
-from apps.training.curves import curves, in_words, laid_over, messages
+from apps.training.curves import chart_in_words, curves, messages, overlaid_curves
 from apps.training.estimate import estimate
 from apps.training.forms import OWN, RunForm
 from apps.training.groups import by_seed, differences, side_by_side
 from apps.training.models import TrainingRun
 from apps.training.pretrained import with_names
-from apps.training.report import shown
+from apps.training.report import report_context
 from apps.training.selectors import events_after, runs_of
 from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
 
 _PAGE = 50
-_LAID_OVER = 8  # as many as there are colours
-_DIGITS = 19  # a number that long may be larger than any key
-_DRAWINGS = (
-    ("validation", "Loss on validation"),
-    ("accuracy", "Accuracy on validation"),
+_MAX_COMPARED = 8  # the number of colours
+_MAX_DIGITS = 19  # a number with more digits may be larger than any key
+_CHARTS = (
+    ("validation", "Validation loss"),
+    ("accuracy", "Validation accuracy"),
     ("training", "Training loss"),
 )
 
@@ -53,22 +53,22 @@ def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_safe
 @project_view(Role.RESEARCHER)
 def run_compare(request: ProjectRequest, project: Project) -> HttpResponse:
-    """run: numbers of runs, several with commas between them."""
+    """run: numbers of runs, separated by commas."""
     given = ",".join(request.GET.getlist("run")).split(",")
-    numbers = list(dict.fromkeys(int(one) for one in given if one.isdecimal() and len(one) < _DIGITS))[
-        :_LAID_OVER
-    ]
+    numbers = list(
+        dict.fromkeys(int(number) for number in given if number.isdecimal() and len(number) < _MAX_DIGITS)
+    )[:_MAX_COMPARED]
     found = {run.pk: run for run in runs_of(project).filter(pk__in=numbers)}
     runs = [found[number] for number in numbers if number in found]
-    drawn = laid_over((f"run {run.pk}", events_after(run)) for run in runs)
+    charts = overlaid_curves((f"run {run.pk}", events_after(run)) for run in runs)
     context = {
         "project": project,
         "runs": runs,
-        "most": _LAID_OVER,
+        "most": _MAX_COMPARED,
         "drawings": [
-            (name, title, drawn[name], in_words(drawn[name]))
-            for name, title in _DRAWINGS
-            if drawn[name]["series"]
+            (name, title, charts[name], chart_in_words(charts[name]))
+            for name, title in _CHARTS
+            if charts[name]["series"]
         ],
         "differences": differences(runs),
         "rows": side_by_side(runs),
@@ -85,12 +85,12 @@ def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
             run = _start(request, project, form)
             return redirect("training:run-detail", project.slug, run.pk)
         except DomainError as error:
-            form.take(error)
+            form.add_domain_error(error)
     context = {
         "project": project,
         "form": form,
         "has_dataset": DatasetVersion.objects.filter(project=project, state=JobState.SUCCEEDED).exists(),
-        **_foreseen(form),
+        **_estimate_context(form),
     }
     return render(request, "training/run_create.html", context, status=422 if form.errors else 200)
 
@@ -98,15 +98,15 @@ def run_create(request: ProjectRequest, project: Project) -> HttpResponse:
 @require_POST
 @project_view(Role.RESEARCHER)
 def run_estimate(request: ProjectRequest, project: Project) -> HttpResponse:
-    """What the form as it stands would take, and every key of its recipe. Nothing is started."""
+    """An estimate for the current form, and every key of its recipe. Nothing is started."""
     form = RunForm(request.POST, project=project)
     form.is_valid()
-    return render(request, "training/_run_foreseen.html", {"project": project, **_foreseen(form)})
+    return render(request, "training/_run_foreseen.html", {"project": project, **_estimate_context(form)})
 
 
-def _foreseen(form: RunForm) -> dict[str, Any]:
-    """Of a form that is not sent yet: of the first dataset and recipe."""
-    dataset_version, recipe, wrong = form.chosen()
+def _estimate_context(form: RunForm) -> dict[str, Any]:
+    """For a form that is not submitted yet: of the first dataset and recipe."""
+    dataset_version, recipe, wrong = form.selection()
     values = recipe_to_dict(recipe or Recipe())
     defaults = recipe_to_dict(Recipe())
     return {
@@ -122,7 +122,7 @@ def _foreseen(form: RunForm) -> dict[str, Any]:
 
 
 def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
-    """like: a run whose recipe is to be changed and run again, with the next seed."""
+    """like: a run to duplicate, with the next seed."""
     like = request.GET.get("like", "")
     if not like.isdigit():
         return {"dataset": request.GET.get("dataset"), "parent": request.GET.get("parent")}
@@ -167,7 +167,7 @@ def run_detail(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 @require_safe
 @project_view(Role.RESEARCHER)
 def run_status(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """What changes while a run goes on; when it has ended, the whole page is loaded once more."""
+    """The part of the page that changes during a run; once the run has ended, the page is reloaded."""
     run = get_object_or_404(runs_of(project), pk=pk)
     response = render(request, "training/_run_status.html", run_context(project, run) | {"out_of_band": True})
     if run.is_finished:
@@ -193,14 +193,14 @@ def run_resume(request: ProjectRequest, project: Project, pk: int) -> HttpRespon
 
 def run_context(project: Project, run: TrainingRun) -> dict[str, Any]:
     events = events_after(run)
-    drawn = curves(events)
+    charts = curves(events)
     return {
         "project": project,
         "run": run,
         "model": getattr(run, "model", None),
-        "curves": {name: json.dumps(drawing) for name, drawing in drawn.items()},
-        "words": {name: in_words(drawing) for name, drawing in drawn.items()},
+        "curves": {name: json.dumps(drawing) for name, drawing in charts.items()},
+        "descriptions": {name: chart_in_words(drawing) for name, drawing in charts.items()},
         "messages_of_run": messages(events),
-        **shown(run.report, project),
+        **report_context(run.report, project),
         "can_resume": run.state in (JobState.FAILED, JobState.CANCELLED),
     }

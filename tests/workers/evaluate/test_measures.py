@@ -8,9 +8,9 @@ from scipy.stats import spearmanr
 from sklearn.metrics import roc_auc_score
 
 from workers.evaluate.comparison import reward_distance
-from workers.evaluate.findings import findings, with_leaks
-from workers.evaluate.judged import Judged, as_pairs
+from workers.evaluate.diagnostics import findings, with_leaks
 from workers.evaluate.outcome import best_of_n, outcome_report
+from workers.evaluate.predictions import ScoredRecord, expand_rankings
 from workers.evaluate.ranks import auc, spearman
 from workers.evaluate.scores import scores_report
 from workers.evaluate.steps import best_threshold, first_below, process_bench_f1, steps_report
@@ -47,11 +47,11 @@ class TestRanks:
 
 class TestOutcome:
     @pytest.fixture
-    def judged(self, make_trajectory):
-        def make(*rows) -> list[Judged]:
+    def scored_records(self, make_trajectory):
+        def make(*rows) -> list[ScoredRecord]:
             """(task, text, success, reward)"""
             return [
-                Judged(
+                ScoredRecord(
                     OutcomeRecord(trajectory=make_trajectory(text, task=task), success=success),
                     (scored(reward),),
                 )
@@ -60,14 +60,14 @@ class TestOutcome:
 
         return make
 
-    def test_auc_beside_rules(self, judged) -> None:
+    def test_auc_beside_rules(self, scored_records) -> None:
         rows = [
             ("t", "good " * 9, True, 3.0),
             ("t", "bad", False, 1.0),
             ("u", "good " * 5, True, 2.0),
             ("u", "bad " * 7, False, 2.5),
         ]
-        report = outcome_report(judged(*rows))
+        report = outcome_report(scored_records(*rows))
         assert report["auc"] == 0.75
         assert (report["n"], report["successes"]) == (4, 2)
         assert report["within_task"]["accuracy"] == 0.5
@@ -77,8 +77,8 @@ class TestOutcome:
         # Half succeeded: the better half should be they.
         assert wrong == [("u", True, 2.0), ("u", False, 2.5)]
 
-    def test_without_both_outcomes_there_is_nothing(self, judged) -> None:
-        assert outcome_report(judged(("t", "good", True, 1.0))) is None
+    def test_without_both_outcomes_there_is_nothing(self, scored_records) -> None:
+        assert outcome_report(scored_records(("t", "good", True, 1.0))) is None
         assert outcome_report([]) is None
 
     def test_best_of_n_over_all_sets(self) -> None:
@@ -100,15 +100,15 @@ class TestOutcome:
 
 class TestSteps:
     @pytest.fixture
-    def judged(self, make_trajectory):
-        def make(good: list[float], first: int | None, *, task: str = "t", **fields) -> Judged:
+    def scored_records(self, make_trajectory):
+        def make(good: list[float], first: int | None, *, task: str = "t", **fields) -> ScoredRecord:
             """good: the probability that each step is."""
             one = make_trajectory("good", task=task)
             longer = Trajectory(steps=(one.steps[0], *[one.steps[1]] * len(good)), task=one.task)
             record = StepLabelRecord(
                 trajectory=longer, annotator="ann", has_first_error=True, first_error=first, **fields
             )
-            return Judged(record, (scored(0.0, labels=tuple({"good": p, "bad": 1 - p} for p in good)),))
+            return ScoredRecord(record, (scored(0.0, labels=tuple({"good": p, "bad": 1 - p} for p in good)),))
 
         return make
 
@@ -123,17 +123,21 @@ class TestSteps:
         assert first_below([0.9, 0.4, 0.1], 0.5) == 1
         assert first_below([0.9, 0.8], 0.5) is None
 
-    def test_the_threshold_is_that_of_validation(self, judged) -> None:
-        known = [judged([0.9, 0.6, 0.9], None), judged([0.9, 0.5, 0.9], 1), judged([0.8, 0.9, 0.4], 2)]
+    def test_the_threshold_is_that_of_validation(self, scored_records) -> None:
+        known = [
+            scored_records([0.9, 0.6, 0.9], None),
+            scored_records([0.9, 0.5, 0.9], 1),
+            scored_records([0.8, 0.9, 0.4], 2),
+        ]
         assert 0.5 < best_threshold(known) <= 0.6
         assert best_threshold([]) == 0.5
 
-    def test_the_report(self, judged) -> None:
-        known = [judged([0.9, 0.8], None), judged([0.9, 0.2], 1)]
+    def test_the_report(self, scored_records) -> None:
+        known = [scored_records([0.9, 0.8], None), scored_records([0.9, 0.2], 1)]
         test = [
-            judged([0.9, 0.1, 0.9], 1, task="a"),
-            judged([0.9, 0.9], None, task="b"),
-            judged([0.1], None, task="c"),
+            scored_records([0.9, 0.1, 0.9], 1, task="a"),
+            scored_records([0.9, 0.9], None, task="b"),
+            scored_records([0.1], None, task="c"),
         ]
         report = steps_report(test, known)
         assert (report["first_error_accuracy"], report["n"], report["errors"]) == (pytest.approx(2 / 3), 3, 1)
@@ -145,18 +149,18 @@ class TestSteps:
         assert report["labels"]["accuracy"] == pytest.approx(4 / 5)
         assert report["labels"]["baselines"]["majority"]["accuracy"] == pytest.approx(4 / 5)
 
-    def test_the_weakest_step_of_those_with_an_error(self, judged) -> None:
+    def test_the_weakest_step_of_those_with_an_error(self, scored_records) -> None:
         test = [
-            judged([0.9, 0.1, 0.3], 1, task="a"),
-            judged([0.9, 0.8, 0.3], 1, task="b"),
-            judged([0.9, 0.8, 0.7], None, task="c"),
+            scored_records([0.9, 0.1, 0.3], 1, task="a"),
+            scored_records([0.9, 0.8, 0.3], 1, task="b"),
+            scored_records([0.9, 0.8, 0.7], None, task="c"),
         ]
         assert [(one["said"], one["given"]) for one in steps_report(test, [])["mistakes"]] == [(1, 2)]
         located = steps_report(test, [])["located"]
         assert (located["accuracy"], located["n"]) == (0.5, 2)
         rules = {name: one["accuracy"] for name, one in located["baselines"].items()}
         assert rules == {"first_step": 0.0, "last_step": 0.0, "most_common": 1.0}
-        assert steps_report([judged([0.9, 0.8], None)], [])["located"] is None
+        assert steps_report([scored_records([0.9, 0.8], None)], [])["located"] is None
 
     def test_without_labels_there_is_nothing(self) -> None:
         assert steps_report([], []) is None
@@ -164,7 +168,7 @@ class TestSteps:
 
 class TestScores:
     def test_by_criterion_and_by_reward(self, make_trajectory) -> None:
-        judged = []
+        scored_records = []
         for place, (value, raw, polite) in enumerate(
             [(1.0, 3.0, 0.1), (3.0, 2.0, 0.2), (5.0, 1.0, 0.3), (5.0, 0.5, 0.4)]
         ):
@@ -173,10 +177,11 @@ class TestScores:
                 trajectory=one, annotator="ann", criterion="polite", value=value, scale=(1.0, 5.0)
             )
             rating = RatingRecord(trajectory=one, annotator="ann", rating=value, scale=(1.0, 5.0))
-            judged += [
-                Judged(record, (scored(raw, criteria={"polite": polite}),)) for record in (score, rating)
+            scored_records += [
+                ScoredRecord(record, (scored(raw, criteria={"polite": polite}),))
+                for record in (score, rating)
             ]
-        report = scores_report(judged)
+        report = scores_report(scored_records)
         expected = spearmanr([0.1, 0.2, 0.3, 0.4], [1, 3, 5, 5]).statistic
         assert report["criteria"]["polite"]["spearman"] == pytest.approx(expected)
         assert report["criteria"]["rating"]["spearman"] == pytest.approx(-expected)
@@ -190,17 +195,17 @@ class TestScores:
         ]
 
     def test_what_people_said_counts_before_what_judges_said(self, make_trajectory) -> None:
-        judged = []
+        scored_records = []
         for place in range(4):
             one = make_trajectory(f"good {'sent ' * place}", task=f"t{place}")
             said = {"trajectory": one, "criterion": "polite", "scale": (1.0, 5.0)}
             records = [ScoreRecord(annotator="metric", origin="judge", value=5.0 - place, **said)]
             if place != 3:
                 records.append(ScoreRecord(annotator="ann", value=1.0 + place, **said))
-            judged += [
-                Judged(record, (scored(0.0, criteria={"polite": float(place)}),)) for record in records
+            scored_records += [
+                ScoredRecord(record, (scored(0.0, criteria={"polite": float(place)}),)) for record in records
             ]
-        report = scores_report(judged)
+        report = scores_report(scored_records)
         # People's 1, 2, 3 on three of them, and only a judge's 2 on the last.
         assert report["spearman"] == pytest.approx(spearmanr([0, 1, 2, 3], [1, 2, 3, 2]).statistic)
         assert (report["n"], report["by_judges"]) == (4, 1)
@@ -212,7 +217,7 @@ class TestScores:
 def test_a_ranking_is_its_pairs(make_trajectory) -> None:
     sides = tuple(make_trajectory(f"good {word}") for word in ("sent", "lost", "yes"))
     record = RankingRecord(trajectories=sides, ranks=(2, 1, 2), annotator="ann")
-    pairs = as_pairs([Judged(record, (scored(1.0), scored(2.0), scored(3.0)))])
+    pairs = expand_rankings([ScoredRecord(record, (scored(1.0), scored(2.0), scored(3.0)))])
     assert [(one.record.choice, [score.raw for score in one.scores]) for one in pairs] == [
         ("b", [1.0, 2.0]),
         ("tie", [1.0, 3.0]),
@@ -222,10 +227,10 @@ def test_a_ranking_is_its_pairs(make_trajectory) -> None:
 
 class TestDistance:
     @pytest.fixture
-    def judged(self, make_trajectory):
-        def make(rewards) -> list[Judged]:
+    def scored_records(self, make_trajectory):
+        def make(rewards) -> list[ScoredRecord]:
             return [
-                Judged(
+                ScoredRecord(
                     OutcomeRecord(trajectory=make_trajectory(f"good {place}", task=task), success=True),
                     (scored(raw),),
                 )
@@ -234,21 +239,21 @@ class TestDistance:
 
         return make
 
-    def test_scale_and_a_constant_for_each_task_do_not_count(self, judged) -> None:
-        ours = judged([("t", 1.0), ("t", 2.0), ("u", 5.0), ("u", 3.0)])
-        same = judged([("t", 12.0), ("t", 14.0), ("u", 100.0), ("u", 96.0)])
-        opposite = judged([("t", 2.0), ("t", 1.0), ("u", 3.0), ("u", 5.0)])
+    def test_scale_and_a_constant_for_each_task_do_not_count(self, scored_records) -> None:
+        ours = scored_records([("t", 1.0), ("t", 2.0), ("u", 5.0), ("u", 3.0)])
+        same = scored_records([("t", 12.0), ("t", 14.0), ("u", 100.0), ("u", 96.0)])
+        opposite = scored_records([("t", 2.0), ("t", 1.0), ("u", 3.0), ("u", 5.0)])
         assert reward_distance(ours, same) == pytest.approx(0.0, abs=1e-7)
         assert reward_distance(ours, opposite) == pytest.approx(1.0)
 
-    def test_by_hand(self, judged) -> None:
+    def test_by_hand(self, scored_records) -> None:
         """Centred (-1, 1) and (0, 0) against (-1, 1) and (-1, 1): rho = 1 / sqrt 2."""
-        ours = judged([("t", 0.0), ("t", 2.0), ("u", 1.0), ("u", 1.0)])
-        theirs = judged([("t", 0.0), ("t", 2.0), ("u", 0.0), ("u", 2.0)])
+        ours = scored_records([("t", 0.0), ("t", 2.0), ("u", 1.0), ("u", 1.0)])
+        theirs = scored_records([("t", 0.0), ("t", 2.0), ("u", 0.0), ("u", 2.0)])
         assert reward_distance(ours, theirs) == pytest.approx(np.sqrt((1 - 1 / np.sqrt(2)) / 2))
 
-    def test_one_trajectory_a_task_says_nothing(self, judged) -> None:
-        one = judged([("t", 1.0), ("u", 2.0)])
+    def test_one_trajectory_a_task_says_nothing(self, scored_records) -> None:
+        one = scored_records([("t", 1.0), ("u", 2.0)])
         assert reward_distance(one, one) is None
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from workers.evaluate import Judge, compare, evaluate, predict
-from workers.evaluate.judged import Judged
+from workers.evaluate import RecordScorer, compare, evaluate, predict
+from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.report import length_correlation
 from workers.models import Lineage, ModelScore, build, load, save
 from workers.schema import OutcomeRecord, Part, Step, Task, Trajectory, write_records
@@ -29,7 +29,7 @@ def artifact(tmp_path, tiny_recipe):
 
 
 def test_every_key_of_a_report(artifact, preferences) -> None:
-    report = evaluate(Judge(load(artifact(1))), preferences[:12], validation=preferences[12:])
+    report = evaluate(RecordScorer(load(artifact(1))), preferences[:12], validation=preferences[12:])
     assert set(report) == {
         *("annotators", "preference", "calibration", "outcome", "steps", "scores", "length_correlation"),
         *("truncated", "mistakes", "findings", "seconds"),
@@ -60,8 +60,8 @@ def test_only_comparisons_by_the_models_criterion(artifact, preferences, make_pr
 
 
 def test_a_model_against_itself(artifact, preferences) -> None:
-    judge = Judge(load(artifact(1)))
-    assert compare(judge, judge, preferences) == {
+    scorer = RecordScorer(load(artifact(1)))
+    assert compare(scorer, scorer, preferences) == {
         "difference": 0.0,
         "interval": [0.0, 0.0],
         "n": 24,
@@ -73,10 +73,10 @@ def test_a_model_against_itself(artifact, preferences) -> None:
 def test_length_correlation() -> None:
     """Ranks of reward 2t + 1 and 2t, of length 5 + t and t: 1 - 6 * 60 / (10 * 99)."""
 
-    def one(task: int, length: int, raw: float) -> Judged:
+    def one(task: int, length: int, raw: float) -> ScoredRecord:
         said = Step(source="agent", message=(Part(text="x" * length),))
         record = OutcomeRecord(trajectory=Trajectory(steps=(said,), task=Task(id=f"t{task}")), success=True)
-        return Judged(record, (ModelScore(raw, 0.0, None, (raw,), (raw,), 1, 0, truncated=False),))
+        return ScoredRecord(record, (ModelScore(raw, 0.0, None, (raw,), (raw,), 1, 0, truncated=False),))
 
     rising = [
         one(task, *given)
@@ -98,7 +98,7 @@ def test_the_command(artifact, preferences, tmp_path) -> None:
     subprocess.run(command, check=True, timeout=90)
     for name, records in parts.items():
         report = json.loads((tmp_path / f"{name}.json").read_text())
-        expected = compare(Judge(load(artifact(1))), Judge(load(artifact(2))), records)
+        expected = compare(RecordScorer(load(artifact(1))), RecordScorer(load(artifact(2))), records)
         assert report["against"]["difference"] == pytest.approx(expected["difference"])
         assert report["against"]["interval"] == pytest.approx(expected["interval"])
         assert report["preference"]["n"] == len(records)
@@ -122,7 +122,7 @@ def test_files_and_reports_come_in_pairs(tmp_path) -> None:
 
 
 def test_nothing_is_scored_twice(artifact, preferences) -> None:
-    judge = Judge(load(artifact(1)))
-    first = judge(preferences)
-    judge.model.score = None  # type: ignore[method-assign, assignment]
-    assert judge(preferences[::-1])[::-1] == first
+    scorer = RecordScorer(load(artifact(1)))
+    first = scorer(preferences)
+    scorer.model.score = None  # type: ignore[method-assign, assignment]
+    assert scorer(preferences[::-1])[::-1] == first

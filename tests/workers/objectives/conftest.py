@@ -7,7 +7,7 @@ import torch
 
 from workers.models.reward_model import Outputs
 from workers.models.states import States, aggregate
-from workers.objectives import Batch, Example
+from workers.objectives import Example, ObjectiveBatch
 from workers.schema.recipe import Recipe
 from workers.text import Numbers
 
@@ -28,7 +28,7 @@ def batch():
 
     def make(
         objective, records, values, *, labels=None, criteria=None, aggregation="value", heads=1, dropped=0
-    ) -> Batch:
+    ) -> ObjectiveBatch:
         rows, examples = iter(range(len(values))), []
         for record in records:
             sides = len(getattr(record, "trajectories", ())) or (2 if hasattr(record, "choice") else 1)
@@ -46,6 +46,6 @@ def batch():
             criteria={name: torch.tensor(one, dtype=torch.float64) for name, one in (criteria or {}).items()},
         )
         rendered = [Numbers(((0.0,),) * count, count + dropped) for count in counts]
-        return Batch(examples, outputs, {place: place for place in range(len(values))}, rendered)
+        return ObjectiveBatch(examples, outputs, {place: place for place in range(len(values))}, rendered)
 
     return make

@@ -125,11 +125,11 @@ def test_given_reliability_below_one_half_is_a_guess(recipe, batch, make_prefere
 
 def test_a_comparison_by_a_criterion_is_of_the_criterion_head_in_joint(recipe, batch, make_preference):
     record = make_preference(0, choice="a", criterion="polite")
-    assert BradleyTerry.refuses(record, recipe()) == "by the criterion 'polite'"
-    assert BradleyTerry.refuses(record, recipe(criterion="polite")) is None
-    assert BradleyTerry.refuses(make_preference(0), recipe(criterion="polite")) == "without a criterion"
+    assert BradleyTerry.reject_reason(record, recipe()) == "by the criterion 'polite'"
+    assert BradleyTerry.reject_reason(record, recipe(criterion="polite")) is None
+    assert BradleyTerry.reject_reason(make_preference(0), recipe(criterion="polite")) == "without a criterion"
     joint = recipe(objective="joint")
-    assert BradleyTerry.refuses(record, joint) is None
+    assert BradleyTerry.reject_reason(record, joint) is None
     one = BradleyTerry(joint, [Example("bradley_terry", record, (0, 1))])
     given = batch("bradley_terry", [record], values((9.0, 0.0)), criteria={"polite": [[2.0], [0.0]]})
     assert float(one(given).detach()) == pytest.approx(0.126928, abs=1e-6)
@@ -140,14 +140,17 @@ def test_a_comparison_by_a_criterion_is_of_the_criterion_head_in_joint(recipe, b
 )
 def test_without_a_winner_there_is_nothing_to_learn(make_preference, choices, said):
     examples = [Example("bradley_terry", make_preference(0, choice=choice), (0, 1)) for choice in choices]
-    assert said in BradleyTerry.lacks(examples)
-    assert BradleyTerry.lacks([*examples, Example("bradley_terry", make_preference(1), (0, 1))]) is None
+    assert said in BradleyTerry.validate_dataset(examples)
+    assert (
+        BradleyTerry.validate_dataset([*examples, Example("bradley_terry", make_preference(1), (0, 1))])
+        is None
+    )
 
 
 def test_measured_by_its_strict_pairs(made, batch):
     one, records = made("a", "b", "tie", "a")
     given = batch("bradley_terry", records, values((2.0, 0.0), (1.0, 0.0), (5.0, 0.0), (1.0, 1.0)), heads=2)
-    measured = one.measure(given)
+    measured = one.validation_metrics(given)
     assert measured["accuracy"].tolist() == [1.0, 0.0, 0.5]
     assert measured["loss"].tolist() == pytest.approx([math.log1p(math.exp(-d)) for d in (2, -1, 0)])
 
@@ -179,8 +182,8 @@ def test_validation_believes_an_annotator_as_far_as_training_does(recipe, batch,
     with torch.no_grad():
         one.annotator.copy_(torch.tensor([20.0, 0.0]))  # sorted by name: ann is sure, dice throws dice
     known = batch("bradley_terry", records, values((2.0, 0.0), (2.0, 0.0)))
-    loss = one.measure(known)["loss"].tolist()
+    loss = one.validation_metrics(known)["loss"].tolist()
     assert loss == pytest.approx([math.log(2), 2 - math.log(0.880797)], abs=1e-5)
     outsider = [make_preference(0, choice="b", annotator="new")]  # as reliable as the mean, 0.75
-    loss = one.measure(batch("bradley_terry", outsider, values((2.0, 0.0))))["loss"].tolist()
+    loss = one.validation_metrics(batch("bradley_terry", outsider, values((2.0, 0.0))))["loss"].tolist()
     assert loss == pytest.approx([-math.log(0.75 * 0.119203 + 0.25 * 0.880797)], abs=1e-5)

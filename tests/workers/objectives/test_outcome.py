@@ -26,9 +26,9 @@ def test_it_reads_the_reward_of_the_whole(make_trajectory, recipe, batch):
     given = batch("outcome", records, [(5.0, 1.0, 2.0), (5.0, 2.0)])
     one = OBJECTIVE(recipe(), given.examples)
     assert one(given).squeeze(-1).tolist() == pytest.approx([0.126928, 2.126928], abs=1e-6)
-    assert one.measure(given)["accuracy"].tolist() == [1.0, 0.0]
+    assert one.validation_metrics(given)["accuracy"].tolist() == [1.0, 0.0]
 
 
 def test_outcomes_that_are_all_alike(make_trajectory):
     failed = [Example("outcome", OutcomeRecord(trajectory=make_trajectory("bad"), success=False), (0,))] * 2
-    assert OBJECTIVE.lacks(failed).startswith("all 2 trajectories failed")
+    assert OBJECTIVE.validate_dataset(failed).startswith("all 2 trajectories failed")

@@ -77,7 +77,7 @@ def ranking(make_trajectory, ranks, **fields):
     [([1, 1], "that call all equal"), ([1] * 11 + [2], "with more than 10 tied"), ([1, 2, 2], None)],
 )
 def test_what_teaches_nothing(make_trajectory, recipe, ranks, said):
-    assert OBJECTIVE.refuses(ranking(make_trajectory, ranks), recipe()) == said
+    assert OBJECTIVE.reject_reason(ranking(make_trajectory, ranks), recipe()) == said
 
 
 def test_a_ranking_counts_as_much_as_a_pair_for_each_place(make_trajectory, recipe, batch):
@@ -85,4 +85,4 @@ def test_a_ranking_counts_as_much_as_a_pair_for_each_place(make_trajectory, reci
     given = batch("plackett_luce", [record], [(0.0, math.log(weight)) for weight in (1, 2, 3)])
     one = OBJECTIVE(recipe(), given.examples)
     assert one(given).tolist()[0] == pytest.approx([-math.log(1 / 3) / 2])
-    assert one.measure(given)["accuracy"].tolist() == [1.0]
+    assert one.validation_metrics(given)["accuracy"].tolist() == [1.0]

@@ -67,10 +67,12 @@ def test_steps_that_were_dropped_keep_the_others_in_place(labelled, recipe, batc
     given = batch("process", [record], [(0.0, 0.0, 0.0)], labels=logits, dropped=2)
     one = OBJECTIVE(recipe(), given.examples)
     assert one(given).tolist()[0] == pytest.approx([(0.126928 + 0.313262) / 2], abs=1e-6)
-    assert one.measure(given)["accuracy"].tolist() == [1.0, 1.0]
+    assert one.validation_metrics(given)["accuracy"].tolist() == [1.0, 1.0]
 
 
 def test_labels_that_are_all_alike(labelled):
     examples = [Example("process", labelled(labels={0: "good", 1: "good"}), (0,))]
-    assert OBJECTIVE.lacks(examples) == "every labelled step is good; label steps of another kind too"
-    assert OBJECTIVE.refuses(labelled(), None) == "of steps that nobody labelled"
+    assert (
+        OBJECTIVE.validate_dataset(examples) == "every labelled step is good; label steps of another kind too"
+    )
+    assert OBJECTIVE.reject_reason(labelled(), None) == "of steps that nobody labelled"

@@ -33,4 +33,4 @@ def test_what_is_summed_are_the_step_rewards(make_trajectory, recipe, batch, agg
 def test_outcomes_that_are_all_alike(make_trajectory, recipe, batch):
     records = [OutcomeRecord(trajectory=make_trajectory("bad"), success=False)]
     given = batch("progress", records, [(0.0, 1.0)])
-    assert OBJECTIVE.lacks(given.examples).startswith("all 1 trajectories failed")
+    assert OBJECTIVE.validate_dataset(given.examples).startswith("all 1 trajectories failed")

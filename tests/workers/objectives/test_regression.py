@@ -59,7 +59,7 @@ def test_scores_are_of_the_criterion_head_and_without_ratings_of_the_reward_too(
 
 def test_the_criterion_of_the_recipe_is_the_reward(make_trajectory, recipe, batch):
     records = [score(make_trajectory("good"), 5.0), score(make_trajectory("good"), 1.0, "short")]
-    refused = [OBJECTIVE.refuses(one, recipe(criterion="polite")) for one in records]
+    refused = [OBJECTIVE.reject_reason(one, recipe(criterion="polite")) for one in records]
     assert refused == [None, "by the criterion 'short'"]
     one = make(recipe, records[:1], criterion="polite")
     assert float(one(batch("regression", records[:1], [(0.0, 0.0)])).detach()) == pytest.approx(0.25)
@@ -67,6 +67,6 @@ def test_the_criterion_of_the_recipe_is_the_reward(make_trajectory, recipe, batc
 
 def test_what_teaches_nothing(make_trajectory, recipe):
     flat = score(make_trajectory("good"), 1.0, scale=(1.0, 1.0))
-    assert OBJECTIVE.refuses(flat, recipe()) == "on a scale without a range"
+    assert OBJECTIVE.reject_reason(flat, recipe()) == "on a scale without a range"
     same = [Example("regression", rating(make_trajectory("good"), accept=True), (0,)) for _ in range(3)]
-    assert OBJECTIVE.lacks(same) == "all 3 ratings and scores are the same"
+    assert OBJECTIVE.validate_dataset(same) == "all 3 ratings and scores are the same"

@@ -11,7 +11,7 @@ from tests.workers.decoders import save_decoder
 from workers.errors import RewardError
 from workers.schema import OutcomeRecord, ScoreRecord
 from workers.schema.recipe import parse_recipe
-from workers.train.run import train
+from workers.train.pipeline import train
 
 
 def outcomes(count: int) -> list[OutcomeRecord]:
@@ -41,7 +41,7 @@ def same_scores(count: int) -> list[ScoreRecord]:
         (
             {"criterion": "polite"},
             [preference(n) for n in range(6)],
-            "0 usable judgements .left out: 6 .*criterion",
+            "0 usable feedback records .left out: 6 .*criterion",
         ),
         (
             {"objective": "regression"},
@@ -66,7 +66,7 @@ def test_an_empty_validation_split(run_directory, tiny_recipe, preferences) -> N
     messages = [
         json.loads(line).get("message", "") for line in (folder / "events.jsonl").read_text().splitlines()
     ]
-    assert "there is nothing to validate on: it trains to the end, and keeps the last weights" in messages
+    assert "no validation data: training runs all epochs and keeps the last weights" in messages
     assert report["calibration"]["temperature"] == 1.0
 
 
@@ -78,7 +78,9 @@ def test_longer_than_what_is_read(run_directory, tiny_recipe) -> None:
     report = train(run_directory(replace(tiny_recipe, epochs=1), {"train": records[:8], "test": records[8:]}))
     assert report["truncated"] == {"n": 8, "of": 16}
     (found,) = [one for one in report["findings"] if one["name"] == "truncated"]
-    assert found["sentence"] == ("8 of 16 trajectories did not fit and lost their middle; raise max_tokens.")
+    assert found["sentence"] == (
+        "8 of 16 trajectories were too long and lost their middle; raise max_tokens."
+    )
 
 
 def test_more_than_a_decoder_can_read(run_directory, tmp_path) -> None:
@@ -90,7 +92,9 @@ def test_more_than_a_decoder_can_read(run_directory, tmp_path) -> None:
 
 
 def test_a_gpu_that_is_not_there(run_directory) -> None:
-    with pytest.raises(RewardError, match=r"torch finds none on this machine; .*TOUCHSTONE_TRAINING_DEVICE"):
+    with pytest.raises(
+        RewardError, match=r"torch finds no GPU on this machine; .*TOUCHSTONE_TRAINING_DEVICE"
+    ):
         train(run_directory(device="cuda"))
 
 

@@ -7,7 +7,14 @@ from workers.models import build
 from workers.objectives import collect
 from workers.schema import Task
 from workers.text.chunks import FRAME
-from workers.train.batches import Group, epoch_batches, examples_of, in_parts, make_groups, split
+from workers.train.batches import (
+    ExampleGroup,
+    epoch_batches,
+    example_indices,
+    make_groups,
+    micro_batches,
+    split_groups,
+)
 
 
 @pytest.fixture
@@ -26,10 +33,14 @@ def made(tiny_recipe, preferences):
 def test_every_example_once_within_the_budgets(made, unfrozen) -> None:
     examples, backbone, recipe = made(unfrozen=unfrozen, batch_pairs=5, batch_tokens=64)
     batches = epoch_batches(make_groups(examples, backbone, recipe), recipe, seed=1, epoch=0)
-    assert sorted(place for batch in batches for place in examples_of(batch)) == list(range(len(examples)))
-    assert max(len(examples_of(batch)) for batch in batches) <= 5
+    assert sorted(place for batch in batches for place in example_indices(batch)) == list(
+        range(len(examples))
+    )
+    assert max(len(example_indices(batch)) for batch in batches) <= 5
     for batch in batches:
-        sides = {side for place in examples_of(batch) for side in examples.items[place].places}
+        sides = {
+            side for place in example_indices(batch) for side in examples.items[place].trajectory_indices
+        }
         chunks = [chunk for side in sides for chunk in examples.rendered[side].chunks]
         cost = sum(len(ids) + FRAME for ids in {chunk.ids for chunk in chunks}) if unfrozen else len(chunks)
         assert cost <= 64 or len(batch) == 1
@@ -53,7 +64,7 @@ def test_where_the_encoder_is_trained_a_task_stays_together(made, make_preferenc
     records = [replace_task(make_preference(number), f"task-{number % 3}") for number in range(1, 13)]
     examples, backbone, recipe = made(records, unfrozen=True, batch_pairs=100, batch_tokens=100_000)
     (batch,) = epoch_batches(make_groups(examples, backbone, recipe), recipe, seed=0, epoch=0)
-    tasks = [examples.items[place].task for place in examples_of(batch)]
+    tasks = [examples.items[place].task for place in example_indices(batch)]
     assert len([task for task, before in zip(tasks, ["", *tasks], strict=False) if task != before]) == 3
 
 
@@ -67,15 +78,25 @@ def test_a_task_too_large_for_a_batch_is_split(made, make_preference) -> None:
 
 
 def test_parts_are_filled_to_their_budget() -> None:
-    batch = [Group((0,), 30), Group((1, 2), 50), Group((3,), 200), Group((4,), 20)]
-    assert [examples_of(part) for part in in_parts(batch, 100)] == [[4, 0, 1, 2], [3]]
-    assert [examples_of(part) for part in in_parts(batch, 1000)] == [[4, 0, 1, 2, 3]]
-    assert in_parts([], 10) == []
+    batch = [
+        ExampleGroup((0,), 30),
+        ExampleGroup((1, 2), 50),
+        ExampleGroup((3,), 200),
+        ExampleGroup((4,), 20),
+    ]
+    assert [example_indices(part) for part in micro_batches(batch, 100)] == [[4, 0, 1, 2], [3]]
+    assert [example_indices(part) for part in micro_batches(batch, 1000)] == [[4, 0, 1, 2, 3]]
+    assert micro_batches([], 10) == []
 
 
 def test_split_no_group_costs_more_than_the_budget(made, make_preference) -> None:
     records = [replace_task(make_preference(number), "one") for number in range(1, 5)]
     examples, backbone, _ = made(records, unfrozen=True)
-    batch = [Group((0, 1, 2), 99), Group((3,), 9)]
-    assert [group.examples for group in split(batch, examples, backbone, 1)] == [(0,), (1,), (2,), (3,)]
-    assert split(batch, examples, backbone, 99) == batch
+    batch = [ExampleGroup((0, 1, 2), 99), ExampleGroup((3,), 9)]
+    assert [group.examples for group in split_groups(batch, examples, backbone, 1)] == [
+        (0,),
+        (1,),
+        (2,),
+        (3,),
+    ]
+    assert split_groups(batch, examples, backbone, 99) == batch

@@ -15,8 +15,8 @@ from tests.workers.decoders import save_decoder
 from workers.models import load, renderer_of
 from workers.objectives import Examples, collect
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.train.learner import Learner
-from workers.train.loop import Fit, Limits, Stopped
+from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped
 
 
 @pytest.fixture(scope="module")
@@ -39,13 +39,17 @@ def recipe(base) -> Recipe:
 
 @pytest.fixture
 def fit(preferences):
-    def make(recipe: Recipe, *, records=preferences, validation=(), **fields) -> tuple[Fit, list[dict]]:
+    def make(
+        recipe: Recipe, *, records=preferences, validation=(), **fields
+    ) -> tuple[RewardTrainer, list[dict]]:
         said: list[dict] = []
         renderer = renderer_of(recipe)
         torch.manual_seed(1)
-        learner = Learner(recipe, collect(records, renderer, recipe), seed=1)
+        module = MultiObjectiveModule(recipe, collect(records, renderer, recipe), seed=1)
         known = collect(validation, renderer, recipe) if validation else Examples()
-        return Fit(learner, recipe, known, seed=1, report=lambda **event: said.append(event), **fields), said
+        return RewardTrainer(
+            module, recipe, known, seed=1, report=lambda **event: said.append(event), **fields
+        ), said
 
     return make
 
@@ -57,10 +61,10 @@ def test_it_learns_which_is_better_and_moves_what_it_should(fit, recipe, rank: i
     one.run()
     assert sum(one.losses[-6:]) < 0.7 * sum(one.losses[:6])
     moved = {name for name, tensor in one.model.named_parameters() if not torch.equal(tensor, before[name])}
-    trained = {name for name, tensor in one.model.named_parameters() if tensor.requires_grad}
-    assert moved == trained
-    assert ("lora" in " ".join(trained)) is bool(rank)
-    assert not rank or not any("base_layer" in name for name in trained)
+    trainable = {name for name, tensor in one.model.named_parameters() if tensor.requires_grad}
+    assert moved == trainable
+    assert ("lora" in " ".join(trainable)) is bool(rank)
+    assert not rank or not any("base_layer" in name for name in trainable)
 
 
 def test_checkpointed_activations_change_nothing(fit, recipe) -> None:
@@ -86,10 +90,10 @@ def test_stopped_and_taken_up_again_it_is_the_same(fit, recipe, preferences, tmp
     whole, _ = fit(recipe, **data)
     whole.run()
     stopped, _ = fit(recipe, **data)
-    stopped.limits = Limits(lambda: stopped.step == 5, checkpoints=tmp_path)
-    with pytest.raises(Stopped):
+    stopped.limits = TrainingLimits(lambda: stopped.step == 5, checkpoints=tmp_path)
+    with pytest.raises(TrainingStopped):
         stopped.run()
-    again, _ = fit(recipe, **data, limits=Limits(checkpoints=tmp_path))
+    again, _ = fit(recipe, **data, limits=TrainingLimits(checkpoints=tmp_path))
     again.run()
     assert again.losses == whole.losses
     theirs = dict(whole.model.named_parameters())
@@ -138,7 +142,7 @@ def test_a_pair_longer_than_the_decoder_is_trained_on_and_said_so(
     long = make_preference(0)
     long = msgspec.structs.replace(long, a=make_trajectory("good " * 400, task="t0"))
     one, _ = fit(recipe, records=[long, make_preference(1)])
-    assert len(one.train) == 2
-    assert [rendered.truncated for rendered in one.train.rendered] == [True, False, False, False]
+    assert len(one.examples) == 2
+    assert [rendered.truncated for rendered in one.examples.rendered] == [True, False, False, False]
     one.run()
     assert len(one.losses) == recipe.epochs

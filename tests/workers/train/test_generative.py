@@ -10,17 +10,17 @@ import torch
 
 from tests.workers.judge.judges import decoder, recipe, records, run_of
 from workers.errors import RewardError
-from workers.evaluate import Judge
+from workers.evaluate import RecordScorer
 from workers.models import is_generative, load, load_scorer
 from workers.models.generative.model import GenerativeModel, build_writer
 from workers.models.generative.writer import Writer, Written
 from workers.schema import CommentRecord, PreferenceRecord, write_records
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative.loop import GenerativeFit
 from workers.train.generative.questions import in_threes, pairs_of, questions_of
 from workers.train.generative.sampling import is_whole, log_probs_of, sample
-from workers.train.loop import Limits, Stopped
-from workers.train.run import train
+from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.pipeline import train
+from workers.train.trainer import TrainingLimits, TrainingStopped
 
 
 @pytest.fixture(scope="module")
@@ -32,15 +32,17 @@ def silent(**event: Any) -> None:
     pass
 
 
-def fit_of(chosen: Recipe, *, limits: Limits | None = None, seed: int = 0) -> GenerativeFit:
+def make_trainer(chosen: Recipe, *, limits: TrainingLimits | None = None, seed: int = 0) -> GenerativeTrainer:
     writer = build_writer(chosen, device="cpu")
     asked = questions_of(pairs_of(records(6), chosen)[0], writer.renderer)
     held_out = questions_of(pairs_of(records(2, start=6), chosen)[0], writer.renderer)
-    return GenerativeFit(writer, chosen, asked, held_out, seed=seed, report=silent, limits=limits or Limits())
+    return GenerativeTrainer(
+        writer, chosen, asked, held_out, seed=seed, report=silent, limits=limits or TrainingLimits()
+    )
 
 
-def weights(fit: GenerativeFit) -> dict[str, torch.Tensor]:
-    return {name: one.clone() for name, one in fit.writer.language.named_parameters()}
+def weights(trainer: GenerativeTrainer) -> dict[str, torch.Tensor]:
+    return {name: one.clone() for name, one in trainer.writer.language.named_parameters()}
 
 
 def test_reasons_go_with_the_comparison_of_the_same_annotator(folder: Path) -> None:
@@ -58,11 +60,11 @@ def test_reasons_go_with_the_comparison_of_the_same_annotator(folder: Path) -> N
 
 def test_it_learns_what_people_prefer_and_to_say_why(folder: Path) -> None:
     chosen = recipe(folder, epochs=20, learning_rate=1e-2, batch_pairs=3)
-    fit = fit_of(chosen)
-    fit.run()
-    assert fit.losses[-1] < 0.5 * fit.losses[0]
-    asked = fit.train[1].pair[1]
-    (written,) = fit.writer.write([asked.ids])
+    trainer = make_trainer(chosen)
+    trainer.run()
+    assert trainer.losses[-1] < 0.5 * trainer.losses[0]
+    asked = trainer.train[1].pair[1]
+    (written,) = trainer.writer.write([asked.ids])
     assert written.is_formed or written.critique
 
 
@@ -70,8 +72,8 @@ def test_where_nobody_wrote_it_learns_to_answer_at_once(folder: Path) -> None:
     chosen = recipe(folder, epochs=20, learning_rate=1e-2, batch_pairs=3)
     writer = build_writer(chosen, device="cpu")
     asked = questions_of(pairs_of(records(6, reasons=False), chosen)[0], writer.renderer)
-    fit = GenerativeFit(writer, chosen, asked, [], seed=0, report=silent)
-    fit.run()
+    trainer = GenerativeTrainer(writer, chosen, asked, [], seed=0, report=silent)
+    trainer.run()
     (written,) = writer.write([asked[0].pair[0].ids])
     assert written.is_formed and not written.critique
 
@@ -80,14 +82,14 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, 
     chosen = recipe(
         folder, epochs=2, batch_pairs=2, reinforce_steps=4, reinforce_samples=2, checkpoint_seconds=0.0
     )
-    whole = fit_of(chosen)
+    whole = make_trainer(chosen)
     whole.run()
     assert len(whole.losses) == 6 + 4 and len(whole.curve) == 4
     for steps in (2, 6, 8):
         place = tmp_path / str(steps)
-        with pytest.raises(Stopped):
-            fit_of(chosen, limits=Limits(_after(steps), None, place)).run()
-        resumed = fit_of(chosen, limits=Limits(checkpoints=place))
+        with pytest.raises(TrainingStopped):
+            make_trainer(chosen, limits=TrainingLimits(_after(steps), None, place)).run()
+        resumed = make_trainer(chosen, limits=TrainingLimits(checkpoints=place))
         resumed.run()
         assert resumed.losses == pytest.approx(whole.losses, abs=1e-5)
         for name, one in weights(whole).items():
@@ -102,13 +104,13 @@ def _after(steps: int) -> Callable[[], bool]:
 
 def test_what_is_sampled_is_what_the_model_said_then(folder: Path) -> None:
     chosen = recipe(folder, reinforce_samples=3)
-    fit = fit_of(chosen)
-    fit.writer.language.eval()
+    trainer = make_trainer(chosen)
+    trainer.writer.language.eval()
     torch.manual_seed(3)
-    batch = fit.train[:2]
-    drawn = sample(fit.writer, batch, chosen, 4096, writes=True)
+    batch = trainer.train[:2]
+    drawn = sample(trainer.writer, batch, chosen, 4096, writes=True)
     assert len(drawn.lines) == 2 * 2 * 3 == len(drawn.own)
-    torch.testing.assert_close(log_probs_of(fit.writer, drawn, 900), drawn.old, atol=1e-5, rtol=0)
+    torch.testing.assert_close(log_probs_of(trainer.writer, drawn, 900), drawn.old, atol=1e-5, rtol=0)
     better_is_a = torch.tensor([True] * 3 + [False] * 3).repeat(2)
     assert (drawn.right == (drawn.says_a == better_is_a).float()).all()
     for prompt in drawn.advantages.view(-1, 3):
@@ -131,24 +133,28 @@ def test_reinforcement_moves_towards_what_was_right(folder: Path) -> None:
     chosen = recipe(
         folder, epochs=1, reinforce_steps=12, reinforce_samples=6, reinforce_rate=3e-3, reinforce_kl=0.0
     )
-    fit = fit_of(chosen)
-    fit.run()
-    first, last = fit.curve[:3], fit.curve[-3:]
+    trainer = make_trainer(chosen)
+    trainer.run()
+    first, last = trainer.curve[:3], trainer.curve[-3:]
     assert sum(one["reward"] for one in last) > sum(one["reward"] for one in first)
-    assert {"right", "agrees", "formed", "entropy", "length", "clipped", "divergence"} <= fit.curve[0].keys()
-    assert fit.reference is None
+    assert {"right", "agrees", "formed", "entropy", "length", "clipped", "divergence"} <= trainer.curve[
+        0
+    ].keys()
+    assert trainer.reference is None
 
 
 def test_adapters_alone_are_trained_and_merged(folder: Path) -> None:
     chosen = recipe(folder, lora_rank=4, reinforce_steps=1, reinforce_samples=2)
-    fit = fit_of(chosen)
-    assert all("lora" in name for name, one in fit.writer.language.named_parameters() if one.requires_grad)
-    fit.run()
-    assert not any("lora" in name for name, _ in fit.writer.language.named_parameters())
+    trainer = make_trainer(chosen)
+    assert all(
+        "lora" in name for name, one in trainer.writer.language.named_parameters() if one.requires_grad
+    )
+    trainer.run()
+    assert not any("lora" in name for name, _ in trainer.writer.language.named_parameters())
 
 
 def test_three_lines_of_a_comparison_go_through_together(folder: Path) -> None:
-    batch = fit_of(recipe(folder)).train
+    batch = make_trainer(recipe(folder)).train
     parts = list(in_threes(batch, 3 * 2 * max(one.longest for one in batch)))
     assert sorted(place for part in parts for place in part) == list(range(len(batch)))
     assert max(map(len, parts)) == 2
@@ -228,7 +234,7 @@ def test_the_artifact_scores_compares_and_says_why(finished: Path) -> None:
     assert (first.raw, second.raw) == (compared.first.log_odds, compared.second.log_odds)
     with pytest.raises(RewardError, match="no criteria"):
         model.score(asked, criteria=["kind"])
-    judged = Judge(model)([PreferenceRecord(a=a, b=b, choice="a", annotator="ann")])
+    judged = RecordScorer(model)([PreferenceRecord(a=a, b=b, choice="a", annotator="ann")])
     difference = judged[0].scores[0].raw - judged[0].scores[1].raw
     assert difference == pytest.approx(compared.log_odds)
 
@@ -259,23 +265,23 @@ def test_too_little_and_parents_are_refused_in_words(folder: Path, tmp_path: Pat
 
 
 def test_a_loss_that_is_no_number_stops_it(folder: Path) -> None:
-    fit = fit_of(recipe(folder))
-    assert isinstance(fit.writer, Writer)
+    trainer = make_trainer(recipe(folder))
+    assert isinstance(trainer.writer, Writer)
     with torch.no_grad():
-        next(iter(fit.writer.language.parameters())).fill_(float("nan"))
+        next(iter(trainer.writer.language.parameters())).fill_(float("nan"))
     with pytest.raises(RewardError, match="lower the learning rate"):
-        fit.run()
+        trainer.run()
 
 
 def test_half_as_much_goes_through_where_memory_runs_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = recipe(folder, reinforce_steps=1, reinforce_samples=2)
-    expected = fit_of(chosen)
+    expected = make_trainer(chosen)
     expected.run()
-    fit, said = fit_of(chosen), list[str]()
-    fit.report = lambda message="", **event: said.append(message)  # type: ignore[assignment]
-    read, write, fails = fit.writer.read, fit.writer.write, {"read": 1, "write": 1}
+    trainer, said = make_trainer(chosen), list[str]()
+    trainer.report = lambda message="", **event: said.append(message)  # type: ignore[assignment]
+    read, write, fails = trainer.writer.read, trainer.writer.write, {"read": 1, "write": 1}
 
     def scarce(name: str, real: Any) -> Any:
         def once(*args: Any, **more: Any) -> Any:
@@ -286,16 +292,16 @@ def test_half_as_much_goes_through_where_memory_runs_out(
 
         return once
 
-    monkeypatch.setattr(fit.writer, "read", scarce("read", read))
-    fit.run()
-    assert fit.micro_tokens == chosen.micro_tokens // 2
+    monkeypatch.setattr(trainer.writer, "read", scarce("read", read))
+    trainer.run()
+    assert trainer.micro_tokens == chosen.micro_tokens // 2
     assert any("out of memory" in message for message in said)
-    assert fit.losses == pytest.approx(expected.losses, abs=1e-4)
-    fit = fit_of(chosen)
-    monkeypatch.setattr(fit.writer, "write", scarce("write", write))
-    fit.validation = []
-    fit.run()
-    assert fit.micro_tokens == chosen.micro_tokens // 2
-    fit.micro_tokens = 10
+    assert trainer.losses == pytest.approx(expected.losses, abs=1e-4)
+    trainer = make_trainer(chosen)
+    monkeypatch.setattr(trainer.writer, "write", scarce("write", write))
+    trainer.validation = []
+    trainer.run()
+    assert trainer.micro_tokens == chosen.micro_tokens // 2
+    trainer.micro_tokens = 10
     with pytest.raises(RewardError, match="does not fit into memory"):
-        fit._less()
+        trainer._halve_micro_batch()

@@ -11,7 +11,7 @@ import torch
 
 from tests.workers.judge.judges import decoder, recipe, run_of
 from workers.errors import RewardError
-from workers.evaluate import Judge, evaluate
+from workers.evaluate import RecordScorer, evaluate
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel, build_writer
 from workers.models.generative.verdicts import opposite, principle
@@ -25,10 +25,10 @@ from workers.schema import (
 )
 from workers.schema.logistic import logistic
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative.loop import GenerativeFit
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
-from workers.train.loop import Limits, Stopped
-from workers.train.run import train
+from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.pipeline import train
+from workers.train.trainer import TrainingLimits, TrainingStopped
 
 CRITERIA = (None, "kind", "short")
 
@@ -75,12 +75,14 @@ def following(folder: Path, **keys: Any) -> Recipe:
     return recipe(folder, **{"principles": True, "negate": 0.5} | keys)
 
 
-def fit_of(chosen: Recipe, *, limits: Limits | None = None) -> GenerativeFit:
+def make_trainer(chosen: Recipe, *, limits: TrainingLimits | None = None) -> GenerativeTrainer:
     writer = build_writer(chosen, device="cpu")
     principles = principles_of(records(4))
     asked = questions_of(pairs_of(records(4), chosen, principles)[0], writer.renderer, with_opposites=True)
     held_out = questions_of(pairs_of(records(1, start=4), chosen, principles)[0], writer.renderer)
-    return GenerativeFit(writer, chosen, asked, held_out, seed=0, report=silent, limits=limits or Limits())
+    return GenerativeTrainer(
+        writer, chosen, asked, held_out, seed=0, report=silent, limits=limits or TrainingLimits()
+    )
 
 
 def test_a_criterion_is_a_principle_in_the_words_of_its_definition() -> None:
@@ -135,16 +137,16 @@ def test_by_the_opposite_the_other_run_is_better_and_nobody_says_why(folder: Pat
 
 
 def test_the_loss_of_a_turned_question_is_that_of_the_other_run(folder: Path) -> None:
-    fit = fit_of(following(folder, centring=0.0))
-    fit.writer.language.eval()
-    (asked,) = [one for one in fit.train if one.of.by == "kind" and one.of.better.task.id == "t0"]
+    trainer = make_trainer(following(folder, centring=0.0))
+    trainer.writer.language.eval()
+    (asked,) = [one for one in trainer.train if one.of.by == "kind" and one.of.better.task.id == "t0"]
     assert asked.opposite is not None
     good, bad = run_of("good", task="t0"), run_of("bad lost", task="t0")
-    renderer, by = fit.writer.renderer, opposite("kind")
+    renderer, by = trainer.writer.renderer, opposite("kind")
     with torch.no_grad():
-        loss = float(fit._taught_loss([asked.opposite], [1]))
+        loss = float(trainer._taught_loss([asked.opposite], [1]))
         lines = [renderer.pair(good, bad, by=by), renderer.render(good, by=by), renderer.render(bad, by=by)]
-        read = [fit.writer.read([fit.writer.line(one, [], is_formed=False)]) for one in lines]
+        read = [trainer.writer.read([trainer.writer.line(one, [], is_formed=False)]) for one in lines]
         right = float(read[0].words(renderer.of_pair)[1])  # B, the bad run, is the better by the opposite
         on_good, on_bad = (float(yes - no) for yes, no in (one.words(renderer.of_run) for one in read[1:]))
     expected = -right - torch.nn.functional.logsigmoid(torch.tensor(on_bad - on_good))
@@ -152,18 +154,20 @@ def test_the_loss_of_a_turned_question_is_that_of_the_other_run(folder: Path) ->
 
 
 def test_which_are_turned_depends_on_seed_and_step_alone(folder: Path) -> None:
-    fit, other = fit_of(following(folder)), fit_of(following(folder))
+    trainer, other = make_trainer(following(folder)), make_trainer(following(folder))
     drawn = []
     for step in range(60):
-        fit.step = other.step = step
-        batch = fit._by_principles(fit.train)
+        trainer.step = other.step = step
+        batch = trainer._by_principles(trainer.train)
         assert [one.of for one in batch] == [one.of for one in other._by_principles(other.train)]
         drawn.append(tuple(one.of.by for one in batch))
-        assert [one.of.by for one in fit.train if one.of.by is None] == [by for by in drawn[-1] if by is None]
+        assert [one.of.by for one in trainer.train if one.of.by is None] == [
+            by for by in drawn[-1] if by is None
+        ]
     assert len(set(drawn)) > 50
     by = [one for step in drawn for one in step if one is not None]
     assert sum(one.startswith("The opposite of: ") for one in by) / len(by) == pytest.approx(0.5, abs=0.08)
-    never = fit_of(following(folder, negate=0.0))
+    never = make_trainer(following(folder, negate=0.0))
     assert never._by_principles(never.train) == never.train
 
 
@@ -171,14 +175,14 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_losses(folder: Path, 
     chosen = following(
         folder, epochs=2, batch_pairs=4, reinforce_steps=2, reinforce_samples=2, checkpoint_seconds=0.0
     )
-    whole = fit_of(chosen)
+    whole = make_trainer(chosen)
     whole.run()
     assert len(whole.losses) == 6 + 2
     for steps in (2, 7):
         place = tmp_path / str(steps)
-        with pytest.raises(Stopped):
-            fit_of(chosen, limits=Limits(_after(steps), None, place)).run()
-        resumed = fit_of(chosen, limits=Limits(checkpoints=place))
+        with pytest.raises(TrainingStopped):
+            make_trainer(chosen, limits=TrainingLimits(_after(steps), None, place)).run()
+        resumed = make_trainer(chosen, limits=TrainingLimits(checkpoints=place))
         resumed.run()
         assert resumed.losses == pytest.approx(whole.losses, abs=1e-5)
 
@@ -253,7 +257,7 @@ def test_scores_and_rankings_by_a_principle_are_held_against_its_own(artifact: P
         for name in ("kind", "brave")
     ]
     ranked = RankingRecord(trajectories=(good, bad), ranks=(1, 2), criterion="kind", annotator="ann")
-    asks = Judge(judge)
+    asks = RecordScorer(judge)
     by_kind, by_brave, *_ = asks(scored)
     odds = judge.log_odds(good, by="kind")
     assert by_kind.scores[0].criteria == {"kind": logistic(odds)} and by_kind.scores[0].raw == odds

@@ -18,8 +18,8 @@ from workers.models.backbones.base import Backbone
 from workers.models.backbones.last_layer import LastLayer
 from workers.models.cache.kv_cache import Growing, growing_mask
 from workers.models.cache.session_cache import Past, SessionCache, SessionSpace
-from workers.models.quiet import quietly
 from workers.models.states import States, join
+from workers.models.transformers_logging import silence_transformers
 from workers.packing import Cost, Rows, additive_mask, build_forest, in_batches, mask_function, stack
 from workers.text import ConversationRenderer, Session, Tokens
 
@@ -81,7 +81,7 @@ class Decoder(Backbone):
     def blocks(self) -> Sequence[nn.Module]:
         """The longest list of modules, which is that of the layers in every architecture there is."""
         lists = [module for module in self.base.modules() if isinstance(module, nn.ModuleList)]
-        return [*max(lists, key=lambda one: len([*one]), default=nn.ModuleList())]
+        return [*max(lists, key=lambda list: len([*list]), default=nn.ModuleList())]
 
     @property
     def shares(self) -> bool:
@@ -89,7 +89,9 @@ class Decoder(Backbone):
 
     def states(self, batch: Sequence[Tokens], *, cache: SessionSpace | None = None) -> States:
         """cache: of sessions. Items that have one are computed by themselves, from where they were left."""
-        growing = [place for place, one in enumerate(batch) if one.session is not None and cache is not None]
+        growing = [
+            place for place, item in enumerate(batch) if item.session is not None and cache is not None
+        ]
         growing = growing if self.grows else []
         alone = set(growing)
         found = self._packed(batch, [place for place in range(len(batch)) if place not in alone])
@@ -99,9 +101,9 @@ class Decoder(Backbone):
             for place, (states, known) in self._continued(batch, group, cache).items():
                 found[place], cached[place] = states, known
         parts = []
-        for place, one in enumerate(batch):
+        for place, item in enumerate(batch):
             states = found[place].float()
-            if one.start is None:  # nothing precedes the agent, so there is no state before it
+            if item.start is None:  # nothing precedes the agent, so there is no state before it
                 parts.append((states.new_zeros(self.width), states))
             else:
                 parts.append((states[0], states[1:]))
@@ -139,8 +141,8 @@ class Decoder(Backbone):
         ids = [np.asarray(batch[place].ids, dtype=np.int64) for place in places]
         sessions = [_session(batch[place]) for place in places]
         pasts = [
-            cache.take(session, one, batch[place].places)
-            for place, session, one in zip(places, sessions, ids, strict=True)
+            cache.take(session, id, batch[place].places)
+            for place, session, id in zip(places, sessions, ids, strict=True)
         ]
         known = [len(past.ids) for past in pasts]
         todo = [row for row in range(len(places)) if known[row] < len(ids[row])]
@@ -156,10 +158,10 @@ class Decoder(Backbone):
 
     def _extend(self, pasts: Sequence[Past], ids: Sequence[Any], items: Sequence[Tokens]) -> None:
         starts = [len(past.ids) for past in pasts]
-        new = [len(one) - start for one, start in zip(ids, starts, strict=True)]
+        new = [len(id) - start for id, start in zip(ids, starts, strict=True)]
         tokens = torch.zeros(len(pasts), max(new), dtype=torch.long)
-        for row, (one, start) in enumerate(zip(ids, starts, strict=True)):
-            tokens[row, : new[row]] = torch.from_numpy(one[start:])
+        for row, (id, start) in enumerate(zip(ids, starts, strict=True)):
+            tokens[row, : new[row]] = torch.from_numpy(id[start:])
         past = torch.tensor(starts, device=self.device)
         masks = {
             kind: growing_mask(past, max(new), self._mask_dtype, window)
@@ -173,8 +175,8 @@ class Decoder(Backbone):
                 past_key_values=Growing(pasts, new, int(text_config(self.base.config).num_hidden_layers)),
                 use_cache=True,
             ).last_hidden_state
-        for row, (one, start, item) in enumerate(zip(ids, starts, items, strict=True)):
-            pasts[row].ids = one
+        for row, (id, start, item) in enumerate(zip(ids, starts, items, strict=True)):
+            pasts[row].ids = id
             # a clone: a view would keep all of the hidden states alive
             pasts[row].states |= {
                 read: hidden[row, read - start].clone() for read in item.places if read >= start
@@ -204,7 +206,7 @@ class Decoder(Backbone):
         return bool((grown - whole).abs().max() <= self._tolerance * whole.abs().max())
 
     def cost(self, batch: Sequence[Tokens]) -> int:
-        return sum(map(len, build_forest([one.ids for one in batch], self.sharing)))
+        return sum(map(len, build_forest([item.ids for item in batch], self.sharing)))
 
     def _hidden(self, rows: Rows) -> Tensor:
         """[rows, longest, width]"""
@@ -272,15 +274,15 @@ class Decoder(Backbone):
         )
 
 
-def _session(one: Tokens) -> Session:
-    assert one.session is not None
-    return one.session
+def _session(tokens: Tokens) -> Session:
+    assert tokens.session is not None
+    return tokens.session
 
 
 def load_base(folder: Path, *, device: str, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """From local safetensors only; no remote code, no pickles."""
     options: dict[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
-    with quietly():
+    with silence_transformers():
         return _with_attention(
             device,
             lambda how: AutoModel.from_pretrained(folder, **options, dtype=dtype, attn_implementation=how),

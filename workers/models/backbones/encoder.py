@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel
 
 from workers.errors import RewardError
 from workers.models.files import WEIGHTS, file_hash
-from workers.models.quiet import quietly
+from workers.models.transformers_logging import silence_transformers
 from workers.text import ChunkRenderer
 
 EMBEDDED = "embedded"
@@ -43,7 +43,7 @@ def weights_hash(folder: Path) -> str:
 
 def load_encoder(folder: Path) -> nn.Module:
     """From local safetensors only; no remote code, no pickles."""
-    with quietly():
+    with silence_transformers():
         encoder: nn.Module = AutoModel.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
         )

@@ -49,21 +49,21 @@ class FeatureNetwork(Backbone):
     def prepare(self, rendered: Sequence[Any]) -> None:
         if self._is_scaled:
             return
-        rows = torch.tensor([row for one in rendered for row in one.rows], dtype=torch.float32)
+        rows = torch.tensor([row for item in rendered for row in item.rows], dtype=torch.float32)
         self.mean.copy_(rows.mean(0))
         std = rows.std(0, correction=0)
         self.scale.copy_(torch.where(std > 1e-6, std, torch.ones_like(std)))
 
     def states(self, batch: Sequence[Numbers], *, cache: Any = None) -> States:
-        rows = [torch.tensor(one.rows, dtype=self.mean.dtype, device=self.mean.device) for one in batch]
+        rows = [torch.tensor(item.rows, dtype=self.mean.dtype, device=self.mean.device) for item in batch]
         x = self.embed((pad_sequence(rows, batch_first=True) - self.mean) / self.scale)
         x = torch.cat([self.start.expand(len(batch), 1, -1), x], 1)
         if self.recurrent is not None:
             x = x + self.recurrent(x)[0]  # padding is on the right: no real row comes after any
         return join(
-            [(row[0], row[1 : 1 + len(one.rows)]) for row, one in zip(x, batch, strict=True)],
+            [(row[0], row[1 : 1 + len(item.rows)]) for row, item in zip(x, batch, strict=True)],
             [0] * len(batch),
         )
 
     def cost(self, batch: Sequence[Numbers]) -> int:
-        return sum(len(one.rows) for one in batch)
+        return sum(len(item.rows) for item in batch)

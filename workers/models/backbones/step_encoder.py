@@ -21,7 +21,7 @@ _AHEAD = 512  # chunks encoded between two looks at whether to stop
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class ChunkBatch:
     """Rendered trajectories as tensors; equal chunks stand once in `chunks`.
 
     chunks: framed ids. place [b, t]: row of `chunks`; sources [b, t]; grounding [b, t, numbers] float64; mask [b, t].
@@ -34,21 +34,21 @@ class Batch:
     mask: Tensor
 
 
-def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> Batch:
-    longest = max(len(one.chunks) for one in batch)
+def collate(batch: Sequence[Chunks], renderer: ChunkRenderer) -> ChunkBatch:
+    longest = max(len(item.chunks) for item in batch)
     rows: dict[tuple[int, ...], int] = {}
     place = torch.zeros(len(batch), longest, dtype=torch.long)
     sources = torch.zeros(len(batch), longest, dtype=torch.long)
     grounding = torch.zeros(len(batch), longest, len(GROUNDING), dtype=torch.float64)
     mask = torch.zeros(len(batch), longest, dtype=torch.bool)
-    for row, one in enumerate(batch):
-        count = len(one.chunks)
-        framed = [renderer.framed(chunk) for chunk in one.chunks]
+    for row, item in enumerate(batch):
+        count = len(item.chunks)
+        framed = [renderer.framed(chunk) for chunk in item.chunks]
         place[row, :count] = torch.tensor([rows.setdefault(ids, len(rows)) for ids in framed])
-        sources[row, :count] = torch.tensor([chunk.source for chunk in one.chunks])
-        grounding[row, :count] = torch.tensor(one.grounding, dtype=torch.float64)
+        sources[row, :count] = torch.tensor([chunk.source for chunk in item.chunks])
+        grounding[row, :count] = torch.tensor(item.grounding, dtype=torch.float64)
         mask[row, :count] = True
-    return Batch(list(rows), place, sources, grounding, mask)
+    return ChunkBatch(list(rows), place, sources, grounding, mask)
 
 
 class StepEncoder(Backbone):
@@ -106,11 +106,12 @@ class StepEncoder(Backbone):
             collated.mask.to(precise.device),
         )
         parts = [
-            (row[one.start], row[[1 + read for read in one.reads if read is not None]])
-            for one, row in zip(batch, mixed, strict=True)
+            (row[item.start], row[[1 + read for read in item.reads if read is not None]])
+            for item, row in zip(batch, mixed, strict=True)
         ]
         return join(
-            parts, [_cached(one, row, hits) for one, row in zip(batch, collated.place.tolist(), strict=True)]
+            parts,
+            [_cached(item, row, hits) for item, row in zip(batch, collated.place.tolist(), strict=True)],
         )
 
     def embed(
@@ -140,7 +141,7 @@ class StepEncoder(Backbone):
         Encoded when a batch first asks for it, a chunk would have other company in a run that is resumed than in one
         that was not stopped, and its embedding another rounding: their weights would drift apart.
         """
-        framed = {self.renderer.framed(chunk) for one in batch for chunk in one.chunks}
+        framed = {self.renderer.framed(chunk) for item in batch for chunk in item.chunks}
         chunks = sorted(framed, key=lambda ids: (len(ids), ids))
         for start in range(0, len(chunks), _AHEAD):
             self.embed(chunks[start : start + _AHEAD], cache=cache)
@@ -149,13 +150,15 @@ class StepEncoder(Backbone):
     def cost(self, batch: Sequence[Chunks]) -> int:
         """Frozen: chunks through the mixer. Else the tokens of distinct chunks."""
         if self.frozen:
-            return sum(len(one.chunks) for one in batch)
-        return sum(len(ids) + FRAME for ids in {chunk.ids for one in batch for chunk in one.chunks})
+            return sum(len(item.chunks) for item in batch)
+        return sum(len(ids) + FRAME for ids in {chunk.ids for item in batch for chunk in item.chunks})
 
 
 def chunk_key(name: bytes, ids: Sequence[int]) -> bytes:
     return hashlib.blake2b(name + array("q", ids).tobytes(), digest_size=16).digest()
 
 
-def _cached(one: Chunks, row: list[int], hits: set[int]) -> int:
-    return sum(len(chunk.ids) + FRAME for chunk, place in zip(one.chunks, row, strict=False) if place in hits)
+def _cached(chunks: Chunks, row: list[int], hits: set[int]) -> int:
+    return sum(
+        len(chunk.ids) + FRAME for chunk, place in zip(chunks.chunks, row, strict=False) if place in hits
+    )

@@ -126,7 +126,7 @@ class SessionSpace:
             past.cut(_usable(past, ids, reads))
             return past
         others = [(_usable(past, ids, reads), past) for past in self.cache.beside(self.owner, session.space)]
-        shared, best = max(others, default=(0, None), key=lambda one: one[0])
+        shared, best = max(others, default=(0, None), key=lambda other: other[0])
         return Past(ids[:0]) if best is None or shared < _SEED_TOKENS else best.copied(shared)
 
     def put(self, session: Session, past: Past) -> None:

@@ -20,7 +20,7 @@ from workers.models.backbones.decoder import conversation_renderer, decoder_fold
 from workers.models.generative.verdicts import Asked, VerdictRenderer, principle
 from workers.models.generative.writer import Writer, Written
 from workers.models.loaded import Described
-from workers.models.quiet import quietly
+from workers.models.transformers_logging import silence_transformers
 from workers.schema import Text
 from workers.schema.logistic import logistic
 from workers.schema.model_score import ModelScore
@@ -99,7 +99,7 @@ class GenerativeModel(Described):
             raise RewardError(
                 "this judge scores no criteria; train one with `principles = true`.", pointer="/criteria"
             )
-        return [self._scored(one, criteria) for one in batch]
+        return [self._scored(item, criteria) for item in batch]
 
     def render_pair(self, a: Content, b: Content) -> Asked:
         """The question which is better, in this order; `score` of it is the log-odds of the first."""
@@ -115,7 +115,7 @@ class GenerativeModel(Described):
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer]:
         """The likeliest critique of each, and the verdict after it."""
-        return [self._answer(one) for one in asked]
+        return [self._answer(prompt) for prompt in asked]
 
     def log_odds(self, content: Content, *, by: str) -> float:
         """Of "good" by a principle."""
@@ -141,9 +141,11 @@ class GenerativeModel(Described):
         by = {name: ask(*asked.runs, by=self._text(name)) for name in criteria}
         answer, *others = self.answers([asked, *by.values()])
         alone = self._model_score(asked, answer)
-        more = sum(one.tokens + len(said.written.ids) for one, said in zip(by.values(), others, strict=True))
+        more = sum(
+            index.tokens + len(said.written.ids) for index, said in zip(by.values(), others, strict=True)
+        )
         scores = {name: logistic(said.log_odds) for name, said in zip(by, others, strict=True)}
-        cut = any(one.truncated for one in by.values())
+        cut = any(index.truncated for index in by.values())
         return replace(alone, tokens=alone.tokens + more, truncated=alone.truncated or cut, criteria=scores)
 
     def _model_score(self, asked: Asked, answer: Answer) -> ModelScore:
@@ -172,7 +174,7 @@ def verdict_renderer(folder: Path, recipe: Recipe) -> VerdictRenderer:
 
 def load_language(folder: Path, *, device: str) -> PreTrainedModel:
     """With its LM head; local safetensors only, no remote code, no pickles."""
-    with quietly():
+    with silence_transformers():
         found: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
         )

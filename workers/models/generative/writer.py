@@ -75,9 +75,9 @@ class Writer:
         longest = max(map(len, prompts))
         ids = torch.full((len(prompts), longest), pad, device=self.device)
         mask = torch.zeros_like(ids)
-        for row, one in enumerate(prompts):
-            ids[row, longest - len(one) :] = torch.tensor(list(one), device=self.device)
-            mask[row, longest - len(one) :] = 1
+        for row, prompt in enumerate(prompts):
+            ids[row, longest - len(prompt) :] = torch.tensor(list(prompt), device=self.device)
+            mask[row, longest - len(prompt) :] = 1
         # All of it is said: what is left out is taken from the model's own folder.
         drawn = (
             {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature else {}
@@ -105,15 +105,15 @@ class Writer:
         longest = max(map(len, whole))
         ids = torch.zeros(len(lines), longest, dtype=torch.long)
         there = torch.zeros(len(lines), longest, dtype=torch.long)
-        for row, one in enumerate(whole):
-            ids[row, : len(one)] = torch.tensor(one)
-            there[row, : len(one)] = 1
+        for row, line in enumerate(whole):
+            ids[row, : len(line)] = torch.tensor(line)
+            there[row, : len(line)] = 1
         ids, there = ids.to(self.device), there.to(self.device)
         with self._precision():
             logits: Tensor = self.language(input_ids=ids, attention_mask=there, use_cache=False).logits
         ends = torch.tensor([len(line.ids) - 1 for line in lines], device=self.device)
         rows = torch.arange(len(lines), device=self.device)
-        lasts = torch.tensor([len(one) - 1 for one in whole], device=self.device)
+        lasts = torch.tensor([len(line) - 1 for line in whole], device=self.device)
         last = logits[rows, lasts].float().log_softmax(-1)
         width = max(max(len(line.ids) - line.answer for line in lines), 1)
         starts = torch.tensor([line.answer for line in lines], device=self.device).unsqueeze(-1)

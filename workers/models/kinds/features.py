@@ -20,7 +20,7 @@ _STEP_RULE = "after each agent step; V_0 before the first"
 def renderer(recipe: Recipe, examples: Sequence[Trajectory] = ()) -> NumberRenderer:
     """Raises RewardError where the examples have no numbers."""
     free = NumberRenderer(None, recipe.max_tokens)
-    known = [len(free.render(one).rows[0]) for one in examples[:1]]
+    known = [len(free.render(example).rows[0]) for example in examples[:1]]
     return NumberRenderer(known[0] if known else None, recipe.max_tokens)
 
 

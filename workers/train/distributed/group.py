@@ -39,7 +39,9 @@ class ProcessGroup:
 
     def trained_weights(self, module: nn.Module) -> dict[str, Tensor]:
         """What is trained, whole and on the CPU."""
-        trained = {name for name, one in module.named_parameters() if one.requires_grad}
+        trained = {
+            name for name, named_parameter in module.named_parameters() if named_parameter.requires_grad
+        }
         state = module.state_dict()
         return {name: state[name].detach().cpu().clone() for name in state if name in trained}
 

@@ -40,7 +40,7 @@ def _until_all_ended(children: Sequence[subprocess.Popen[bytes]]) -> int:
     while True:
         ended = [child.poll() for child in children]
         if status == 0:
-            status = next((one for one in ended if one), 0)
+            status = next((status for status in ended if status), 0)
             since = time.monotonic()
         if None not in ended:
             return status

@@ -66,15 +66,17 @@ class ShardedGroup(ProcessGroup):
         squares = torch.zeros((), device=self.device)
         for parameter in parameters:
             if parameter.grad is not None:
-                one = torch.nn.utils.get_total_norm([parameter.grad])
-                squares = squares + getattr(one, "full_tensor", lambda: one)().square()  # noqa: B023 (called at once)
+                gradient_norm = torch.nn.utils.get_total_norm([parameter.grad])
+                squares = squares + getattr(gradient_norm, "full_tensor", lambda: gradient_norm)().square()  # noqa: B023 (called immediately)
         factor = (norm / (squares.sqrt() + 1e-6)).clamp(max=1.0)
         for parameter in parameters:
             if parameter.grad is not None:
                 parameter.grad.mul_(float(factor))
 
     def trained_weights(self, module: nn.Module) -> dict[str, Tensor]:
-        trained = {name for name, one in module.named_parameters() if one.requires_grad}
+        trained = {
+            name for name, named_parameter in module.named_parameters() if named_parameter.requires_grad
+        }
         whole = get_model_state_dict(module, options=_FULL)
         return {
             name: tensor for name, tensor in whole.items() if name in trained and isinstance(tensor, Tensor)

@@ -51,7 +51,7 @@ class Question:
 
     @property
     def longest(self) -> int:
-        return max(len(one.ids) for one in (*self.pair, *self.runs)) + max(map(len, self.pair_reasons))
+        return max(len(prompt.ids) for prompt in (*self.pair, *self.runs)) + max(map(len, self.pair_reasons))
 
 
 def pairs_of(
@@ -90,12 +90,17 @@ def principles_of(records: Iterable[FeedbackRecord]) -> dict[str, dict[str, Any]
     """
     kept = list(records)
     defined = {
-        one.criterion: one.definition for one in kept if isinstance(one, ScoreRecord) and one.definition
+        record.criterion: record.definition
+        for record in kept
+        if isinstance(record, ScoreRecord) and record.definition
     }
     names = dict.fromkeys(
-        one.criterion
-        for one in kept
-        if isinstance(one, PreferenceRecord) and one.criterion and one.weight > 0 and one.choice in ("a", "b")
+        record.criterion
+        for record in kept
+        if isinstance(record, PreferenceRecord)
+        and record.criterion
+        and record.weight > 0
+        and record.choice in ("a", "b")
     )
     return {
         name: {"text": f"{name}: {defined[name]}" if name in defined else name, "scale": [0.0, 1.0]}
@@ -133,23 +138,23 @@ def questions_of(
             asked[name] = renderer.render(trajectory, by=by)
         return asked[name]
 
-    def question(one: Pair, turned: Pair | None) -> Question:
+    def question(pair: Pair, turned: Pair | None) -> Question:
         return Question(
-            of=one,
+            of=pair,
             pair=(
-                renderer.pair(one.better, one.other, by=one.by),
-                renderer.pair(one.other, one.better, by=one.by),
+                renderer.pair(pair.better, pair.other, by=pair.by),
+                renderer.pair(pair.other, pair.better, by=pair.by),
             ),
-            runs=(run(one.better, one.by), run(one.other, one.by)),
+            runs=(run(pair.better, pair.by), run(pair.other, pair.by)),
             pair_reasons=(
-                renderer.critique_ids(_both(*one.reasons)),
-                renderer.critique_ids(_both(*one.reasons[::-1])),
+                renderer.critique_ids(_both(*pair.reasons)),
+                renderer.critique_ids(_both(*pair.reasons[::-1])),
             ),
-            run_reasons=(renderer.critique_ids(one.reasons[0]), renderer.critique_ids(one.reasons[1])),
+            run_reasons=(renderer.critique_ids(pair.reasons[0]), renderer.critique_ids(pair.reasons[1])),
             opposite=None if turned is None else question(turned, None),
         )
 
-    return [question(one, one.opposite if with_opposites else None) for one in pairs]
+    return [question(pair, pair.opposite if with_opposites else None) for pair in pairs]
 
 
 def _both(a: str, b: str) -> str:
@@ -160,7 +165,7 @@ def in_threes(batch: Sequence[Question], tokens: int) -> Iterator[list[int]]:
     """Places of questions whose three lines go through the model together."""
     part: list[int] = []
     longest = 0
-    for place in sorted(range(len(batch)), key=lambda one: batch[one].longest):
+    for place in sorted(range(len(batch)), key=lambda index: batch[index].longest):
         longest = max(longest, batch[place].longest)
         if part and 3 * (len(part) + 1) * longest > tokens:
             yield part
@@ -173,11 +178,11 @@ def in_threes(batch: Sequence[Question], tokens: int) -> Iterator[list[int]]:
 def in_runs(prompts: Sequence[Asked], samples: int, tokens: int, critique: int) -> Iterator[Sequence[Asked]]:
     """Neighbours, in order, whose samples are written at once."""
     part: list[Asked] = []
-    for one in prompts:
-        longest = max(len(each.ids) for each in (*part, one)) + critique
+    for prompt in prompts:
+        longest = max(len(each.ids) for each in (*part, prompt)) + critique
         if part and (len(part) + 1) * samples * longest > tokens:
             yield part
             part = []
-        part.append(one)
+        part.append(prompt)
     if part:
         yield part

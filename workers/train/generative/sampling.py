@@ -44,15 +44,15 @@ def sample(
     """Drawn with torch's generator. tokens: what goes through the model at once. writes: whether people gave reasons;
     then a verdict without one is not formed."""
     samples, renderer = recipe.reinforce_samples, writer.renderer
-    prompts = [one.pair[order] for one in batch for order in (0, 1)]
+    prompts = [item.pair[order] for item in batch for order in (0, 1)]
     written: list[Written] = []
     for part in in_runs(prompts, samples, tokens, renderer.critique_tokens):
-        written += writer.write([one.ids for one in part], temperature=1.0, samples=samples)
+        written += writer.write([index.ids for index in part], temperature=1.0, samples=samples)
     lines = [
-        writer.line(prompts[place // samples], one.ids, is_formed=one.is_formed)
-        for place, one in enumerate(written)
+        writer.line(prompts[place // samples], verdict.ids, is_formed=verdict.is_formed)
+        for place, verdict in enumerate(written)
     ]
-    own = [len(one.ids) for one in written]
+    own = [len(verdict.ids) for verdict in written]
     log_probs, odds, entropy = _read(writer, lines, tokens)
     says_a = torch.rand(len(lines)) < odds.sigmoid()
     better_is_a = torch.tensor([order == 0 for _ in batch for order in (0, 1)]).repeat_interleave(samples)
@@ -60,7 +60,7 @@ def sample(
     by_prompt = right.view(len(batch), 2, samples)
     other = by_prompt.mean(-1).flip(1).unsqueeze(-1)  # how often the other order names the better run
     agrees = torch.where(by_prompt > 0, other, 1 - other).reshape(-1)
-    formed = torch.tensor([is_whole(one, writes=writes) for one in written]).float()
+    formed = torch.tensor([is_whole(verdict, writes=writes) for verdict in written]).float()
     rewards = reward(right, agrees, formed, consistency=recipe.reinforce_consistency)
     return Sampled(
         lines=lines,
@@ -76,9 +76,9 @@ def sample(
     )
 
 
-def is_whole(one: Written, *, writes: bool) -> bool:
+def is_whole(written_verdict: Written, *, writes: bool) -> bool:
     """Whether the verdict came by itself, and a critique before it where there are to be some."""
-    return one.is_formed and (bool(one.critique) or not writes)
+    return written_verdict.is_formed and (bool(written_verdict.critique) or not writes)
 
 
 @torch.no_grad()
@@ -111,11 +111,11 @@ def odds_of(read: Read, writer: Writer) -> Tensor:
 def answered(writer: Writer, asked: Sequence[Asked], tokens: int) -> Tensor:
     """[questions]: log-odds of A after the likeliest critique, several written at once."""
     odds = torch.zeros(len(asked))
-    for part in in_parts([Line(one.ids, len(one.ids)) for one in asked], tokens):
-        written = writer.write([asked[one].ids for one in part])
+    for part in in_parts([Line(prompt.ids, len(prompt.ids)) for prompt in asked], tokens):
+        written = writer.write([asked[index].ids for index in part])
         lines = [
-            writer.line(asked[one], said.ids, is_formed=said.is_formed)
-            for one, said in zip(part, written, strict=True)
+            writer.line(asked[index], said.ids, is_formed=said.is_formed)
+            for index, said in zip(part, written, strict=True)
         ]
         odds[part] = odds_of(writer.read(lines), writer).cpu()
     return odds
@@ -123,10 +123,10 @@ def answered(writer: Writer, asked: Sequence[Asked], tokens: int) -> Tensor:
 
 def _read(writer: Writer, lines: Sequence[Line], tokens: int) -> tuple[Tensor, Tensor, Tensor]:
     """log_probs: [lines, longest answer]. odds, entropy: [lines]."""
-    log_probs = torch.zeros(len(lines), max(max(len(one.ids) - one.answer for one in lines), 1))
+    log_probs = torch.zeros(len(lines), max(max(len(line.ids) - line.answer for line in lines), 1))
     odds, entropy = torch.zeros(len(lines)), torch.zeros(len(lines))
     for part in in_parts(lines, tokens):
-        read = writer.read([lines[one] for one in part], entropy=True)
+        read = writer.read([lines[index] for index in part], entropy=True)
         log_probs[part, : read.log_probs.shape[1]] = read.log_probs.cpu()
         odds[part], entropy[part] = odds_of(read, writer).cpu(), read.entropy.cpu()
     return log_probs, odds, entropy

@@ -8,25 +8,25 @@ from django.core.management.base import CommandParser
 from apps.core.commands import TouchstoneCommand
 from apps.datasets.selectors import find_dataset_version
 from apps.training.evaluation import dataset_version_data, evaluate_model, of_file
-from apps.training.report import verdict
+from apps.training.report import summarize
 from apps.training.selectors import model_named
 from workers.schema.published import PUBLISHED
 
 
 class Command(TouchstoneCommand):
-    help = "Measure a model on the test split of a dataset, or on a file of records."
+    help = "Evaluate a model on the test split of a dataset, or on a file of records."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("model", help="project/name@version; the newest version without")
+        parser.add_argument("model", help="project/name@version; by default the newest version")
         given = parser.add_mutually_exclusive_group(required=True)
-        given.add_argument("--dataset", help="project/name@version; the newest version without")
-        given.add_argument("--file", type=Path, help="records as export_dataset --format jsonl writes them")
+        given.add_argument("--dataset", help="project/name@version; by default the newest version")
+        given.add_argument("--file", type=Path, help="records in the format of export_dataset --format jsonl")
         parser.add_argument(
             "--format",
             choices=("jsonl", *PUBLISHED),
             default="jsonl",
-            help="of FILE; a published benchmark is read as it comes and measured as it says",
+            help="of FILE; a published benchmark is read and measured in its own way",
         )
 
     def run(self, **options: Any) -> dict[str, Any]:
@@ -37,5 +37,5 @@ class Command(TouchstoneCommand):
             data = dataset_version_data(find_dataset_version(options["dataset"]))
         self.say(f"{model} on {data.source} ...")
         evaluation = evaluate_model(model=model, data=data, by=None)
-        self.say(verdict(evaluation.report).sentence)
+        self.say(summarize(evaluation.report).sentence)
         return {"model": str(model), "report": evaluation.report}

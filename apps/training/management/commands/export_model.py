@@ -16,12 +16,12 @@ class Command(TouchstoneCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
-        parser.add_argument("model", help="project/name@version; the newest version without")
+        parser.add_argument("model", help="project/name@version; by default the newest version")
         parser.add_argument("dir", type=Path, help="a new or empty folder")
 
     def run(self, **options: Any) -> dict[str, Any]:
         model = model_named(options["model"])
         folder = export_model(model=model, folder=options["dir"])
         record_audit(project=model.project, actor=None, verb="model.exported", target=str(model))
-        self.say(f"{model} is in {folder}")
+        self.say(f"{model} is exported to {folder}")
         return {"model": str(model), "dir": str(folder)}

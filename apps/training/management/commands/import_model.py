@@ -17,7 +17,7 @@ class Command(TouchstoneCommand):
         super().add_arguments(parser)
         parser.add_argument("project")
         parser.add_argument("dir", type=Path)
-        parser.add_argument("--name", default="", help="of the model; the folder's name without")
+        parser.add_argument("--name", default="", help="of the model; by default the folder's name")
 
     def run(self, **options: Any) -> dict[str, Any]:
         folder: Path = options["dir"].resolve()

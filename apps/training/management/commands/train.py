@@ -1,4 +1,4 @@
-"""`train PROJECT --dataset NAME --recipe FILE.toml|NAME`: put a run in the queue; `--wait` follows it."""
+"""`train PROJECT --dataset NAME --recipe FILE.toml|NAME`: queue a training run; `--wait` waits for its end."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from apps.core.jobs.job_queue import JobState
 from apps.datasets.selectors import find_dataset_version
 from apps.training import recipes
 from apps.training.models import TrainingRun
-from apps.training.report import verdict
+from apps.training.report import summarize
 from apps.training.selectors import model_named
 from apps.training.services import start_run
 from workers.schema.recipe import Recipe
@@ -24,16 +24,16 @@ class Command(TouchstoneCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("project")
-        parser.add_argument("--dataset", required=True, help="name@version; the newest version without")
+        parser.add_argument("--dataset", required=True, help="name@version; by default the newest version")
         parser.add_argument(
             "--recipe", required=True, help="a TOML file, or a recipe's name such as bradley-terry"
         )
-        parser.add_argument("--name", default="", help="of the model; the dataset's name without")
+        parser.add_argument("--name", default="", help="of the model; by default the dataset's name")
         parser.add_argument(
-            "--parent", default="", help="name@version of a model of the project, to begin with its weights"
+            "--parent", default="", help="name@version of a model of the project, to fine-tune"
         )
         parser.add_argument("--seed", type=int, default=0)
-        parser.add_argument("--wait", action="store_true", help="follow the run to its end")
+        parser.add_argument("--wait", action="store_true", help="wait until the run has ended")
 
     def run(self, **options: Any) -> dict[str, Any]:
         project = project_for(options["project"])
@@ -53,7 +53,7 @@ class Command(TouchstoneCommand):
         if run.state in (JobState.FAILED, JobState.CANCELLED):
             raise CommandFailed(f"run {run.pk} {run.state}. {run.error}".rstrip(), result=result)
         if run.state == JobState.SUCCEEDED:
-            self.say(f"{result['model']}: {verdict(run.report or {}).sentence}")
+            self.say(f"{result['model']}: {summarize(run.report or {}).sentence}")
             self.say(f"Next: deploy {result['model']} {project.slug}")
         return result
 
@@ -63,7 +63,7 @@ def _recipe(given: str) -> Recipe | str:
     if not given.endswith(".toml"):
         return given
     if not path.is_file():
-        raise DomainError(f"There is no file {given}.")
+        raise DomainError(f"The file {given} does not exist.")
     return recipes.check(path.read_text(encoding="utf-8"))
 
 

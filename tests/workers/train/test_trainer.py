@@ -12,28 +12,30 @@ from workers.models import renderer_of
 from workers.models.backbones import step_encoder
 from workers.objectives import Examples, collect
 from workers.schema import Task
-from workers.train import loop
-from workers.train.learner import Learner
-from workers.train.loop import Fit, Limits, Stopped, is_as_good
+from workers.train import trainer
+from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.optimiser import set_learning_rate
+from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped, is_not_clearly_worse
 
 
 @pytest.fixture
 def fit(tiny_recipe, preferences):
-    """make(recipe, **fields) -> Fit and what it reported."""
+    """make(recipe, **fields) -> RewardTrainer and what it reported."""
 
-    def make(recipe=tiny_recipe, *, records=preferences, validation=None, **fields) -> tuple[Fit, list[dict]]:
+    def make(
+        recipe=tiny_recipe, *, records=preferences, validation=None, **fields
+    ) -> tuple[RewardTrainer, list[dict]]:
         said: list[dict] = []
         renderer = renderer_of(recipe)
         torch.manual_seed(1)
-        learner = Learner(recipe, collect(records, renderer, recipe), seed=1)
+        module = MultiObjectiveModule(recipe, collect(records, renderer, recipe), seed=1)
         values = {
             "validation": collect(validation, renderer, recipe) if validation else Examples(),
             "seed": 1,
             "report": lambda **event: said.append(event),
-            "cache": learner.model.backbone.new_cache(10**7),
+            "cache": module.model.backbone.new_cache(10**7),
         } | fields
-        return Fit(learner, recipe, **values), said
+        return RewardTrainer(module, recipe, **values), said
 
     return make
 
@@ -43,8 +45,8 @@ def replace_task(record, name):
     return msgspec.structs.replace(record, **sides)
 
 
-def weights(fit: Fit) -> dict[str, torch.Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in fit.model.named_parameters()}
+def weights(trainer: RewardTrainer) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in trainer.model.named_parameters()}
 
 
 def test_it_learns_which_is_better(fit, tiny_recipe) -> None:
@@ -70,15 +72,15 @@ def test_ties_and_both_bad_are_learnt_from(fit, tiny_recipe, make_preference) ->
     one, _ = fit(
         tiny_recipe, records=[make_preference(number, choice=choices[number % 4]) for number in range(16)]
     )
-    before = {name: tensor.detach().clone() for name, tensor in one.learner.parts.named_parameters()}
+    before = {name: tensor.detach().clone() for name, tensor in one.module.parts.named_parameters()}
     one.run()
     assert before
-    assert all(not torch.equal(tensor, before[name]) for name, tensor in one.learner.parts.named_parameters())
+    assert all(not torch.equal(tensor, before[name]) for name, tensor in one.module.parts.named_parameters())
 
 
-def scarce(fit: Fit, most: int):
+def scarce(trainer: RewardTrainer, most: int):
     """The model's passes, with memory for so many examples at once."""
-    forward = fit.learner.forward
+    forward = trainer.module.forward
 
     def pass_through(chosen, whole, cache=None):
         if len(chosen) > most:
@@ -98,11 +100,11 @@ def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_losses(
     whole, _ = fit(recipe, records=records)
     parted, said = fit(recipe, records=records)
     for one in (whole, parted):
-        for module in one.learner.modules():
+        for module in one.module.modules():
             if isinstance(module, torch.nn.Dropout):  # the encoder's own
                 module.p = 0.0
     whole.run()
-    monkeypatch.setattr(parted.learner, "forward", scarce(parted, 1))
+    monkeypatch.setattr(parted.module, "forward", scarce(parted, 1))
     parted.run()
     assert parted.losses == pytest.approx(whole.losses, abs=1e-4)
     told = [event["message"] for event in said if "out of memory" in event.get("message", "")]
@@ -113,7 +115,7 @@ def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_losses(
 
 def test_one_comparison_that_does_not_fit_is_an_error(fit, monkeypatch) -> None:
     one, _ = fit()
-    monkeypatch.setattr(one.learner, "forward", scarce(one, 0))
+    monkeypatch.setattr(one.module, "forward", scarce(one, 0))
     with pytest.raises(RewardError, match="one comparison alone does not fit"):
         one.run()
 
@@ -127,7 +129,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_pairs(fit, tiny_recipe, ma
 
 
 def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
-    monkeypatch.setattr(loop, "_MIN_VALIDATION", 6)
+    monkeypatch.setattr(trainer, "_MIN_VALIDATION_RECORDS", 6)
     one, said = fit(
         replace(tiny_recipe, epochs=30, patience=2, learning_rate=0.05),
         records=preferences[:12],
@@ -155,13 +157,15 @@ def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences, monkeypatch
     ],
 )
 def test_what_is_not_known_to_be_worse_is_as_good(worse: list[float], *, expected: bool) -> None:
-    lowest = torch.rand(len(worse), dtype=torch.double)
-    assert is_as_good(lowest + torch.tensor(worse, dtype=torch.double), lowest) is expected
+    best_losses = torch.rand(len(worse), dtype=torch.double)
+    assert (
+        is_not_clearly_worse(best_losses + torch.tensor(worse, dtype=torch.double), best_losses) is expected
+    )
 
 
 def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
     """Losses as they were told: the third is worse by chance, the fourth for sure."""
-    monkeypatch.setattr(loop, "_MIN_VALIDATION", 6)
+    monkeypatch.setattr(trainer, "_MIN_VALIDATION_RECORDS", 6)
     one, _ = fit(replace(tiny_recipe, epochs=4), records=preferences[:12], validation=preferences[12:])
     told = iter(
         torch.tensor(each, dtype=torch.double)
@@ -174,10 +178,10 @@ def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferenc
         steps.append(one.step)
         return {"loss": float(losses.mean())}, losses
 
-    monkeypatch.setattr(one.learner, "measure", measure)
+    monkeypatch.setattr(one.module, "validation_metrics", measure)
     one.run()
     assert one.best is not None and one.best["loss"] == pytest.approx(0.6)
-    assert len(steps) == 4 and one.best["step"] == steps[2] and one.bad == 1
+    assert len(steps) == 4 and one.best["step"] == steps[2] and one.patience_count == 1
 
 
 @pytest.mark.parametrize(
@@ -204,10 +208,10 @@ def test_few_judgements_do_not_tell_when_to_stop(
         loss = 1 - 0.01 * min(len(measured), falls_until) + 0.02 * max(0, len(measured) - falls_until)
         return {"loss": loss}, torch.full((6,), loss, dtype=torch.double)
 
-    monkeypatch.setattr(one.learner, "measure", measure)
+    monkeypatch.setattr(one.module, "validation_metrics", measure)
     one.run()
     assert len(measured) == trained and one.step == measured[-1]
-    told = [event["message"] for event in said if "judgements of validation" in event.get("message", "")]
+    told = [event["message"] for event in said if "too few for early stopping" in event.get("message", "")]
     assert len(told) == (trained < epochs)
     assert (one.best is None) is bool(patience)
 
@@ -215,11 +219,11 @@ def test_few_judgements_do_not_tell_when_to_stop(
 def test_without_validation_it_ends_by_itself(fit, tiny_recipe, preferences) -> None:
     one, _ = fit(replace(tiny_recipe, epochs=20, patience=5), records=preferences[:12], validation=[])
     one.run()
-    assert one.step == one.may_end == 8 * len(one.batches) // 20
+    assert one.step == one.earliest_stop_step == 8 * len(one.batches) // 20
 
 
 def test_a_budget_of_time(fit, tiny_recipe) -> None:
-    one, said = fit(replace(tiny_recipe, epochs=500), limits=Limits(seconds=0.0))
+    one, said = fit(replace(tiny_recipe, epochs=500), limits=TrainingLimits(seconds=0.0))
     one.run()
     assert one.step == 0
     assert said[-1]["message"] == "stopped at the budget of 0 seconds"
@@ -230,17 +234,17 @@ def test_a_budget_of_time(fit, tiny_recipe) -> None:
 def test_stopped_and_taken_up_again_it_is_the_same(
     fit, tiny_recipe, preferences, tmp_path: Path, monkeypatch, unfrozen: bool, after: int
 ) -> None:
-    monkeypatch.setattr(loop, "_MIN_VALIDATION", 6)
+    monkeypatch.setattr(trainer, "_MIN_VALIDATION_RECORDS", 6)
     recipe = replace(tiny_recipe, unfrozen=unfrozen, patience=3)
     data = {"records": preferences[:18], "validation": preferences[18:]}
     whole, _ = fit(recipe, **data)
     whole.run()
 
     stopped, _ = fit(recipe, **data)
-    stopped.limits = Limits(lambda: stopped.step == after, checkpoints=tmp_path)
-    with pytest.raises(Stopped):
+    stopped.limits = TrainingLimits(lambda: stopped.step == after, checkpoints=tmp_path)
+    with pytest.raises(TrainingStopped):
         stopped.run()
-    again, said = fit(recipe, **data, limits=Limits(checkpoints=tmp_path))
+    again, said = fit(recipe, **data, limits=TrainingLimits(checkpoints=tmp_path))
     again.run()
 
     assert said[0]["message"] == f"resumed from the checkpoint at step {after}"
@@ -263,29 +267,29 @@ def test_what_a_chunk_is_encoded_with_does_not_depend_on_where_training_was_stop
     whole, _ = fit(**data)
     whole.run()
     stopped, _ = fit(**data)
-    stopped.limits = Limits(lambda: stopped.step == 3, checkpoints=tmp_path)
-    with pytest.raises(Stopped):
+    stopped.limits = TrainingLimits(lambda: stopped.step == 3, checkpoints=tmp_path)
+    with pytest.raises(TrainingStopped):
         stopped.run()
-    again, _ = fit(**data, limits=Limits(checkpoints=tmp_path))
+    again, _ = fit(**data, limits=TrainingLimits(checkpoints=tmp_path))
     again.run()
     assert again.losses == whole.losses
 
 
 def test_a_checkpoint_of_other_data_is_refused(fit, preferences, tmp_path) -> None:
-    one, _ = fit(limits=Limits(checkpoints=tmp_path))
+    one, _ = fit(limits=TrainingLimits(checkpoints=tmp_path))
     one.run()
-    other, _ = fit(records=preferences[:10], limits=Limits(checkpoints=tmp_path))
+    other, _ = fit(records=preferences[:10], limits=TrainingLimits(checkpoints=tmp_path))
     with pytest.raises(RewardError, match="other training data"):
         other.run()
 
 
 def test_a_spoilt_checkpoint_is_named_and_the_one_before_used(fit, tiny_recipe, tmp_path) -> None:
     recipe = replace(tiny_recipe, checkpoint_seconds=0.0)
-    one, _ = fit(recipe, limits=Limits(checkpoints=tmp_path))
+    one, _ = fit(recipe, limits=TrainingLimits(checkpoints=tmp_path))
     one.run()
     newest = max(tmp_path.glob("*.pt"))
     newest.write_bytes(b"spoilt")
-    again, said = fit(recipe, limits=Limits(checkpoints=tmp_path))
+    again, said = fit(recipe, limits=TrainingLimits(checkpoints=tmp_path))
     again.run()
     assert said[0]["message"].startswith(f"the checkpoint {newest.name} cannot be read")
     assert again.losses == one.losses
@@ -303,7 +307,7 @@ def test_the_learning_rate_rises_and_falls() -> None:
 
 def test_what_an_objective_learns_has_a_rate_of_its_own(fit, tiny_recipe, preferences) -> None:
     one, _ = fit(replace(tiny_recipe, annotators="learnt", learning_rate=1e-3), records=preferences)
-    beside = {id(parameter) for parameter in one.learner.parts.parameters()}
+    beside = {id(parameter) for parameter in one.module.parts.parameters()}
     peaks = {
         (id(parameter) in beside): group["peak"]
         for group in one.optimiser.param_groups

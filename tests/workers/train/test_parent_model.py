@@ -16,9 +16,9 @@ from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord, PreferenceRecord, Step, Task, Trajectory, write_records
 from workers.schema.recipe import Recipe, parse_recipe
-from workers.train.loop import Stopped
-from workers.train.parents import Parent
-from workers.train.run import train
+from workers.train.parent_model import Parent
+from workers.train.pipeline import train
+from workers.train.trainer import TrainingStopped
 
 _STILL = 1e-12  # a learning rate at which nothing moves
 
@@ -137,9 +137,9 @@ def test_what_is_not_known_is_said(run_directory, goes_on, tiny_recipe) -> None:
     again = goes_on(first, tiny_recipe, unknown=["p/bought@1"])
     report = train(again)
     said = [json.loads(line).get("message", "") for line in (again / "events.jsonl").read_text().splitlines()]
-    assert "begins with the weights of p/first@1" in said
+    assert "starts with the weights of p/first@1" in said
     (found,) = [one for one in report["findings"] if one["name"] == "unchecked"]
-    assert "It went on from p/bought@1" in found["sentence"]
+    assert "The model was fine-tuned from p/bought@1" in found["sentence"]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_a_run_of_heads_that_was_stopped_ends_as_one_that_was_not(recipes, run_d
         seen += 1
         return seen == 8
 
-    with pytest.raises(Stopped):
+    with pytest.raises(TrainingStopped):
         train(stopped, stop=stop)
     train(stopped)
     mine, theirs = (load(one / "model").model.heads.state_dict() for one in (stopped, whole))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from workers.errors import RewardError
-from workers.train import track as module
-from workers.train.track import points, track
+from workers.train import trackers as module
+from workers.train.trackers import points, track
 
 EVENTS = [
     {"message": "encoded 10 chunks"},
@@ -62,7 +62,7 @@ def test_mlflow(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.slow
 def test_weights_and_biases(run: Path, tmp_path: Path) -> None:
     """Offline, in a process of its own, as people run it."""
-    command = ["-m", "workers.train.track", str(run), "--to", "wandb", "--into", str(tmp_path)]
+    command = ["-m", "workers.train.trackers", str(run), "--to", "wandb", "--into", str(tmp_path)]
     environment = {
         "WANDB_MODE": "offline",
         "WANDB_SILENT": "true",

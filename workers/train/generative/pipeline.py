@@ -1,4 +1,4 @@
-"""A run whose model writes, from its directory to its report."""
+"""The training pipeline of a generative reward model, from the run directory to the report."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,25 +7,26 @@ from typing import Any
 import torch
 
 from workers.errors import RewardError
-from workers.evaluate import Judge, evaluate
-from workers.evaluate.findings import with_leaks
-from workers.evaluate.preference import half
+from workers.evaluate import RecordScorer, evaluate
+from workers.evaluate.diagnostics import with_leaks
+from workers.evaluate.preference import correctness
 from workers.models import Lineage, load_scorer, save_generative
 from workers.models.generative.model import GenerativeModel, build_writer
+from workers.objectives import left_out
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.contamination import find_contamination
 from workers.schema.recipe import Recipe
-from workers.train.directory import Config, read_split
 from workers.train.events import Report
-from workers.train.generative.loop import GenerativeFit
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
-from workers.train.loop import Limits, Stopped
-from workers.train.rewards import Measured, reward_statistics, training_statistics
+from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.reward_statistics import TrajectoryScores, reward_statistics, training_statistics
+from workers.train.run_directory import RunConfig, read_split
+from workers.train.trainer import TrainingLimits, TrainingStopped
 
 
 def train_generative(
     folder: Path,
-    config: Config,
+    config: RunConfig,
     recipe: Recipe,
     device: torch.device,
     events: Report,
@@ -34,7 +35,7 @@ def train_generative(
     """Train, save, evaluate; the report. Raises RewardError, Stopped."""
     if config.parent:
         raise RewardError(
-            "a judge that writes goes on from no other model; give the parent's folder as `decoder` instead.",
+            "a generative reward model cannot start from another model; give the parent's folder as `decoder` instead.",
             pointer="/parent",
         )
     splits = {split: read_split(folder, split) for split in ("train", "validation", "test")}
@@ -48,23 +49,23 @@ def train_generative(
     torch.manual_seed(config.seed)
     writer = build_writer(recipe, device=str(device))
     renderer = writer.renderer
-    reasons = sum(one.has_reasons for one in pairs)
+    reasons = sum(pair.has_reasons for pair in pairs)
     events(message=f"training on {len(pairs)} comparisons, {reasons} of them with reasons, on {device}")
-    fit = GenerativeFit(
+    trainer = GenerativeTrainer(
         writer,
         recipe,
         questions_of(pairs, renderer, with_opposites=recipe.negate > 0),
         questions_of(pairs_of(splits["validation"], recipe, principles)[0], renderer),
         seed=config.seed,
         report=events,
-        limits=Limits(stop, config.budget.seconds if config.budget else None, folder / "checkpoints"),
+        limits=TrainingLimits(stop, config.budget.seconds if config.budget else None, folder / "checkpoints"),
     )
-    fit.run()
+    trainer.run()
     if stop():
-        raise Stopped
-    events(message="giving a verdict on every run it was trained on")
+        raise TrainingStopped
+    events(message="scoring the training trajectories")
     reward, training = _statistics(
-        GenerativeModel(writer, {}), [run for one in pairs for run in (one.better, one.other)]
+        GenerativeModel(writer, {}), [run for pair in pairs for run in (pair.better, pair.other)]
     )
     save_generative(
         writer,
@@ -76,48 +77,55 @@ def train_generative(
         training=training,
     )
     if stop():
-        raise Stopped
+        raise TrainingStopped
     report = _evaluated(folder, splits, str(device), events)
     report["train"] = {
         "examples": len(pairs),
         "by_objective": {recipe.objective: len(pairs)},
         "skipped": skipped,
         "reasons": reasons,
-        "steps": fit.step,
-        "seconds": fit.elapsed,
-        "best_step": fit.best["step"] if fit.best else None,
+        "steps": trainer.step,
+        "seconds": trainer.elapsed,
+        "best_step": trainer.best["step"] if trainer.best else None,
         "reward": reward,
-        "taught": fit.taught,
-        "reinforced": fit.curve,
+        "taught": trainer.taught,
+        "reinforced": trainer.curve,
     }
-    events(message="done", progress={"done": fit.steps, "total": fit.steps})
+    events(message="done", progress={"done": trainer.steps, "total": trainer.steps})
     return report
 
 
-def position(judge: Judge, records: Sequence[FeedbackRecord]) -> dict[str, Any] | None:
+def position(scorer: RecordScorer, records: Sequence[FeedbackRecord]) -> dict[str, Any] | None:
     """How much the order of two runs matters to a model that compares, on pairs people decided; None without any.
 
     {n, consistency: both orders name the same run, first: how often the run shown first is named, formed: verdicts
     that came within the critique's tokens, accuracy: {one_order, both_orders}}. one_order: the mean of asking (a, b)
     and asking (b, a); both_orders: of the averaged chances.
     """
-    by = judge.model.compared_by
-    pairs = [one for one in records if isinstance(one, PreferenceRecord) and one.criterion in by]
-    found = judge.compared(pairs)
-    told = [(one, 1 if record.choice == "a" else -1) for record, one in found if record.choice in ("a", "b")]
-    if not told:
+    by = scorer.model.compared_by
+    pairs = [record for record in records if isinstance(record, PreferenceRecord) and record.criterion in by]
+    found = scorer.compared(pairs)
+    strict_pairs = [
+        (compared, 1 if record.choice == "a" else -1)
+        for record, compared in found
+        if record.choice in ("a", "b")
+    ]
+    if not strict_pairs:
         return None
-    n = len(told)
-    firsts = [answer for one, _ in told for answer in (one.first, one.second)]
-    single = [half(sign * one.first.log_odds) + half(-sign * one.second.log_odds) for one, sign in told]
+    n = len(strict_pairs)
+    firsts = [answer for compared, _ in strict_pairs for answer in (compared.first, compared.second)]
+    single = [
+        correctness(sign * compared.first.log_odds) + correctness(-sign * compared.second.log_odds)
+        for compared, sign in strict_pairs
+    ]
     return {
         "n": n,
-        "consistency": sum(one.is_consistent for one, _ in told) / n,
+        "consistency": sum(compared.is_consistent for compared, _ in strict_pairs) / n,
         "first": sum(answer.log_odds > 0 for answer in firsts) / (2 * n),
         "formed": sum(answer.written.is_formed for answer in firsts) / (2 * n),
         "accuracy": {
             "one_order": sum(single) / (2 * n),
-            "both_orders": sum(half(sign * one.log_odds) for one, sign in told) / n,
+            "both_orders": sum(correctness(sign * compared.log_odds) for compared, sign in strict_pairs) / n,
         },
     }
 
@@ -126,9 +134,9 @@ def _evaluated(
     folder: Path, splits: dict[str, list[FeedbackRecord]], device: str, events: Report
 ) -> dict[str, Any]:
     events(message="evaluating on the test split")
-    judge = Judge(load_scorer(folder / "model", device=device))
-    report = evaluate(judge, splits["test"], validation=splits["validation"])
-    report["position"] = position(judge, splits["test"])
+    scorer = RecordScorer(load_scorer(folder / "model", device=device))
+    report = evaluate(scorer, splits["test"], validation=splits["validation"])
+    report["position"] = position(scorer, splits["test"])
     leaks = find_contamination(splits["train"], splits["test"]) | {"unknown": []}
     return with_leaks(report, leaks)
 
@@ -136,34 +144,34 @@ def _evaluated(
 def _statistics(
     model: GenerativeModel, trajectories: Sequence[Trajectory]
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    rendered = {one.key: one for one in map(model.renderer.render, trajectories)}
+    rendered = {trajectory.key: trajectory for trajectory in map(model.renderer.render, trajectories)}
     asked = list(rendered.values())
-    raw = torch.tensor([one.raw for one in model.score(asked)], dtype=torch.double)
+    raw = torch.tensor([score.raw for score in model.score(asked)], dtype=torch.double)
     reward = reward_statistics(raw)
-    return reward, training_statistics(Measured(raw, torch.zeros_like(raw), torch.empty(0, 0)), asked, reward)
+    return reward, training_statistics(
+        TrajectoryScores(raw, torch.zeros_like(raw), torch.empty(0, 0)), asked, reward
+    )
 
 
 def _require_usable(pairs: Sequence[Pair], skipped: dict[str, int]) -> None:
     if len(pairs) >= 2:
         return
-    why = "; ".join(f"{count} {reason}" for reason, count in skipped.items())
-    left_out = f" (left out: {why})" if why else ""
     raise RewardError(
-        f"the training split has {len(pairs)} usable judgements{left_out}: generative learns from comparisons. Label "
-        "at least two, of different tasks, and freeze again.",
+        f"the training split has {len(pairs)} usable comparisons{left_out(skipped)}: generative learns from "
+        "comparisons. Label at least two, of different tasks, and freeze again.",
         pointer="/snapshot",
     )
 
 
 def _require_principles(pairs: Sequence[Pair], events: Report) -> None:
-    if all(one.by is None for one in pairs):
+    if all(pair.by is None for pair in pairs):
         raise RewardError(
             "principles = true learns from comparisons by criteria, and the training split has none that name a better "
             "side; leave it out, or ask by criteria in a campaign.",
             pointer="/principles",
         )
-    if all(one.by is not None for one in pairs):
+    if all(pair.by is not None for pair in pairs):
         events(
-            message="no comparison is overall, so its reward without a principle was not learnt; weigh its scores by "
+            message="no comparison is overall, so the reward without a principle was not learnt; combine the scores by "
             "criteria instead (components of the kind criterion)"
         )

@@ -12,12 +12,12 @@ from msgspec.structs import replace as changed
 
 from tests.workers.decoders import save_decoder
 from workers.errors import RewardError
-from workers.influence.run import trace
+from workers.influence.record_influence import trace
 from workers.models import load
 from workers.models.artifact import OBJECTIVE
 from workers.schema import StepLabelRecord, parse_item, write_records
 from workers.schema.recipe import Recipe
-from workers.train.run import train
+from workers.train.pipeline import train
 
 ITEM = {
     "messages": [
@@ -124,7 +124,7 @@ def test_the_command(traced, tiny_recipe, preferences) -> None:
         capture_output=True,
         text=True,
     )
-    assert found.returncode == 2 and "holds nothing that this model learnt from" in found.stderr
+    assert found.returncode == 2 and "has no feedback records that this model learns from" in found.stderr
 
 
 def test_what_cannot_be_read_is_refused(traced, tiny_recipe) -> None:

@@ -1,4 +1,4 @@
-"""The command of a part of the core that works on a folder: `python -m workers.PART DIR`."""
+"""The command line of a job that works on a folder: `python -m workers.PART DIR`."""
 
 import argparse
 import sys
@@ -8,9 +8,9 @@ from pathlib import Path
 from workers.errors import RewardError
 
 
-def command(part: str, said: str, work: Callable[[Path], object]) -> int:
-    """The status: 0, done; 2, refused, with a sentence on standard error."""
-    parser = argparse.ArgumentParser(prog=f"python -m workers.{part}", description=said)
+def command(part: str, description: str, work: Callable[[Path], object]) -> int:
+    """The exit status: 0 done; 2 refused, with a sentence on standard error."""
+    parser = argparse.ArgumentParser(prog=f"python -m workers.{part}", description=description)
     parser.add_argument("folder", type=Path)
     arguments = parser.parse_args()
     try:

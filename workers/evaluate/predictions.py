@@ -19,7 +19,7 @@ BATCH_TOKENS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ScoredRecord:
     """scores: of the record's trajectories, in its order."""
 
     record: Any
@@ -30,7 +30,7 @@ class Judged:
         return record_trajectories(self.record)[0].task.id
 
 
-class Judge:
+class RecordScorer:
     """A model that scores every distinct trajectory once, however often it is asked about it.
 
     cache: of `new_cache` of its backbone; models may share one.
@@ -44,23 +44,23 @@ class Judge:
         self._compared: dict[tuple[str, str, str | None], Compared] = {}
         self._by: dict[tuple[str, str], float] = {}
 
-    def __call__(self, records: Iterable[FeedbackRecord]) -> list[Judged]:
+    def __call__(self, records: Iterable[FeedbackRecord]) -> list[ScoredRecord]:
         """In the order of the records."""
         kept = list(records)
         rendered: dict[bytes, Any] = {}
-        for trajectory in (one for record in kept for one in record_trajectories(record)):
+        for trajectory in (trajectory for record in kept for trajectory in record_trajectories(record)):
             name = trajectory.content_hash
             if name not in self._keys:
-                one = self.model.render(trajectory)
-                rendered.setdefault(one.key, one)
-                self._keys[name] = one.key
-        new = [one for key, one in rendered.items() if key not in self._scores]
+                item = self.model.render(trajectory)
+                rendered.setdefault(item.key, item)
+                self._keys[name] = item.key
+        new = [item for key, item in rendered.items() if key not in self._scores]
         heads = isinstance(self.model, LoadedModel) and self.model.scores_criteria
         names = list(self.model.criteria) if heads else []
         for batch in _by_tokens(new):
             found = self.model.score(batch, cache=self._cache, criteria=names)
-            self._scores |= {one.key: score for one, score in zip(batch, found, strict=True)}
-        return [Judged(record, self._scores_of(record)) for record in kept]
+            self._scores |= {item.key: score for item, score in zip(batch, found, strict=True)}
+        return [ScoredRecord(record, self._scores_of(record)) for record in kept]
 
     def _scores_of(self, record: FeedbackRecord) -> tuple[ModelScore, ...]:
         """A model that compares is asked to: the difference of the rewards is its log-odds. One that follows principles
@@ -103,30 +103,32 @@ class Judge:
         return self._scores[self._keys[trajectory.content_hash]]
 
 
-def judge(model: LocalScorer, records: Iterable[FeedbackRecord], *, cache: Any = None) -> list[Judged]:
+def score_records(
+    model: LocalScorer, records: Iterable[FeedbackRecord], *, cache: Any = None
+) -> list[ScoredRecord]:
     """In the order of the records. Every distinct trajectory is scored once."""
-    return Judge(model, cache=cache)(records)
+    return RecordScorer(model, cache=cache)(records)
 
 
-def as_pairs(judged: Iterable[Judged]) -> list[Judged]:
+def expand_rankings(scored_records: Iterable[ScoredRecord]) -> list[ScoredRecord]:
     """Comparisons, and every pair that a ranking has in it."""
     out = []
-    for one in judged:
-        if isinstance(one.record, PreferenceRecord):
-            out.append(one)
-        elif isinstance(one.record, RankingRecord):
-            out += _pairs_of(one)
+    for scored in scored_records:
+        if isinstance(scored.record, PreferenceRecord):
+            out.append(scored)
+        elif isinstance(scored.record, RankingRecord):
+            out += _ranking_pairs(scored)
     return out
 
 
-def own_length(trajectory: Trajectory) -> int:
+def agent_text_length(trajectory: Trajectory) -> int:
     """Characters of what the agent said, thought and called."""
     own = (piece for step in trajectory.steps if step.source == "agent" for piece in segments(step))
     return sum(len(piece.text) for piece in own if piece.source in ("agent", "reasoning"))
 
 
-def _pairs_of(one: Judged) -> list[Judged]:
-    record: RankingRecord = one.record
+def _ranking_pairs(scored: ScoredRecord) -> list[ScoredRecord]:
+    record: RankingRecord = scored.record
     found = []
     for first, second in combinations(range(len(record.ranks)), 2):
         difference = record.ranks[first] - record.ranks[second]
@@ -140,7 +142,7 @@ def _pairs_of(one: Judged) -> list[Judged]:
             item=None if record.item is None else f"{record.item}/{first}-{second}",
             weight=record.weight,
         )
-        found.append(Judged(pair, (one.scores[first], one.scores[second])))
+        found.append(ScoredRecord(pair, (scored.scores[first], scored.scores[second])))
     return found
 
 
@@ -148,21 +150,21 @@ def _by_tokens(rendered: Sequence[Any]) -> list[list[Any]]:
     """Neighbours in length share a batch, so that little of it is padding."""
     batches: list[list[Any]] = []
     used = BATCH_TOKENS
-    for one in sorted(rendered, key=lambda each: each.tokens):
-        if used + one.tokens > BATCH_TOKENS:
+    for item in sorted(rendered, key=lambda each: each.tokens):
+        if used + item.tokens > BATCH_TOKENS:
             batches.append([])
             used = 0
-        batches[-1].append(one)
-        used += one.tokens
+        batches[-1].append(item)
+        used += item.tokens
     return batches
 
 
-def on_reward_scale(one: Judged, median: float, std: float) -> Judged:
+def on_reward_scale(scored: ScoredRecord, median: float, std: float) -> ScoredRecord:
     """So that the scores of different models can be looked at together."""
     moved = [
         dataclasses.replace(
             score, raw=(score.raw - median) / std, std=None if score.std is None else score.std / std
         )
-        for score in one.scores
+        for score in scored.scores
     ]
-    return Judged(one.record, tuple(moved))
+    return ScoredRecord(scored.record, tuple(moved))

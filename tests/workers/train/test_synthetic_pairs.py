@@ -16,7 +16,7 @@ from workers.schema import (
 )
 from workers.schema import Trajectory as T
 from workers.schema.recipe import Recipe
-from workers.train.generate import CORRUPTIONS, generate, hard_negatives
+from workers.train.synthetic_pairs import CORRUPTIONS, generate, hard_negatives
 
 
 def called(name: str, **arguments) -> Step:
@@ -156,7 +156,7 @@ def test_hard_negatives_are_what_the_model_likes_best() -> None:
 
 
 def test_a_run_says_what_it_made_and_measures_on_people_only(run_directory, tiny_recipe, preferences) -> None:
-    from workers.train.run import train
+    from workers.train.pipeline import train
 
     report = train(run_directory(replace(tiny_recipe, generators=("repeat", "hard_negative"), epochs=2)))
     assert report["train"]["generated"]["repeat"] == 12

@@ -29,8 +29,8 @@ from workers.schema import (
     Trajectory,
 )
 from workers.schema.recipe import GENERATIVE, OBJECTIVES, fitting, recipe_to_dict
-from workers.train.loop import Stopped
-from workers.train.run import train
+from workers.train.pipeline import train
+from workers.train.trainer import TrainingStopped
 
 _PATIENCE = 90
 
@@ -127,7 +127,9 @@ class TestWhole:
 
     def test_fewer_than_two_usable_pairs(self, run_directory, preferences, make_preference) -> None:
         splits = {"train": [preferences[0], make_preference(1, weight=0.0)], "test": preferences[18:]}
-        with pytest.raises(RewardError, match=r"1 usable judgements \(left out: 1 of weight 0\)") as caught:
+        with pytest.raises(
+            RewardError, match=r"1 usable feedback records \(left out: 1 of weight 0\)"
+        ) as caught:
             train(run_directory(splits=splits))
         assert caught.value.pointer == "/snapshot"
 
@@ -148,7 +150,7 @@ class TestWhole:
     def test_stopped_between_training_and_evaluation(self, run_directory) -> None:
         folder = run_directory()
         steps = iter([False] * 12)
-        with pytest.raises(Stopped):
+        with pytest.raises(TrainingStopped):
             train(folder, stop=lambda: next(steps, True))
         assert not (folder / "manifest.json").exists()
         assert train(folder)["train"]["steps"] == 12
@@ -289,7 +291,7 @@ class TestEveryKindOfFeedback:
                 model.score(rendered, criteria=["polite"])
 
     def test_a_feedback_that_is_not_there(self, run_directory, tiny_recipe, preferences) -> None:
-        with pytest.raises(RewardError, match="0 usable judgements"):
+        with pytest.raises(RewardError, match="0 usable feedback records"):
             train(run_directory(replace(tiny_recipe, objective="outcome")))
 
 

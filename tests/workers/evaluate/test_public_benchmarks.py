@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from workers.errors import RewardError
-from workers.evaluate import published
-from workers.evaluate.published import (
+from workers.evaluate import public_benchmarks
+from workers.evaluate.public_benchmarks import (
     best_of_all,
     evaluate_published,
     process_bench_records,
@@ -79,20 +79,22 @@ class Longer:
 def lengths(monkeypatch):
     """A model that rewards characters."""
 
-    def judge(model, records, **options):
+    def score_records(model, records, **options):
         from types import SimpleNamespace
 
-        from workers.evaluate.judged import Judged, own_length
+        from workers.evaluate.predictions import ScoredRecord, agent_text_length
 
         out = []
         for record in records:
             one = record.trajectory
             steps = [-float(len(step.text)) for step in one.steps if step.source == "agent"]
-            score = SimpleNamespace(raw=float(own_length(one)), labels=None, step_rewards=steps, dropped=())
-            out.append(Judged(record, (score,)))
+            score = SimpleNamespace(
+                raw=float(agent_text_length(one)), labels=None, step_rewards=steps, dropped=()
+            )
+            out.append(ScoredRecord(record, (score,)))
         return out
 
-    monkeypatch.setattr(published, "judge", judge)
+    monkeypatch.setattr(public_benchmarks, "score_records", score_records)
     return Longer()
 
 

@@ -1,4 +1,4 @@
-"""What a trained model makes of the trajectories it was trained on."""
+"""The rewards that a trained model gives its training trajectories, and their statistics."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from workers.errors import RewardError
 from workers.models import RewardModel
 from workers.schema.endpoints import UNCERTAIN_ABOVE
 
-_TOKENS = 16_384  # in a batch
+_TOKENS = 16_384  # of a batch
 _QUANTILES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class TrajectoryScores:
     """raw, spread: [trajectories], mean and standard deviation over heads. ends: [trajectories, width], states at
     their ends."""
 
@@ -26,27 +26,27 @@ class Measured:
 
 
 @torch.no_grad()
-def measured(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> Measured:
+def score_rendered(model: RewardModel, rendered: Sequence[Any], *, cache: Any = None) -> TrajectoryScores:
     """In the precision of training, without dropout."""
     model.eval()
     heads: list[Tensor] = []
     ends: list[Tensor] = []
     batch: list[Any] = []
     used = 0
-    for one in [*rendered, None]:
-        if batch and (one is None or used + one.tokens > _TOKENS):
+    for item in [*rendered, None]:
+        if batch and (item is None or used + item.tokens > _TOKENS):
             outputs = model(batch, cache=cache)
             heads.append(outputs.rewards.double().cpu())
             ends.append(outputs.ends.float().cpu())
             batch, used = [], 0
-        if one is not None:
-            batch.append(one)
-            used += one.tokens
+        if item is not None:
+            batch.append(item)
+            used += item.tokens
     if not heads:
         nothing = torch.empty(0, dtype=torch.double)
-        return Measured(nothing, nothing, torch.empty(0, 0))
-    whole = torch.cat(heads)
-    return Measured(whole.mean(-1), whole.std(-1, correction=0), torch.cat(ends))
+        return TrajectoryScores(nothing, nothing, torch.empty(0, 0))
+    raw = torch.cat(heads)
+    return TrajectoryScores(raw.mean(-1), raw.std(-1, correction=0), torch.cat(ends))
 
 
 def reward_statistics(raw: Tensor) -> dict[str, float]:
@@ -64,31 +64,33 @@ def reward_statistics(raw: Tensor) -> dict[str, float]:
     return {"median": float(raw.quantile(0.5)), "std": std}
 
 
-def training_statistics(found: Measured, rendered: Sequence[Any], reward: dict[str, float]) -> dict[str, Any]:
-    """What later traffic is compared with: {trajectories, reward, tokens, steps: quantiles (101, from least to
+def training_statistics(
+    scores: TrajectoryScores, rendered: Sequence[Any], reward: dict[str, float]
+) -> dict[str, Any]:
+    """What drift is measured against: {trajectories, reward, tokens, steps: quantiles (101, from least to
     largest), length_correlation, steps_correlation, uncertain}. Rewards are normalised; they are correlated with
     log(1 + tokens) and log(1 + steps). uncertain: the share that would be flagged so."""
     numbers = {
-        "reward": (found.raw - reward["median"]) / reward["std"],
-        "tokens": torch.tensor([one.tokens for one in rendered], dtype=torch.double),
-        "steps": torch.tensor([len(one.reads) for one in rendered], dtype=torch.double),
+        "reward": (scores.raw - reward["median"]) / reward["std"],
+        "tokens": torch.tensor([item.tokens for item in rendered], dtype=torch.double),
+        "steps": torch.tensor([len(item.reads) for item in rendered], dtype=torch.double),
     }
-    places = torch.linspace(0, 1, _QUANTILES + 1, dtype=torch.double)
+    levels = torch.linspace(0, 1, _QUANTILES + 1, dtype=torch.double)
     return {
         "trajectories": len(rendered),
-        **{name: _rounded(values.quantile(places)) for name, values in numbers.items()},
+        **{name: _rounded(values.quantile(levels)) for name, values in numbers.items()},
         "length_correlation": _correlation(numbers["reward"], torch.log1p(numbers["tokens"])),
         "steps_correlation": _correlation(numbers["reward"], torch.log1p(numbers["steps"])),
-        "uncertain": float((found.spread / reward["std"] > UNCERTAIN_ABOVE).double().mean()),
+        "uncertain": float((scores.spread / reward["std"] > UNCERTAIN_ABOVE).double().mean()),
     }
 
 
 def _correlation(first: Tensor, second: Tensor) -> float | None:
     """None where one of them is always the same."""
-    if min(float(one.std(correction=0)) for one in (first, second)) < 1e-9:
+    if min(float(values.std(correction=0)) for values in (first, second)) < 1e-9:
         return None
     return float(torch.corrcoef(torch.stack([first, second]))[0, 1])
 
 
 def _rounded(values: Tensor) -> list[float]:
-    return [float(f"{one:.6g}") for one in values.tolist()]
+    return [float(f"{value:.6g}") for value in values.tolist()]

@@ -25,8 +25,8 @@ from workers.train.checkpoints import save_checkpoint, state_to_resume
 from workers.train.events import Report
 from workers.train.generative.questions import Question, in_threes
 from workers.train.generative.sampling import Sampled, answered, log_probs_of, odds_of, sample, with_verdict
-from workers.train.loop import Limits, Stopped
 from workers.train.optimiser import rate_factor, uses_bfloat16
+from workers.train.trainer import TrainingLimits, TrainingStopped
 
 T = TypeVar("T")
 _LOG_SECONDS = 1.0
@@ -36,7 +36,7 @@ _REFERENCE = "reference.safetensors"
 
 
 @dataclass
-class GenerativeFit:
+class GenerativeTrainer:
     """One training. losses: one number for every step, of both stages. curve: of reinforcement, by step."""
 
     writer: Writer
@@ -45,11 +45,11 @@ class GenerativeFit:
     validation: list[Question]
     seed: int
     report: Report
-    limits: Limits = field(default_factory=Limits)
+    limits: TrainingLimits = field(default_factory=TrainingLimits)
     losses: list[float] = field(default_factory=list)
     curve: list[dict[str, float]] = field(default_factory=list)
     step: int = 0
-    bad: int = 0
+    patience_count: int = 0
     best: dict[str, Any] | None = None
     taught: dict[str, float] | None = None  # validation after the first stage
     reinforces: bool = False
@@ -74,19 +74,21 @@ class GenerativeFit:
                 task_type="CAUSAL_LM",
             )
             self.writer.language = get_peft_model(language, options)  # type: ignore[assignment]
-        self.trained = [one for one in self.writer.language.parameters() if one.requires_grad]
+        self.trainable = [
+            parameter for parameter in self.writer.language.parameters() if parameter.requires_grad
+        ]
         per_epoch = -(-len(self.train) // self.recipe.batch_pairs)
         self.taught_steps = per_epoch * self.recipe.epochs
         self.steps = self.taught_steps + self.recipe.reinforce_steps
         parts = self.recipe.evaluations_per_epoch
-        self.measure_after = {
+        self.validation_steps = {
             epoch * per_epoch + max(1, round(per_epoch * part / parts))
             for epoch in range(self.recipe.epochs)
             for part in range(1, parts + 1)
         }
         every = max(1, self.recipe.reinforce_steps // 10)
-        self.measure_after |= set(range(self.taught_steps + every, self.steps + 1, every)) | {self.steps}
-        self.writes = any(one.of.has_reasons for one in self.train)
+        self.validation_steps |= set(range(self.taught_steps + every, self.steps + 1, every)) | {self.steps}
+        self.writes = any(question.of.has_reasons for question in self.train)
         self.optimiser = self._new_optimiser(self.recipe.learning_rate)
         self.reference: Writer | None = None
 
@@ -102,16 +104,16 @@ class GenerativeFit:
             self.step += 1
             now = time.monotonic()
             self.elapsed = before + now - started
-            measured = self._measure() if self.step in self.measure_after and self.validation else None
+            measured = self._validate() if self.step in self.validation_steps and self.validation else None
             if measured or self.step == self.steps or now - logged >= _LOG_SECONDS:
-                self._say(said, measured)
+                self._log_step(said, measured)
                 logged = now
             stop = self.limits.stop()
             if stop or now - saved >= self.recipe.checkpoint_seconds:
                 self._save()
                 saved = time.monotonic()
             if stop:
-                raise Stopped
+                raise TrainingStopped
             if not self.reinforces and self._is_taught_enough():
                 self.step = self.taught_steps
             if self.limits.seconds is not None and self.elapsed >= self.limits.seconds:
@@ -132,7 +134,7 @@ class GenerativeFit:
         order = list(range(len(self.train)))
         random.Random(f"{self.seed}/{epoch}").shuffle(order)  # noqa: S311 (not for secrets)
         chosen = order[place * self.recipe.batch_pairs : (place + 1) * self.recipe.batch_pairs]
-        batch = self._by_principles([self.train[one] for one in chosen])
+        batch = self._by_principles([self.train[index] for index in chosen])
         dice = random.Random(self._seed("order"))  # noqa: S311 (not for secrets)
         orders = [dice.randrange(2) for _ in batch]
         self.losses.append(self._within_memory(lambda: self._descend(batch, orders)))
@@ -141,10 +143,10 @@ class GenerativeFit:
     def _descend(self, batch: Sequence[Question], orders: Sequence[int]) -> float:
         """One optimiser step; its loss."""
         self.writer.language.train()
-        whole, total = sum(one.of.weight for one in batch) or 1.0, 0.0
+        whole, total = sum(item.of.weight for item in batch) or 1.0, 0.0
         for part in in_threes(batch, self.micro_tokens):
-            loss = self._taught_loss([batch[one] for one in part], [orders[one] for one in part])
-            weights = loss.new_tensor([batch[one].of.weight for one in part])
+            loss = self._taught_loss([batch[index] for index in part], [orders[index] for index in part])
+            weights = loss.new_tensor([batch[index].of.weight for index in part])
             share = (loss * weights).sum() / whole
             self._require_finite(share)
             share.backward()
@@ -155,8 +157,8 @@ class GenerativeFit:
     def _taught_loss(self, batch: Sequence[Question], orders: Sequence[int]) -> Tensor:
         """[questions]"""
         pairs = [
-            self.writer.line(one.pair[order], one.pair_reasons[order], is_formed=False)
-            for one, order in zip(batch, orders, strict=True)
+            self.writer.line(item.pair[order], item.pair_reasons[order], is_formed=False)
+            for item, order in zip(batch, orders, strict=True)
         ]
         read = self.writer.read([*pairs, *self._about_runs(batch)])
         n = len(batch)
@@ -169,9 +171,9 @@ class GenerativeFit:
     def _about_runs(self, batch: Sequence[Question]) -> list[Line]:
         """Of the better runs, then of the others."""
         return [
-            self.writer.line(one.runs[side], one.run_reasons[side], is_formed=False)
+            self.writer.line(item.runs[side], item.run_reasons[side], is_formed=False)
             for side in (0, 1)
-            for one in batch
+            for item in batch
         ]
 
     def _run_loss(self, batch: Sequence[Question], read: Read) -> Tensor:
@@ -181,24 +183,30 @@ class GenerativeFit:
         return run_loss(z[-2 * n : -n], z[-n:], self._smoothing(batch), centring=self.recipe.centring)
 
     def _smoothing(self, batch: Sequence[Question]) -> Tensor:
-        return torch.tensor([one.of.smoothing for one in batch], device=self.writer.device)
+        return torch.tensor([item.of.smoothing for item in batch], device=self.writer.device)
 
     def _writing(self, batch: Sequence[Question], read: Read) -> Tensor:
         """[questions]: of those with reasons; of all, that no critique comes, where nobody wrote one."""
         written = critique_loss(read.log_probs, read.mask).view(3, len(batch))
         counts = torch.tensor(
             [
-                [one.of.has_reasons or not self.writes for one in batch],
-                *([bool(one.of.reasons[side]) or not self.writes for one in batch] for side in (0, 1)),
+                [item.of.has_reasons or not self.writes for item in batch],
+                *([bool(item.of.reasons[side]) or not self.writes for item in batch] for side in (0, 1)),
             ],
             device=written.device,
         ).float()
         return (written * counts).sum(0) / counts.sum(0).clamp(min=1)
 
     def _is_taught_enough(self) -> bool:
-        if self.step >= self.taught_steps or not self.recipe.patience or self.bad < self.recipe.patience:
+        if (
+            self.step >= self.taught_steps
+            or not self.recipe.patience
+            or self.patience_count < self.recipe.patience
+        ):
             return False
-        self.report(message=f"learnt enough from people: validation has not improved {self.bad} times")
+        self.report(
+            message=f"learnt enough from people: validation has not improved {self.patience_count} times"
+        )
         return True
 
     # Second stage: whether its own verdicts are right.
@@ -206,7 +214,7 @@ class GenerativeFit:
     def _begin_to_reinforce(self) -> None:
         """From the best of the first stage; the model as it is then is what it may not drift far from."""
         self._take_best()
-        self.best, self.bad, self.reinforces = None, 0, True
+        self.best, self.patience_count, self.reinforces = None, 0, True
         path = self._reference_path
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +222,7 @@ class GenerativeFit:
             save_file(self._weights(), part)
             part.replace(path)
         if self.validation:
-            self.taught = self._measure()
+            self.taught = self._validate()
             self.report(message="reinforcement by right verdicts", validation=self.taught)
         self._take_reference()
         self.optimiser = self._new_optimiser(self.recipe.reinforce_rate)
@@ -279,12 +287,12 @@ class GenerativeFit:
         tokens = sum(sampled.own) + len(sampled.own)
         device = self.writer.device
         for part in in_parts(sampled.lines, self.micro_tokens):
-            read = self.writer.read([sampled.lines[one] for one in part])
+            read = self.writer.read([sampled.lines[index] for index in part])
             now, mask = with_verdict(
                 read.log_probs,
                 odds_of(read, self.writer),
                 sampled.says_a[part],
-                [sampled.own[one] for one in part],
+                [sampled.own[index] for index in part],
                 sampled.width,
             )
             old, start = sampled.old[part].to(device), reference[part].to(device)
@@ -309,7 +317,7 @@ class GenerativeFit:
                 difference = (start - now).clamp(-10, 10)
                 divergence += float(((difference.exp() - difference - 1) * mask).sum()) / tokens
         for some in in_threes(batch, self.micro_tokens):
-            asked = [batch[one] for one in some]
+            asked = [batch[index] for index in some]
             loss = self._run_loss(asked, self.writer.read(self._about_runs(asked)))
             (loss.sum() / len(batch)).backward()
         self._step()
@@ -321,29 +329,32 @@ class GenerativeFit:
         """A share of those by a principle is asked by its opposite."""
         dice = random.Random(self._seed("opposites"))  # noqa: S311 (not for secrets)
         drawn = [dice.random() < self.recipe.negate for _ in batch]
-        return [one.opposite or one if turn else one for one, turn in zip(batch, drawn, strict=True)]
+        return [item.opposite or item if turn else item for item, turn in zip(batch, drawn, strict=True)]
 
-    def _measure(self) -> dict[str, float]:
+    def _validate(self) -> dict[str, float]:
         """In the first stage the least loss is best, in the second the most right verdicts, each order by itself; of
         equals the later."""
-        measured = self._measured()
+        measured = self._validation_metrics()
         worth = measured["right"] if self.reinforces else -measured["loss"]
         if self.best is None or worth >= self.best["worth"]:
-            self.best, self.bad = {"worth": worth, "step": self.step, "weights": self._weights()}, 0
+            self.best, self.patience_count = (
+                {"worth": worth, "step": self.step, "weights": self._weights()},
+                0,
+            )
         else:
-            self.bad += 1
+            self.patience_count += 1
         return measured
 
     @torch.no_grad()
-    def _measured(self) -> dict[str, float]:
+    def _validation_metrics(self) -> dict[str, float]:
         """loss: as in the first stage, the mean of both orders. accuracy: of the mean of both orders' chances after the
         likeliest critiques. right: of verdicts in one order. consistency: both orders name the same run."""
         self.writer.language.eval()
         losses: list[Tensor] = []
         for part in in_threes(self.validation, self.micro_tokens):
-            batch = [self.validation[one] for one in part]
+            batch = [self.validation[index] for index in part]
             losses += [self._taught_loss(batch, [order] * len(batch)) for order in (0, 1)]
-        asked = [one.pair[order] for one in self.validation[:_MEASURED] for order in (0, 1)]
+        asked = [question.pair[order] for question in self.validation[:_MEASURED] for order in (0, 1)]
         odds = answered(self.writer, asked, self.micro_tokens).view(-1, 2)
         chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
         first, second = odds[:, 0] > 0, odds[:, 1] < 0
@@ -354,7 +365,7 @@ class GenerativeFit:
             "consistency": float((first == second).float().mean()),
         }
 
-    def _say(self, said: dict[str, float], measured: dict[str, float] | None) -> None:
+    def _log_step(self, said: dict[str, float], measured: dict[str, float] | None) -> None:
         event: dict[str, Any] = {
             "step": self.step,
             "loss": self.losses[-1],
@@ -365,10 +376,16 @@ class GenerativeFit:
     def _new_optimiser(self, rate: float) -> torch.optim.AdamW:
         decay = self.recipe.weight_decay
         groups = [
-            {"params": [one for one in self.trained if one.ndim >= 2], "weight_decay": decay},
-            {"params": [one for one in self.trained if one.ndim < 2], "weight_decay": 0.0},
+            {
+                "params": [parameter for parameter in self.trainable if parameter.ndim >= 2],
+                "weight_decay": decay,
+            },
+            {
+                "params": [parameter for parameter in self.trainable if parameter.ndim < 2],
+                "weight_decay": 0.0,
+            },
         ]
-        return torch.optim.AdamW([one for one in groups if one["params"]], lr=rate, fused=True)
+        return torch.optim.AdamW([group for group in groups if group["params"]], lr=rate, fused=True)
 
     def _set_rate(self, peak: float, step: int, total: int) -> float:
         rate = peak * rate_factor(step, total, self.recipe.warmup)
@@ -377,7 +394,7 @@ class GenerativeFit:
         return rate
 
     def _step(self) -> None:
-        nn.utils.clip_grad_norm_(self.trained, self.recipe.clip_norm)
+        nn.utils.clip_grad_norm_(self.trainable, self.recipe.clip_norm)
         self.optimiser.step()
 
     def _require_finite(self, loss: Tensor) -> None:
@@ -393,10 +410,10 @@ class GenerativeFit:
             try:
                 return compute()
             except torch.OutOfMemoryError:
-                self._less()
+                self._halve_micro_batch()
 
-    def _less(self) -> None:
-        longest = max(one.longest for one in self.train)
+    def _halve_micro_batch(self) -> None:
+        longest = max(question.longest for question in self.train)
         if self.micro_tokens <= longest:
             raise RewardError(
                 "one comparison alone does not fit into memory; lower max_tokens, or turn gradient_checkpointing on."
@@ -412,9 +429,9 @@ class GenerativeFit:
     def _weights(self) -> dict[str, Tensor]:
         """Of what is trained, copied."""
         return {
-            name: one.detach().cpu().clone()
-            for name, one in self.writer.language.named_parameters()
-            if one.requires_grad
+            name: named_parameter.detach().cpu().clone()
+            for name, named_parameter in self.writer.language.named_parameters()
+            if named_parameter.requires_grad
         }
 
     def _take_best(self) -> None:
@@ -452,5 +469,5 @@ _KEPT = ("losses", "curve", "step", "bad", "best", "taught", "reinforces", "elap
 def _load_weights(language: nn.Module, weights: dict[str, Tensor]) -> None:
     there = dict(language.named_parameters())
     with torch.no_grad():
-        for name, one in weights.items():
-            there[name].copy_(one)
+        for name, weight in weights.items():
+            there[name].copy_(weight)

@@ -27,13 +27,13 @@ from workers.schema.recipe import Recipe
 
 CORRUPTIONS = ("swap", "drop", "repeat", "wrong_argument", "wrong_tool")
 _TRIES = 8
-Score = Callable[[Sequence[Trajectory]], list[float]]
-Spoil = Callable[[Trajectory, "_Tools", random.Random], Trajectory | None]
+ScoreTrajectories = Callable[[Sequence[Trajectory]], list[float]]
+Corruption = Callable[[Trajectory, "_ObservedTools", random.Random], Trajectory | None]
 
 
 def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) -> list[PreferenceRecord]:
     """What the recipe's generators make of the training records, without the hard negatives; the same for one seed."""
-    known = _Known(records)
+    known = _LabelledTrajectories(records)
     made: list[PreferenceRecord] = []
     for name in recipe.generators:
         if name == "outcome":
@@ -44,35 +44,37 @@ def generate(records: Sequence[FeedbackRecord], recipe: Recipe, *, seed: int) ->
 
 
 def hard_negatives(
-    records: Sequence[FeedbackRecord], recipe: Recipe, score: Score, *, seed: int
+    records: Sequence[FeedbackRecord], recipe: Recipe, score: ScoreTrajectories, *, seed: int
 ) -> list[PreferenceRecord]:
     """Good against bad trajectories of a task, and against spoilt ones, that a model gets most wrong.
 
     score: its rewards. Of every good trajectory the `generated_per_trajectory` with the highest reward are taken.
     """
-    known = _Known(records)
+    known = _LabelledTrajectories(records)
     dice = random.Random(f"{seed}/hard_negative")  # noqa: S311 (not for secrets)
     made: list[PreferenceRecord] = []
     for good in known.good:
-        rivals = [one for one in known.bad_of(good) if not known.is_compared(good, one)]
-        spoilt = (SPOILS[name](good, known.tools, dice) for name in CORRUPTIONS)
-        rivals += [one for one in spoilt if one is not None]
+        rivals = [trajectory for trajectory in known.bad_of(good) if not known.is_compared(good, trajectory)]
+        spoilt = (CORRUPTION_FUNCTIONS[name](good, known.tools, dice) for name in CORRUPTIONS)
+        rivals += [trajectory for trajectory in spoilt if trajectory is not None]
         rewards = score(rivals) if rivals else []
         worst = sorted(zip(rewards, range(len(rivals)), strict=True), reverse=True)
         made += [
-            _comparison("hard_negative", good, rivals[place], recipe)
+            _synthetic_pair("hard_negative", good, rivals[place], recipe)
             for _, place in worst[: recipe.generated_per_trajectory]
         ]
     return made
 
 
-class _Tools:
+class _ObservedTools:
     """What agents called in these records: names, and by name and key the values they gave."""
 
     def __init__(self, trajectories: Iterable[Trajectory]) -> None:
         self.names: list[str] = []
         self.values: dict[tuple[str, str], list[Any]] = defaultdict(list)
-        for call in (call for one in trajectories for step in one.steps for call in step.tool_calls):
+        for call in (
+            call for trajectory in trajectories for step in trajectory.steps for call in step.tool_calls
+        ):
             if call.name not in self.names:
                 self.names.append(call.name)
             if isinstance(call.arguments, dict):
@@ -81,7 +83,7 @@ class _Tools:
                         self.values[call.name, key].append(value)
 
 
-class _Known:
+class _LabelledTrajectories:
     """What the records say is good and bad. good: what succeeded, won, was accepted or ranked first, and never the
     opposite."""
 
@@ -91,7 +93,7 @@ class _Known:
         self._compared: set[frozenset[str]] = set()
         self.success: dict[str, bool] = {}
         for record in records:
-            for trajectory, is_good in _said(record):
+            for trajectory, is_good in _labels_from(record):
                 self._all.setdefault(trajectory.content_hash, trajectory)
                 said[trajectory.content_hash].append(is_good)
             if isinstance(record, PreferenceRecord):
@@ -103,7 +105,7 @@ class _Known:
         for key, told in said.items():
             if not any(told):
                 self._bad[self._all[key].task.id].append(self._all[key])
-        self.tools = _Tools(self._all.values())
+        self.tools = _ObservedTools(self._all.values())
 
     def bad_of(self, good: Trajectory) -> list[Trajectory]:
         return self._bad[good.task.id]
@@ -120,7 +122,7 @@ class _Known:
         return found
 
 
-def _said(record: FeedbackRecord) -> list[tuple[Trajectory, bool]]:
+def _labels_from(record: FeedbackRecord) -> list[tuple[Trajectory, bool]]:
     if isinstance(record, OutcomeRecord):
         return [(record.trajectory, record.success)]
     if isinstance(record, PreferenceRecord) and record.choice in ("a", "b") and record.criterion is None:
@@ -128,40 +130,40 @@ def _said(record: FeedbackRecord) -> list[tuple[Trajectory, bool]]:
     if isinstance(record, RankingRecord) and record.criterion is None and len(set(record.ranks)) > 1:
         ends = (min(record.ranks), max(record.ranks))
         both = zip(record.trajectories, record.ranks, strict=True)
-        return [(one, rank == ends[0]) for one, rank in both if rank in ends]
+        return [(trajectory, rank == ends[0]) for trajectory, rank in both if rank in ends]
     if isinstance(record, RatingRecord) and record.accept is not None:
         return [(record.trajectory, record.accept)]
     return []
 
 
-def _from_outcomes(known: _Known, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
+def _from_outcomes(known: _LabelledTrajectories, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
     dice = random.Random(f"{seed}/outcome")  # noqa: S311
     failed = known.by_outcome(success=False)
     made = []
     for task, succeeded in known.by_outcome(success=True).items():
         for good in succeeded:
-            rivals = [one for one in failed[task] if not known.is_compared(good, one)]
+            rivals = [trajectory for trajectory in failed[task] if not known.is_compared(good, trajectory)]
             chosen = dice.sample(rivals, min(len(rivals), recipe.generated_per_trajectory))
-            made += [_comparison("outcome", good, bad, recipe) for bad in chosen]
+            made += [_synthetic_pair("outcome", good, bad, recipe) for bad in chosen]
     return made
 
 
-def _corrupted(name: str, known: _Known, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
+def _corrupted(name: str, known: _LabelledTrajectories, recipe: Recipe, seed: int) -> list[PreferenceRecord]:
     dice = random.Random(f"{seed}/{name}")  # noqa: S311
     made = []
     for good in known.good:
         found: dict[str, Trajectory] = {}
         for _ in range(_TRIES * recipe.generated_per_trajectory):
-            spoilt = SPOILS[name](good, known.tools, dice)
+            spoilt = CORRUPTION_FUNCTIONS[name](good, known.tools, dice)
             if spoilt is None or len(found) == recipe.generated_per_trajectory:
                 break
             if spoilt.content_hash != good.content_hash:
                 found.setdefault(spoilt.content_hash, spoilt)
-        made += [_comparison(name, good, bad, recipe) for bad in found.values()]
+        made += [_synthetic_pair(name, good, bad, recipe) for bad in found.values()]
     return made
 
 
-def _comparison(name: str, good: Trajectory, bad: Trajectory, recipe: Recipe) -> PreferenceRecord:
+def _synthetic_pair(name: str, good: Trajectory, bad: Trajectory, recipe: Recipe) -> PreferenceRecord:
     swapped = int(bad.content_hash[:8], 16) % 2 == 1  # so that the place of the better one says nothing
     a, b = (bad, good) if swapped else (good, bad)
     return PreferenceRecord(
@@ -175,7 +177,7 @@ def _comparison(name: str, good: Trajectory, bad: Trajectory, recipe: Recipe) ->
     )
 
 
-def _swap(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+def _swap(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
     """Two neighbouring agent steps change places."""
     agent = good.agent_steps
     pairs = [(a, b) for a, b in pairwise(agent) if good.steps[a] != good.steps[b]]
@@ -187,7 +189,7 @@ def _swap(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | 
     return _with(good, steps)
 
 
-def _drop(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+def _drop(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
     """One agent step is not done; the last one is kept, so that there is still an end to look at."""
     agent = good.agent_steps
     if len(agent) < 2:
@@ -196,13 +198,13 @@ def _drop(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | 
     return _with(good, [step for index, step in enumerate(good.steps) if index != place])
 
 
-def _repeat(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+def _repeat(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
     """One agent step is done twice."""
     place = dice.choice(good.agent_steps)
     return _with(good, [*good.steps[: place + 1], *good.steps[place:]])
 
 
-def _wrong_argument(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+def _wrong_argument(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
     """One argument of one call gets the value that another call of this tool had."""
 
     def change(call: ToolCall) -> ToolCall | None:
@@ -221,7 +223,7 @@ def _wrong_argument(good: Trajectory, tools: _Tools, dice: random.Random) -> Tra
     return _with_call(good, change, dice)
 
 
-def _wrong_tool(good: Trajectory, tools: _Tools, dice: random.Random) -> Trajectory | None:
+def _wrong_tool(good: Trajectory, tools: _ObservedTools, dice: random.Random) -> Trajectory | None:
     """One call is of another tool."""
 
     def change(call: ToolCall) -> ToolCall | None:
@@ -231,7 +233,7 @@ def _wrong_tool(good: Trajectory, tools: _Tools, dice: random.Random) -> Traject
     return _with_call(good, change, dice)
 
 
-SPOILS: dict[str, Spoil] = {
+CORRUPTION_FUNCTIONS: dict[str, Corruption] = {
     "swap": _swap,
     "drop": _drop,
     "repeat": _repeat,

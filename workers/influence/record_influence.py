@@ -1,4 +1,4 @@
-"""Which judgements moved a reward, from a folder to its result.
+"""Which feedback records moved a reward, from a folder to its result.
 
 config.json           as in a run directory: the recipe, seed and device of the training
 parent/model/         the model
@@ -28,10 +28,10 @@ from workers.models.artifact import OBJECTIVE
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
 from workers.schema.records import record_trajectories
-from workers.train.directory import read_config, read_split
-from workers.train.generate import generate
-from workers.train.learner import Learner
-from workers.train.parents import read_parent
+from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.parent_model import read_parent
+from workers.train.run_directory import read_run_config, read_split
+from workers.train.synthetic_pairs import generate
 
 _AT_ONCE = 256
 _MOST_CURVED = 4096  # examples whose curvature stands for that of all
@@ -43,28 +43,30 @@ def trace(folder: Path) -> dict[str, Any]:
     """{reward, records, generated, moved: [{record, by}]}. Raises RewardError.
 
     reward: on the reward scale. records: of the training split, what the objective learns from. generated: examples
-    made of them. moved: by how much the reward is higher for the record being there, `record` its place in the split;
-    those that moved it most, to either side.
+    made of them. moved: by how much the reward is higher because the record was trained on, `record` its index in the
+    split; those that moved it most, in either direction.
     """
-    config, recipe = read_config(folder)
+    config, recipe = read_run_config(folder)
     device = str(choose_device(config.device))
     parent = read_parent(folder / "parent", recipe)
-    recipe = replace(parent.recipe(recipe), heads_only=True)  # the trunk is held still, and computed once
+    recipe = replace(parent.recipe(recipe), heads_only=True)  # the backbone is frozen, and computed once
     records = read_split(folder, "train")
-    made = generate(records, recipe, seed=config.seed)
-    first = [one for record in records[:1] for one in record_trajectories(record)]
-    examples = collect([*records, *made], renderer_of(recipe, first), recipe)
+    synthetic = generate(records, recipe, seed=config.seed)
+    first = [trajectory for record in records[:1] for trajectory in record_trajectories(record)]
+    examples = collect([*records, *synthetic], renderer_of(recipe, first), recipe)
     if not len(examples):
         raise RewardError(
-            "the training split holds nothing that this model learnt from.", pointer="/snapshot"
+            "the training split has no feedback records that this model learns from.", pointer="/snapshot"
         )
-    learner = Learner(recipe, examples, seed=config.seed, device=device, parent=parent.loaded.model)
-    learner.to(device)
-    if (said := folder / "parent" / "model" / OBJECTIVE).is_file():
-        learner.parts.load_state_dict(load_file(said, device=device))
+    module = MultiObjectiveModule(
+        recipe, examples, seed=config.seed, device=device, parent=parent.loaded.model
+    )
+    module.to(device)
+    if (weights := folder / "parent" / "model" / OBJECTIVE).is_file():
+        module.parts.load_state_dict(load_file(weights, device=device))
     item: Any = parse_item(parse_json((folder / "item.json").read_bytes()))
-    asked = learner.model.backbone.renderer.render(item.content)
-    moved, raw = _moved(learner, examples, asked)
+    asked = module.model.backbone.renderer.render(item.content)
+    moved, raw = _moved(module, examples, asked)
     scale = parent.loaded.manifest["reward"]
     by_record: dict[int, float] = defaultdict(float)
     place = {id(record): index for index, record in enumerate(records)}
@@ -74,27 +76,27 @@ def trace(folder: Path) -> dict[str, Any]:
     result = {
         "reward": (raw - scale["median"]) / scale["std"],
         "records": len(by_record),
-        "generated": sum(id(one.record) not in place for one in examples.items),
+        "generated": sum(id(example.record) not in place for example in examples.items),
         "moved": [{"record": index, "by": by} for index, by in _most(by_record)],
     }
     write_json(folder / "result.json", result)
     return result
 
 
-def _moved(learner: Learner, examples: Examples, asked: Any) -> tuple[Tensor, float]:
+def _moved(module: MultiObjectiveModule, examples: Examples, asked: Any) -> tuple[Tensor, float]:
     """[examples]: by how much each moved the raw reward of an item; and that reward."""
-    learner.eval()
-    learner.requires_grad_(False)
-    last = last_layer(learner.model).requires_grad_(True)
-    cache = learner.model.new_cache(_CACHE_BYTES)
-    for _ in learner.model.encode_ahead([*examples.rendered, asked], cache):
+    module.eval()
+    module.requires_grad_(False)
+    last = last_layer(module.model).requires_grad_(True)
+    cache = module.model.new_cache(_CACHE_BYTES)
+    for _ in module.model.encode_ahead([*examples.rendered, asked], cache):
         continue
-    reward = learner.model([asked], cache=cache).rewards.mean()
+    reward = module.model([asked], cache=cache).rewards.mean()
     every = range(len(examples))
     some: Sequence[int] = every
     if len(every) > _MOST_CURVED:
         some = sorted(random.Random(0).sample(every, _MOST_CURVED))  # noqa: S311 (not for secrets)
-    found = effects(last, reward, _parts(learner, every, cache), bent_by=_parts(learner, some, cache))
+    found = effects(last, reward, _parts(module, every, cache), bent_by=_parts(module, some, cache))
     return found.detach().double().cpu(), float(reward.detach())
 
 
@@ -105,14 +107,14 @@ def last_layer(model: RewardModel) -> torch.nn.Parameter:
     return head.second if head.inner else head.weight
 
 
-def _parts(learner: Learner, places: Sequence[int], cache: Any) -> list[Losses]:
+def _parts(module: MultiObjectiveModule, places: Sequence[int], cache: Any) -> list[Losses]:
     chunks = [places[start : start + _AT_ONCE] for start in range(0, len(places), _AT_ONCE)]
-    return [partial(learner.losses, chunk, cache) for chunk in chunks]
+    return [partial(module.losses, chunk, cache) for chunk in chunks]
 
 
 def _most(by_record: dict[int, float]) -> list[tuple[int, float]]:
     """From what raised it most to what lowered it most."""
-    ordered = sorted(by_record.items(), key=lambda one: (-one[1], one[0]))
-    up = [one for one in ordered[:_SHOWN] if one[1] > 0]
-    down = [one for one in ordered[-_SHOWN:] if one[1] < 0]
-    return [*up, *(one for one in down if one not in up)]
+    ordered = sorted(by_record.items(), key=lambda effect: (-effect[1], effect[0]))
+    up = [effect for effect in ordered[:_SHOWN] if effect[1] > 0]
+    down = [effect for effect in ordered[-_SHOWN:] if effect[1] < 0]
+    return [*up, *(effect for effect in down if effect not in up)]

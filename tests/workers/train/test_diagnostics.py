@@ -8,7 +8,7 @@ import pytest
 
 from tests.workers.conftest import WORDS, said
 from workers.schema import OutcomeRecord, PreferenceRecord, Task, Trajectory
-from workers.train.run import train
+from workers.train.pipeline import train
 
 
 def answer(task: str, words: int, dice: random.Random) -> Trajectory:

@@ -14,7 +14,7 @@ import numpy as np
 
 from workers.errors import InvalidRecord, RewardError
 from workers.evaluate.bootstrap import mean_interval, statistic_interval
-from workers.evaluate.judged import Judged, judge
+from workers.evaluate.predictions import ScoredRecord, score_records
 from workers.evaluate.steps import best_threshold, first_below, process_bench_f1, step_scores
 from workers.models import LocalScorer
 from workers.schema import OutcomeRecord, Part, Step, StepLabelRecord, Task, Trajectory
@@ -45,8 +45,8 @@ def evaluate_published(model: LocalScorer, name: str, path: Path) -> dict[str, A
         return {"benchmark": name} | _process_bench(model, rows_of(path))
     benchmark = BENCHMARKS[name]
     cases = _read(benchmark, name, path)
-    records = [OutcomeRecord(trajectory=one, success=True) for case in cases for one in case.answers]
-    rewards = iter([one.scores[0].raw for one in judge(model, records)])
+    records = [OutcomeRecord(trajectory=answer, success=True) for case in cases for answer in case.answers]
+    rewards = iter([scored.scores[0].raw for scored in score_records(model, records)])
     found = [[next(rewards) for _ in case.answers] for case in cases]
     return {"benchmark": name, "n": len(cases)} | benchmark.measure(cases, found)
 
@@ -108,8 +108,8 @@ def _llmbar(rows: Sequence[dict[str, Any]]) -> list[Case]:
 def _pairwise(cases: Sequence[Case], rewards: Sequence[Rewards]) -> dict[str, Any]:
     """Accuracy; equal rewards are half right."""
     right = [
-        _half(one[case.known["right"]] - one[1 - case.known["right"]])
-        for case, one in zip(cases, rewards, strict=True)
+        _half(reward[case.known["right"]] - reward[1 - case.known["right"]])
+        for case, reward in zip(cases, rewards, strict=True)
     ]
     return _accuracies(cases, right)
 
@@ -131,9 +131,9 @@ def _judge_bench_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -> d
     """A reward does not depend on the order, so both orders give the same decision."""
     decisions = ["A>B" if a > b else "B>A" if b > a else "A=B" for a, b in rewards]
     right = two_order_right(
-        [case.known["label"] for case in cases], decisions, [turned(one) for one in decisions]
+        [case.known["label"] for case in cases], decisions, [turned(decision) for decision in decisions]
     )
-    return _accuracies(cases, [float(one) for one in right])
+    return _accuracies(cases, [float(is_right) for is_right in right])
 
 
 def turned(decision: str | None) -> str | None:
@@ -148,8 +148,8 @@ def two_order_right(
     second: decisions on the pair turned round, as they were said. None: there was none.
     """
     out = []
-    for label, one, other in zip(labels, first, second, strict=True):
-        both = (one, turned(other))
+    for label, verdict, swapped in zip(labels, first, second, strict=True):
+        both = (verdict, turned(swapped))
         out.append(sum(each == label for each in both) > sum(each == turned(label) for each in both))
     return out
 
@@ -165,7 +165,9 @@ def _rm_bench(rows: Sequence[dict[str, Any]]) -> list[Case]:
             raise ValueError(
                 f"row {task} has {len(row['chosen'])} chosen and {len(row['rejected'])} rejected answers"
             )
-        answers = tuple(conversation(row["prompt"], one, task) for one in [*row["chosen"], *row["rejected"]])
+        answers = tuple(
+            conversation(row["prompt"], answer, task) for answer in [*row["chosen"], *row["rejected"]]
+        )
         domain = str(row.get("domain", "all"))
         subset = next(
             (name for name in ("chat", "math", "code", "safety") if domain.startswith(name)), domain
@@ -176,11 +178,11 @@ def _rm_bench(rows: Sequence[dict[str, Any]]) -> list[Case]:
 
 def _rm_bench_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -> dict[str, Any]:
     by_domain: dict[str, list[Rewards]] = defaultdict(list)
-    for case, one in zip(cases, rewards, strict=True):
-        by_domain[case.subset].append(one)
+    for case, reward in zip(cases, rewards, strict=True):
+        by_domain[case.subset].append(reward)
     domains = {name: style_matrix(found) for name, found in by_domain.items()}
     means = {
-        name: float(np.mean([one[name] for one in domains.values()]))
+        name: float(np.mean([domain[name] for domain in domains.values()]))
         for name in ("hard", "normal", "easy", "average")
     }
 
@@ -219,7 +221,9 @@ def _reward_bench_2(rows: Sequence[dict[str, Any]]) -> list[Case]:
     cases = []
     for row in rows:
         task = str(row["id"])
-        answers = tuple(conversation(row["prompt"], one, task) for one in [*row["chosen"], *row["rejected"]])
+        answers = tuple(
+            conversation(row["prompt"], answer, task) for answer in [*row["chosen"], *row["rejected"]]
+        )
         cases.append(Case(task, answers, str(row["subset"]), {"correct": len(row["chosen"])}))
     return cases
 
@@ -232,8 +236,12 @@ def _reward_bench_2_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -
 
     def score(name: str, places: Sequence[int]) -> float | None:
         if name.lower() == "ties":
-            return ties_score([(cases[one].id, cases[one].known["correct"], rewards[one]) for one in places])
-        return float(np.mean([best_of_all(rewards[one], cases[one].known["correct"]) for one in places]))
+            return ties_score(
+                [(cases[place].id, cases[place].known["correct"], rewards[place]) for place in places]
+            )
+        return float(
+            np.mean([best_of_all(rewards[place], cases[place].known["correct"]) for place in places])
+        )
 
     subsets = {name: {"score": score(name, places), "n": len(places)} for name, places in by_subset.items()}
 
@@ -242,10 +250,10 @@ def _reward_bench_2_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -
         for place in places:
             drawn[cases[place].subset].append(place)
         found = [score(name, some) for name, some in drawn.items()]
-        known = [one for one in found if one is not None]
+        known = [accuracy for accuracy in found if accuracy is not None]
         return float(np.mean(known)) if known else None
 
-    known = [one["score"] for one in subsets.values() if one["score"] is not None]
+    known = [subset["score"] for subset in subsets.values() if subset["score"] is not None]
     interval = statistic_interval(whole, [case.id.split(":")[-1] for case in cases], draws=300)
     return {"score": float(np.mean(known)) if known else None, "interval": interval, "subsets": subsets}
 
@@ -253,7 +261,7 @@ def _reward_bench_2_measure(cases: Sequence[Case], rewards: Sequence[Rewards]) -
 def best_of_all(rewards: Rewards, correct: int = 1) -> float:
     """1 where a right answer (the first `correct` ones) has the highest reward, shared by how many have it."""
     highest = max(rewards)
-    best = [place for place, one in enumerate(rewards) if one == highest]
+    best = [place for place, reward in enumerate(rewards) if reward == highest]
     return sum(place < correct for place in best) / len(best)
 
 
@@ -273,9 +281,9 @@ def ties_score(rows: Sequence[tuple[str, int, Rewards]]) -> float | None:
     both = sorted(set(ref) & set(tied))
     if not both:
         return None
-    spread = np.array([tied[one][0] for one in both])
-    gap = np.array([tied[one][1] for one in both])
-    narrower = np.minimum(gap, [ref[one][1] for one in both])
+    spread = np.array([tied[trajectory][0] for trajectory in both])
+    gap = np.array([tied[trajectory][1] for trajectory in both])
+    narrower = np.minimum(gap, [ref[trajectory][1] for trajectory in both])
     with np.errstate(divide="ignore", invalid="ignore"):
         smooth = np.nan_to_num(np.tanh(narrower / spread - 1), nan=0.0)
     return float(
@@ -295,7 +303,7 @@ def process_bench_records(rows: Sequence[dict[str, Any]]) -> list[StepLabelRecor
     records = []
     for row in rows:
         task = Task(id=str(row["id"]), metadata={"subset": str(row["id"]).rsplit("-", 1)[0]})
-        steps = (_said("user", row["problem"]), *(_said("agent", one) for one in row["steps"]))
+        steps = (_said("user", row["problem"]), *(_said("agent", step) for step in row["steps"]))
         first = None if row["label"] == -1 else int(row["label"])
         trajectory = Trajectory(steps=steps, task=task)
         records.append(
@@ -316,14 +324,17 @@ def _process_bench(model: LocalScorer, rows: Sequence[dict[str, Any]]) -> dict[s
         records = process_bench_records(rows)
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidRecord(f"not what processbench publishes: {type(error).__name__} {error}.") from error
-    judged = judge(model, records)
-    fitted, measured = judged[::5], [one for place, one in enumerate(judged) if place % 5]
+    scored_records = score_records(model, records)
+    fitted, measured = (
+        scored_records[::5],
+        [scored for place, scored in enumerate(scored_records) if place % 5],
+    )
     threshold = best_threshold(fitted)
-    by_subset: dict[str, list[Judged]] = defaultdict(list)
-    for one in measured:
-        by_subset[one.record.trajectory.task.metadata["subset"]].append(one)
+    by_subset: dict[str, list[ScoredRecord]] = defaultdict(list)
+    for scored in measured:
+        by_subset[scored.record.trajectory.task.metadata["subset"]].append(scored)
     subsets = {name: _first_errors(some, threshold) for name, some in by_subset.items()}
-    known = [one["f1"] for one in subsets.values() if one["f1"] is not None]
+    known = [subset["f1"] for subset in subsets.values() if subset["f1"] is not None]
     return {
         "n": len(measured),
         "score": float(np.mean(known)) if known else None,
@@ -332,13 +343,15 @@ def _process_bench(model: LocalScorer, rows: Sequence[dict[str, Any]]) -> dict[s
     }
 
 
-def _first_errors(some: Sequence[Judged], threshold: float) -> dict[str, Any]:
-    found = [(one.record.first_error, first_below(step_scores(one.scores[0]), threshold)) for one in some]
+def _first_errors(some: Sequence[ScoredRecord], threshold: float) -> dict[str, Any]:
+    found = [
+        (scored.record.first_error, first_below(step_scores(scored.scores[0]), threshold)) for scored in some
+    ]
     return {
         "f1": process_bench_f1(found),
         "interval": statistic_interval(
-            lambda places: process_bench_f1([found[one] for one in places]),
-            [one.task for one in some],
+            lambda places: process_bench_f1([found[place] for place in places]),
+            [scored.task for scored in some],
             draws=300,
         ),
         "n": len(found),
@@ -355,8 +368,8 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 def _accuracies(cases: Sequence[Case], right: Sequence[float]) -> dict[str, Any]:
     by_subset: dict[str, list[float]] = defaultdict(list)
-    for case, one in zip(cases, right, strict=True):
-        by_subset[case.subset].append(one)
+    for case, is_right in zip(cases, right, strict=True):
+        by_subset[case.subset].append(is_right)
     accuracy, interval = mean_interval(right, [case.id for case in cases])
     subsets = {name: {"score": float(np.mean(some)), "n": len(some)} for name, some in by_subset.items()}
     return {"score": accuracy, "interval": interval, "subsets": subsets}

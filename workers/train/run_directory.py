@@ -19,12 +19,12 @@ SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TimeBudget:
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class RunConfig:
     """config.json. threads: for torch on the CPU; None leaves torch's choice. code_version: of what trains.
 
     parent: {name, unknown: names of models before it of which it is not known what they were trained on} of the model
@@ -34,7 +34,7 @@ class Config:
     recipe: dict[str, Any]
     seed: int = 0
     device: str = "auto"
-    budget: Budget | None = None
+    budget: TimeBudget | None = None
     attempt: int = 1
     threads: int | None = None
     snapshot: dict[str, Any] = field(default_factory=dict)
@@ -42,11 +42,11 @@ class Config:
     code_version: str = ""
 
 
-def read_config(folder: Path) -> tuple[Config, Recipe]:
+def read_run_config(folder: Path) -> tuple[RunConfig, Recipe]:
     path = folder / "config.json"
     if not path.is_file():
         raise RewardError(f"{folder.name} is no run directory: it has no config.json.")
-    config = convert(parse_json(path.read_bytes()), Config)
+    config = convert(parse_json(path.read_bytes()), RunConfig)
     try:
         return config, parse_recipe(config.recipe)
     except RewardError as error:
@@ -60,7 +60,7 @@ def read_split(folder: Path, split: str) -> list[FeedbackRecord]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_run_directory(folder: Path) -> Iterator[None]:
     """One writer at a time. The lock goes with the process that holds it, however it ends."""
     if not folder.is_dir():
         raise RewardError(f"there is no run directory {folder.name}.")

@@ -1,0 +1,69 @@
+"""The charts of an evaluation report, as charts.js takes them."""
+
+from typing import Any
+
+
+def calibration_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    """For charts.js: accuracy by confidence, with the diagonal of a calibrated model."""
+    curve = ((report or {}).get("calibration") or {}).get("curve")
+    if not curve:
+        return None
+    return {
+        "kind": "line",
+        "x": {"name": "confidence", "min": 0.5, "max": 1},
+        "y": {"name": "accuracy", "min": 0, "max": 1},
+        "series": [
+            {"name": "model", "points": [[confidence, right] for confidence, right, _ in curve]},
+            {"name": "calibrated", "points": [[0.5, 0.5], [1, 1]], "dashed": True},
+        ],
+    }
+
+
+def best_of_n_chart(report: dict[str, Any] | None) -> dict[str, Any] | None:
+    """For charts.js: success rate of the trajectory with the highest reward of n, of a random one, and of the best."""
+    curve = ((report or {}).get("outcome") or {}).get("best_of_n") or []
+    if len(curve) < 2:
+        return None
+    names = {"chosen": "highest reward", "random": "random", "best": "oracle"}
+    return {
+        "kind": "line",
+        "x": {"name": "n"},
+        "y": {"name": "success rate", "min": 0, "max": 1},
+        "series": [
+            {
+                "name": label,
+                "points": [[point["n"], point[name]] for point in curve],
+                "dashed": name != "chosen",
+            }
+            for name, label in names.items()
+        ],
+    }
+
+
+_REINFORCEMENT_SERIES = {  # by chart: its y axis, and the series by their names in the report
+    "rights": (
+        {"name": "share of verdicts", "min": 0, "max": 1},
+        {"right": "correct", "agrees": "agrees with the other order", "formed": "complete critique"},
+    ),
+    "lengths": ({"name": "tokens per critique", "min": 0}, {"length": "tokens"}),
+    "entropies": ({"name": "nats", "min": 0}, {"entropy": "entropy per token", "divergence": "divergence"}),
+}
+
+
+def reinforcement_charts(report: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """For charts.js, by name: verdicts, critiques and entropy of a generative model during reinforcement learning."""
+    curve = ((report or {}).get("train") or {}).get("reinforced") or []
+    if len(curve) < 2:
+        return {}
+    return {
+        name: {
+            "kind": "line",
+            "x": {"name": "step"},
+            "y": axis,
+            "series": [
+                {"name": label, "points": [[point["step"], point[key]] for point in curve]}
+                for key, label in series.items()
+            ],
+        }
+        for name, (axis, series) in _REINFORCEMENT_SERIES.items()
+    }

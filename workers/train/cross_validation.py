@@ -1,0 +1,148 @@
+"""k-fold cross-validation by task: each record is scored by a model that has not seen its task."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers.evaluate.predictions import ScoredRecord, on_reward_scale, score_records
+from workers.models import LoadedModel, ModelScore, RewardModel, renderer_of
+from workers.objectives import collect, collect_training
+from workers.schema import FeedbackRecord
+from workers.schema.recipe import Recipe
+from workers.schema.records import record_trajectories
+from workers.train.events import Report
+from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.reward_statistics import reward_statistics, score_rendered
+from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped
+
+_VALIDATION = 10  # one in ten of the other folds' tasks is for early stopping
+
+
+@dataclass(frozen=True)
+class CrossValidationResult:
+    """scored_records: every record once. validation: what each fold had for early stopping, to fit thresholds on."""
+
+    scored_records: list[ScoredRecord] = field(default_factory=list)
+    validation: list[ScoredRecord] = field(default_factory=list)
+
+    def add(self, other: "CrossValidationResult") -> None:
+        self.scored_records.extend(other.scored_records)
+        self.validation.extend(other.validation)
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """What the trainings of all folds share. like: a model whose frozen encoder they may share.
+
+    folder: where finished folds are kept, so that a resumed run does not train them again.
+    """
+
+    recipe: Recipe
+    seed: int
+    device: torch.device
+    report: Report
+    limits: TrainingLimits = field(default_factory=TrainingLimits)
+    cache: Any = None
+    like: RewardModel | None = None
+    folder: Path | None = None
+
+    def score_held_out(self, records: Sequence[FeedbackRecord]) -> CrossValidationResult:
+        """Every record once, on the reward scale of the model of the fold that does not hold its task."""
+        self._fill_cache(records)
+        result = CrossValidationResult()
+        for fold in range(self.recipe.folds):
+            held_out = [record for record in records if self.fold_of(record, self.recipe.folds, 0) == fold]
+            rest = [record for record in records if self.fold_of(record, self.recipe.folds, 0) != fold]
+            if held_out:
+                self.report(message=f"fold {fold + 1} of {self.recipe.folds}")
+                result.add(self._score_fold(fold, rest, held_out))
+        return result
+
+    def fold_of(self, record: FeedbackRecord, folds: int, salt: int) -> int:
+        """By a hash of the task: a task's fold does not change when other tasks are added."""
+        text = f"{self.seed}/{salt}/{record_trajectories(record)[0].task.id}"
+        return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % folds
+
+    def _fill_cache(self, records: Sequence[FeedbackRecord]) -> None:
+        """For all folds together: how chunks are grouped must not depend on the folds still to be trained."""
+        if self.cache is None or self.like is None:
+            return
+        renderer = self.like.backbone.renderer
+        rendered = [
+            renderer.render(trajectory) for record in records for trajectory in record_trajectories(record)
+        ]
+        for _ in self.like.backbone.encode_ahead(rendered, self.cache):
+            if self.limits.stop():
+                raise TrainingStopped
+
+    def _score_fold(
+        self, fold: int, rest: list[FeedbackRecord], held_out: list[FeedbackRecord]
+    ) -> CrossValidationResult:
+        splits = (held_out, self.split(rest)[1])
+        path = self.folder / f"fold-{fold}.json" if self.folder else None
+        if path is not None and path.is_file():
+            return CrossValidationResult(*map(_with_scores, splits, json.loads(path.read_text())))
+        _, model = self.train(rest)
+        results = [
+            [
+                on_reward_scale(scored, **model.manifest["reward"])
+                for scored in score_records(model, split, cache=self.cache)
+            ]
+            for split in splits
+        ]
+        if path is not None:
+            path.parent.mkdir(exist_ok=True)
+            part = path.with_suffix(".part")
+            scores = [[[asdict(score) for score in scored.scores] for scored in split] for split in results]
+            part.write_text(json.dumps(scores))
+            part.replace(path)
+        return CrossValidationResult(*results)
+
+    def split(self, records: Sequence[FeedbackRecord]) -> tuple[list[FeedbackRecord], list[FeedbackRecord]]:
+        """Training records, and those of a tenth of the tasks for early stopping."""
+        parts: tuple[list[FeedbackRecord], list[FeedbackRecord]] = ([], [])
+        for record in records:
+            parts[self.fold_of(record, _VALIDATION, 1) == 0].append(record)
+        return parts
+
+    def train(self, records: Sequence[FeedbackRecord]) -> tuple[MultiObjectiveModule, LoadedModel]:
+        """A model of these records alone, and the module that was trained."""
+        renderer = renderer_of(self.recipe, record_trajectories(records[0]))
+        training_records, validation_records = self.split(records)
+        training = collect_training(training_records, renderer, self.recipe)
+        validation = collect(validation_records, renderer, self.recipe)
+        torch.manual_seed(self.seed)
+        module = MultiObjectiveModule(
+            self.recipe, training, seed=self.seed, device=str(self.device), like=self.like
+        )
+        trainer = RewardTrainer(
+            module,
+            self.recipe,
+            validation,
+            seed=self.seed,
+            report=self.report,
+            cache=self.cache,
+            limits=self.limits,
+        )
+        trainer.run()
+        # In the precision of training: a measurement of the recipe, not the model that will be served.
+        reward = reward_statistics(score_rendered(module.model, training.rendered, cache=self.cache).raw)
+        manifest = {"criterion": self.recipe.criterion, "criteria": training.criteria, "reward": reward}
+        return module, LoadedModel(module.model, manifest)
+
+
+def _with_scores(records: Sequence[FeedbackRecord], scores: list[list[dict[str, Any]]]) -> list[ScoredRecord]:
+    return [
+        ScoredRecord(record, tuple(_model_score(score) for score in record_scores))
+        for record, record_scores in zip(records, scores, strict=True)
+    ]
+
+
+def _model_score(fields: dict[str, Any]) -> ModelScore:
+    """Files of earlier versions call the offset `baseline`."""
+    return ModelScore(**{"offset" if name == "baseline" else name: value for name, value in fields.items()})

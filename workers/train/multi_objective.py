@@ -1,0 +1,178 @@
+"""A reward model with the objectives that train it: what one optimiser step computes."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from workers.errors import RewardError
+from workers.models import RewardModel, build
+from workers.objectives import (
+    Example,
+    Examples,
+    Objective,
+    ObjectiveBatch,
+    components,
+    objective_class,
+    render_criteria,
+)
+from workers.schema.recipe import Recipe
+from workers.schema.records import record_trajectories
+
+
+class MultiObjectiveModule(nn.Module):
+    """A reward model and the objectives that train it. weights: how much each objective counts.
+
+    parts: the objectives for which there are examples, by name (checkpoints have their parameters by this name).
+    bootstrap [examples, heads]: how often each head's bootstrap sample holds each example. parent: a model whose
+    weights are the starting point. like: a model whose frozen parts may be shared.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        examples: Examples,
+        *,
+        seed: int,
+        device: str = "cpu",
+        like: RewardModel | None = None,
+        parent: RewardModel | None = None,
+    ) -> None:
+        super().__init__()
+        known = {name: weight for name, weight in components(recipe).items() if examples.by_objective(name)}
+        self.weights: Mapping[str, float] = known or components(recipe)
+        parts: dict[str, Objective] = {
+            name: objective_class(name)(recipe, examples.by_objective(name)) for name in self.weights
+        }
+        labels = [part.labels(examples.by_objective(name)) for name, part in parts.items()]
+        self.model = build(
+            recipe,
+            [
+                trajectory
+                for example in examples.items[:1]
+                for trajectory in record_trajectories(example.record)
+            ],
+            like=like,
+            device=device,
+            labels=max(labels, key=len, default=()),
+            criteria=bool(examples.criteria),
+            reward_from="labels"
+            if all(part.reward_from == "labels" for part in parts.values())
+            else "scalar",
+        )
+        if parent is not None:
+            self.model.inherit(parent)
+        if recipe.heads_only:
+            self.model.freeze_backbone()
+        self.parts = nn.ModuleDict(parts).to(device)
+        self.examples = examples
+        self.criteria = render_criteria(examples.criteria, self.model.backbone.renderer)
+        self.bootstrap = bootstrap_weights(len(examples), recipe.ensemble, seed)
+
+    def objective(self, name: str) -> Objective:
+        objective = self.parts[name]
+        assert isinstance(objective, Objective)
+        return objective
+
+    def forward(self, indices: Sequence[int], batch_size: int, cache: Any = None) -> Tensor:
+        """The share of these examples in the mean loss over `batch_size` examples and the heads."""
+        loss: Tensor | float = 0.0
+        for _, losses in self._weighted_losses(indices, cache):
+            loss = loss + losses.sum() / (batch_size * losses.shape[1])
+        assert isinstance(loss, Tensor)
+        return loss
+
+    def losses(self, indices: Sequence[int], cache: Any = None) -> Tensor:
+        """[indices], in their order: what each example adds to the loss, the mean over the heads."""
+        position = {index: place for place, index in enumerate(indices)}
+        found = [(part, losses.mean(1)) for part, losses in self._weighted_losses(indices, cache)]
+        order = torch.tensor([position[index] for part, _ in found for index in part])
+        losses = torch.cat([losses for _, losses in found])
+        return torch.empty_like(losses).index_put((order.to(losses.device),), losses)
+
+    def _weighted_losses(self, indices: Sequence[int], cache: Any) -> Iterator[tuple[list[int], Tensor]]:
+        """By objective, the indices of its examples and their weighted losses [n, heads]."""
+        batches = self._batches([self.examples.items[index] for index in indices], self.examples, cache)
+        index_by_id = {id(self.examples.items[index]): index for index in indices}
+        for name, batch in batches.items():
+            part = [index_by_id[id(example)] for example in batch.examples]
+            weights = torch.tensor([[example.weight * self.weights[name]] for example in batch.examples])
+            losses = self.objective(name)(batch)
+            losses = losses * (self.bootstrap[part] * weights).to(losses)
+            if not bool(losses.isfinite().all()):
+                raise _not_finite(batch, losses)
+            yield part, losses
+
+    @torch.no_grad()
+    def validation_metrics(
+        self, examples: Examples, parts: Sequence[Sequence[int]], cache: Any = None
+    ) -> tuple[dict[str, float], Tensor]:
+        """Means on validation: `loss` (over objectives by their weights), and each objective's own metrics; and what
+        each record adds to the loss, [n], always in the same order: their mean is the loss."""
+        self.eval()
+        found: dict[tuple[str, str], list[Tensor]] = {}
+        for part in parts:
+            batches = self._batches([examples.items[index] for index in part], examples, cache)
+            for name, batch in batches.items():
+                for metric, values in self.objective(name).validation_metrics(batch).items():
+                    found.setdefault((name, metric), []).append(values.detach().double().cpu())
+        values_by_metric = {key: torch.cat(values) for key, values in found.items()}
+        means = {key: float(values.mean()) for key, values in values_by_metric.items() if values.numel()}
+        weights = {name: self.weights[name] for name, metric in means if metric == "loss"}
+        if not weights:
+            return {}, torch.empty(0)
+        losses_by_name = {name: values_by_metric[name, "loss"] for name in weights}
+        total, count = sum(weights.values()), sum(map(len, losses_by_name.values()))
+        losses = torch.cat(
+            [
+                losses_by_name[name] * (weight / total * count / len(losses_by_name[name]))
+                for name, weight in weights.items()
+            ]
+        )
+        is_single = len(weights) == 1
+        metrics = {
+            metric if is_single else f"{name} {metric}": mean for (name, metric), mean in means.items()
+        }
+        return metrics | {"loss": float(losses.mean())}, losses
+
+    def _batches(
+        self, chosen: Sequence[Example], examples: Examples, cache: Any
+    ) -> dict[str, ObjectiveBatch]:
+        """By objective, all from one forward pass."""
+        trajectories = sorted({index for example in chosen for index in example.trajectory_indices})
+        output_row = {index: row for row, index in enumerate(trajectories)}
+        needed = {example.criterion for example in chosen} & set(self.criteria)
+        outputs = self.model(
+            [examples.rendered[index] for index in trajectories],
+            criteria={name: rendered for name, rendered in self.criteria.items() if name in needed},
+            cache=cache,
+        )
+        by_name: dict[str, list[Example]] = {}
+        for example in chosen:
+            if example.objective in self.parts:
+                by_name.setdefault(example.objective, []).append(example)
+        return {
+            name: ObjectiveBatch(part, outputs, output_row, examples.rendered)
+            for name, part in by_name.items()
+        }
+
+
+def bootstrap_weights(examples: int, heads: int, seed: int) -> Tensor:
+    """[examples, heads]: how often each head's own bootstrap sample holds each (Poisson, mean 1); 1 for one head."""
+    if heads == 1:
+        return torch.ones(examples, 1)
+    generator = torch.Generator().manual_seed(seed)
+    return torch.poisson(torch.ones(examples, heads), generator=generator)
+
+
+def _not_finite(batch: ObjectiveBatch, losses: Tensor) -> RewardError:
+    bad = [
+        example.name
+        for example, loss in zip(batch.examples, losses, strict=True)
+        if not bool(loss.isfinite().all())
+    ]
+    return RewardError(
+        f"the loss became {float(losses.detach().sum())}; lower the learning rate, or check these records: "
+        f"{'; '.join(bad[:20])}."
+    )

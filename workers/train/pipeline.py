@@ -1,0 +1,322 @@
+"""The training pipeline: from a run directory's config.json to its manifest.json."""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workers.device import choose_device, peak_memory
+from workers.errors import RewardError
+from workers.evaluate import RecordScorer, evaluate
+from workers.evaluate.diagnostics import with_leaks
+from workers.evaluate.report import report_of, report_summary
+from workers.json_files import write_json
+from workers.models import MANIFEST, Lineage, RewardModel, load, renderer_of, save, write_manifest
+from workers.models.ood import OodDetector
+from workers.objectives import Examples, collect, collect_training
+from workers.objectives.bradley_terry import BradleyTerry
+from workers.schema import (
+    FeedbackRecord,
+    PreferenceRecord,
+    Trajectory,
+    parse_json,
+    read_records,
+    write_records,
+)
+from workers.schema.contamination import find_contamination
+from workers.schema.parents import require_backbone_parent
+from workers.schema.recipe import GENERATIVE, Recipe
+from workers.schema.records import record_trajectories
+from workers.train.cross_validation import CrossValidation
+from workers.train.distributed import join_process_group
+from workers.train.distributed.group import ProcessGroup
+from workers.train.events import EventLogWriter, Report
+from workers.train.multi_objective import MultiObjectiveModule
+from workers.train.parent_model import Parent, read_parent
+from workers.train.reward_statistics import (
+    TrajectoryScores,
+    reward_statistics,
+    score_rendered,
+    training_statistics,
+)
+from workers.train.run_directory import SPLITS, RunConfig, read_run_config, read_split, write_run_manifest
+from workers.train.synthetic_pairs import generate, hard_negatives
+from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped
+
+_CACHE_BYTES = 2 * 1024**3
+Splits = dict[str, list[FeedbackRecord]]  # by name, the records of each split
+
+
+def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+    """Everything between config.json and manifest.json; the report. Raises RewardError, TrainingStopped.
+
+    Whatever an earlier attempt has finished is not done again. Of several processes all train, and the main process
+    does the rest; the others return an empty report.
+    """
+    started = time.monotonic()
+    config, recipe = read_run_config(folder)
+    if config.threads is not None:
+        torch.set_num_threads(config.threads)
+    if recipe.objective == GENERATIVE:
+        return _finish(folder, _train_generative(folder, config, recipe, stop), started)
+    require_backbone_parent(recipe, has_parent=bool(config.parent))
+    parent = read_parent(folder / "parent", recipe) if config.parent else None
+    if parent is not None:
+        recipe = parent.recipe(recipe)
+    device = choose_device(config.device)
+    process_group = join_process_group(device)
+    events = EventLogWriter(folder / "events.jsonl") if process_group.is_main_process else None
+    try:
+        pipeline = TrainingPipeline(
+            folder, config, recipe, device, process_group, events or _no_report, stop, parent
+        )
+        report = pipeline.run()
+    finally:
+        process_group.destroy()
+        if events is not None:
+            events.close()
+    if not process_group.is_main_process:
+        return {}
+    return _finish(folder, report, started)
+
+
+def _train_generative(
+    folder: Path, config: RunConfig, recipe: Recipe, stop: Callable[[], bool]
+) -> dict[str, Any]:
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise RewardError(
+            "a generative reward model is trained by one process; set `processes` to 1.", pointer="/processes"
+        )
+    from workers.train.generative.pipeline import train_generative  # decoders take seconds to import
+
+    device = choose_device(config.device)
+    events = EventLogWriter(folder / "events.jsonl")
+    try:
+        report = train_generative(folder, config, recipe, device, events, stop)
+    finally:
+        events.close()
+    report["train"]["peak_memory"] = peak_memory(device)
+    return report
+
+
+def _finish(folder: Path, report: dict[str, Any], started: float) -> dict[str, Any]:
+    """Write the report and the manifests; the report."""
+    report["seconds"] = time.monotonic() - started
+    write_json(folder / "report.json", report)
+    path = folder / "model" / MANIFEST
+    manifest = parse_json(path.read_bytes())
+    write_manifest(folder / "model", manifest | {"evaluation": report_summary(report)})
+    write_run_manifest(folder)
+    return report
+
+
+@dataclass(frozen=True)
+class TrainingPipeline:
+    """Read the splits, train, save the model, evaluate it."""
+
+    folder: Path
+    config: RunConfig
+    recipe: Recipe
+    device: torch.device
+    process_group: ProcessGroup
+    events: Report
+    stop: Callable[[], bool]
+    parent: Parent | None = None
+
+    def run(self) -> dict[str, Any]:
+        splits: Splits = {split: read_split(self.folder, split) for split in SPLITS}
+        if self.config.parent:
+            self.events(message=f"starts with the weights of {self.config.parent['name']}")
+        training, generated = self._training_examples(splits)
+        trainer = self._train(training, self._examples(splits["validation"]), self.folder / "checkpoints")
+        weights = self.process_group.trained_weights(trainer.model)
+        if not self.process_group.is_main_process:
+            return {}
+        model = trainer.model if self.process_group.world_size == 1 else self._unsharded(training, weights)
+        scores = score_rendered(model, training.rendered, cache=trainer.cache)
+        reward = reward_statistics(scores.raw)
+        validation = self._examples(splits["validation"])
+        validation_scores = score_rendered(model, validation.rendered, cache=trainer.cache)
+        detector = OodDetector.fit(scores.ends, validation_scores.ends)
+        self._save(trainer.module, model, training, reward, scores, detector)
+        report = self._evaluate(splits)
+        if self.recipe.folds:
+            records = list(chain(*splits.values()))
+            report |= {"pooled": self._cross_validate(records, model, trainer.cache)}
+        report["train"] = {
+            "examples": len(training),
+            "by_objective": {name: len(training.by_objective(name)) for name in trainer.module.weights},
+            "skipped": training.skipped,
+            "steps": trainer.step,
+            "seconds": trainer.elapsed,
+            "best_step": trainer.best["step"] if trainer.best else None,
+            "reward": reward,
+            "reliabilities": _reliabilities(trainer.module),
+            "generated": generated,
+            "parent": self.config.parent or None,
+            "peak_memory": peak_memory(self.device),
+        }
+        self.events(message="done", progress={"done": len(trainer.batches), "total": len(trainer.batches)})
+        return report
+
+    def _training_examples(self, splits: Splits) -> tuple[Examples, dict[str, int]]:
+        """With the comparisons that the recipe's generators make; how many those are, by generator."""
+        records = splits["train"]
+        synthetic = generate(records, self.recipe, seed=self.config.seed)
+        training = self._collect_training([*records, *synthetic])
+        if "hard_negative" in self.recipe.generators:
+            synthetic += self._hard_negatives(splits, training)
+            training = self._collect_training([*records, *synthetic])
+        counts = Counter(record.annotator.removeprefix("generator:") for record in synthetic)
+        for name in self.recipe.generators:
+            self.events(message=f"the generator {name} made {counts[name]} comparisons")
+        return training, dict(counts)
+
+    def _hard_negatives(self, splits: Splits, training: Examples) -> list[PreferenceRecord]:
+        """Found by the model of a first training without them. They are kept in a file: a resumed run does not repeat
+        that training."""
+        path = self.folder / "hard-negatives.jsonl.zst"
+        if not path.is_file():
+            self.events(message="a first training, whose model finds hard negatives")
+            validation = self._examples(splits["validation"])
+            first = self._train(training, validation, self.folder / "checkpoints" / "first")
+            renderer, model = first.model.backbone.renderer, first.model
+
+            def score(trajectories: Sequence[Trajectory]) -> list[float]:
+                rendered = [renderer.render(trajectory) for trajectory in trajectories]
+                rewards: list[float] = score_rendered(model, rendered, cache=first.cache).raw.tolist()
+                return rewards
+
+            records = hard_negatives(splits["train"], self.recipe, score, seed=self.config.seed)
+            if self.process_group.is_main_process:
+                part = path.with_suffix(".part")
+                write_records(part, records)
+                part.replace(path)
+            return records
+        return [record for record in read_records(path) if isinstance(record, PreferenceRecord)]
+
+    def _collect_training(self, records: Sequence[FeedbackRecord]) -> Examples:
+        examples = collect_training(records, self._renderer(records), self.recipe)
+        for reason, count in examples.skipped.items():
+            self.events(message=f"left out of training: {count} records {reason}")
+        return examples
+
+    def _examples(self, records: Sequence[FeedbackRecord]) -> Examples:
+        return collect(records, self._renderer(records), self.recipe)
+
+    def _renderer(self, records: Sequence[FeedbackRecord]) -> Any:
+        first = [trajectory for record in records[:1] for trajectory in record_trajectories(record)]
+        return renderer_of(self.recipe, first)
+
+    def _train(self, training: Examples, validation: Examples, checkpoints: Path) -> RewardTrainer:
+        torch.manual_seed(self.config.seed)
+        module = self._module(training)
+        module.to(self.device)
+        seconds = self.config.budget.seconds if self.config.budget else None
+        trainer = RewardTrainer(
+            module,
+            self.recipe,
+            validation,
+            seed=self.config.seed,
+            report=self.events,
+            cache=module.model.new_cache(_CACHE_BYTES),
+            limits=TrainingLimits(self.stop, seconds, checkpoints),
+            process_group=self.process_group,
+        )
+        self.events(
+            message=f"training on {len(training)} examples, {len(trainer.batches)} steps on {self.device} "
+            f"in {'bfloat16' if trainer.model.backbone.in_bfloat16 else 'float32'}"
+        )
+        if not len(validation):
+            self.events(message="no validation data: training runs all epochs and keeps the last weights")
+        trainer.run()
+        self._check_stop()
+        return trainer
+
+    def _module(self, training: Examples) -> MultiObjectiveModule:
+        parent = self.parent.loaded.model if self.parent is not None else None
+        return MultiObjectiveModule(
+            self.recipe, training, seed=self.config.seed, device=str(self.device), parent=parent
+        )
+
+    def _unsharded(self, training: Examples, weights: dict[str, torch.Tensor]) -> RewardModel:
+        """The sharded model in one piece."""
+        torch.manual_seed(self.config.seed)
+        model = self._module(training).model
+        model.backbone.prepare(training.rendered)
+        model.load_state_dict(weights, strict=False)
+        return model
+
+    def _save(
+        self,
+        module: MultiObjectiveModule,
+        model: RewardModel,
+        training: Examples,
+        reward: dict[str, float],
+        scores: TrajectoryScores,
+        detector: OodDetector | None,
+    ) -> None:
+        save(
+            model,
+            self.folder / "model",
+            recipe=self.recipe,
+            reward=reward,
+            criteria=training.criteria if model.heads.criterion is not None else {},
+            lineage=Lineage(
+                snapshot=self.config.snapshot,
+                parent={"name": self.config.parent["name"]} if self.config.parent else {},
+                code_version=self.config.code_version,
+            ),
+            ood_detector=detector,
+            training=training_statistics(scores, training.rendered, reward),
+            objective={name: tensor.cpu() for name, tensor in module.parts.state_dict().items()},
+        )
+
+    def _evaluate(self, splits: Splits) -> dict[str, Any]:
+        self._check_stop()
+        self.events(message="evaluating on the test split")
+        loaded = load(self.folder / "model", device=str(self.device))
+        report = evaluate(RecordScorer(loaded), splits["test"], validation=splits["validation"])
+        seen = chain(splits["train"], self.parent.seen() if self.parent is not None else ())
+        leaks = find_contamination(seen, splits["test"]) | {
+            "unknown": list(self.config.parent.get("unknown", ()))
+        }
+        return with_leaks(report, leaks)
+
+    def _cross_validate(
+        self, records: list[FeedbackRecord], model: RewardModel, cache: Any
+    ) -> dict[str, Any]:
+        """The report of the recipe, not of the model: each record is scored by a model that has not seen its task."""
+        self._check_stop()
+        folds = CrossValidation(
+            self.recipe,
+            self.config.seed,
+            self.device,
+            self.events,
+            limits=TrainingLimits(self.stop),
+            cache=cache,
+            like=None if self.recipe.unfrozen or self.recipe.backbone != "step-encoder" else model,
+            folder=self.folder / "folds",
+        )
+        found = folds.score_held_out(records)
+        report = report_of(found.scored_records, found.validation, criteria={self.recipe.criterion})
+        return report | {"folds": self.recipe.folds}
+
+    def _check_stop(self) -> None:
+        if self.stop():
+            raise TrainingStopped
+
+
+def _reliabilities(module: MultiObjectiveModule) -> dict[str, float] | None:
+    objective = dict(module.parts.items()).get("bradley_terry")
+    return objective.reliabilities() if isinstance(objective, BradleyTerry) else None
+
+
+def _no_report(**event: Any) -> None:
+    """Of several processes only the main process reports."""
