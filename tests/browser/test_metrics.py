@@ -106,7 +106,7 @@ def test_what_metrics_are_good_for(
     page.get_by_role("link", name="Induction", exact=False).last.click()
     page.get_by_role("link", name="metric 0").click()
     page.get_by_role("link", name="Show all").first.click()
-    expect(page.get_by_label("By the metric or judge")).to_have_value("metric 0")
+    expect(page.get_by_label("Metric or judge")).to_have_value("metric 0")
     expect(page.get_by_text("that match, newest first")).to_be_visible()
     tools.shoot(page, "explorer-by-metric")
     page.goto(f"{live_server.url}/p/desk/datasets/new/")
