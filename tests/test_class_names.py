@@ -14,8 +14,6 @@ ALLOWED_REPEATS = {
     "Meta": "Django's options of a model or form",
     "Command": "Django's name of a management command",
     "Migration": "Django's name of a migration",
-    "Annotator": "the sample world's simulated annotators have this role",
-    "Task": "a task of the sample world becomes this",
 }
 # Names that still have to be changed.
 UNFINISHED_NAMES = {
@@ -25,9 +23,6 @@ UNFINISHED_NAMES = {
     "Group",
     "Judge",
     "Judged",
-    "Point",
-    "Reading",
-    "_Seen",
 }
 
 
