@@ -77,7 +77,7 @@ def test_what_it_is(data: bytes, declared: str, found: tuple[str, int | None, in
         (
             b"GIF89a" + struct.pack("<HH", 65535, 65535) + b"\x00" * 20,
             "image/gif",
-            "is damaged: its beginning",
+            "is damaged: its header",
         ),
     ],
 )

@@ -203,7 +203,7 @@ def test_two_versions_of_a_step_mark_each_other() -> None:
         return Step(source="agent", message=(Part(text=f"I fly to {city} now."),), tool_calls=(call,))
 
     ours, theirs = render_step_card(step("Paris"), 3, 1), render_step_card(step("Rome"), 4, 1)
-    card = ours.beside(theirs)
+    card = ours.with_differences(theirs)
     assert card.calls[0].arguments[0].html == "the city of <mark>Paris</mark>"
     assert "<mark>" not in card.calls[0].arguments[1].html
     assert card.texts[0].html == "I fly to <mark>Paris </mark>now."
