@@ -22,7 +22,7 @@ from workers.objectives import Example, Examples, collect
 from workers.packing import build_forest, in_batches
 from workers.schema.recipe import parse_recipe
 from workers.text import Tokens
-from workers.train.batches import epoch_batches, example_indices, make_groups
+from workers.train.trainer import epoch_batches, example_indices, make_groups
 
 BATCH = 8  # in a batch, as trainers have it by default
 DESIGN = {"hh": 4.1, "tau_bench": 1.9}  # the room that was counted before there was an implementation

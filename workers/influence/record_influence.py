@@ -28,9 +28,10 @@ from workers.models.artifact import OBJECTIVE
 from workers.objectives import Examples, collect
 from workers.schema import parse_item, parse_json
 from workers.schema.records import record_trajectories
+from workers.schema.storage import read_split
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.parent_model import read_parent
-from workers.train.run_directory import read_run_config, read_split
+from workers.train.run_directory import read_run_config
 from workers.train.synthetic_pairs import generate
 
 _AT_ONCE = 256

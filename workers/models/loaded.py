@@ -10,8 +10,15 @@ from torch import Tensor
 
 from workers.errors import RewardError
 from workers.models.ood import OodDetector
-from workers.models.reward_model import Outputs, RewardModel, label_probabilities
-from workers.models.states import Aggregation, aggregate, join, step_rewards
+from workers.models.reward_model import (
+    Aggregation,
+    Outputs,
+    RewardModel,
+    aggregate,
+    label_probabilities,
+    step_rewards,
+)
+from workers.models.states import join
 from workers.schema import Features, Text
 from workers.schema.model_score import ModelScore
 from workers.text import Content, Rendered, Session, Tokens

@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from workers.models.backbones.base import Backbone
 from workers.models.cache.frozen_features import StateCache
 from workers.models.heads import Heads, HeadsConfig
-from workers.models.states import Aggregation, States, aggregate
+from workers.models.states import States
 
+Aggregation = Literal["value", "sum", "mean", "min"]
 RewardFrom = Literal["scalar", "labels"]
 
 
@@ -131,3 +132,28 @@ class RewardModel(nn.Module):
 def label_probabilities(labels: States) -> Tensor:
     """[rows, labels]: the mean over heads."""
     return torch.softmax(labels.flat, -1).mean(1)
+
+
+def aggregate(values: States, aggregation: Aggregation) -> Tensor:
+    """[trajectories, ...]: the raw reward of every trajectory.
+
+    value: V_T. Otherwise V_t is itself the reward of step t: their sum, mean or min.
+    """
+    if aggregation == "value":
+        return values.flat[values.last]
+    if aggregation == "min":
+        return torch.stack([steps.amin(0) for _, steps in values.split()])
+    counts = torch.tensor(values.counts, device=values.flat.device)
+    owner = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+    steps = values.flat[values.steps]
+    whole = steps.new_zeros(len(counts), *steps.shape[1:]).index_add(0, owner, steps)
+    if aggregation == "sum":
+        return whole
+    return whole / counts.to(whole.dtype).view(-1, *[1] * (whole.ndim - 1))
+
+
+def step_rewards(baseline: Tensor, steps: Tensor, aggregation: Aggregation) -> Tensor:
+    """[steps, ...] of V_0 [...] and V_t [steps, ...]: V_t - V_(t-1) for `value`, else V_t."""
+    if aggregation != "value":
+        return steps
+    return steps - torch.cat([baseline.unsqueeze(0), steps[:-1]])

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Literal
 
 import torch
 from torch import Tensor
-
-Aggregation = Literal["value", "sum", "mean", "min"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +46,6 @@ class States:
         """By trajectory: the baseline's row, and those of its steps."""
         rows = self.flat.split([1 + count for count in self.counts])
         return [(row[0], row[1:]) for row in rows]
-
-
-def aggregate(values: States, aggregation: Aggregation) -> Tensor:
-    """[trajectories, ...]: the raw reward of every trajectory.
-
-    value: V_T. Otherwise V_t is itself the reward of step t: their sum, mean or min.
-    """
-    if aggregation == "value":
-        return values.flat[values.last]
-    if aggregation == "min":
-        return torch.stack([steps.amin(0) for _, steps in values.split()])
-    counts = torch.tensor(values.counts, device=values.flat.device)
-    owner = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
-    steps = values.flat[values.steps]
-    whole = steps.new_zeros(len(counts), *steps.shape[1:]).index_add(0, owner, steps)
-    if aggregation == "sum":
-        return whole
-    return whole / counts.to(whole.dtype).view(-1, *[1] * (whole.ndim - 1))
-
-
-def step_rewards(baseline: Tensor, steps: Tensor, aggregation: Aggregation) -> Tensor:
-    """[steps, ...] of V_0 [...] and V_t [steps, ...]: V_t - V_(t-1) for `value`, else V_t."""
-    if aggregation != "value":
-        return steps
-    return steps - torch.cat([baseline.unsqueeze(0), steps[:-1]])
 
 
 def join(parts: Sequence[tuple[Tensor, Tensor]], cached: Sequence[int] = ()) -> States:

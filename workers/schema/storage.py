@@ -21,6 +21,7 @@ from workers.schema.records import KIND_OF, RECORD_TYPES, FeedbackRecord, Rankin
 
 _TRAJECTORY = '{"kind": "trajectory",'
 _SINGLE = ("a", "b", "trajectory")
+SPLITS = ("train", "validation", "test")
 
 
 def to_builtins(value: Any) -> Any:
@@ -91,6 +92,12 @@ def read_records(path: Path) -> Iterator[FeedbackRecord]:
                     continue
                 record = _record(kind, line, trajectories)
             yield record
+
+
+def read_split(folder: Path, split: str) -> list[FeedbackRecord]:
+    """The records of one of SPLITS, from the data/ of a run directory; none where the split has no file."""
+    path = folder / "data" / f"{split}.jsonl.zst"
+    return list(read_records(path)) if path.is_file() else []
 
 
 def read_raw_records(path: Path, *, about: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -17,9 +17,9 @@ from types import FrameType
 from workers.errors import RewardError
 from workers.json_files import write_json
 from workers.train.distributed.launch import train_together
+from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
 from workers.train.run_directory import lock_run_directory
-from workers.train.trainer import TrainingStopped
 
 REFUSED, STOPPED, NO_DISK, NO_MEMORY = 2, 3, 4, 5
 _PR_SET_PDEATHSIG = 1

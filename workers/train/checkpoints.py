@@ -9,11 +9,11 @@ import torch
 from workers.errors import RewardError
 from workers.train.events import Report
 
-_KEPT = 2  # the one before the newest stands in for it, should the disk have spoilt that
+_KEPT = 2  # if the newest cannot be read, the one before it is used
 
 
 def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> None:
-    """state: tensors, numbers, text, and lists and dicts of them. Older checkpoints go once this one is complete."""
+    """state: tensors, numbers, text, and lists and dicts of them. Deletes older ones once this one is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"step-{step:09d}.pt"
     part = path.with_suffix(".part")
@@ -26,16 +26,28 @@ def save_checkpoint(folder: Path, step: int, state: dict[str, Any]) -> None:
         old.unlink()
 
 
+def random_state(device: torch.device) -> dict[str, Any]:
+    """The part of a checkpoint's state for torch's random number generators."""
+    cuda_state = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
+    return {"random": torch.get_rng_state(), "cuda_random": cuda_state}
+
+
+def restore_random_state(state: dict[str, Any], device: torch.device) -> None:
+    torch.set_rng_state(state["random"])
+    if state["cuda_random"] is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(state["cuda_random"], device)
+
+
 def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
     """The newest that can be read, None where there is none; and the names of those that could not be.
 
-    An unfinished one (`.part`) is not looked at.
+    Incomplete ones (`.part`) are ignored.
     """
     unreadable: list[str] = []
     for path in sorted(folder.glob("step-*.pt"), reverse=True):
         try:
             state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except Exception:  # torch raises whatever the spoilt bytes lead it to
+        except Exception:  # torch raises many exceptions for damaged bytes
             unreadable.append(path.name)
         else:
             return state, unreadable
@@ -43,7 +55,7 @@ def newest_checkpoint(folder: Path) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def state_to_resume(folder: Path | None, examples: int, report: Report) -> dict[str, Any] | None:
-    """The newest that can be read, None to begin anew. report: is told of those that cannot be read.
+    """The newest that can be read, None to start from the beginning. report: gets those that cannot be read.
 
     examples: those that are trained on. Raises RewardError where the checkpoint has others.
     """
@@ -51,7 +63,9 @@ def state_to_resume(folder: Path | None, examples: int, report: Report) -> dict[
         return None
     state, unreadable = newest_checkpoint(folder)
     for name in unreadable:
-        report(message=f"the checkpoint {name} cannot be read; going on from the one before it")
+        report(message=f"the checkpoint {name} cannot be read; continuing from the one before it")
     if state is not None and state.get("examples") != examples:
-        raise RewardError("the checkpoint is of other training data; remove checkpoints/ to start anew.")
+        raise RewardError(
+            "the checkpoint is of other training data; delete checkpoints/ to start from the beginning."
+        )
     return state

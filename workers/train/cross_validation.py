@@ -16,9 +16,10 @@ from workers.schema import FeedbackRecord
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 from workers.train.events import Report
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.reward_statistics import reward_statistics, score_rendered
-from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped
+from workers.train.trainer import RewardTrainer
 
 _VALIDATION = 10  # one in ten of the other folds' tasks is for early stopping
 

@@ -1,4 +1,4 @@
-"""What a run says while it goes on: one JSON object a line."""
+"""The event log of a training run: one JSON object per line."""
 
 import json
 import math
@@ -10,8 +10,12 @@ class Report(Protocol):
     def __call__(self, **event: Any) -> None: ...
 
 
+def no_report(**event: Any) -> None:
+    """A Report for all but the main process."""
+
+
 class EventLogWriter:
-    """Appends to events.jsonl; every line is flushed, so that whoever follows the file sees it at once."""
+    """Appends to events.jsonl; every line is flushed for readers that follow the file."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("a", encoding="utf-8")

@@ -17,6 +17,7 @@ from workers.objectives import (
     objective_class,
     render_criteria,
 )
+from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema.recipe import Recipe
 from workers.schema.records import record_trajectories
 
@@ -74,6 +75,11 @@ class MultiObjectiveModule(nn.Module):
         objective = self.parts[name]
         assert isinstance(objective, Objective)
         return objective
+
+    def reliabilities(self) -> dict[str, float] | None:
+        """By annotator, where they are learnt."""
+        objective = dict(self.parts.items()).get("bradley_terry")
+        return objective.reliabilities() if isinstance(objective, BradleyTerry) else None
 
     def forward(self, indices: Sequence[int], batch_size: int, cache: Any = None) -> Tensor:
         """The share of these examples in the mean loss over `batch_size` examples and the heads."""

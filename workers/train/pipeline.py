@@ -15,17 +15,14 @@ from workers.device import choose_device, peak_memory
 from workers.errors import RewardError
 from workers.evaluate import RecordScorer, evaluate
 from workers.evaluate.diagnostics import with_leaks
-from workers.evaluate.report import report_of, report_summary
-from workers.json_files import write_json
-from workers.models import MANIFEST, Lineage, RewardModel, load, renderer_of, save, write_manifest
+from workers.evaluate.report import report_of
+from workers.models import Lineage, RewardModel, load, renderer_of, save
 from workers.models.ood import OodDetector
 from workers.objectives import Examples, collect, collect_training
-from workers.objectives.bradley_terry import BradleyTerry
 from workers.schema import (
     FeedbackRecord,
     PreferenceRecord,
     Trajectory,
-    parse_json,
     read_records,
     write_records,
 )
@@ -33,10 +30,12 @@ from workers.schema.contamination import find_contamination
 from workers.schema.parents import require_backbone_parent
 from workers.schema.recipe import GENERATIVE, Recipe
 from workers.schema.records import record_trajectories
+from workers.schema.storage import SPLITS, read_split
 from workers.train.cross_validation import CrossValidation
 from workers.train.distributed import join_process_group
 from workers.train.distributed.group import ProcessGroup
-from workers.train.events import EventLogWriter, Report
+from workers.train.events import EventLogWriter, Report, no_report
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.parent_model import Parent, read_parent
 from workers.train.reward_statistics import (
@@ -45,9 +44,9 @@ from workers.train.reward_statistics import (
     score_rendered,
     training_statistics,
 )
-from workers.train.run_directory import SPLITS, RunConfig, read_run_config, read_split, write_run_manifest
+from workers.train.run_directory import RunConfig, finish_run, read_run_config
 from workers.train.synthetic_pairs import generate, hard_negatives
-from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped
+from workers.train.trainer import RewardTrainer
 
 _CACHE_BYTES = 2 * 1024**3
 Splits = dict[str, list[FeedbackRecord]]  # by name, the records of each split
@@ -64,7 +63,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     if config.threads is not None:
         torch.set_num_threads(config.threads)
     if recipe.objective == GENERATIVE:
-        return _finish(folder, _train_generative(folder, config, recipe, stop), started)
+        return finish_run(folder, _train_generative(folder, config, recipe, stop), started)
     require_backbone_parent(recipe, has_parent=bool(config.parent))
     parent = read_parent(folder / "parent", recipe) if config.parent else None
     if parent is not None:
@@ -74,7 +73,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
     events = EventLogWriter(folder / "events.jsonl") if process_group.is_main_process else None
     try:
         pipeline = TrainingPipeline(
-            folder, config, recipe, device, process_group, events or _no_report, stop, parent
+            folder, config, recipe, device, process_group, events or no_report, stop, parent
         )
         report = pipeline.run()
     finally:
@@ -83,7 +82,7 @@ def train(folder: Path, *, stop: Callable[[], bool] = lambda: False) -> dict[str
             events.close()
     if not process_group.is_main_process:
         return {}
-    return _finish(folder, report, started)
+    return finish_run(folder, report, started)
 
 
 def _train_generative(
@@ -102,17 +101,6 @@ def _train_generative(
     finally:
         events.close()
     report["train"]["peak_memory"] = peak_memory(device)
-    return report
-
-
-def _finish(folder: Path, report: dict[str, Any], started: float) -> dict[str, Any]:
-    """Write the report and the manifests; the report."""
-    report["seconds"] = time.monotonic() - started
-    write_json(folder / "report.json", report)
-    path = folder / "model" / MANIFEST
-    manifest = parse_json(path.read_bytes())
-    write_manifest(folder / "model", manifest | {"evaluation": report_summary(report)})
-    write_run_manifest(folder)
     return report
 
 
@@ -155,9 +143,9 @@ class TrainingPipeline:
             "skipped": training.skipped,
             "steps": trainer.step,
             "seconds": trainer.elapsed,
-            "best_step": trainer.best["step"] if trainer.best else None,
+            "best_step": best["step"] if (best := trainer.early_stopping.best) else None,
             "reward": reward,
-            "reliabilities": _reliabilities(trainer.module),
+            "reliabilities": trainer.module.reliabilities(),
             "generated": generated,
             "parent": self.config.parent or None,
             "peak_memory": peak_memory(self.device),
@@ -311,12 +299,3 @@ class TrainingPipeline:
     def _check_stop(self) -> None:
         if self.stop():
             raise TrainingStopped
-
-
-def _reliabilities(module: MultiObjectiveModule) -> dict[str, float] | None:
-    objective = dict(module.parts.items()).get("bradley_terry")
-    return objective.reliabilities() if isinstance(objective, BradleyTerry) else None
-
-
-def _no_report(**event: Any) -> None:
-    """Of several processes only the main process reports."""

@@ -1,8 +1,9 @@
-"""The run directory: its configuration, its lock, and how it is finished."""
+"""The run directory: its configuration, its lock, and the files of a finished run."""
 
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from workers.errors import RewardError
+from workers.evaluate.report import report_summary
 from workers.json_files import write_json
-from workers.schema import FeedbackRecord, parse_json, read_records
+from workers.models import MANIFEST, write_manifest
+from workers.schema import parse_json
 from workers.schema.decode import convert
 from workers.schema.recipe import Recipe, parse_recipe
-
-SPLITS = ("train", "validation", "test")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,10 @@ class TimeBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """config.json. threads: for torch on the CPU; None leaves torch's choice. code_version: of what trains.
+    """config.json. threads: of torch on the CPU; None: torch's default. code_version: of the training code.
 
-    parent: {name, unknown: names of models before it of which it is not known what they were trained on} of the model
-    that lies in parent/, whose weights are gone on from; empty where there is none.
+    parent: {name, unknown: names of its ancestors with unknown training data} of the model in parent/ whose weights
+    are the starting point; empty where there is none.
     """
 
     recipe: dict[str, Any]
@@ -45,7 +46,7 @@ class RunConfig:
 def read_run_config(folder: Path) -> tuple[RunConfig, Recipe]:
     path = folder / "config.json"
     if not path.is_file():
-        raise RewardError(f"{folder.name} is no run directory: it has no config.json.")
+        raise RewardError(f"{folder.name} is not a run directory: it has no config.json.")
     config = convert(parse_json(path.read_bytes()), RunConfig)
     try:
         return config, parse_recipe(config.recipe)
@@ -53,17 +54,11 @@ def read_run_config(folder: Path) -> tuple[RunConfig, Recipe]:
         raise error.at("/recipe") from None
 
 
-def read_split(folder: Path, split: str) -> list[FeedbackRecord]:
-    """A split that is not there is empty."""
-    path = folder / "data" / f"{split}.jsonl.zst"
-    return list(read_records(path)) if path.is_file() else []
-
-
 @contextmanager
 def lock_run_directory(folder: Path) -> Iterator[None]:
-    """One writer at a time. The lock goes with the process that holds it, however it ends."""
+    """One writer at a time. The lock ends with the process that holds it."""
     if not folder.is_dir():
-        raise RewardError(f"there is no run directory {folder.name}.")
+        raise RewardError(f"the run directory {folder.name} does not exist.")
     with (folder / ".lock").open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,18 +67,26 @@ def lock_run_directory(folder: Path) -> Iterator[None]:
                 f"another process is writing to the run directory {folder.name}; wait for it, or stop it."
             ) from None
         file.truncate(0)
-        file.write(f"{os.getpid()}\n")  # for whoever has to end this process
+        file.write(f"{os.getpid()}\n")  # for processes that have to end this one
         file.flush()
         yield
 
 
-def write_run_manifest(folder: Path) -> None:
-    """manifest.json: the SHA-256 of what the run made. Its presence means complete, so it comes last."""
+def finish_run(folder: Path, report: dict[str, Any], started: float) -> dict[str, Any]:
+    """Write the report and the manifests; the report. started: by time.monotonic.
+
+    manifest.json has the SHA-256 of the run's files. Its presence means complete, so it is written last.
+    """
+    report["seconds"] = time.monotonic() - started
+    write_json(folder / "report.json", report)
+    model_manifest = parse_json((folder / "model" / MANIFEST).read_bytes())
+    write_manifest(folder / "model", model_manifest | {"evaluation": report_summary(report)})
     files = [*sorted((folder / "model").iterdir()), folder / "report.json"]
     write_json(
         folder / "manifest.json",
         {"files": {str(path.relative_to(folder)): _sha256(path) for path in files}},
     )
+    return report
 
 
 def _sha256(path: Path) -> str:

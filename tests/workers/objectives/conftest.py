@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from workers.models.reward_model import Outputs
-from workers.models.states import States, aggregate
+from workers.models.reward_model import Outputs, aggregate
+from workers.models.states import States
 from workers.objectives import Example, ObjectiveBatch
 from workers.schema.recipe import Recipe
 from workers.text import Numbers

@@ -7,7 +7,7 @@ from workers.models import build
 from workers.objectives import collect
 from workers.schema import Task
 from workers.text.chunks import FRAME
-from workers.train.batches import (
+from workers.train.trainer import (
     ExampleGroup,
     epoch_batches,
     example_indices,

@@ -15,8 +15,9 @@ from tests.workers.decoders import save_decoder
 from workers.models import load, renderer_of
 from workers.objectives import Examples, collect
 from workers.schema.recipe import Recipe, parse_recipe
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
-from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped
+from workers.train.trainer import RewardTrainer
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.train.generative.questions import in_threes, pairs_of, questions_of
 from workers.train.generative.sampling import is_whole, log_probs_of, sample
 from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.pipeline import train
-from workers.train.trainer import TrainingLimits, TrainingStopped
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from workers.errors import RewardError
 from workers.models import load
 from workers.schema import OutcomeRecord, PreferenceRecord, Step, Task, Trajectory, write_records
 from workers.schema.recipe import Recipe, parse_recipe
+from workers.train.limits import TrainingStopped
 from workers.train.parent_model import Parent
 from workers.train.pipeline import train
-from workers.train.trainer import TrainingStopped
 
 _STILL = 1e-12  # a learning rate at which nothing moves
 

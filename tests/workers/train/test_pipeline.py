@@ -29,8 +29,8 @@ from workers.schema import (
     Trajectory,
 )
 from workers.schema.recipe import GENERATIVE, OBJECTIVES, fitting, recipe_to_dict
+from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
-from workers.train.trainer import TrainingStopped
 
 _PATIENCE = 90
 

@@ -27,8 +27,8 @@ from workers.schema.logistic import logistic
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.pipeline import train
-from workers.train.trainer import TrainingLimits, TrainingStopped
 
 CRITERIA = (None, "kind", "short")
 

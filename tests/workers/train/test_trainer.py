@@ -12,10 +12,12 @@ from workers.models import renderer_of
 from workers.models.backbones import step_encoder
 from workers.objectives import Examples, collect
 from workers.schema import Task
-from workers.train import trainer
+from workers.train import early_stopping
+from workers.train.early_stopping import is_not_clearly_worse
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.multi_objective import MultiObjectiveModule
 from workers.train.optimiser import set_learning_rate
-from workers.train.trainer import RewardTrainer, TrainingLimits, TrainingStopped, is_not_clearly_worse
+from workers.train.trainer import RewardTrainer
 
 
 @pytest.fixture
@@ -129,7 +131,7 @@ def test_a_loss_that_is_no_number_stops_and_names_the_pairs(fit, tiny_recipe, ma
 
 
 def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
-    monkeypatch.setattr(trainer, "_MIN_VALIDATION_RECORDS", 6)
+    monkeypatch.setattr(early_stopping, "_MIN_VALIDATION_RECORDS", 6)
     one, said = fit(
         replace(tiny_recipe, epochs=30, patience=2, learning_rate=0.05),
         records=preferences[:12],
@@ -137,12 +139,12 @@ def test_the_best_measurement_is_kept(fit, tiny_recipe, preferences, monkeypatch
     )
     one.run()
     measured = [event["validation"]["loss"] for event in said if "validation" in event]
-    assert one.best is not None
-    assert one.best["loss"] == min(measured)
+    assert one.early_stopping.best is not None
+    assert one.early_stopping.best["loss"] == min(measured)
     assert any("stopped early" in event.get("message", "") for event in said)
     kept = one.model.state_dict()
-    assert one.best["weights"]
-    assert all(torch.equal(kept[name], tensor) for name, tensor in one.best["weights"].items())
+    assert one.early_stopping.best["weights"]
+    assert all(torch.equal(kept[name], tensor) for name, tensor in one.early_stopping.best["weights"].items())
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_what_is_not_known_to_be_worse_is_as_good(worse: list[float], *, expecte
 
 def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferences, monkeypatch) -> None:
     """Losses as they were told: the third is worse by chance, the fourth for sure."""
-    monkeypatch.setattr(trainer, "_MIN_VALIDATION_RECORDS", 6)
+    monkeypatch.setattr(early_stopping, "_MIN_VALIDATION_RECORDS", 6)
     one, _ = fit(replace(tiny_recipe, epochs=4), records=preferences[:12], validation=preferences[12:])
     told = iter(
         torch.tensor(each, dtype=torch.double)
@@ -180,8 +182,12 @@ def test_a_later_measurement_that_is_as_good_is_kept(fit, tiny_recipe, preferenc
 
     monkeypatch.setattr(one.module, "validation_metrics", measure)
     one.run()
-    assert one.best is not None and one.best["loss"] == pytest.approx(0.6)
-    assert len(steps) == 4 and one.best["step"] == steps[2] and one.patience_count == 1
+    assert one.early_stopping.best is not None and one.early_stopping.best["loss"] == pytest.approx(0.6)
+    assert (
+        len(steps) == 4
+        and one.early_stopping.best["step"] == steps[2]
+        and one.early_stopping.patience_count == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -213,13 +219,13 @@ def test_few_judgements_do_not_tell_when_to_stop(
     assert len(measured) == trained and one.step == measured[-1]
     told = [event["message"] for event in said if "too few for early stopping" in event.get("message", "")]
     assert len(told) == (trained < epochs)
-    assert (one.best is None) is bool(patience)
+    assert (one.early_stopping.best is None) is bool(patience)
 
 
 def test_without_validation_it_ends_by_itself(fit, tiny_recipe, preferences) -> None:
     one, _ = fit(replace(tiny_recipe, epochs=20, patience=5), records=preferences[:12], validation=[])
     one.run()
-    assert one.step == one.earliest_stop_step == 8 * len(one.batches) // 20
+    assert one.step == one.early_stopping.earliest_stop_step == 8 * len(one.batches) // 20
 
 
 def test_a_budget_of_time(fit, tiny_recipe) -> None:
@@ -234,7 +240,7 @@ def test_a_budget_of_time(fit, tiny_recipe) -> None:
 def test_stopped_and_taken_up_again_it_is_the_same(
     fit, tiny_recipe, preferences, tmp_path: Path, monkeypatch, unfrozen: bool, after: int
 ) -> None:
-    monkeypatch.setattr(trainer, "_MIN_VALIDATION_RECORDS", 6)
+    monkeypatch.setattr(early_stopping, "_MIN_VALIDATION_RECORDS", 6)
     recipe = replace(tiny_recipe, unfrozen=unfrozen, patience=3)
     data = {"records": preferences[:18], "validation": preferences[18:]}
     whole, _ = fit(recipe, **data)

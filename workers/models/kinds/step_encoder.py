@@ -17,8 +17,7 @@ from workers.models.backbones.encoder import (
     load_encoder,
     weights_hash,
 )
-from workers.models.backbones.mixer import GROUND_SCALE, Mixer, MixerConfig
-from workers.models.backbones.step_encoder import StepEncoder
+from workers.models.backbones.step_encoder import GROUND_SCALE, Mixer, MixerConfig, StepEncoder
 from workers.models.files import WEIGHTS, load_heads, save_heads, tensors
 from workers.models.heads import Heads, HeadsConfig
 from workers.schema.recipe import Recipe

@@ -16,12 +16,13 @@ from workers.objectives import left_out
 from workers.schema import FeedbackRecord, PreferenceRecord, Trajectory
 from workers.schema.contamination import find_contamination
 from workers.schema.recipe import Recipe
+from workers.schema.storage import read_split
 from workers.train.events import Report
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
 from workers.train.generative.trainer import GenerativeTrainer
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.reward_statistics import TrajectoryScores, reward_statistics, training_statistics
-from workers.train.run_directory import RunConfig, read_split
-from workers.train.trainer import TrainingLimits, TrainingStopped
+from workers.train.run_directory import RunConfig
 
 
 def train_generative(

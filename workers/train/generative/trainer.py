@@ -25,8 +25,8 @@ from workers.train.checkpoints import save_checkpoint, state_to_resume
 from workers.train.events import Report
 from workers.train.generative.questions import Question, in_threes
 from workers.train.generative.sampling import Sampled, answered, log_probs_of, odds_of, sample, with_verdict
+from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.optimiser import rate_factor, uses_bfloat16
-from workers.train.trainer import TrainingLimits, TrainingStopped
 
 T = TypeVar("T")
 _LOG_SECONDS = 1.0
