@@ -40,7 +40,7 @@ def test_a_model_of_length(run_directory, recipe) -> None:
     report = train(run_directory(recipe, splits(records, train=140, test=60)))
     assert report["preference"]["interval"][0] > 0.5  # it did learn
     assert names(report) == ["length"]
-    assert "little but long answers" in report["findings"][0]["sentence"]
+    assert "mainly rewards long answers" in report["findings"][0]["sentence"]
 
 
 @pytest.mark.parametrize("feedback", ["comparisons", "outcomes"])

@@ -317,4 +317,4 @@ def test_without_comparisons_by_criteria_there_is_nothing_to_follow(folder: Path
 def test_without_overall_comparisons_it_says_what_its_reward_is_worth(folder: Path, tmp_path: Path) -> None:
     place = run_directory(tmp_path, following(folder), [compared(number, "kind") for number in range(4)])
     train(place)
-    assert "its reward without a principle was not learnt" in (place / "events.jsonl").read_text()
+    assert "the reward without a principle was not learnt" in (place / "events.jsonl").read_text()

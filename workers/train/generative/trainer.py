@@ -445,7 +445,7 @@ class GenerativeTrainer:
             "weights": self._weights(),
             "optimiser": self.optimiser.state_dict(),
             "examples": len(self.train),
-            **{name: getattr(self, name) for name in _KEPT},
+            **{name: getattr(self, attribute) for name, attribute in _CHECKPOINT_KEYS.items()},
         }
         save_checkpoint(self.limits.checkpoints, self.step, state)
 
@@ -453,8 +453,8 @@ class GenerativeTrainer:
         state = state_to_resume(self.limits.checkpoints, len(self.train), self.report)
         if state is None:
             return
-        for name in _KEPT:
-            setattr(self, name, state[name])
+        for name, attribute in _CHECKPOINT_KEYS.items():
+            setattr(self, attribute, state[name])
         _load_weights(self.writer.language, state["weights"])
         if self.reinforces:
             self._take_reference()
@@ -463,7 +463,14 @@ class GenerativeTrainer:
         self.report(step=self.step, message=f"resumed from the checkpoint at step {self.step}")
 
 
-_KEPT = ("losses", "curve", "step", "bad", "best", "taught", "reinforces", "elapsed", "micro_tokens")
+# Names in checkpoints, which do not change, and the attributes.
+_CHECKPOINT_KEYS = {
+    **{
+        name: name
+        for name in ("losses", "curve", "step", "best", "taught", "reinforces", "elapsed", "micro_tokens")
+    },
+    "bad": "patience_count",
+}
 
 
 def _load_weights(language: nn.Module, weights: dict[str, Tensor]) -> None:
