@@ -87,7 +87,7 @@ def test_an_encrypted_one_is_read_by_its_passphrase(encrypted: Path) -> None:
 
 def test_a_passphrase_that_is_wrong_missing_or_too_many_is_said(encrypted: Path, path: Path) -> None:
     for file, passphrase, said in (
-        (encrypted, "another passphrase", "the passphrase is another"),
+        (encrypted, "another passphrase", "the passphrase is not the one"),
         (encrypted, "", "is encrypted. Give its passphrase: --passphrase-file"),
         (path, PASSPHRASE, "is not encrypted"),
     ):
@@ -125,7 +125,7 @@ def test_a_failed_backup_leaves_nothing(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize(("size", "how"), [(5, "longer"), (50, "shorter")])
+@pytest.mark.parametrize(("size", "how"), [(5, "grew"), (50, "shrank")])
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, size: int, how: str) -> None:
     with pytest.raises(DomainError, match=how), backup_archive.writing(tmp_path / "new") as out:
         out.add("artifacts/live", io.BytesIO(b"0123456789"), size)

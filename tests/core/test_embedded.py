@@ -252,7 +252,7 @@ from pathlib import Path
 from apps.core.database import roles
 from apps.core.database import postgres_orphans
 from apps.core.database import embedded_postgres
-server = embedded.start(Path(sys.argv[1]), durable=False)
+server = embedded_postgres.start(Path(sys.argv[1]), durable=False)
 print(server.process.pid, flush=True)
 time.sleep(1000)
 """

@@ -26,7 +26,7 @@ from apps.core.processes.supervisor import Stack
 
 def test_numbers_say_which_variable_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOUCHSTONE_X", "ten")
-    with pytest.raises(ImproperlyConfigured, match="TOUCHSTONE_X is 'ten'; it must be a whole number"):
+    with pytest.raises(ImproperlyConfigured, match="TOUCHSTONE_X is 'ten'; it must be an integer"):
         env_int("TOUCHSTONE_X", 1)
 
 

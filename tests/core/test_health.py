@@ -164,5 +164,5 @@ class TestWhatNeedsAPerson:
     def test_memory_that_is_short(self, monkeypatch: pytest.MonkeyPatch) -> None:
         assert health.memory().endswith("GiB available")
         monkeypatch.setattr(health, "_ENOUGH_MEMORY", 2**60)
-        with pytest.raises(DomainError, match="want one each"):
+        with pytest.raises(DomainError, match="need one each"):
             health.memory()

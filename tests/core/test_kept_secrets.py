@@ -60,7 +60,7 @@ def test_without_them_it_is_said_and_marked_and_calls_say_so(
     ]
     model.refresh_from_db()
     assert model.key == LOST and model.is_key_lost and Webhook.objects.get().is_secret_lost
-    with pytest.raises(DomainError, match=r"judge cannot be asked.*did not come along.*Enter it again"):
+    with pytest.raises(DomainError, match=r"judge cannot be used.*did not come along.*Enter it again"):
         call(model, b'{"messages": []}', purpose=SpendingPurpose.TEST)
     webhooks.send_test(webhook=hook[0])
     assert webhooks.deliver_due() == 0

@@ -84,12 +84,12 @@ def test_the_user_of_postgresql_may_pass_through_and_keeps_what_is_theirs(home: 
 def test_doctor_names_what_is_open(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "HOME", home)
     with pytest.raises(DomainError, match=r"may read or change .*home \(0775\), .*and \d more"):
-        health.private_files()
+        health.home_permissions()
     private_files.close_home(home, wholly=True)
-    assert health.private_files() == "the home is its owner's alone"
+    assert health.home_permissions() == "the home is its owner's alone"
     (home / "artifacts" / "deep").chmod(0o750)
     with pytest.raises(DomainError, match=r"artifacts/deep \(0750\)"):
-        health.private_files()
+        health.home_permissions()
 
 
 def test_stored_files_are_private_whatever_the_umask() -> None:

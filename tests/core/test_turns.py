@@ -174,7 +174,7 @@ def test_who_has_too_many_waiting_is_told(path: str, kind: str, monkeypatch: pyt
             assert [answer.status_code for answer in refused] == [429, 429]
             assert refused[0].headers["Retry-After"] == "5"
             assert refused[0].headers["Content-Type"].startswith(kind)
-            assert "1 at once" in refused[0].text
+            assert "1 at the same time" in refused[0].text
             work.end.set()
             await asyncio.gather(*tasks)
         assert app._by_caller == {}
