@@ -52,7 +52,9 @@ def test_a_disk_that_is_full_before_the_database_is_made() -> None:
     with small_disk("size=12m") as home:
         done = _manage(home, "up")
     assert done.returncode == 1
-    assert "PostgreSQL could not make a database" in done.stderr and "No space left on device" in done.stderr
+    assert (
+        "PostgreSQL could not create a database" in done.stderr and "No space left on device" in done.stderr
+    )
 
 
 def test_a_home_that_is_read_only() -> None:

@@ -119,7 +119,7 @@ def test_the_heart_of_a_job_outlives_it(project: Project, monkeypatch: pytest.Mo
         again.set()
         return asked
 
-    monkeypatch.setattr(job_queue, "beat", watched)
+    monkeypatch.setattr(job_queue, "renew_heartbeat", watched)
     with job_queue.keep_heartbeat(job) as heartbeat:
         with read_only_database():
             assert tried.wait(10)

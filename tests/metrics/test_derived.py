@@ -97,7 +97,7 @@ def test_a_label_leaves_with_whose_words_it_was_made_of(accepted: Induction, own
 def test_what_there_is_nothing_of_is_said(induced: Induction) -> None:
     with pytest.raises(DomainError, match="No metric has been accepted"):
         freeze(induced.project, derived=["metric_scores"])
-    with pytest.raises(DomainError, match="Nothing is derived as 'dreams'"):
+    with pytest.raises(DomainError, match="There is no derived label 'dreams'"):
         freeze(induced.project, name="other", derived=["dreams"])
 
 
