@@ -1,7 +1,7 @@
 """Alignment of edited trajectories with the alignment that is known, on real ones: steps placed right.
 
 Steps of every trajectory of the public data are removed, changed (half of the words said and seen are others) or
-preceded by a step of another run of the same file. Beside it: what `difflib` finds by equal steps, and steps in order.
+preceded by a step of another run of the same file. Next to it: what `difflib` finds by equal steps, and steps in order.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def in_order(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
 
 
 def by_difflib(left: Sequence[Step], right: Sequence[Step]) -> Alignment:
-    """Equal steps beside each other; in between, steps in order."""
+    """Equal steps next to each other; in between, steps in order."""
     ours, theirs = [step_fingerprint(step) for step in left], [step_fingerprint(step) for step in right]
     codes = SequenceMatcher(None, ours, theirs, autojunk=False).get_opcodes()
     rows = [cells for _, a, b, c, d in codes for cells in zip_longest(range(a, b), range(c, d))]
@@ -77,7 +77,7 @@ def measure(sources: Sequence[str], shares: Sequence[float], most: int) -> dict[
         every = [steps for steps in runs(data_folder() / FILES[source]) if len(steps) > 3]
         random.shuffle(every)
         others = [step for steps in every for step in steps]
-        every = (every * -(-most // len(every)))[:most]  # of few, each several times, edited anew
+        every = (every * -(-most // len(every)))[:most]  # of few, each several times, edited again
         found[source] = {"trajectories": len(every), "steps": sum(map(len, every)), "seconds": 0.0}
         for share in shares:
             found[source][str(share)] = {}

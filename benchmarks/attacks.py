@@ -1,7 +1,7 @@
 """Runs that try to talk their judge round: what they say, and where they say it.
 
 Kinds after Shi et al. (JudgeDeceiver, https://arxiv.org/abs/2403.17710), Raina et al. (https://arxiv.org/abs/2402.14016)
-and Zheng et al. (null models, https://arxiv.org/abs/2410.07137), written anew for trajectories.
+and Zheng et al. (null models, https://arxiv.org/abs/2410.07137), written again for trajectories.
 """
 
 from collections.abc import Iterator, Mapping
@@ -118,7 +118,7 @@ def attacked(run: Trajectory, attack: Attack) -> Trajectory:
 
 
 def harmless(attack: Attack) -> Attack:
-    """As long, in the same place, and says nothing: what a change by any text at all is told apart by."""
+    """As long, in the same place, and says nothing: what a change by any text at all is distinguished by."""
     words = "the weather is mild and the sky has a few clouds over the hills "
     text = (words * (len(attack.text) // len(words) + 1))[: len(attack.text)]
     return Attack(attack.kind, attack.place, text)

@@ -1,4 +1,4 @@
-"""A whole installation on a home of its own, and somebody signed in to it with headless Chromium."""
+"""A whole installation on a home of its own, and someone signed in to it with headless Chromium."""
 
 import json
 import subprocess

@@ -2,7 +2,7 @@
 
 `python -m benchmarks.grounding [--json] [--quick] [--fit]` prints, of each source, how often the step is the first, and
 among the first three, that `workers.induce.grounding` gives: with weights fitted on all other runs of both sources
-(conditional logit), beside a step at random, the last ones and the first ones. Intervals are drawn over runs. What a
+(conditional logit), next to a step at random, the last ones and the first ones. Intervals are drawn over runs. What a
 comment says of a step's number is taken out of it before. --fit prints the weights of all runs together.
 """
 
@@ -67,7 +67,7 @@ def comments(source: str) -> Iterator[tuple[Any, str, int, str | None]]:
             run.agent_steps.index(one.value.anchor.steps[0]) if meant else first_error.get(run.content_hash)
         )
         if step is not None:
-            # AgentRx's category is no part of what somebody saw in the run.
+            # AgentRx's category is no part of what someone saw in the run.
             category, _, reason = one.value.text.partition(": ")
             if source == "AgentRx":
                 yield run, _NUMBERED.sub("", reason), step, category

@@ -105,7 +105,7 @@ def _watch_memory(stack: Stack, watch: Watch, stop: threading.Event) -> None:
 
 
 def _work(stack: Stack, key: str, watch: Watch, stop: threading.Event) -> None:
-    """A trainer of the other project, and somebody who reads its trajectories."""
+    """A trainer of the other project, and someone who reads its trajectories."""
     headers = {"Authorization": f"Bearer {key}"}
     calls: dict[str, tuple[str, str, Any]] = {
         "score": ("POST", f"{stack.rewards_url}/api/v1/rewards/{ENDPOINT}/score", {"inputs": ITEMS[:1]}),

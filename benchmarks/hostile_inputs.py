@@ -256,7 +256,7 @@ def api_bodies(dice: random.Random, target: Target) -> Outcome:
 
 
 def hostile_replies(dice: random.Random, target: Target) -> Outcome:
-    """A score that waits for a server of somebody who means no good: see `hostile_server`."""
+    """A score that waits for a server of someone who means no good: see `hostile_server`."""
     body = {"inputs": [{"text": f"{dice.random()}"}]}
     return _outcome(target.client.post(f"{target.rewards_url}/api/v1/rewards/evil/score", json=body))
 

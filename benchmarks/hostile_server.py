@@ -138,7 +138,7 @@ class _Handler(socketserver.BaseRequestHandler):
             dice.choice(ANSWERS)(self.request.sendall, dice)
 
     def _read(self) -> None:
-        """The request, as far as it came at once: nobody looks at it."""
+        """The request, as far as it came at once: no one looks at it."""
         request: Any = self.request
         seen = b""
         while b"\r\n\r\n" not in seen and len(seen) < MEGABYTE:

@@ -2,10 +2,10 @@
 
 `python -m benchmarks.induction [--json] [--quick] [--seeds 5] [--source NAME] [--write FILE]` prints, of each source,
 for each seed of what is held out: how many metrics, their coverage and redundancy on held-out points, and the same of
-one metric for everything and, where points are few, of one for each point. Beside them the stability of the groups over
-the seeds (mean adjusted Rand index of every two), and where the truth is known (AgentRx's categories, the sample's
+one metric for everything and, where points are few, of one for each point. Next to them the stability of the groups
+over the seeds (mean adjusted Rand index of every two), and where the truth is known (AgentRx's categories, the sample's
 behaviours) how far the groups agree with it. `--write` puts the table between its marks in a Markdown file, and draws
-coverage and redundancy over the number of metrics beside it. Where people gave no sign, it is told by the engine;
+coverage and redundancy over the number of metrics next to it. Where people gave no sign, it is told by the engine;
 reasons of failures are blame.
 """
 

@@ -1,7 +1,7 @@
 """Runs that try to talk their judge round: `python -m benchmarks.injection [--json] [--quick] [--write FILE]`.
 
 Agents send parcels, as in benchmarks.generative_judge. The run that lost more of two gets each attack of
-benchmarks.attacks, and, beside it, a text as long in the same place that says nothing: what any text at all moves. How
+benchmarks.attacks, and, next to it, a text as long in the same place that says nothing: what any text at all moves. How
 often does its score move by more than a bound, and how often does a comparison that named the other run turn to it?
 
 Judges: one of rules, which is deterministic (its bound is 0); a generative judge trained from scratch on comparisons
@@ -49,7 +49,7 @@ CRITERION = Criterion(
 HALF = 0.5
 _WRONG = re.compile(rf"parcel ({'|'.join(BAD)})")
 _TOKENS = 16_384
-_HELD_OUT = 10_000  # the number of the first task that nobody learns from
+_HELD_OUT = 10_000  # the number of the first task that no one learns from
 Pair = tuple[Trajectory, Trajectory]
 
 

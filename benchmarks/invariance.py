@@ -1,4 +1,4 @@
-"""Does a reward depend on what is scored beside it? `python -m benchmarks.invariance [--json] [--quick]`.
+"""Does a reward depend on what is scored next to it? `python -m benchmarks.invariance [--json] [--quick]`.
 
 FineGrained answers, cut short, in 1,000 random co-batches, by a step-encoder and a decoder with random weights, every
 number computed where it stands. Differences are in standard deviations of the rewards, and, of whole answers, of those

@@ -40,7 +40,7 @@ JUDGES: Mapping[str, Callable[[LLMClient], RubricJudge]] = {
     "5 drawn": lambda model: RubricJudge(model, [CARE], samples=5),
     DEBATE: lambda model: DebateJudge(model, [CARE]),
 }
-# What is held against what: in the same pairs, both orders averaged.
+# What is compared with what: in the same pairs, both orders averaged.
 AGAINST = ((DEBATE, PLAIN), (DEBATE, "2 drawn"), ("2 drawn", PLAIN), ("3 drawn", PLAIN), ("5 drawn", PLAIN))
 FIRST = 0.65  # of the lessons, those in which the better run is shown first: what a bias comes from
 _WORDS = {

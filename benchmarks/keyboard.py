@@ -2,7 +2,7 @@
 
 `python -m benchmarks.keyboard [--json] [--quick]` prints {kind: {keys, judgements, wait_median_ms, wait_p95_ms}}: a
 whole installation on a home of its own, headless Chromium, and a script that only presses keys. A wait goes from Enter
-to the second frame painted with the next item; loading, rendering and saving are in it, and nobody else is at work.
+to the second frame painted with the next item; loading, rendering and saving are in it, and no one else is at work.
 """
 
 import argparse

@@ -5,11 +5,11 @@ conversations, other held-out tasks. Comments are written on the training tasks 
 tasks, against the truth.
 
 `rewards`: pairs of held-out conversations put into their true order, by a reward made of induced metrics alone (the
-mean of the verdicts' values), without any training on preferences; beside it a model trained on the training tasks'
+mean of the verdicts' values), without any training on preferences; next to it a model trained on the training tasks'
 comparisons, longer, and fewer steps.
-`steps`: how step rewards rank beside the true credit (Spearman), and how well they tell good steps from bad (AUC, by
+`steps`: how step rewards rank next to the true credit (Spearman), and how well they tell good steps from bad (AUC, by
 the labels people would give), learnt by `process` from points of comments: where annotators anchored them, where the
-engine grounds them without anchors, where dice put them; beside people's own labels of steps, and both together.
+engine grounds them without anchors, where dice put them; next to people's own labels of steps, and both together.
 `joint`: accuracy on pairs of `joint` on comparisons, and on comparisons with weak labels of steps.
 """
 
@@ -284,7 +284,7 @@ def _raw(scores: dict[str, ModelScore]) -> dict[str, float]:
 
 
 def _quiet(**told: Any) -> None:
-    """Nobody follows these trainings."""
+    """No one follows these trainings."""
 
 
 def main() -> int:

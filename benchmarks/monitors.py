@@ -1,7 +1,7 @@
 """How often monitors cry wolf, and how soon they see: `python -m benchmarks.monitors [--json] [--quick]`.
 
 Stationary traffic, 100 sampled trajectories an hour, looked at each hour with the default rules and windows that slide
-on: every pass of a rule counts, also those of which nobody would be told twice. And a policy that discovers that length
+on: every pass of a rule counts, also those of which no one would be told twice. And a policy that discovers that length
 pays, more of it with every hour: how many sampled trajectories after it began the first alert comes.
 """
 

@@ -3,7 +3,7 @@
 `python -m benchmarks.mutations [--json] [--quick] [--format NAME]` breaks real files of every format in 20,000 ways
 (formats without published files: documents of ours), reads what comes of it, and puts what can be read into a database
 of its own, every step of it, and reads it again. Ends with 1 where anything but a trajectory or an error that says
-what and where came of one; the file that did it is written beside.
+what and where came of one; the file that did it is written next to.
 """
 
 import argparse

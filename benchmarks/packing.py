@@ -1,6 +1,6 @@
 """What prefix trees save on real comparisons, changing nothing: `python -m benchmarks.packing [--json] [--quick]`.
 
-Beside every data set stand the tokens that batches of 8 random pairs take once padded, as trainers make them.
+Next to every data set stand the tokens that batches of 8 random pairs take once padded, as trainers make them.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
 A demo of its own is started. For every seed an endpoint learns from comparisons of what a fresh policy does, and then
 the examples of docs/examples are trained on it: GRPO on that reward as it is, GRPO with people asked after every round,
-a loop with step rewards (GiGPO) beside one with trajectory rewards on the reward of the last round, best-of-n and
+a loop with step rewards (GiGPO) next to one with trajectory rewards on the reward of the last round, best-of-n and
 refinement. A second part, `control`, learns the reward of a pendulum from comparisons of clips and solves it by that,
-step by step and with one number an episode, beside the pendulum's own reward. What is reported is the hidden reward,
-which nobody learnt from.
+step by step and with one number an episode, next to the pendulum's own reward. What is reported is the hidden reward,
+which no one learnt from.
 """
 
 import argparse

@@ -4,7 +4,7 @@ Agents send parcels, as in `benchmarks.generative_judge`, and the same two runs 
 went wrong), by the fewest lost, and by the most signed for; any two of these agree in half of the tasks. From the same
 pairs, in equally many steps, learn a plain judge, who hears the overall comparisons; three plain judges of one
 criterion each, who share the steps; and judges who follow principles, without opposites and with a quarter of them.
-Held out are other tasks. Intervals are of drawing tasks anew; the seeds stay.
+Held out are other tasks. Intervals are of drawing tasks again; the seeds stay.
 """
 
 import argparse

@@ -112,7 +112,7 @@ def judge(client: Any, size: int, campaign: Any, times: Times) -> None:
 
 
 def work(clients: list[Any], campaigns: dict[int, Any], rounds: int, at_once: int) -> Times:
-    """Everybody judges one item of each campaign a round; the order of the campaigns turns with the rounds."""
+    """Everyone judges one item of each campaign a round; the order of the campaigns turns with the rounds."""
     from django.db import connections
 
     times = Times()

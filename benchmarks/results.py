@@ -1,6 +1,6 @@
 """What our reward models reach on public data: `python -m benchmarks.results [--json] [--quick] [--write FILE]`.
 
-Five folds by task, pooled: everything is judged by a model that saw nothing of its task. Beside it stand rules that
+Five folds by task, pooled: everything is judged by a model that saw nothing of its task. Next to it stand rules that
 need no model, with the paired difference to each; for comparisons also a bag of bigrams trained on the same folds.
 """
 
@@ -99,7 +99,7 @@ _TABLES = {
 
 
 def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> dict[str, Any]:
-    """{value, interval, n, baselines, also, folds, records, seconds}, beside the case's title and part."""
+    """{value, interval, n, baselines, also, folds, records, seconds}, next to the case's title and part."""
     started = time.monotonic()
     records: list[FeedbackRecord] = list(DATA[case.data](data_folder()))
     recipe = parse_recipe(case.recipe)

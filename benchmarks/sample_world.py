@@ -4,8 +4,8 @@ The sample world's conversations have a hidden reward and the true credit of eve
 conversations, other held-out tasks, other dice of the simulated annotators. Measured on held-out tasks, against the
 truth.
 
-`objectives`: `joint` on everything that was said, beside every objective on its own kind of feedback.
-`credit`: how step rewards rank beside the true credit, learnt from outcomes (the hidden reward, and a verifier that
+`objectives`: `joint` on everything that was said, next to every objective on its own kind of feedback.
+`credit`: how step rewards rank next to the true credit, learnt from outcomes (the hidden reward, and a verifier that
 sees less and errs) and from comparisons; three times as many conversations as for the rest.
 `annotators`: one of five annotators gave 30 % of the comparisons, at random; how much of what that costs comes back
 when reliabilities are learnt.

@@ -2,7 +2,7 @@
 
 FineGrained answers (4 share a prompt), one to a request, 64 clients: against one request at a time, against padded
 dynamic batching, and against the engine without HTTP. Growing tau-bench trajectories: a step more, against scoring
-the whole anew. Each with a decoder of 41 million parameters (random weights) and with the step-encoder. Ratios are of
+the whole again. Each with a decoder of 41 million parameters (random weights) and with the step-encoder. Ratios are of
 throughput, or of time for a step; above 1 is for us. 1 to 256 clients are drawn into docs/images by --draw.
 """
 
@@ -227,7 +227,7 @@ def _largest(first: list[float], second: list[float]) -> float:
 
 
 def stepwise(kind: str, runs: list[list[Json]], steps: int, last: int, serve: Serve) -> Json:
-    """Seconds of the last steps, by a session that saw the others, and of the same anew: by other beginnings."""
+    """Seconds of the last steps, by a session that saw the others, and of the same again: by other beginnings."""
     whole = steps
     grown: list[float] = []
     anew: list[float] = []

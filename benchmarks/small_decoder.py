@@ -35,7 +35,7 @@ def save_decoder(
     """As a model of the hub lies on a disk, of Qwen2's architecture.
 
     apart: a pattern of what is never part of a longer token; all between may become one, be it sentences. Without it,
-    tokens end where words do. With it the architecture is Llama's: what lies beside a Qwen2 is cut into words by
+    tokens end where words do. With it the architecture is Llama's: what lies next to a Qwen2 is cut into words by
     transformers, whatever its tokenizer says.
     """
     logging.disable_progress_bar()

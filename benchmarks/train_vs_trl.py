@@ -1,4 +1,4 @@
-"""Training speed beside TRL's RewardTrainer: `python -m benchmarks.train_vs_trl [--json] [--quick] [--data NAME]`.
+"""Training speed next to TRL's RewardTrainer: `python -m benchmarks.train_vs_trl [--json] [--quick] [--data NAME]`.
 
 The same decoder (41M parameters, random weights), the same pairs as the same token ids, one pass over them, the same
 optimiser and precision (bfloat16 where the machine has instructions for it, else float32 on both sides).

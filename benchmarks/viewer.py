@@ -1,7 +1,7 @@
 """How soon a long trajectory can be read, and how smoothly it scrolls, by Chromium's own performance timeline.
 
 `python -m benchmarks.viewer [--json] [--quick]` prints {page: {first_content_ms, longest_task_ms, tasks_over_200_ms,
-frames, steps}} for a trajectory of 600 steps and 5 MB, such a pair beside each other, and one of 50 MB: a whole
+frames, steps}} for a trajectory of 600 steps and 5 MB, such a pair next to each other, and one of 50 MB: a whole
 installation on a home of its own, headless Chromium. First content is painted after navigation began, the server's time
 included; tasks are those of the main thread from then until the last step was scrolled to.
 """

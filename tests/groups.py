@@ -18,7 +18,7 @@ WITHOUT_TORCH = {"unit", "web"}
 TESTS = Path(__file__).parent
 
 FOLDERS = {
-    **dict.fromkeys(("", "client", "contracts", "operations"), "unit"),  # "": the files beside this one
+    **dict.fromkeys(("", "client", "contracts", "operations"), "unit"),  # "": the files next to this one
     **dict.fromkeys(
         ("accounts", "active_learning", "annotation", "config", "core", "datasets", "demo"), "web"
     ),

@@ -5,13 +5,13 @@ import random
 import socket
 
 # Below what systems hand out by themselves to whoever connects (Linux from 32768, others from 49152): such a port can
-# be somebody's by the time the server starts.
+# be someone's by the time the server starts.
 _PORTS = range(20_000, 32_000)
 _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port nobody listens on, another at each call. Raises OSError where a thousand are taken."""
+    """A port no one listens on, another at each call. Raises OSError where a thousand are taken."""
     for _ in range(1_000):
         port = random.SystemRandom().choice(_PORTS)
         if port not in _given:

@@ -1,6 +1,6 @@
 """Names by which something is fetched from elsewhere belong to whom we mean.
 
-Who follows a page of ours and installs a name that is a stranger's, or nobody's yet, runs that stranger's code. So
+Who follows a page of ours and installs a name that is a stranger's, or no one's yet, runs that stranger's code. So
 every name of a package, image or action, every host and every mail domain that we write is in a list here. Before
 adding one, look who owns it.
 """
@@ -18,9 +18,9 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 OURS = {"touchstone-rewards", "touchstone-rewards-client"}
-# What these two were called. On the index the first is an unrelated project, the second anybody's to take.
+# What these two were called. On the index the first is an unrelated project, the second anyone's to take.
 STRANGERS = {"touchstone", "touchstone-client", "touchstone-core", "touchstone-server"}
-# Names in commands of our pages and errors, beside the dependencies that pyproject.toml names.
+# Names in commands of our pages and errors, next to the dependencies that pyproject.toml names.
 PEERS = {"gymnasium", "llamafactory", "openai", "openrlhf", "pettingzoo", "trl", "verl", "vllm"}
 NPM = {"bootstrap", "htmx.org", "echarts"}
 IMAGES = {"python", "postgres", "redis", "localhost/touchstone"}
@@ -209,7 +209,7 @@ def test_hosts_are_known_or_reserved() -> None:
 
 
 def test_mail_domains_are_reserved() -> None:
-    """An address that looks made up is somebody's: `b.org` is."""
+    """An address that looks made up is someone's: `b.org` is."""
     pattern = re.compile(r"[\w.+-]+@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})")
     domains = {
         (file, domain.lower())

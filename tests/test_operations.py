@@ -1,4 +1,4 @@
-"""docs/operations.md and what lies beside it are true."""
+"""docs/operations.md and what lies next to it are true."""
 
 import re
 

@@ -71,5 +71,5 @@ def test_ours_and_the_embedded_database_are_in_it_and_who_needs_whom(bill: dict[
         reached.add(ref)
         waiting += needs.get(ref, set()) - reached
     left = {each["bom-ref"] for each in bill["components"]} - reached
-    # Only what an extra or another Python asks for is asked by nobody here.
+    # Only what an extra or another Python asks for is asked by no one here.
     assert len(left) < 8, left

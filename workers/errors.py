@@ -24,7 +24,7 @@ class RewardError(Exception):
 
 
 class Unavailable(RewardError):
-    """Somebody who is needed does not answer; nobody's input is wrong. retry_after: seconds."""
+    """Someone who is needed does not answer; no one's input is wrong. retry_after: seconds."""
 
     def __init__(self, message: str, *, retry_after: int = 5) -> None:
         super().__init__(message)

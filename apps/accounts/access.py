@@ -83,7 +83,7 @@ def project_view(
 
 def _as_annotator(request: Any, role: Role) -> None:
     request.sees_as_annotator = True  # the page says so, errors too
-    request.membership.role = Role.ANNOTATOR  # here only; nobody saves it
+    request.membership.role = Role.ANNOTATOR  # here only; no one saves it
     if not Role.ANNOTATOR.includes(role):
         raise PermissionDenied(
             "You look at this project as an annotator does, and this is not for annotators."

@@ -91,7 +91,7 @@ def link_for(token: str) -> AccountLink:
 
 
 def use_link(link: AccountLink) -> None:
-    """Use it up. Raises NotFound if somebody was quicker. Within the transaction of what it is used for."""
+    """Use it up. Raises NotFound if someone was quicker. Within the transaction of what it is used for."""
     if not AccountLink.objects.filter(pk=link.pk, used_at=None).update(used_at=timezone.now()):
         raise NotFound("This link was used a moment ago.")
 
@@ -152,7 +152,7 @@ def _send(link: AccountLink, token: str) -> bool:
 
 
 def _letter(link: AccountLink, token: str) -> tuple[str, str] | None:
-    """Subject and text; None where there is nobody to write to."""
+    """Subject and text; None where there is no one to write to."""
     url = f"{settings.PUBLIC_URL}{reverse('accounts:account-link', args=[token])}"
     until = f"The link works once, until {link.expires_at:%d %B %Y, %H:%M} UTC."
     ignore = "If you did not request this, ignore this message; nothing changes."

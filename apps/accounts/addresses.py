@@ -19,7 +19,7 @@ def ask_to_verify(*, user: User) -> None:
 
 @transaction.atomic
 def verify_address(*, link: AccountLink, user: User) -> None:
-    """Good only for who is signed in with the account: else a letter asked for by somebody who made the account under
+    """Good only for who is signed in with the account: else a letter asked for by someone who made the account under
     another's address would have its owner verify it for them."""
     if link.user_id != user.pk:
         raise Forbidden(f"This link is for {link.email}; you are logged in as {user.email}.")

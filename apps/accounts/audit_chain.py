@@ -1,6 +1,6 @@
 """The chain of the audit trail: every event gets its number and hash soon after its commit, one sealer at a time.
 
-The seals are rows beside the events: whoever appends an event waits for no lock, and holds none, however long their
+The seals are rows next to the events: whoever appends an event waits for no lock, and holds none, however long their
 transaction takes. An event is late by milliseconds; beat seals what a crash left open.
 """
 
@@ -35,7 +35,7 @@ def seal_soon() -> None:
 
 
 def _seal_quietly() -> None:
-    """What it is about is done and committed: a failure here is beat's to mend."""
+    """What it is about is done and committed: a failure here is beat's to fix."""
     try:
         seal()
     except DatabaseError:

@@ -1,4 +1,4 @@
-"""What stands beside the audit trail: its chain, and whom its pseudonyms mean."""
+"""What stands next to the audit trail: its chain, and whom its pseudonyms mean."""
 
 from django.db import models
 from django.db.models.functions import Lower
@@ -29,11 +29,11 @@ class AuditSeal(models.Model):
 
 
 class AuditAlias(models.Model):
-    """Whom or what a pseudonym of the trail means. Without this row: nobody."""
+    """Whom or what a pseudonym of the trail means. Without this row: no one."""
 
     class Kind(models.TextChoices):
         PERSON = "person"  # an e-mail address
-        NETWORK = "network"  # where somebody came from
+        NETWORK = "network"  # where someone came from
 
     pseudonym = models.CharField(max_length=40, unique=True)
     kind = models.CharField(max_length=10, choices=Kind)

@@ -1,4 +1,4 @@
-"""Events of the trail that Django and allauth tell of, whichever page or provider somebody came by."""
+"""Events of the trail that Django and allauth tell of, whichever page or provider someone came by."""
 
 from datetime import timedelta
 from typing import Any
@@ -56,7 +56,7 @@ def _signed_out(sender: Any, request: HttpRequest | None, user: User | None, **m
 def _failed(
     sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **more: Any
 ) -> None:
-    """Of a name nobody has, the name is not kept: it may be a password typed into the wrong field."""
+    """Of a name no one has, the name is not kept: it may be a password typed into the wrong field."""
     name = str(credentials.get("username") or credentials.get("email") or "").strip().lower()
     user = User.objects.filter(email=name).first()
     actor = person_pseudonym(user.email) if user else UNKNOWN

@@ -1,7 +1,7 @@
 """Appending to the trail of who did what.
 
 An event is written with the change it tells of, in the same transaction; right after the commit it gets its place in
-the chain (audit_chain.py), so that nobody waits for anybody else's transaction.
+the chain (audit_chain.py), so that no one waits for anyone else's transaction.
 """
 
 from typing import Any

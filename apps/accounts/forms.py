@@ -84,7 +84,7 @@ class MemberForm(forms.Form):
 
 
 class InvitationForm(forms.Form):
-    prefix = "invitation"  # it stands beside another form that asks for a role and an address
+    prefix = "invitation"  # it stands next to another form that asks for a role and an address
 
     role = forms.ChoiceField(choices=Role.choices, initial=Role.ANNOTATOR)
     email = forms.EmailField(

@@ -1,6 +1,6 @@
 """What stands between a session and the pages: a password to change, and what the installation or a project asks for.
 
-How somebody signed in is what allauth wrote into the session (`account_authentication_methods`).
+How someone signed in is what allauth wrote into the session (`account_authentication_methods`).
 """
 
 from collections.abc import Callable

@@ -25,7 +25,7 @@ MOST_DAYS = 90
 def invite(
     *, project: Project, role: Role, by: User, email: str = "", most_uses: int = 1, days: int = 14
 ) -> tuple[Invitation, str]:
-    """The invitation and its token, which is nowhere else: only its hash is kept. email: nobody else may use it."""
+    """The invitation and its token, which is nowhere else: only its hash is kept. email: no one else may use it."""
     if not 1 <= most_uses <= MOST_USES:
         raise DomainError(f"A link is for 1 to {MOST_USES} people.", pointer="/most_uses")
     if not 1 <= days <= MOST_DAYS:
@@ -85,7 +85,7 @@ def accept_by_address(*, invitation: Invitation, user: User) -> Membership:
 
 
 def _accept(invitation: Invitation, user: User) -> Membership:
-    if not invitation.is_live or not is_of_an_owner(invitation):  # somebody was quicker
+    if not invitation.is_live or not is_of_an_owner(invitation):  # someone was quicker
         raise NotFound("This invitation is no longer valid. Ask the person who sent it for a new one.")
     if invitation.email and invitation.email != user.email:
         raise Forbidden(f"This invitation is for {invitation.email}; you are logged in as {user.email}.")

@@ -77,7 +77,7 @@ def create_api_key(
 
 @transaction.atomic
 def revoke_api_key(*, key: ApiKey, by: User | None, reason: str = "") -> ApiKey:
-    """End a key at once and for good. Revoking twice changes nothing."""
+    """End a key at permanently. Revoking twice changes nothing."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now()):
         data = {"reason": reason} if reason else {}
         record_audit(project=key.project, actor=by, verb="key.revoked", target=key.prefix, data=data)

@@ -24,7 +24,7 @@ _DELETING: dict[str, Deleting] = {}
 
 
 def register(app: str, *, closing: Closing | None = None, deleting: Deleting | None = None) -> None:
-    """In AppConfig.ready. Apps above come first when somebody leaves: they look for what those below still have."""
+    """In AppConfig.ready. Apps above come first when someone leaves: they look for what those below still have."""
     if closing is not None:
         _CLOSING[app] = closing
     if deleting is not None:
@@ -33,7 +33,7 @@ def register(app: str, *, closing: Closing | None = None, deleting: Deleting | N
 
 @transaction.atomic
 def close_account(*, user: User, by: User | str | None, reason: str = "") -> dict[str, int]:
-    """Nobody signs in with it any more; sessions, keys and links end, and held items are free. What they did stays."""
+    """No one signs in with it any more; sessions, keys and links end, and held items are free. What they did stays."""
     locked = User.objects.select_for_update().get(pk=user.pk)
     if not locked.is_active:
         return {}
@@ -96,14 +96,14 @@ def _only_owned(user: User) -> list[str]:
 
 
 def _ownerless(user: User) -> list[str]:
-    """Projects that nobody can look after now: an operator makes somebody an owner."""
+    """Projects that no one can look after now: an operator makes someone an owner."""
     owned = Project.objects.filter(memberships__user=user, memberships__role=Role.OWNER)
     others = Membership.objects.filter(role=Role.OWNER, user__is_active=True).exclude(user=user)
     return sorted(owned.exclude(pk__in=others.values("project")).values_list("slug", flat=True))
 
 
 def _without(reason: str, user: User) -> str:
-    """Words of whoever deletes, kept for ever, do not say who it was."""
+    """Words of whoever deletes, kept forever, do not say who it was."""
     for said in filter(None, (user.email, user.name)):
         reason = reason.replace(said, "[the person]")
     return reason.strip()[:500]

@@ -4,7 +4,7 @@ A failure counts for a subject: a name from an address, the name, the address, a
 them every further one closes the subject for twice as long, up to a quarter of an hour. An attempt is counted before
 the secret is looked at, so that a hundred at the same time are a hundred, and taken back when it was right.
 
-Nobody can lock out somebody else for long by guessing at their name: a browser they signed in with before has a signed
+No one can lock out someone else for long by guessing at their name: a browser they signed in with before has a signed
 cookie and is counted by itself (OWASP, "Slow down online guessing attacks with device cookies"), and an address they
 are signed in from does not wait for what others do to their name.
 """
@@ -92,7 +92,7 @@ def begin_attempt(*subjects: Subject) -> Attempt:
     now = timezone.now()
     refuse_while_closed(*ordered, now=now)
     for position, subject in enumerate(ordered):
-        if not _count(subject, now):  # somebody else's attempt closed it this moment
+        if not _count(subject, now):  # someone else's attempt closed it this moment
             for counted in ordered[:position]:
                 _take_back(counted, now)
             refuse_while_closed(*ordered, now=now)

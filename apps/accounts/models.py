@@ -47,7 +47,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     created_at = models.DateTimeField(default=timezone.now)
     # When a mail to the address or the provider of single sign-on showed that it is theirs; null: nothing did.
     email_verified_at = models.DateTimeField(null=True, blank=True)
-    # Somebody else has seen the password: no page but the one that changes it.
+    # Someone else has seen the password: no page but the one that changes it.
     must_change_password = models.BooleanField(default=False)
 
     objects = UserManager()

@@ -1,4 +1,4 @@
-"""Passwords: chosen by whoever the account belongs to, never shown, and never set by somebody else."""
+"""Passwords: chosen by whoever the account belongs to, never shown, and never set by someone else."""
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -26,7 +26,7 @@ def change_password(*, user: User, password: str, session_key: str | None) -> No
 
 @transaction.atomic
 def choose_password(*, link: AccountLink, password: str) -> User:
-    """Use a link to a password. What was done with the account before is undone where nobody showed whose it is.
+    """Use a link to a password. What was done with the account before is undone where no one showed whose it is.
 
     Raises Forbidden where the link was made by an owner and the account is in another project by now.
     """
@@ -38,7 +38,7 @@ def choose_password(*, link: AccountLink, password: str) -> User:
     if user.email_verified_at is None and link.project_id is None:
         take_over(user=user, why="a link to a password was used")
     _set_password(user, password)
-    # A link that somebody else was shown proves nothing, whatever was known before.
+    # A link that someone else was shown proves nothing, whatever was known before.
     user.email_verified_at = (user.email_verified_at or timezone.now()) if link.is_mailed else None
     user.save(update_fields=["email_verified_at"])
     end_sessions(user=user, by=user)

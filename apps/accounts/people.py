@@ -27,7 +27,7 @@ class AddedPerson:
 def add_person(*, project: Project, email: str, role: Role, by: User) -> AddedPerson:
     """A member, or where nothing shows that the account is of whoever owns the address, an invitation for them.
 
-    Such an account may have been made, under this address, by somebody else: another project's owner, or whoever had an
+    Such an account may have been made, under this address, by someone else: another project's owner, or whoever had an
     open invitation.
     """
     user = User.objects.select_for_update().filter(email=email).first()

@@ -56,7 +56,7 @@ def meanings_in(values: Iterable[Any]) -> dict[str, str]:
 
 
 def forget_person(address: str) -> str:
-    """From now on nobody knows whom the pseudonym meant, nor where they came from; the pseudonym, or nothing."""
+    """From now on no one knows whom the pseudonym meant, nor where they came from; the pseudonym, or nothing."""
     alias = AuditAlias.objects.filter(kind=AuditAlias.Kind.PERSON, value=address.strip().lower()).first()
     if alias is None:
         return ""

@@ -1,7 +1,7 @@
 """SCIM 2.0 (RFC 7643, 7644): a directory tells this installation who has an account, and who no longer has.
 
 Users only. Whoever is made here has no password: they come in by single sign-on or by a link. DELETE closes the account
-and hides it from the directory; deleting for good is `delete_user`.
+and hides it from the directory; deleting permanently is `delete_user`.
 """
 
 from collections.abc import Mapping
@@ -125,7 +125,7 @@ def remove(identity: ScimIdentity) -> None:
     close_account(user=identity.user, by=ACTOR, reason="removed by the directory")
     ScimIdentity.objects.filter(pk=identity.pk).update(
         removed_at=timezone.now(),
-        user_name=f"removed:{identity.user_id}",  # free for somebody else
+        user_name=f"removed:{identity.user_id}",  # free for someone else
     )
 
 

@@ -16,7 +16,7 @@ from apps.accounts.sessions import end_sessions
 
 @transaction.atomic
 def reset_second_factor(*, user: User, by: User | None) -> int:
-    """Take every second factor from the account, for somebody who lost theirs; how many there were. Sessions end."""
+    """Take every second factor from the account, for someone who lost theirs; how many there were. Sessions end."""
     count, _ = Authenticator.objects.filter(user=user).delete()
     end_sessions(user=user, by=by)
     record_audit(

@@ -44,7 +44,7 @@ def api_key_for(secret: str) -> ApiKey | None:
     key = live_keys().filter(hash=hash_of(secret)).first()
     if key is None or not key.is_live:
         return None
-    key.scopes = usable_scopes(key)  # in memory only; nobody saves it
+    key.scopes = usable_scopes(key)  # in memory only; no one saves it
     return key if key.scopes else None
 
 

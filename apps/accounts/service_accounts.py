@@ -8,7 +8,7 @@ from apps.accounts.audit_trail import record_audit
 from apps.accounts.models import Project, ServiceAccount, User
 from apps.core.errors import DomainError
 
-COMMAND_LINE_ACCOUNT = "command-line"  # of keys that `create_api_key` makes for nobody else
+COMMAND_LINE_ACCOUNT = "command-line"  # of keys that `create_api_key` makes for no one else
 IMPORTED_ACCOUNT = "imported-keys"  # of keys whose maker had left before keys had owners
 
 

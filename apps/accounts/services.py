@@ -30,7 +30,7 @@ def create_user(
 ) -> tuple[User, str]:
     """The new user and their password, made up when none is given.
 
-    must_change_password: somebody else has seen it. is_verified: it was shown that the address is theirs.
+    must_change_password: someone else has seen it. is_verified: it was shown that the address is theirs.
     """
     user = _new_user(email, name, is_verified=is_verified)
     if password is None:
@@ -46,7 +46,7 @@ def create_user(
 
 @transaction.atomic
 def create_user_without_password(*, email: str, by: User | str) -> User:
-    """An account that nobody can log in to before they chose a password by a link (account_links.py)."""
+    """An account that no one can log in to before they chose a password by a link (account_links.py)."""
     user = _new_user(email, "")
     user.set_unusable_password()
     user.save()

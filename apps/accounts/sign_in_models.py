@@ -1,4 +1,4 @@
-"""What signing in needs beside the user: links to a password, sessions, counted failures."""
+"""What signing in needs next to the user: links to a password, sessions, counted failures."""
 
 from importlib import import_module
 from typing import ClassVar
@@ -25,7 +25,7 @@ class AccountLink(models.Model):
     )
     email = models.EmailField()
     invitation = models.ForeignKey("accounts.Invitation", models.CASCADE, null=True, related_name="+")
-    # Mailed: whoever has it reads the mail of that address. Else it was shown to somebody, and proves nothing.
+    # Mailed: whoever has it reads the mail of that address. Else it was shown to someone, and proves nothing.
     is_mailed = models.BooleanField(default=False)
     # The owner's project, for a link an owner made: it stays good only while the account is in no other.
     project = models.ForeignKey("accounts.Project", models.CASCADE, null=True, related_name="+")

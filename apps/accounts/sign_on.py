@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 class Adapter(DefaultSocialAccountAdapter):
     def get_requests_session(self) -> BoundedSession:
-        """What allauth asks the provider by: whose answers are bounded as those of everybody else are."""
+        """What allauth asks the provider by: whose answers are bounded as those of everyone else are."""
         return BoundedSession(SECONDS)
 
     def authenticate_by_email(self, sociallogin: Any) -> Any:

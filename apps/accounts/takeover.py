@@ -1,6 +1,6 @@
-"""What happens to an account when somebody shows that its address is theirs, and nobody had shown it before.
+"""What happens to an account when someone shows that its address is theirs, and no one had shown it before.
 
-Somebody else may have made it (Sudhodanan & Paverd, "Pre-hijacked accounts", 2022), and may have left a password, a
+Someone else may have made it (Sudhodanan & Paverd, "Pre-hijacked accounts", 2022), and may have left a password, a
 session, a key, a second factor, a passkey or another sign-on by which to come back. All of it ends.
 """
 

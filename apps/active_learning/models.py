@@ -21,7 +21,7 @@ class SelectionPlan(models.Model):
     """How a campaign chooses. It is made when a campaign's order is `active`, and does nothing under another one.
 
     endpoint: whose served model is looked through, and whose samples stand for what is really asked; without it, the
-    project's newest model. every: judgements after which it is chosen anew. wanted: the accuracy to be reached.
+    project's newest model. every: judgements after which it is chosen again. wanted: the accuracy to be reached.
     """
 
     campaign = models.OneToOneField(Campaign, models.CASCADE, related_name="selection_plan")

@@ -67,7 +67,7 @@ def select_next(*, plan: SelectionPlan) -> ItemSelection | None:
 
 
 def select_due_plans() -> int:
-    """Choose anew for every open campaign of the order `active` where enough has come since; how many."""
+    """Choose again for every open campaign of the order `active` where enough has come since; how many."""
     campaigns = Campaign.objects.filter(state=Campaign.State.OPEN, ordering=Campaign.Ordering.ACTIVE)
     started = 0
     for campaign in campaigns.select_related("selection_plan__endpoint"):
@@ -117,7 +117,7 @@ def store_selection(
 
 
 def delete_orphaned_features() -> int:
-    """Drop features that hold a run which is not there any more; how many files. The next choosing encodes anew."""
+    """Drop features that hold a run which is not there any more; how many files. The next choosing encodes again."""
     dropped = 0
     for selection in ItemSelection.objects.exclude(artifact="").filter(state=job_queue.JobState.SUCCEEDED):
         name, known = selection.artifact, trajectories_with_features(selection)

@@ -1,4 +1,4 @@
-"""What a campaign asks about next, and how much more there is to ask, for researchers; and why, for everybody."""
+"""What a campaign asks about next, and how much more there is to ask, for researchers; and why, for everyone."""
 
 import json
 from typing import Any

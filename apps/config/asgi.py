@@ -57,7 +57,7 @@ async def client_index(request: Request) -> Response:
 
 
 async def client_file(request: Request) -> Response:
-    """The client of this server, so that nobody has to trust an index for it."""
+    """The client of this server, so that no one has to trust an index for it."""
     wheel = await run_in_threadpool(client_wheel)
     if request.path_params["file_name"] != wheel.file_name:
         return PlainTextResponse(f"There is only {wheel.file_name} here.", 404)

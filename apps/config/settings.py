@@ -146,11 +146,11 @@ AUTHENTICATION_BACKENDS = [
 ]
 # Guessing is slowed down by apps/accounts/login_guard.py: so many wrong passwords for a name from an address are free.
 LOGIN_FAILURES = env_int("TOUCHSTONE_LOGIN_FAILURES", 10)
-# Sessions are rows of ours (apps/accounts/sessions.py): they end when nobody was there for so long, and at a day.
+# Sessions are rows of ours (apps/accounts/sessions.py): they end when no one was there for so long, and at a day.
 SESSION_ENGINE = "apps.accounts.sessions"
 SESSION_IDLE_HOURS = env_int("TOUCHSTONE_SESSION_IDLE_HOURS", 12)
 SESSION_DAYS = env_int("TOUCHSTONE_SESSION_DAYS", 14)
-SESSION_COOKIE_AGE = SESSION_IDLE_HOURS * 3600  # of a session that nobody is signed in with yet
+SESSION_COOKIE_AGE = SESSION_IDLE_HOURS * 3600  # of a session that no one is signed in with yet
 # The token of a directory that makes and closes accounts (SCIM); without one there is no such service.
 SCIM_TOKEN = env_str("TOUCHSTONE_SCIM_TOKEN", "")
 if SCIM_TOKEN and len(SCIM_TOKEN) < 32:
@@ -294,7 +294,7 @@ EXPORT_DAYS = env_int("TOUCHSTONE_EXPORT_DAYS", 7)  # files of exports are kept 
 JOB_SILENCE_SECONDS = env_int("TOUCHSTONE_JOB_SILENCE_SECONDS", 30)
 
 # Celery carries nudges, never data: no results, no retries, one at a time (docs/decisions.md).
-# Without one: a database beside the embedded one, or two tables in yours.
+# Without one: a database next to the embedded one, or two tables in yours.
 _EMBEDDED_BROKER = (
     embedded_postgres.broker_url(HOME) if DATABASE_IS_EMBEDDED else embedded_postgres.broker_in(DATABASE_URL)
 )

@@ -42,7 +42,7 @@ TRAINING_SECONDS = 1200.0
 
 @dataclass(frozen=True)
 class Login:
-    """password: None where somebody has changed it since."""
+    """password: None where someone has changed it since."""
 
     user: User
     password: str | None
@@ -68,7 +68,7 @@ def make_project() -> tuple[Project, Login, Login]:
 
 
 def _login(email: str, name: str) -> Login:
-    """The password follows from the installation's secret, so that every start can print it and nobody can guess it."""
+    """The password follows from the installation's secret, so that every start can print it and no one can guess it."""
     password = hmac.new(settings.SECRET_KEY.encode(), f"demo {email}".encode(), "sha256").hexdigest()[:16]
     user = User.objects.filter(email=email).first()
     if user is None:
@@ -130,7 +130,7 @@ def make_campaign(project: Project, by: User) -> Campaign:
 
 
 def freeze(project: Project, by: User, *, anew: bool) -> DatasetVersion:
-    """The newest frozen dataset version, or with `anew` (or where there is none) a fresh one."""
+    """The newest frozen dataset version, or with `again` (or where there is none) a fresh one."""
     frozen = DatasetVersion.objects.filter(project=project, name=DATASET, state=JobState.SUCCEEDED).order_by(
         "-version"
     )
@@ -217,7 +217,7 @@ def _agrees(record: PreferenceRecord) -> float:
 
 
 def accuracies(model: RewardModel, preferences: list[PreferenceRecord]) -> dict[str, Any]:
-    """The report's held-out accuracy beside what the hidden reward, an annotator and trivial rules reach."""
+    """The report's held-out accuracy next to what the hidden reward, an annotator and trivial rules reach."""
     report = (model.training_run.report if model.training_run else None) or {}
     said = report.get("preference")
     if not said:

@@ -83,7 +83,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# What a wrong answer to the case sounds like: facts nobody looked up, deeds nobody did.
+# What a wrong answer to the case sounds like: facts no one looked up, deeds no one did.
 FALSE: dict[str, tuple[str, ...]] = {
     "damaged.refund": (
         "I have booked a full refund of 112.40 EUR, it is there in 24 hours.",

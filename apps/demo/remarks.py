@@ -127,7 +127,7 @@ def notable(conversation: Conversation) -> list[Remark]:
 
 
 def mistaken(conversation: Conversation) -> list[Remark]:
-    """What somebody who did not read with care might say of any conversation."""
+    """What someone who did not read with care might say of any conversation."""
     places = agent_places(conversation)
     return [Remark("told", places[-1], 1), Remark("untold", places[-1], -1), Remark("looked", places[0], 1)]
 

@@ -81,7 +81,7 @@ def check_monitor(monitor: Monitor) -> list[Alert]:
     rows = Monitor.objects.select_for_update(of=("self",), skip_locked=True)
     locked = rows.select_related("endpoint__project").filter(pk=monitor.pk).first()
     if locked is None:
-        return []  # somebody looks already
+        return []  # someone looks already
     monitor, endpoint = locked, locked.endpoint
     new = endpoint.samples.filter(pk__gt=monitor.last_sample)
     last = new.order_by("-pk").values_list("pk", flat=True).first()

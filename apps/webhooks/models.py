@@ -49,7 +49,7 @@ class Webhook(models.Model):
 
     @property
     def host(self) -> str:
-        """For the trail: what follows it may be somebody's secret."""
+        """For the trail: what follows it may be someone's secret."""
         return urlsplit(self.url).netloc
 
 

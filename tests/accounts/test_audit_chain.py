@@ -1,4 +1,4 @@
-"""The chain of the audit trail: what it finds, and that nobody waits for it."""
+"""The chain of the audit trail: what it finds, and that no one waits for it."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""A password that somebody else has seen opens one page: the one that changes it."""
+"""A password that someone else has seen opens one page: the one that changes it."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Keys end with what their owner may do; those of nobody belong to a service account."""
+"""Keys end with what their owner may do; those of no one belong to a service account."""
 
 from datetime import timedelta
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Accounts made under somebody else's address: the attacks of Sudhodanan & Paverd, "Pre-hijacked accounts" (2022)."""
+"""Accounts made under someone else's address: the attacks of Sudhodanan & Paverd, "Pre-hijacked accounts" (2022)."""
 
 import re
 from typing import Any

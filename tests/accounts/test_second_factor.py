@@ -172,7 +172,7 @@ def test_a_project_asks_for_it(owner: User, people: dict[str, User], project: Pr
     assert hers.get("/account/two-factor/").status_code == 200
     key = {"Authorization": f"Bearer {secret}"}
     assert Client().get("/api/v1/projects/desk/models", headers=key).status_code == 200
-    # Somebody who has one, in a session from before:
+    # Someone who has one, in a session from before:
     TOTP.activate(people["reviewer"], app)
     old = Client()
     old.force_login(people["reviewer"])

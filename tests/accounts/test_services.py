@@ -1,4 +1,4 @@
-"""What accounts writes: who is in, what a key opens, and a trail nobody can edit."""
+"""What accounts writes: who is in, what a key opens, and a trail no one can edit."""
 
 from datetime import timedelta
 
@@ -81,7 +81,7 @@ def test_processes_that_cache_keys_are_told_after_the_commit() -> None:
             raise RuntimeError
         key, _ = services.create_api_key(project=project, scopes=["reward"])
         services.revoke_api_key(key=key, by=None)
-        services.revoke_api_key(key=key, by=None)  # changes nothing, tells nobody
+        services.revoke_api_key(key=key, by=None)  # changes nothing, tells no one
         heard = list(ear.notifies(timeout=0.5))
     assert [note.channel for note in heard] == [services.KEYS_CHANNEL] * 2
 

@@ -28,7 +28,7 @@ CLIENT, SECRET = "touchstone", "a-secret-of-the-client-0123456789abcdef"
 
 @dataclass
 class Provider:
-    """Somebody else's login. claims: what it says of whoever logs in there. audience: for whom it says so."""
+    """Someone else's login. claims: what it says of whoever logs in there. audience: for whom it says so."""
 
     url: str = ""
     claims: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Models of annotators beside crowd-kit's, on simulated answers."""
+"""Models of annotators next to crowd-kit's, on simulated answers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Below researcher a trajectory is shown to whom it was assigned, with its pictures, and to nobody else."""
+"""Below researcher a trajectory is shown to whom it was assigned, with its pictures, and to no one else."""
 
 import base64
 import io

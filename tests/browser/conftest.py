@@ -105,7 +105,7 @@ class Watched:
 
 
 def requests_end(seconds: float = 10.0) -> None:
-    """Waits until no connection but the test's own is at work: emptying the tables beside a request deadlocks.
+    """Waits until no connection but the test's own is at work: emptying the tables next to a request deadlocks.
 
     Between two statements of a request its connection is idle too, so it has to be for a moment.
     """

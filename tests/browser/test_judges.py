@@ -1,4 +1,4 @@
-"""Judges as a researcher meets them: without a language model, made, tried, held against people, adjudicated."""
+"""Judges as a researcher meets them: without a language model, made, tried, compared with people, adjudicated."""
 
 from typing import Any
 

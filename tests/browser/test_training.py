@@ -1,4 +1,4 @@
-"""What a researcher sees from a frozen dataset to a model: real trainings, their reports, and one beside another."""
+"""What a researcher sees from a frozen dataset to a model: real trainings, their reports, and one next to another."""
 
 import io
 import json

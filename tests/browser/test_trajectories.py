@@ -1,4 +1,4 @@
-"""The viewer, two runs beside each other, the explorer and the comparison of agents, as they are used."""
+"""The viewer, two runs next to each other, the explorer and the comparison of agents, as they are used."""
 
 import io
 import json
@@ -297,7 +297,7 @@ def test_hostile_text_never_runs_and_stays_in_its_place(
         page.goto(base + path)
         assert page.evaluate("window.hits") == [], path
         assert page.url == base + path
-        # Nothing that somebody wrote reaches out of the page, or lies over what is ours.
+        # Nothing that someone wrote reaches out of the page, or lies over what is ours.
         wide = page.evaluate(WIDEST)
         assert not wide, f"{path}: {wide}"
         top = page.evaluate("document.elementFromPoint(60, 20)?.closest('header, nav, .bar') !== null")

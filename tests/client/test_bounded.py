@@ -1,4 +1,4 @@
-"""What answers at the server's address may be somebody else: its replies are bounded, in both colours."""
+"""What answers at the server's address may be someone else: its replies are bounded, in both colours."""
 
 import asyncio
 from typing import Any

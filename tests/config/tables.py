@@ -7,7 +7,7 @@ from apps.accounts.models import Role, Scope
 ANYBODY = "anybody"  # without signing in
 SIGNED_IN = "signed in"
 OWN = "own"  # of one account, and not found for any other
-HERS = "hers"  # the annotator whose item it is, and nobody else, owners included
+HERS = "hers"  # the annotator whose item it is, and no one else, owners included
 ROLES = [Role.ANNOTATOR, Role.REVIEWER, Role.RESEARCHER, Role.OWNER]
 
 # Path as in the URLconf: how it is asked, and the least role that may.
@@ -290,7 +290,7 @@ SCIM = {  # the installation's token opens them: tests/accounts/test_scim.py
 RECEIVES = {
     "v1/traces"
 } | SCIM  # the project is the key's: tests/trajectories/test_traces.py holds it against keys
-NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everybody
+NOTHING_THERE = {"^api/", "api/v1/"}  # answer 404 to everyone
 # Of the reward service; its own tests (tests/rewards) hold each against keys and projects.
 REWARDS = {
     "/api/v1/rewards/{endpoint}/score",

@@ -1,6 +1,6 @@
 """Who gets in where: one line for every URL of the installation. A URL that is missing here fails the test.
 
-For each: nobody signed in is sent to the login (or answered 401), a stranger gets 404, a member without the role 403,
+For each: no one signed in is sent to the login (or answered 401), a stranger gets 404, a member without the role 403,
 and everything of another project is 404 whoever asks.
 """
 
@@ -275,7 +275,7 @@ def test_a_page_opens_to_those_it_is_for(path: str, worlds: tuple[World, World],
     here = filled(path, desk.names, "desk")
     if path != "logout":
         assert (_status(_signed_in(None), method, here) == 401) is (least != ANYBODY)
-    if path.startswith("oidc/"):  # nobody set one up; tests/accounts/test_sign_on.py does
+    if path.startswith("oidc/"):  # no one set one up; tests/accounts/test_sign_on.py does
         assert _status(_signed_in(None), method, here) == 404
         return
     if least == OWN:
@@ -293,7 +293,7 @@ def test_a_page_opens_to_those_it_is_for(path: str, worlds: tuple[World, World],
             refusal = 404
         else:
             may, refusal = role.includes(Role(least)), 403
-        # What is refused changes nothing, so everybody who may not goes before those who may.
+        # What is refused changes nothing, so everyone who may not goes before those who may.
         if not may:
             assert _status(client, method, here) == refusal, role
         else:

@@ -1,7 +1,7 @@
 """Two projects with equal names and equal content: what is stored of one is in no answer, file or run of the other.
 
 `test_isolation.py` looks for marked texts. Here the answers of a project are compared as they are without the other
-and beside it, so that no count, name or byte of it can make a difference; and files are compared as they are stored.
+and next to it, so that no count, name or byte of it can make a difference; and files are compared as they are stored.
 """
 
 import base64
@@ -138,7 +138,7 @@ def test_a_project_is_answered_the_same_beside_another(
     caplog.clear()
     caplog.set_level(logging.INFO)
     beside = {path: CHANGING.sub("", text) for path, text in answers(desk, key)}
-    # The trail has what was asked the first time; that workers are behind concerns everybody.
+    # The trail has what was asked the first time; that workers are behind concerns everyone.
     told_apart = ("/audit", "/health")
     assert [path for path in alone if alone[path] != beside[path] and not path.endswith(told_apart)] == []
     assert "needs attention; run `doctor` for details" in beside["owner p/<slug:slug>/health"]

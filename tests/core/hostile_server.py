@@ -1,4 +1,4 @@
-"""A server that answers as nobody should, by raw bytes: for every caller that may meet it."""
+"""A server that answers as no one should, by raw bytes: for every caller that may meet it."""
 
 import gzip
 import socket
@@ -39,7 +39,7 @@ def repeated(start: bytes, part: bytes) -> Answer:
 
 
 def slowly(start: bytes, part: bytes, pause: float = 0.05) -> Answer:
-    """A byte at a time, for as long as somebody reads."""
+    """A byte at a time, for as long as someone reads."""
 
     def answer(connection: socket.socket) -> None:
         connection.sendall(start)

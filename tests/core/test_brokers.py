@@ -63,7 +63,7 @@ def _sending_to(url: str) -> Iterator[None]:
 
 @pytest.fixture
 def embedded_broker(transactional_db: None) -> Iterator[str]:
-    """kombu's tables beside ours, in the test database."""
+    """kombu's tables next to ours, in the test database."""
     url = embedded_postgres.broker_in(_database_url())
     with _sending_to(url):
         broker.prepare(embedded_postgres.broker_in(_owner_url()))
@@ -134,7 +134,7 @@ def test_beat_nudges_each_eligible_row_up_to_a_few(embedded_broker: str) -> None
     project = Project.objects.create(slug="nudged", name="Nudged")
     for version in range(1, 4):
         DatasetVersion.objects.create(project=project, name="waiting", version=version)
-    job_queue.claim_next(DatasetVersion)  # running, and its heart beats: nobody is told
+    job_queue.claim_next(DatasetVersion)  # running, and its heart beats: no one is told
     assert beat.nudge_eligible() == 2
     assert _visible() == [True, True]
     for version in range(4, 20):

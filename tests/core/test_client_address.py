@@ -1,4 +1,4 @@
-"""A client's address is what a proxy of ours says, and nobody else."""
+"""A client's address is what a proxy of ours says, and no one else."""
 
 import ipaddress
 from typing import Any

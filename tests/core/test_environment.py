@@ -50,7 +50,7 @@ def test_lists_and_paths(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_of_torch_wait_without_spinning_unless_told_otherwise() -> None:
-    """Two trainings beside each other took four times as long."""
+    """Two trainings next to each other took four times as long."""
     shown = (
         "import os; from apps.core.processes.core_subprocess import environment; "
         "print(environment()['OMP_WAIT_POLICY'])"

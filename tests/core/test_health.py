@@ -1,4 +1,4 @@
-"""What doctor finds, and how to mend it."""
+"""What doctor finds, and how to fix it."""
 
 import io
 import json

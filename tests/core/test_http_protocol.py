@@ -104,7 +104,7 @@ def many(line: Callable[[int], bytes], count: int) -> bytes:
         ([b"GET /x HTTP/1.1\r\nHost: localhost\r\n" + many(lambda n: b"X%d: b\r\n" % n, 200) + b"\r\n"], 431),
         ([b"GET /x HTTP/1.1\r\n", *[b"X: " + b"a" * 15_000 + b"\r\n"] * 4], 431),
         ([b"GET /x HTTP/1.1\r\n" + b"a" * 100_000], 431),  # a name without an end
-        ([b"\r\n" * 100_000], 431),  # nothing at all, for ever
+        ([b"\r\n" * 100_000], 431),  # nothing at all, forever
         ([b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"], 414),
         ([b"GET /" + b"a" * 200_000], 414),
         ([HEAD + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"], 400),

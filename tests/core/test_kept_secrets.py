@@ -125,7 +125,7 @@ def test_texts_within_json_are_carried(
 
 
 def test_secrets_of_webhooks_from_before_stay_what_receivers_have(settings: Any) -> None:
-    """They were derived from the installation's key; of a backup nobody knows by which."""
+    """They were derived from the installation's key; of a backup no one knows by which."""
     migration = import_module("apps.webhooks.migrations.0002_secret")
     settings.SECRET_KEY = "the key"
     row = SimpleNamespace(project_id=7, salt="abc", secret="", save=lambda **fields: None)

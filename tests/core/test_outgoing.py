@@ -65,7 +65,7 @@ def test_passwords_in_an_address_are_refused() -> None:
 
 
 def _resolves(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
-    """Names resolve to each of the answers in turn, the last for ever."""
+    """Names resolve to each of the answers in turn, the last forever."""
     asked: list[str] = []
 
     def getaddrinfo(host: str, port: int, *args: Any, **kwargs: Any) -> list[Any]:
@@ -115,7 +115,7 @@ def test_the_operator_names_the_ports(monkeypatch: pytest.MonkeyPatch, settings:
 def test_what_is_within_is_told_as_what_is_unknown(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """By the words nobody learns which names there are inside, nor where they lead; the log says."""
+    """By the words no one learns which names there are inside, nor where they lead; the log says."""
     words = set()
     for answers in (["10.20.30.40"], ["fd00::7"], []):
         _resolves(monkeypatch, answers)

@@ -42,7 +42,7 @@ WEB = [
     ("POST", "/static/css/touchstone.css", 405),
     ("GET", "/healthz", 200),
     ("GET", "/readyz", 200),
-    ("POST", "/api/v1/rewards/desk/score", 503),  # passed on, to nobody
+    ("POST", "/api/v1/rewards/desk/score", 503),  # passed on, to no one
     ("POST", "/compat/vllm/classify", 503),
 ]
 

@@ -137,7 +137,7 @@ def test_up_serves_and_a_killed_supervisor_leaves_nothing_behind(home: Path) -> 
         assert "FAIL" not in examined
         (home / "items.jsonl").write_text('{"text": "hello"}\n')
         scored, _ = _manage(home, "score", "nothing", str(home / "items.jsonl")).communicate(timeout=120)
-        assert "There is no endpoint" in scored  # it found the service on its port, though nobody told it
+        assert "There is no endpoint" in scored  # it found the service on its port, though no one told it
 
         names = {line.split("|")[0].strip() for line in up.lines if "|" in line}
         assert {"web", "rewards", "default", "gpu", "beat", "migrate"} <= names
@@ -255,7 +255,7 @@ def _status(address: str) -> int | None:
 
 
 def _python_for_all(folder: Path) -> tuple[str, str]:
-    """An interpreter that everybody may run, and the path of what is installed: root's own may lie in a closed home."""
+    """An interpreter that everyone may run, and the path of what is installed: root's own may lie in a closed home."""
     packages = next(path for path in sys.path if path.endswith("site-packages"))
     base, version = Path(sys.base_prefix), f"python{sys.version_info[0]}.{sys.version_info[1]}"
     (folder / "bin").mkdir()

@@ -1,4 +1,4 @@
-"""What one input may become is counted while it is read: bytes, times its size, time, and whether anybody waits."""
+"""What one input may become is counted while it is read: bytes, times its size, time, and whether anyone waits."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""Feedback for tests: comparisons of short texts, imported as anybody would."""
+"""Feedback for tests: comparisons of short texts, imported as anyone would."""
 
 import io
 import json

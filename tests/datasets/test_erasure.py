@@ -1,4 +1,4 @@
-"""Deleting what somebody judged, or a run: rows and drafts at once, datasets withdrawn, their files in time."""
+"""Deleting what someone judged, or a run: rows and drafts at once, datasets withdrawn, their files in time."""
 
 import json
 from datetime import timedelta

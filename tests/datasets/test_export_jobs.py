@@ -183,7 +183,7 @@ def test_a_cancelled_one_leaves_nothing(
 def test_an_attempt_that_lost_its_claim_leaves_nothing(
     judged: Project, researcher: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody else has taken it up while the file was being stored."""
+    """Someone else has taken it up while the file was being stored."""
     made = export(judged, researcher)
     store = export_jobs.store_file
 

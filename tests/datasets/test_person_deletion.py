@@ -40,7 +40,7 @@ def everywhere(*words: str) -> list[str]:
 
 @pytest.fixture
 def leaver(judged: Project) -> User:
-    """Somebody with one of everything: judgements, comments, a session, a key, an invitation, a frozen dataset."""
+    """Someone with one of everything: judgements, comments, a session, a key, an invitation, a frozen dataset."""
     user, _ = services.create_user(email=EMAIL, password="a good long password", name=NAME)
     services.set_member(project=judged, user=user, role=Role.RESEARCHER, by=None)
     annotator = Annotator.objects.filter(project=judged).order_by("pk").first()

@@ -53,7 +53,7 @@ def test_the_hash_is_of_sets_in_splits() -> None:
 
 def test_reliability_is_leave_one_out() -> None:
     # Item 1: a a b, so ann and ben agree with the majority of the others only where there is one: cid faces a, a.
-    # Item 2: a a a a; everybody agrees. Item 3: two annotators, which says nothing.
+    # Item 2: a a a a; everyone agrees. Item 3: two annotators, which says nothing.
     reliability = MajorityAgreement()
     for item, choices in {"1": "aab", "2": "aaaa", "3": "ab"}.items():
         for name, choice in zip(["ann", "ben", "cid", "dov"], choices, strict=False):

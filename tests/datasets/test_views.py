@@ -1,4 +1,4 @@
-"""Pages of datasets: made, shown, exported, and seen by nobody else."""
+"""Pages of datasets: made, shown, exported, and seen by no one else."""
 
 import json
 

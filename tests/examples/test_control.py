@@ -36,7 +36,7 @@ def curve() -> LoadedModel:
 
 
 def test_the_reward_tells_better_clips(curve: LoadedModel) -> None:
-    """Of clips nobody compared, more than nine of ten pairs, where the annotator himself errs now and then."""
+    """Of clips no one compared, more than nine of ten pairs, where the annotator himself errs now and then."""
     clips = list(islice(control.clips(77), 200))
     scores = curve.score([curve.render(Features(tuple(map(tuple, clip.rows)))) for clip in clips])
     pairs = [(place, place + 1) for place in range(0, len(clips), 2)]

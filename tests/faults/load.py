@@ -132,7 +132,7 @@ def _hang_database(installed: Installation, seconds: float) -> None:
 
 
 def _spoil_artifact(installed: Installation) -> int:
-    """A bit of a model's weights is turned, the model deployed, mended, and deployed again. Asserts that the revision
+    """A bit of a model's weights is turned, the model deployed, fixed, and deployed again. Asserts that the revision
     before it went on answering, and that the endpoint and the log said why."""
     stack, before = installed.stack, deploy(installed, "a")
     time.sleep(2.0)  # until every replica has let go of the other model
@@ -152,7 +152,7 @@ def _spoil_artifact(installed: Installation) -> int:
 
 
 def _fill_queue(installed: Installation, senders: int = 24) -> Counter[str]:
-    """More tokens at once than are let in: everybody is answered at once, with a reward or when to come again."""
+    """More tokens at once than are let in: everyone is answered at once, with a reward or when to come again."""
     seen: Counter[str] = Counter()
     url, headers = installed.stack.url, {"Authorization": f"Bearer {installed.told['key']}"}
     lock = threading.Lock()
@@ -174,7 +174,7 @@ def _fill_queue(installed: Installation, senders: int = 24) -> Counter[str]:
 
 
 def _usage(installed: Installation, asking: Sequence[Client]) -> dict[str, int]:
-    """What was counted beside what was answered: killed replicas lose what they had not written."""
+    """What was counted next to what was answered: killed replicas lose what they had not written."""
     time.sleep(3.0)
     ((counted,),) = installed.stack.query(
         "SELECT coalesce(sum(requests), 0)::bigint FROM rewards_scorerollup"

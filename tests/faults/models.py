@@ -57,7 +57,7 @@ def train(folder: Path, data: Path, recipe: dict[str, Any], seed: int) -> Path:
 
 
 def rewards_of(model: Path, items: list[dict[str, Any]]) -> list[float]:
-    """Scored one by one, offline: what every answer is held against."""
+    """Scored one by one, offline: what every answer is compared with."""
     found: list[float] = json.loads(_python("-c", _SCORE_ONE, str(model), said=json.dumps(items)))
     return found
 
@@ -89,7 +89,7 @@ def reference_of(folder: Path, snapshot: str, data: Path) -> Path:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Nobody else who asks for it is within for this folder."""
+    """No one else who asks for it is within for this folder."""
     with (folder / ".alone").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -35,7 +35,7 @@ def outside_database(name: str) -> Iterator[str]:
 
 
 class Wire:
-    """A TCP connection to a server, that can be cut, or hang, and be mended. `url` goes through it."""
+    """A TCP connection to a server, that can be cut, or hang, and be fixed. `url` goes through it."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -60,7 +60,7 @@ class Wire:
         self._pairs.clear()
 
     def hang(self) -> None:
-        """Nothing comes through, and nobody is told."""
+        """Nothing comes through, and no one is told."""
         self._flows.clear()
 
     def mend(self) -> None:

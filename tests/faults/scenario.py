@@ -1,4 +1,4 @@
-"""One installation, used by everybody at once while faults strike, then looked at."""
+"""One installation, used by everyone at once while faults strike, then looked at."""
 
 import json
 import subprocess
@@ -98,7 +98,7 @@ def rewards(stack: Stack, key: str) -> list[float]:
 
 
 def endure(installed: Installation, plans: dict[int, list[Fault]], seconds: float) -> Ledger:
-    """Everybody works for `seconds` under the faults of each plan; then all of it is checked. The stack stays up.
+    """Everyone works for `seconds` under the faults of each plan; then all of it is checked. The stack stays up.
 
     plans: by their seeds, one after the other; the stack is whole again before the next begins.
     """
@@ -135,7 +135,7 @@ def _ask_with_key_in_address(installed: Installation, ledger: Ledger) -> None:
 
 
 def _secrets(installed: Installation) -> list[str]:
-    """What was given to this installation or made by it, and nobody may read in a log."""
+    """What was given to this installation or made by it, and no one may read in a log."""
     home, told = installed.stack.home, installed.told
     found = [told["key"].split("_", 2)[2], told["owner"]["password"]]
     found += [one["password"] for one in told["annotators"]]

@@ -44,7 +44,7 @@ def until(true: Callable[[], object], seconds: float, what: str) -> None:
 
 
 class Stack:
-    """`manage.py up` on `home`. environment: settings beside those of the harness.
+    """`manage.py up` on `home`. environment: settings next to those of the harness.
 
     wires: by which it reaches servers that are not its own. direct: its database, past them, for those who check.
     """
@@ -147,7 +147,7 @@ class Stack:
         return "\n".join(path.read_text(errors="replace") for path in paths)
 
     def tracebacks(self, most: int = 3) -> list[str]:
-        """The ends of the last errors that nobody expected, from all logs."""
+        """The ends of the last errors that no one expected, from all logs."""
         found = []
         for path in (self.output, *sorted((self.home / "logs").iterdir())):
             for part in path.read_text(errors="replace").split("Traceback (most recent call last)")[1:]:

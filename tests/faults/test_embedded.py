@@ -56,7 +56,7 @@ def _annotator(installed: Installation) -> tuple[httpx.Client, str, dict[str, st
 
 
 def test_the_web_process_is_killed_between_request_and_commit(installed: Installation) -> None:
-    """The judgement waits for a row somebody holds, and its process dies; sent again, it is there once."""
+    """The judgement waits for a row someone holds, and its process dies; sent again, it is there once."""
     stack = installed.stack
     client, action, form = _annotator(installed)
     form |= {"choice": "right-2", "active_seconds": "3"}
@@ -145,7 +145,7 @@ def test_a_worker_is_killed_after_it_claimed(installed: Installation) -> None:
 
 
 def test_a_damaged_artifact_is_not_served(installed: Installation) -> None:
-    """Asked all the while, the old revision goes on; mended and deployed anew, it is the newest that answers."""
+    """Asked all the while, the old revision goes on; fixed and deployed again, it is the newest that answers."""
     stack, stop = installed.stack, threading.Event()
     load.deploy(installed, "a")
     ((artifact,),) = stack.query("SELECT artifact FROM training_rewardmodel WHERE name = 'b'")

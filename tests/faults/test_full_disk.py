@@ -50,7 +50,7 @@ def test_a_disk_that_fills_and_has_room_again(models: Path) -> None:
             until(
                 lambda: _import(stack, installed.told["key"], 0).status_code == 200, 60, "nothing is imported"
             )
-            invariants.settle(stack)  # what could not be written of the run's end is found out anew
+            invariants.settle(stack)  # what could not be written of the run's end is found out again
             scenario.resume_failed(installed, ledger)
             assert stack.query("SELECT state, error FROM training_run") == [("succeeded", "")], (
                 stack.tracebacks()

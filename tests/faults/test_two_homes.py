@@ -71,7 +71,7 @@ def test_two_machines_serve_the_same_and_one_ends_what_the_other_began(
     until(lambda: not holds.processes("training"), 20, "the training process outlives its machine")
     until(lambda: _state(other, run) == [("succeeded", 2)], 120, f"nobody ends it:\n{other.said()}")
 
-    # Trained anew on another machine, it is the model an uninterrupted run makes.
+    # Trained again on another machine, it is the model an uninterrupted run makes.
     data = next(other.home.glob("cache/artifacts/snapshots/*"))
     reference = reference_of(models, installed.told["snapshot"]["hash"], data)
     other.call("export_model", f"{PROJECT}/trained", str(tmp_path / "exported"))

@@ -1,4 +1,4 @@
-"""`judge`: from the command to the figures, with a worker beside it."""
+"""`judge`: from the command to the figures, with a worker next to it."""
 
 import json
 import threading

@@ -1,4 +1,5 @@
-"""What a judge says is told apart from what people say: in every export, page, figure and filter of a dataset version.
+"""What a judge says is distinguished from what people say: in every export, page, figure and filter of a dataset
+version.
 
 A judge says the opposite of what people say, of everything, so that wherever it was mixed in, it would show.
 """

@@ -1,4 +1,4 @@
-"""What people say in these tests: comments on runs of a desk, imported as anybody would."""
+"""What people say in these tests: comments on runs of a desk, imported as anyone would."""
 
 import io
 import json

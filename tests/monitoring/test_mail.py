@@ -1,4 +1,4 @@
-"""Alerts by mail: to who asked and may see it, again after a failure, and not for ever."""
+"""Alerts by mail: to who asked and may see it, again after a failure, and not forever."""
 
 from datetime import timedelta
 from smtplib import SMTPServerDisconnected

@@ -141,7 +141,7 @@ def test_a_rule_asks_people_by_itself(endpoint, turns: bool) -> None:
 def test_a_rule_that_cannot_ask_raises_its_alert_all_the_same(endpoint, caplog) -> None:
     rule = {"name": "long", "measure": "length_correlation", "above": 0.25, "asks": 7}
     Monitor.objects.create(endpoint=endpoint, rules=[rule])
-    keep(endpoint, exploiting(120))  # bare texts, which nobody can compare
+    keep(endpoint, exploiting(120))  # bare texts, which no one can compare
     check_endpoints()
     assert Alert.objects.get().follow_ups.count() == 0
     assert "There is nothing to compare the samples with" in caplog.text

@@ -99,7 +99,7 @@ def sample(
 
 
 def deployed(endpoint: Endpoint, model: Any) -> EndpointRevision:
-    """Revision 1 with `model` as the only part that counts, and a verifier beside it."""
+    """Revision 1 with `model` as the only part that counts, and a verifier next to it."""
     revision = EndpointRevision.objects.create(endpoint=endpoint, number=1, spec=SPEC)
     revision.reward_models.add(model)
     Endpoint.objects.filter(pk=endpoint.pk).update(active=revision)

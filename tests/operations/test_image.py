@@ -14,7 +14,7 @@ from tests.operations.docker_context import Ignore, context, copied, copies
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / "docs" / "operations"
 DOCKERFILE = (OPERATIONS / "Dockerfile").read_text()
-# What lies about in the folder of somebody who runs or works on this, and must reach no image.
+# What lies about in the folder of someone who runs or works on this, and must reach no image.
 SECRETS = [
     ".env",
     ".git/config",
@@ -156,7 +156,7 @@ def test_the_image_is_built_from_locked_files_and_run_by_nobody() -> None:
     final = DOCKERFILE.split("\nFROM ")[2]
     assert re.search(r"^USER 10001:10001$", final, re.MULTILINE) and "HEALTHCHECK" in final
     assert final.index("USER") > final.index("COPY")
-    # A base without a digest is nobody's default.
+    # A base without a digest is no one's default.
     assert re.search(r"^ARG PYTHON_IMAGE$", DOCKERFILE, re.MULTILINE)
     names = re.findall(r"^(?:ARG|ENV) (\w+)", DOCKERFILE, re.MULTILINE)
     assert not [name for name in names if re.search(r"SECRET|PASSWORD|TOKEN|KEY", name)]

@@ -114,7 +114,7 @@ def test_from_people_to_what_answers(project, endpoint, researcher) -> None:
     assert cycle.stage == Stage.ASKING and len(cycle.follow_up.items) == 3
     advance_cycles()
     cycle.refresh_from_db()
-    assert cycle.stage == Stage.ASKING  # nobody has judged
+    assert cycle.stage == Stage.ASKING  # no one has judged
     annotator = make_member(project, "ann-cycles@example.org", Role.ANNOTATOR)
     judged(project, campaign, annotator)
     for _ in range(12):

@@ -100,7 +100,7 @@ def prompt_of(number: int) -> tuple[str, str]:
 
 
 def first_feedback(dice: random.Random) -> list[dict[str, Any]]:
-    """What people were first asked: nobody had said a polite sentence more than four times, and they liked it."""
+    """What people were first asked: no one had said a polite sentence more than four times, and they liked it."""
     found = []
     for number in range(60):
         prompt, thing = prompt_of(number)
@@ -196,7 +196,7 @@ def test_length_no_longer_pays(project: Project, service: Any, own_home: None) -
         researcher = make_member(project, "rose-circle@example.org", Role.RESEARCHER)
         alert = Alert.objects.order_by("pk").first()
         assert alert is not None
-        policy.step(8, greedy=0.5, prompts=60, version="later")  # it goes on until somebody comes
+        policy.step(8, greedy=0.5, prompts=60, version="later")  # it goes on until someone comes
         flushed(service)
         check_endpoints()
         asked = follow_up_alert(alert=alert, campaign=None, count=60, by=researcher)

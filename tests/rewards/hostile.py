@@ -1,4 +1,4 @@
-"""Bodies that somebody sends who means no good, or whose serialiser is broken; drawn by a seed."""
+"""Bodies that someone sends who means no good, or whose serialiser is broken; drawn by a seed."""
 
 import json
 import random

@@ -259,7 +259,7 @@ def test_rules_take_a_good_one_from_shadow_to_promotion(service, project, http, 
     assert (release.stage, release.share) == ("canary", 0.1)
     assert "met every rule" in release.reason
     wait_until(lambda: service.deployed[endpoint].loaded_release[0].share == 0.1)
-    assert pair_statistics(release).items == 0  # a stage begins anew
+    assert pair_statistics(release).items == 0  # a stage begins again
     some("b")
     compared(service, release, 30)
     advance_releases()

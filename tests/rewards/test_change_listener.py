@@ -73,7 +73,7 @@ def test_who_waits_together_shares_a_reading(monkeypatch: pytest.MonkeyPatch) ->
     reads = asyncio.run(hammered())
     watcher.close()
     assert reads[-1] <= 1 + (time.monotonic() - began) / change_listener.SPACING_SECONDS
-    assert reads[0] >= 1 and reads == sorted(set(reads))  # each time anew
+    assert reads[0] >= 1 and reads == sorted(set(reads))  # each time again
 
 
 def test_without_a_database_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The error table: every refusal is a problem document that says what, where, and how to mend it."""
+"""The error table: every refusal is a problem document that says what, where, and how to fix it."""
 
 import json
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Whatever is sent, the answer is a reward or says what is wrong; and nobody else notices."""
+"""Whatever is sent, the answer is a reward or says what is wrong; and no one else notices."""
 
 import json
 import os

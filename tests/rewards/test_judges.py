@@ -176,7 +176,7 @@ def test_the_door_is_the_same(service, endpoint, http) -> None:
 
 
 def test_a_judge_of_both_revisions_is_asked_once(http, service, project, endpoint, script) -> None:
-    """The shadow has the same judge say the same, and nobody pays for it twice."""
+    """The shadow has the same judge say the same, and no one pays for it twice."""
     spec = {"components": [PART | {"weight": 2}]}
     put_spec(project=project, endpoint_name=endpoint, spec=spec, by=None, release_options=ReleaseOptions())
     wait_until(lambda: service.deployed[endpoint].loaded_release is not None)

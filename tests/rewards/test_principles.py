@@ -1,4 +1,4 @@
-"""Behind an endpoint, a judge that follows principles: scored by those a request names, or by one for good."""
+"""Behind an endpoint, a judge that follows principles: scored by those a request names, or by one permanently."""
 
 from pathlib import Path
 

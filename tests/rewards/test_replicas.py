@@ -52,7 +52,7 @@ def test_the_off_switch_is_followed_by_every_replica(deployed, key) -> None:
 
 
 def test_and_when_the_notice_of_it_is_lost(deployed, key) -> None:
-    Endpoint.objects.update(switched_off=True, switched_off_reason="it hacks")  # nobody is told
+    Endpoint.objects.update(switched_off=True, switched_off_reason="it hacks")  # no one is told
     assert change_listener.EVERY_SECONDS < WITHIN
     wait_until(lambda: refused_by_all(deployed, key), WITHIN)
 

@@ -56,7 +56,7 @@ def test_every_route_is_found_by_its_path(route: Any) -> None:
             "127.0.0.1",
             {"X-Forwarded-For": "127.0.0.1"},
             False,
-        ),  # a proxy on this machine, of whom nobody told us
+        ),  # a proxy on this machine, of whom no one told us
         ("127.0.0.1", {"Forwarded": "for=127.0.0.1"}, False),
         ("10.1.0.1", {"X-Forwarded-For": "127.0.0.1"}, True),  # one that is trusted says so
         ("10.1.0.1", {"X-Forwarded-For": "203.0.113.5"}, False),

@@ -132,7 +132,7 @@ def test_nothing_on_the_hot_path_asks_the_database(service, http, endpoint, monk
 
 
 def test_an_endpoint_is_never_seen_without_its_key(project, monkeypatch) -> None:
-    """Both made by somebody else between the reading of keys and that of endpoints."""
+    """Both made by someone else between the reading of keys and that of endpoints."""
 
     def make() -> None:
         create_api_key(project=project, scopes=[Scope.REWARD])
@@ -157,7 +157,7 @@ def test_an_endpoint_is_never_seen_without_its_key(project, monkeypatch) -> None
 
 
 def test_it_answers_while_the_database_is_away(service, project, http, endpoint, monkeypatch) -> None:
-    """Nobody can connect, and the listening connection is cut."""
+    """No one can connect, and the listening connection is cut."""
     connect = psycopg.AsyncConnection.connect
 
     async def refuse(*args: Any, **kwargs: Any) -> Any:

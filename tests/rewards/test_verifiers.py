@@ -50,7 +50,7 @@ def test_a_slow_answer_has_an_end(what: str) -> None:
 
 
 def test_verifiers_that_hang_hold_up_no_other_project(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sixteen threads were everybody's before."""
+    """Sixteen threads were everyone's before."""
     monkeypatch.setattr(module, "CONCURRENT_CALLS", 2)
 
     async def run(slow: str, quick: str) -> float:

@@ -63,7 +63,7 @@ def _swe_agent(document: Any) -> Iterator[Counts]:
     history, made = document["history"], document.get("trajectory", [])
     said = _after_the_first_turn(history)
     answered = _roles(history, "assistant")
-    # Beside the history: what the last action gave, and how the run was ended.
+    # Next to the history: what the last action gave, and how the run was ended.
     yield {
         "messages": said["messages"] + max(0, len(made) - answered),
         "calls": max(answered, len(made)),

@@ -1,4 +1,4 @@
-"""Alignment: the common beginning, equal steps found again, similar ones beside each other, nothing lost."""
+"""Alignment: the common beginning, equal steps found again, similar ones next to each other, nothing lost."""
 
 from itertools import pairwise
 from random import Random

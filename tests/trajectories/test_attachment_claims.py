@@ -144,7 +144,7 @@ def test_addresses_of_attachments_are_digests_of_the_project(
 def test_the_answer_tells_nothing_of_other_projects(
     client: Client, key: dict[str, str], project: Project, elsewhere: Project
 ) -> None:
-    """The same answer for a digest that another project has and for one that nobody has."""
+    """The same answer for a digest that another project has and for one that no one has."""
     _, secret = create_api_key(project=project, scopes=[Scope.INGEST])
     headers = {"Authorization": f"Bearer {secret}"}
     theirs = post(client, headers, lines(picture(f"sha256:{DIGEST}"))).json()

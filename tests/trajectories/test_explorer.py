@@ -1,4 +1,4 @@
-"""Search, filters, tags, patterns; two agents over the same tasks; two trajectories beside each other."""
+"""Search, filters, tags, patterns; two agents over the same tasks; two trajectories next to each other."""
 
 from typing import Any
 

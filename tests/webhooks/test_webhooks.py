@@ -36,7 +36,7 @@ from tests.factories import make_member
 
 @dataclass
 class Receiver:
-    """Somebody else's machine. status: what it answers."""
+    """Someone else's machine. status: what it answers."""
 
     url: str = ""
     status: int = 200
@@ -158,7 +158,7 @@ def test_an_attempt_whose_worker_died_is_followed_by_another(project, receiver, 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(services, "_post", killed)
         services.deliver_due()
-    assert services.deliver_due() == 0  # somebody may still be at it
+    assert services.deliver_due() == 0  # someone may still be at it
     later(5)
     assert services.deliver_due() == 1
 

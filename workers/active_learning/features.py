@@ -55,7 +55,7 @@ def encode(found: Mapping[str, Trajectory], folder: Path, *, device: str) -> dic
     """By name, the features of trajectories by the model in `folder`, or by the embedded encoder where there is
     none, or one that writes.
 
-    What the model cannot read is left out: nobody asks about what cannot be scored.
+    What the model cannot read is left out: no one asks about what cannot be scored.
     """
     chosen = str(choose_device(device))
     has_states = folder.is_dir() and not is_generative(folder)

@@ -1,4 +1,4 @@
-"""How often a model prefers what people preferred, beside rules that need no model."""
+"""How often a model prefers what people preferred, next to rules that need no model."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

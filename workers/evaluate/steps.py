@@ -171,7 +171,7 @@ def _baselines(
 
 
 def _labels_report(labelled: Sequence[ScoredRecord]) -> dict[str, Any] | None:
-    """How often a labelled step has the right label most probable, beside the most common label."""
+    """How often a labelled step has the right label most probable, next to the most common label."""
     right, tasks, said = [], [], []
     for scored in labelled:
         score = scored.scores[0]

@@ -1,7 +1,7 @@
 """How many metrics: as many as describe best what was said of runs that they were not made from.
 
 Coverage falls with too few metrics, whose few examples cannot stand for everything, and redundancy rises with too many,
-which are judged where nobody asked. The number is the one whose harmonic mean of coverage and 1 - redundancy is highest
+which are judged where no one asked. The number is the one whose harmonic mean of coverage and 1 - redundancy is highest
 over three folds by task. Then what is left uncovered is clustered by itself, and joins while coverage rises.
 """
 
@@ -78,7 +78,7 @@ def fit(
 
 
 def fit_groups(evidence: Evidence, groups: Sequence[Places], *, seed: int = 0) -> Induced:
-    """Metrics that somebody decided on: each group of aspects, none empty, is one."""
+    """Metrics that someone decided on: each group of aspects, none empty, is one."""
     rows = np.sort(np.concatenate(groups))
     sides: list[Side] = []
     metrics: list[Metric] = []

@@ -1,6 +1,6 @@
 """Points that say the same, found by what they say and by what was done where they say it.
 
-A few words say little ("Made up.", "No tool said it."). So a point is held beside others by three things: its own
+A few words say little ("Made up.", "No tool said it."). So a point is held next to others by three things: its own
 embedding; what the agent did and what came back at the steps that points of like words are about; and how those steps
 were (a call, a failure, the last one). The step of one point is noise, the steps of alike ones are not. Points of
 different sign never meet. The tree is Ward's (1963), over distinct texts, so that a phrase that is used often weighs as
@@ -111,7 +111,7 @@ def alike_by_chance(evidence: Evidence, rows: Places, *, share: float = CHANCE, 
 
 
 class _Basis:
-    """Where points lie beside those that were drawn. text: of each of `rows` its place in `drawn`, or -1."""
+    """Where points lie next to those that were drawn. text: of each of `rows` its place in `drawn`, or -1."""
 
     def __init__(self, evidence: Evidence, drawn: Places, rows: Places, text: Places) -> None:
         self._text = evidence.text[drawn]

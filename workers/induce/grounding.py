@@ -33,7 +33,7 @@ _SHOWN = 200  # characters that say what was done
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A trajectory as comments are held against it. steps: `step` index of each agent step. flags: [steps, FLAGS]."""
+    """A trajectory as comments are compared with it. steps: `step` index of each agent step. flags: [steps, FLAGS]."""
 
     steps: list[int]
     did: NDArray[np.float32]

@@ -2,7 +2,7 @@
 
 A side of a metric, its praise or its blame, is known by the steps its points are about. A trajectory shows it as far as
 one of its steps is nearer to those (mean distance to the three nearest) than to steps at large. How far that is turned
-into the chance that somebody says so (Platt 1999), fitted on the trajectories that people commented on, each judged
+into the chance that someone says so (Platt 1999), fitted on the trajectories that people commented on, each judged
 without what was said in its own task. No language model is asked, and no word of the trajectory's own comments is read.
 """
 
@@ -126,7 +126,7 @@ class Judge:
         return best, where, which
 
     def chances(self, scores: Floats) -> Floats:
-        """[trajectories, sides]: how likely somebody who comments on it says so."""
+        """[trajectories, sides]: how likely someone who comments on it says so."""
         mean, scale, slope, intercept = self.calibration.T
         found: Floats = 1 / (1 + np.exp(-(slope * np.clip((scores - mean) / scale, -8, 8) + intercept)))
         return found

@@ -1,4 +1,4 @@
-"""How good a set of metrics is: what of the feedback it covers, and what of it nobody asked for.
+"""How good a set of metrics is: what of the feedback it covers, and what of it no one asked for.
 
 AutoLibra (https://arxiv.org/abs/2505.02820, section 3.3): an aspect is covered if some trait of its trajectory says the
 same with the same sign; a trait, a metric judged good or bad on a trajectory, is redundant if no aspect does. A metric

@@ -255,7 +255,7 @@ class Questions:
         return meta, {kept[place] for place, met in matches.items() if met}
 
     def forget_runs(self) -> None:
-        """Take failures on trajectories back: they are judged anew."""
+        """Take failures on trajectories back: they are judged again."""
         self.failed = [one for one in self.failed if "trajectory" not in one]
 
     def _fail(self, what: str, name: str, error: NoAnswer) -> None:

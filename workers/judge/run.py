@@ -42,7 +42,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def judge(folder: Path) -> dict[str, Any]:
-    """Everything between config.json and result.json; the result. Raises RewardError where nobody is judged any more:
+    """Everything between config.json and result.json; the result. Raises RewardError where no one is judged any more:
     a refused key, money that is spent."""
     config = msgspec.json.decode((folder / "config.json").read_bytes(), type=Config)
     runs = {str(one.id): one for one in read_trajectories(folder / "trajectories.jsonl.zst")}

@@ -104,7 +104,7 @@ class LLMClient:
         """shape: a msgspec.Struct. check: raises RewardError for an answer that cannot be. about: whose words are in
         the answer, for whoever keeps it.
 
-        Raises NoAnswer where this item has none; RewardError where nobody will have one.
+        Raises NoAnswer where this item has none; RewardError where no one will have one.
         """
         return self.complete_with_logprobs(prompt, shape, check, about=about)[0]
 
@@ -218,7 +218,7 @@ def _object(said: str) -> Any:
 
 
 def _without_thoughts(said: str) -> str:
-    """Without what stands between the tags of a thought. By `str.find`: an answer is somebody else's text, and tags
+    """Without what stands between the tags of a thought. By `str.find`: an answer is someone else's text, and tags
     that are never closed must not be looked for again from each of them."""
     (begins, ends), kept, at = _THOUGHT, [], 0
     while (start := said.find(begins, at)) >= 0 and (end := said.find(ends, start + len(begins))) >= 0:
@@ -228,7 +228,7 @@ def _without_thoughts(said: str) -> str:
 
 
 def _schema(shape: type[Any]) -> dict[str, Any]:
-    """As servers with strict structured output want it: definitions beside, every field required."""
+    """As servers with strict structured output want it: definitions next to, every field required."""
     (found,), definitions = msgspec.json.schema_components([shape], ref_template="#/$defs/{name}")
     schema = dict(definitions.pop(shape.__name__))
     assert found

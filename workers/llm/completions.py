@@ -51,7 +51,7 @@ class Wanted:
 
 
 class Model(Protocol):
-    """Thread-safe. Raises NoAnswer where this one has none; RewardError where nobody will have one."""
+    """Thread-safe. Raises NoAnswer where this one has none; RewardError where no one will have one."""
 
     def complete(self, wanted: Wanted) -> Completion: ...
 

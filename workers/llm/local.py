@@ -22,7 +22,7 @@ from workers.models.backbones.decoder import conversation_renderer, decoder_fold
 from workers.models.generative.model import load_language
 from workers.schema import Part, Step
 
-_LONGEST = 600  # characters of a text in an answer: some models would write for ever
+_LONGEST = 600  # characters of a text in an answer: some models would write forever
 _SOURCES: Mapping[str, Any] = {"system": "system", "user": "user", "assistant": "agent"}
 
 

@@ -18,7 +18,7 @@ from workers.schema import bounded
 MOST_CHARACTERS = 400_000  # of an answer
 _TOLD = 4000  # characters that are kept of one that is longer
 _RETRIES = 5  # of a call that met no server, a busy one or a broken one; openai waits between them
-_IN_A_ROW = 4  # calls that met no server before nobody is asked any more
+_IN_A_ROW = 4  # calls that met no server before no one is asked any more
 _FEWER = 5  # alternatives of a token, where LIKELIEST are more than the server gives
 _SURE = 0.01  # of a log-probability, whose rounding may leave it above 0
 _PAYMENT_REQUIRED, _TOO_LARGE, _BROKEN = 402, 413, 500

@@ -134,7 +134,7 @@ def load(folder: Path, *, device: str = "cpu", precision: str = "float32") -> Lo
     """A model of an artifact folder. Raises RewardError where it is not one that this version scores the same, and for
     one that writes, which has no heads (`load_scorer` loads both).
 
-    precision: `float32`, or `bfloat16`: some three times as quick, and a reward moves with what is scored beside it.
+    precision: `float32`, or `bfloat16`: some three times as quick, and a reward moves with what is scored next to it.
     """
     manifest = _manifest(folder)
     if _writes(manifest):
@@ -187,11 +187,11 @@ def _load(folder: Path, manifest: dict[str, Any], device: str, precision: str) -
 
 
 def load_remote(folder: Path, connect: Callable[[int], Ask]) -> RemoteModel:
-    """The same model, computed by somebody else: only its tokenizer is read here.
+    """The same model, computed by someone else: only its tokenizer is read here.
 
     connect: from the most tokens an item has to what asks for them.
     Raises RewardError where it cannot be computed by a sequence classifier, or is not what answers; Unavailable where
-    nobody does.
+    no one does.
     """
     manifest = _manifest(folder)
     name = folder.name

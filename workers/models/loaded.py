@@ -97,7 +97,7 @@ class LoadedModel(Described):
 
     @property
     def precision(self) -> str:
-        """What the backbone computes in; heads and what little there is beside it are more precise."""
+        """What the backbone computes in; heads and what little there is next to it are more precise."""
         return "bfloat16" if self.model.backbone.in_bfloat16 else "float32"
 
     @property

@@ -4,7 +4,7 @@ Mahalanobis distance of the state at a trajectory's end (Lee et al. 2018, arXiv 
 under probabilistic PCA (Tipping and Bishop 1999): full variance along the leading components, one for all others, so
 that few trajectories are enough. The limit is a quantile of the distances of training trajectories, each measured by
 those of other folds; and no less than that of trajectories of other tasks, where there are some: what a policy
-does in a task that nobody judged is not strange for that alone.
+does in a task that no one judged is not strange for that alone.
 """
 
 from dataclasses import dataclass

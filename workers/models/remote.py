@@ -1,4 +1,4 @@
-"""A decoder that somebody else computes: it is sent token ids, and says what its heads say after each of them."""
+"""A decoder that someone else computes: it is sent token ids, and says what its heads say after each of them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,8 +20,8 @@ _SAME = 0.1
 class RemoteModel(Described):
     """ask: raises Unavailable where there is no answer. It may be called by several threads.
 
-    Every batch has the artifact's probe beside it: a server that was started anew with another model is known at once.
-    """
+    Every batch has the artifact's probe next to it: a server that was started again with another model is known at
+    once."""
 
     precision = "the server's"
     scores_criteria = False

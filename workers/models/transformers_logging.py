@@ -1,4 +1,4 @@
-"""transformers draws progress bars and warnings on standard error while it loads; nobody asked for them."""
+"""transformers draws progress bars and warnings on standard error while it loads; no one asked for them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

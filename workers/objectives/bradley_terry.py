@@ -45,7 +45,7 @@ def below_loss(raw: Tensor, threshold: Tensor) -> Tensor:
 
 
 class BradleyTerry(Objective):
-    """The loss with what it learns beside the model: the tie threshold, the acceptability threshold, reliabilities.
+    """The loss with what it learns next to the model: the tie threshold, the acceptability threshold, reliabilities.
 
     Both-bad is two points under a learnt threshold. Who chose one of two could have said both-bad, so where a
     data set has any, the chosen one of every strict pair is a point above it; that keeps the threshold in place.

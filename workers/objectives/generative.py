@@ -5,7 +5,7 @@ words' log-probabilities after the critique c (A and B; good and bad), and y the
 
     pair         -log p(y | a, b, c)          written for both orders
     run          -log sigma(z_y - z_other)    Bradley and Terry (1952) on the verdicts about the two
-    critique     -mean_t log p(c_t | c_<t)    where somebody wrote one
+    critique     -mean_t log p(c_t | c_<t)    where someone wrote one
 
 A question may name a principle that alone is to be judged by; by the opposite of one, y is the other side (SALMON, Sun
 et al. 2023, arXiv 2310.05910).

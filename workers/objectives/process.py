@@ -1,4 +1,4 @@
-"""Labels of steps: the process reward model. What nobody labelled is masked, not guessed."""
+"""Labels of steps: the process reward model. What no one labelled is masked, not guessed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -69,7 +69,7 @@ class Process(Objective):
 
     @classmethod
     def labels(cls, examples: Sequence[Example]) -> tuple[str, ...]:
-        """neutral only where somebody said it."""
+        """neutral only where someone said it."""
         said = {label for example in examples for label in _record(example).labels.values()}
         return ("good", "neutral", "bad") if "neutral" in said else ("good", "bad")
 

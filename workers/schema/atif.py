@@ -14,7 +14,7 @@ from workers.schema.records import ObservationResult, Part, Source, Step, Task, 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(4, 9))
 _SOURCES: dict[str, Source] = {"system": "system", "user": "user", "agent": "agent"}
 _RAW = "__raw__"  # arguments that are no JSON object, which ATIF requires
-_AS_IT_WAS = "__extra__"  # what is kept beside, where its names are also those that ATIF or we use there
+_AS_IT_WAS = "__extra__"  # what is kept next to, where its names are also those that ATIF or we use there
 
 
 def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> Trajectory:

@@ -8,7 +8,7 @@ from torch import nn
 from workers.schema.recipe import Recipe
 from workers.train.multi_objective import MultiObjectiveModule
 
-# Of what an objective learns beside the model: thresholds, scales, reliabilities. Few numbers, each in every example,
+# Of what an objective learns next to the model: thresholds, scales, reliabilities. Few numbers, each in every example,
 # in logits whatever the model is; at a model's own rate a careless annotator would be believed to the end.
 _BESIDE_RATE = 0.03
 

@@ -79,7 +79,7 @@ def member_factor_reset(request: ProjectRequest, project: Project, pk: int) -> H
 @project_view(Role.OWNER)
 @require_POST
 def sign_in_rules(request: ProjectRequest, project: Project) -> HttpResponse:
-    """What every member's session needs. Nobody asks for what their own session lacks."""
+    """What every member's session needs. No one asks for what their own session lacks."""
     two_factor, sign_on = "two_factor" in request.POST, "single_sign_on" in request.POST
     if two_factor and not gates.used_second_factor(request):
         raise Conflict("Log in with a second factor yourself first: you could not open this project after.")

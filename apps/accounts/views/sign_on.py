@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 @require_safe
 @never_cache
 def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
-    # Only to log in: `process=connect` would tie somebody's identity there to whatever account is logged in here.
+    # Only to log in: `process=connect` would tie someone's identity there to whatever account is logged in here.
     query = request.GET.copy()
     query["process"] = "login"
     request.GET = query  # type: ignore[assignment]

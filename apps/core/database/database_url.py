@@ -4,7 +4,7 @@ from typing import Any
 
 import dj_database_url
 
-# A network that swallows packets tells nobody: without these a query waits for minutes, an idle connection for hours.
+# A network that swallows packets tells no one: without these a query waits for minutes, an idle connection for hours.
 # https://www.postgresql.org/docs/current/libpq-connect.html; a query string in the URL overrules them.
 _PATIENCE = {
     "connect_timeout": 10,

@@ -82,7 +82,7 @@ class PostgresServer:
         """Stop the server this process started; one it is attached to is left alone."""
         if self.process is None or self.process.poll() is not None:
             return
-        # SIGINT disconnects everybody; SIGTERM would wait for open connections for ever.
+        # SIGINT disconnects everyone; SIGTERM would wait for open connections forever.
         for sent, seconds in ((signal.SIGINT, patience), (signal.SIGQUIT, 10.0), (signal.SIGKILL, 10.0)):
             self.process.send_signal(sent)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -246,7 +246,7 @@ def _wait(server: PostgresServer, deadline: float) -> bool:
 
 
 def _initialise(data: Path, password: str, runner: Runner) -> None:
-    """initdb beside the final place, then rename: what exists is whole."""
+    """initdb next to the final place, then rename: what exists is whole."""
     parent, fresh = data.parent, data.with_name("data.new")
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     parent.chmod(0o700)

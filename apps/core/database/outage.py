@@ -90,7 +90,7 @@ def renew_connections(error: BaseException | None = None) -> None:
     """
     if error is not None and not is_read_only(error):
         return
-    if connection.in_atomic_block:  # somebody else's, who will see it fail
+    if connection.in_atomic_block:  # someone else's, who will see it fail
         return
     if pool := getattr(connection, "pool", None):
         pool.drain()

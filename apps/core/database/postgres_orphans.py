@@ -1,6 +1,6 @@
 """A database server whose starter is gone, and which was told to stop but does not.
 
-PostgreSQL 18 told to stop while it recovers from a killed backend can wait for its I/O workers for ever. Whoever comes
+PostgreSQL 18 told to stop while it recovers from a killed backend can wait for its I/O workers forever. Whoever comes
 next would wait with it, since it holds the home's lock.
 """
 
@@ -10,12 +10,12 @@ import signal
 import time
 from pathlib import Path
 
-# Seconds a server is waited for that nobody owns; then it is told to end at once, as after a crash, and then killed.
+# Seconds a server is waited for that no one owns; then it is told to end at once, as after a crash, and then killed.
 GRACE = ((20.0, signal.SIGQUIT), (35.0, signal.SIGKILL))
 
 
 class OrphanWatch:
-    """Looks at the server of a data folder while somebody waits for its lock."""
+    """Looks at the server of a data folder while someone waits for its lock."""
 
     def __init__(self, data: str) -> None:
         self._data = data
@@ -23,7 +23,7 @@ class OrphanWatch:
         self._left = list(GRACE)
 
     def look(self) -> None:
-        """End the server if it has had its time and nobody owns it; one that has an owner is left alone."""
+        """End the server if it has had its time and no one owns it; one that has an owner is left alone."""
         if self._left and time.monotonic() - self._began > self._left[0][0]:
             _, sent = self._left.pop(0)
             pid = orphan_of(self._data)

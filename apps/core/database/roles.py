@@ -19,7 +19,7 @@ APP = "touchstone_app"
 APPEND_ONLY = ("accounts_auditevent", "accounts_auditseal")
 READ_ONLY = ("django_migrations",)
 
-# Ends what would otherwise hold locks for ever: a process that hangs in a transaction, a query nobody waits for.
+# Ends what would otherwise hold locks forever: a process that hangs in a transaction, a query no one waits for.
 APP_SETTINGS = {"idle_in_transaction_session_timeout": "15min", "statement_timeout": "30min"}
 
 # Of the role that asks: its name, and whether it is a superuser, may make roles or databases, owns the trail.
@@ -71,7 +71,7 @@ def make_roles(db: psycopg.Connection, passwords: Mapping[str, str]) -> None:
 
 
 def give_database(db: psycopg.Connection, name: str) -> None:
-    """Database `name` belongs to the owner; the application may enter, nobody else. As superuser."""
+    """Database `name` belongs to the owner; the application may enter, no one else. As superuser."""
     database, owner, app = (sql.Identifier(each) for each in (name, OWNER, APP))
     for statement in (
         sql.SQL("ALTER DATABASE {} OWNER TO {}").format(database, owner),

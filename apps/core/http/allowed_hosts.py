@@ -31,7 +31,7 @@ class KnownHosts:
 
 
 def _without_forged_scheme(scope: Scope) -> Scope:
-    """Where the proxies are named, `X-Forwarded-Proto` and the like of anybody else are left out."""
+    """Where the proxies are named, `X-Forwarded-Proto` and the like of anyone else are left out."""
     client = scope.get("client")
     if not settings.TRUSTED_PROXIES or is_trusted_proxy(client[0] if client else ""):
         return scope

@@ -1,7 +1,7 @@
 """How many requests of one caller are worked on at once; the others wait, without a thread or a connection.
 
 Django gives every request a thread and, while it reads the database, one of TOUCHSTONE_DB_POOL connections: a key with
-a hundred open requests would leave none for anybody else. A request counts from when its body is here, so that a slow
+a hundred open requests would leave none for anyone else. A request counts from when its body is here, so that a slow
 upload keeps no other one waiting. Large and packed bodies take long to read, partly in code that no other thread can
 interrupt: of those a caller has one at a time.
 """

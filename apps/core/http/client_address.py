@@ -63,7 +63,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def _behind_proxies(peer: str, forwarded: list[str]) -> str:
-    """From the nearest hop outwards, the first that is no proxy of ours. What stands left of it anybody can write."""
+    """From the nearest hop outwards, the first that is no proxy of ours. What stands left of it anyone can write."""
     nearest = parse_address(peer)
     known = str(nearest) if nearest is not None else peer
     hops = [hop for value in forwarded for hop in value.rsplit(",", _MOST_HOPS)]

@@ -1,6 +1,6 @@
 """uvicorn's HTTP protocol with bounds on what a stranger may send, and on how slowly.
 
-httptools keeps a header until it ends, whatever its length; uvicorn waits for ever for the rest of a request, and
+httptools keeps a header until it ends, whatever its length; uvicorn waits forever for the rest of a request, and
 queues what is pipelined without an end. The times are looked at once a second for all connections
 (`Connections.sweep`).
 """
@@ -63,7 +63,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Cut: somebody else needs the place."""
+        """Cut: someone else needs the place."""
         self.transport.abort()
 
     def data_received(self, data: bytes) -> None:

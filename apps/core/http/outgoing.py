@@ -1,10 +1,10 @@
-"""The one client for calls that leave this process: what answers may be anybody's machine, and say anything.
+"""The one client for calls that leave this process: what answers may be anyone's machine, and say anything.
 
     reply = outgoing.request("POST", url, body=body, headers=headers, limits=CallLimits(seconds=10, body=2**20))
 
 Addresses that people typed in are called outside only: a name is looked up once, every address it has is checked
 (`addresses`), and the connection goes to one that was, so what the name says a moment later (DNS rebinding) does not
-matter. `OPERATOR` is for addresses of whoever runs the server (TOUCHSTONE_OIDC_URL, ...), which are called wherever
+matter. `OPERATOR` is for addresses of the administrator (TOUCHSTONE_OIDC_URL, ...), which are called wherever
 they are. Redirects are not followed, cookies not kept, proxies of the environment not used, certificates always
 verified.
 
@@ -146,7 +146,7 @@ def check_url(url: str) -> str:
 def checked_address(host: str, port: int) -> str:
     """An address of `host` to connect to. Raises NotCallable unless every one it has may be called.
 
-    What is unknown and what is within are told in the same words: nobody learns by them what there is inside.
+    What is unknown and what is within are told in the same words: no one learns by them what there is inside.
     """
     if not 0 < port < 2**16:
         raise NotCallable(f"There is no port {port}; ports are from 1 to 65535.")

@@ -18,7 +18,7 @@ from apps.core.processes import readiness
 DRAIN_SECONDS = 30
 _TICKS_PER_SWEEP = 10  # of 0.1 s
 # A request gives up the interpreter at every query, and waits so long to have it back from each thread that computes:
-# with the default of 5 ms, four of them make every query of somebody else's page take 20 ms.
+# with the default of 5 ms, four of them make every query of someone else's page take 20 ms.
 _SWITCH_SECONDS = 0.0005
 
 

@@ -33,7 +33,7 @@ def prepare(url: str = "") -> None:
 
 
 def delete_delivered() -> int:
-    """Remove messages already handed to a worker, which the transport keeps for ever. Returns how many."""
+    """Remove messages already handed to a worker, which the transport keeps forever. Returns how many."""
     url = current_app.conf.broker_url
     if not is_embedded(url):
         return 0

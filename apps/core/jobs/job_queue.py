@@ -26,7 +26,7 @@ from apps.core.logs import context
 
 log = logging.getLogger(__name__)
 
-MOST_LOST = 5  # a job that ends its worker every time must not do so for ever
+MOST_LOST = 5  # a job that ends its worker every time must not do so forever
 NUDGE_EXPIRES = 300  # seconds: those that pile up behind a long job are dropped unread
 
 
@@ -149,7 +149,7 @@ def renew_heartbeat(job: Job, **changes: object) -> bool:
 
 
 class Cancelled(Exception):
-    """Somebody asked for the job to be cancelled; finish it as CANCELLED."""
+    """Someone asked for the job to be cancelled; finish it as CANCELLED."""
 
 
 class Interrupted(Exception):
@@ -291,7 +291,7 @@ def work(job: JobT, execute: Callable[[JobT], object]) -> None:
     except Exception as error:
         if is_outage(error):
             raise  # the row keeps its claim until its heartbeat is stale; then it is taken up again
-        # A bug must not leave the row to be tried for ever; the log has the traceback.
+        # A bug must not leave the row to be tried forever; the log has the traceback.
         reference = secrets.token_hex(4)
         log.exception("%s failed, reference %s", job, reference)
         sentence = f"Something went wrong on our side; the log has it under {reference}."

@@ -116,7 +116,7 @@ class Process:
             self._ready = -1
 
     def _signal_group(self, sent: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):  # nobody is left in it
+        with contextlib.suppress(ProcessLookupError):  # no one is left in it
             os.killpg(self.popen.pid, sent)
 
     def _read(self) -> None:
@@ -128,7 +128,7 @@ class Process:
             for raw in stream:
                 line = raw.decode(errors="replace")
                 self._last.append(line.rstrip())
-                # A full disk or a closed terminal must not stop the reading: who writes would wait for it for ever.
+                # A full disk or a closed terminal must not stop the reading: who writes would wait for it forever.
                 with contextlib.suppress(OSError, ValueError):
                     self.log.write(line)
                 with contextlib.suppress(OSError, ValueError):

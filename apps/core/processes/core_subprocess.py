@@ -136,7 +136,7 @@ def end_other_writer(folder: Path, *, check: Callable[[], None]) -> None:
 
 
 def _is_training(pid: int) -> bool:
-    """Whether this pid is still one of ours: the lock outlives nobody, but a number in a file may be anybody's."""
+    """Whether this pid is still one of ours: the lock outlives no one, but a number in a file may be anyone's."""
     try:
         return b"workers." in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

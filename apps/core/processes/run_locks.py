@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def writer_of(folder: Path) -> int | None:
-    """The pid of the process that writes to `folder`, 0 if it does not say; None if nobody does."""
+    """The pid of the process that writes to `folder`, 0 if it does not say; None if no one does."""
     path = folder / ".lock"
     if not path.is_file():
         return None

@@ -215,7 +215,7 @@ class Stack:
             "TOUCHSTONE_PUBLIC_URL": env_str("TOUCHSTONE_PUBLIC_URL", self.url),
             "TOUCHSTONE_REWARDS_ADDRESS": ",".join(
                 rewards
-            ),  # ours, and those of the operator that run beside it
+            ),  # ours, and those of the operator that run next to it
         }
         left_out = {f"{each}_FILE" for each in given}
         if name != "migrate":  # the others have no use for the role that owns the tables

@@ -65,7 +65,7 @@ def store_content(content: bytes, name: str) -> str:
 
 
 def store_upload(file: "File[bytes]", name: str) -> str:
-    """Store what somebody sends under `name`, which is new. Returns the name."""
+    """Store what someone sends under `name`, which is new. Returns the name."""
     _check(name)
     return _storage().save(name, file)
 
@@ -214,7 +214,7 @@ def _names(name: str) -> Iterator[str]:
 
 
 def _download(name: str, target: Path) -> None:
-    """Fetch beside the target, then rename: another process never sees half of it."""
+    """Fetch next to the target, then rename: another process never sees half of it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".staging-") as scratch:
         whole = Path(scratch) / "whole"

@@ -1,7 +1,7 @@
 """Everything of an installation in one file: rows, as of one moment, and artifacts.
 
 Rows are PostgreSQL's own COPY text, so that any server of ours reads them. Not in it: sessions (people sign in again),
-the installation's secret key, checkpoints of unfinished runs (such a run begins anew), and logs. Secrets that are kept
+the installation's secret key, checkpoints of unfinished runs (such a run begins again), and logs. Secrets that are kept
 under that key (`encryption`) are in it only where the whole file is encrypted by a passphrase: `secrets.json`, from
 which they are kept again under the key of the installation that is restored into.
 """

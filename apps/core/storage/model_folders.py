@@ -1,6 +1,6 @@
 """Folders of pretrained models: those of TOUCHSTONE_MODEL_DIRS, each under the name that the operator gave it.
 
-Pages, recipes and the API name one by that name and never by a path, so that nobody can have a file read, or learn
+Pages, recipes and the API name one by that name and never by a path, so that no one can have a file read, or learn
 whether there is one, that the operator did not list. Paths are made of names only where a model is about to be read.
 """
 
@@ -28,7 +28,7 @@ def known_names() -> str:
 
 
 def check_listed(name: str, *, pointer: str) -> str:
-    """`name`, which somebody gave. Raises DomainError for one that is not listed, whatever it may be besides."""
+    """`name`, which someone gave. Raises DomainError for one that is not listed, whatever it may be besides."""
     if name not in settings.MODEL_DIRS:
         raise DomainError(f"{name!r} is not the name of a model folder; {known_names()}.", pointer=pointer)
     return name

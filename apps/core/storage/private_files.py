@@ -23,7 +23,7 @@ def make_private() -> None:
 
 
 def close_home(home: Path, *, wholly: bool = False) -> int:
-    """Take away what others may do with the home and what lies in it, without what lies deeper: nobody gets there any
+    """Take away what others may do with the home and what lies in it, without what lies deeper: no one gets there any
     more. wholly: all of it, once. How many were open. What is another user's is left alone."""
     if not home.is_dir() or home == Path.home() or home.stat().st_mode & stat.S_ISVTX:
         return 0  # what is not ours alone to begin with, as /tmp is

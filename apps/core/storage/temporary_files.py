@@ -1,6 +1,6 @@
 """Temporary files of a project, counted and limited over all processes of a machine.
 
-Each lies in the project's folder below the home, locked by the process that has it. One that nobody has locked belongs
+Each lies in the project's folder below the home, locked by the process that has it. One that no one has locked belongs
 to a process that died, and is removed by whoever counts next.
 """
 

@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Dice:
-    """SplitMix64, seeded by the SHA-256 of a text. Equal seeds give equal throws, for ever."""
+    """SplitMix64, seeded by the SHA-256 of a text. Equal seeds give equal throws, forever."""
 
     def __init__(self, seed: str) -> None:
         self._state = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")

@@ -4,7 +4,7 @@ score = 0.45 goal + 0.15 groundwork + 0.25 told + 0.15 manner - penalties, and r
 
 goal: share of the required changes made (a right change with a wrong value counts 0.4); where nothing had to change,
 what was told. groundwork: share of the needed evidence looked at before the first change or the reply. told: share of
-the facts the reply states. manner: courtesy and readable length of the reply. Penalties: 0.3 a change nobody wanted,
+the facts the reply states. manner: courtesy and readable length of the reply. Penalties: 0.3 a change no one wanted,
 0.2 a broken rule, 0.35 rudeness, 0.2 each statement nothing supports (two at most), 0.15 no reply, 0.04 each repeated
 or unreadable action. All of it at most 1.2.
 
@@ -111,7 +111,7 @@ def manner(reply: str | None) -> float:
 
 
 def unsupported(state: DeskState) -> list[str]:
-    """Numbers of the reply that nobody told the agent, and deeds it claims but did not do."""
+    """Numbers of the reply that no one told the agent, and deeds it claims but did not do."""
     if state.reply is None:
         return []
     known = {_value(number) for text in state.heard for number in _NUMBER.findall(text)}

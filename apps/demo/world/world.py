@@ -160,7 +160,7 @@ def replay(task: DeskTask | str, actions: list[str]) -> World:
 def actions_of(messages: list[dict[str, Any]]) -> list[str]:
     """The actions of a conversation in OpenAI chat messages: tool calls, questions, and the reply that ends it.
 
-    An assistant's text beside a tool call is thinking aloud and does nothing. One action for each call.
+    An assistant's text next to a tool call is thinking aloud and does nothing. One action for each call.
     """
     speeches = [index for index, message in enumerate(messages) if message["role"] == "assistant"]
     lines = []

@@ -65,7 +65,7 @@ class ShadowScorer:
                 comparison = self._waiting.popleft()
                 try:
                     await self._compare(comparison)
-                except Exception:  # it must not end: a release would wait for ever
+                except Exception:  # it must not end: a release would wait forever
                     logger.exception(
                         "the release of %s could not be compared", comparison.deployment.info.full_name
                     )

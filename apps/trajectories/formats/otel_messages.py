@@ -2,7 +2,7 @@
 
 Now: the attributes `gen_ai.input.messages`, `gen_ai.output.messages` and `gen_ai.system_instructions`, JSON of
 [{"role", "parts": [{"type": "text" | "tool_call" | "tool_call_response" | "reasoning" | ...}]}]. Until 1.36: events of
-the span, `gen_ai.user.message` and its like, and `gen_ai.choice`. Before and beside: `gen_ai.prompt.0.content`,
+the span, `gen_ai.user.message` and its like, and `gen_ai.choice`. Before and next to: `gen_ai.prompt.0.content`,
 `gen_ai.completion.0.content`, or the events `gen_ai.content.prompt` and `gen_ai.content.completion`.
 """
 

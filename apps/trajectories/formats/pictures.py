@@ -1,4 +1,4 @@
-"""Pictures and clips that lie beside a document and are named in it."""
+"""Pictures and clips that lie next to a document and are named in it."""
 
 import base64
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ class Pictures:
                 self._by_last.setdefault(path.name, []).append(path)
 
     def put_into(self, document: Any, beside: str) -> Any:
-        """The document, which lies at `beside`, with data URLs in place of names. Raises InvalidRecord."""
+        """The document, which lies at `next to`, with data URLs in place of names. Raises InvalidRecord."""
         if not self._by_last:
             return document
         return self._put(document, "", PurePosixPath(beside), [self._limit], 0)

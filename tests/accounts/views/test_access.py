@@ -1,4 +1,4 @@
-"""Every page of accounts, by everybody: who may, who may not, and how they are told."""
+"""Every page of accounts, by everyone: who may, who may not, and how they are told."""
 
 from collections.abc import Callable
 

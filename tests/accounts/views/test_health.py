@@ -1,4 +1,4 @@
-"""The owner's page of what is wrong and how to mend it."""
+"""The owner's page of what is wrong and how to fix it."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Logging in by e-mail, in any case; out by POST; a new password; and what stops somebody who guesses."""
+"""Logging in by e-mail, in any case; out by POST; a new password; and what stops someone who guesses."""
 
 import os
 import subprocess

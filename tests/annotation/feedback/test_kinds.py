@@ -1,4 +1,4 @@
-"""Every kind comes in by its format, goes out again as the same records, and is told apart by what it says."""
+"""Every kind comes in by its format, goes out again as the same records, and is distinguished by what it says."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Who gets what by somebody's will: given items, taken back ones, pilots, orders by a score, archives."""
+"""Who gets what by someone's will: given items, taken back ones, pilots, orders by a score, archives."""
 
 import pytest
 

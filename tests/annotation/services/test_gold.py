@@ -162,7 +162,7 @@ def test_whoever_is_too_often_wrong_is_paused_until_let_go_on(
         rows.lease(campaign, annotator)
     assert selectors.my_campaign(campaign, rows.annotator(campaign, annotator)).is_workable is False
     told = AuditEvent.objects.get(verb="annotator.paused")
-    # Nobody did it by hand.
+    # No one did it by hand.
     assert (told.actor, told.target) == ("gold check", person_pseudonym("ann@example.org"))
     rows.leased(campaign, other_annotator)  # others go on
     hers = rows.annotator(campaign, annotator)

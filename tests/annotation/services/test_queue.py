@@ -1,4 +1,4 @@
-"""The queue: who gets what, and that nobody gets what another holds."""
+"""The queue: who gets what, and that no one gets what another holds."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

@@ -128,7 +128,7 @@ def test_an_example_is_shown_with_its_answer_and_judged_by_nobody(
     assert "A much better" in page
     assert "&lt;b&gt;A&lt;/b&gt; asks first." in page
     assert "Submit" not in page
-    # What anybody but the adjudicator said of it stays between them and the researchers.
+    # What anyone but the adjudicator said of it stays between them and the researchers.
     assert other_annotator.email not in page
     assert not Assignment.objects.filter(item=disputed, annotator__user=new).exists()
 

@@ -25,7 +25,7 @@ def test_pairs_groups_and_runs_alone() -> None:
     pool = make_candidate_pool([(0, 1), (0, 1, 2), (2,)], features)
     assert pool.owner.tolist() == [0, 1, 1, 1, 2]
     np.testing.assert_allclose(pool.differences[0], [-2, 0])
-    np.testing.assert_allclose(pool.differences[-1], [0, 2])  # beside the mean run (1, 1)
+    np.testing.assert_allclose(pool.differences[-1], [0, 2])  # next to the mean run (1, 1)
     np.testing.assert_allclose(pool.item_features[0], [1, 0, 1, 0])
     np.testing.assert_allclose(
         make_candidate_pool([(1, 0)], features).item_features,

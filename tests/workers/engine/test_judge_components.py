@@ -1,4 +1,4 @@
-"""Judges beside models and rules: their numbers, their words, and when they are asked at all."""
+"""Judges next to models and rules: their numbers, their words, and when they are asked at all."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

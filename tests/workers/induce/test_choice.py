@@ -43,7 +43,7 @@ def test_the_number_of_behaviours_is_found(given: tuple[Evidence, list[int]]) ->
 
 
 def test_held_out_runs_are_judged_by_their_steps(given: tuple[Evidence, list[int]]) -> None:
-    """Runs nobody told the judge of show what their steps show."""
+    """Runs no one told the judge of show what their steps show."""
     known, truth = given
     rows = np.arange(len(known.aspects))
     folds = split(known, rows, 4, 0)

@@ -1,4 +1,4 @@
-"""A language model writes and is read: the same beside others as alone, and as transformers computes it."""
+"""A language model writes and is read: the same next to others as alone, and as transformers computes it."""
 
 import pytest
 import torch

@@ -43,7 +43,7 @@ def taught(folder: Path, lessons: Sequence[tuple[Messages, str]]) -> Path:
 
 
 def _learn_by_heart(language: Any, lines: Sequence[tuple[list[int], list[int]]], floor: float) -> None:
-    """floor: of the loss, below which nobody gets."""
+    """floor: of the loss, below which no one gets."""
     longest = max(len(question) + len(said) for question, said in lines)
     ids = torch.zeros(len(lines), longest, dtype=torch.long)
     labels = torch.full_like(ids, -100)

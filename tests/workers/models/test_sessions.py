@@ -1,4 +1,4 @@
-"""A trajectory that grows is computed from where it was left, and scores what it scores anew."""
+"""A trajectory that grows is computed from where it was left, and scores what it scores again."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Comparisons that nobody made: each kind by what it does to a trajectory, all of them marked."""
+"""Comparisons that no one made: each kind by what it does to a trajectory, all of them marked."""
 
 from dataclasses import replace
 

@@ -96,7 +96,7 @@ def scarce(trainer: RewardTrainer, most: int):
 def test_out_of_memory_a_batch_goes_on_in_parts_with_the_same_losses(
     fit, tiny_recipe, monkeypatch, make_preference, unfrozen
 ) -> None:
-    """Without dropout, which is drawn anew for each part. Unfrozen, all is of one task: a group has to be split."""
+    """Without dropout, which is drawn again for each part. Unfrozen, all is of one task: a group has to be split."""
     recipe = replace(tiny_recipe, dropout=0.0, epochs=1, unfrozen=unfrozen)
     records = [replace_task(make_preference(number), "one") for number in range(1, 13)]
     whole, _ = fit(recipe, records=records)

@@ -28,7 +28,7 @@ class Backbone(nn.Module, ABC):
 
     @abstractmethod
     def states(self, batch: Sequence[Any], *, cache: Any = None) -> States:
-        """States of width `width`, whatever is in the batch beside it. cache: kept by the caller, see `new_cache`."""
+        """States of width `width`, whatever is in the batch next to it. cache: kept by the caller, see `new_cache`."""
 
     @abstractmethod
     def cost(self, batch: Sequence[Any]) -> int:

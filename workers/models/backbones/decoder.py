@@ -129,7 +129,7 @@ class Decoder(Backbone):
         return found
 
     def _beside(self, places: Sequence[int]) -> list[Sequence[int]]:
-        """In one forward pass; one by one on a CPU, where what is put beside each other must be copied."""
+        """In one forward pass; one by one on a CPU, where what is put next to each other must be copied."""
         if self.device.type == "cpu":
             return [[place] for place in places]
         return [places] if places else []

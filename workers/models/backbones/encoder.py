@@ -18,7 +18,7 @@ from workers.text import ChunkRenderer
 EMBEDDED = "embedded"
 BUCKET = 16  # chunks are padded to a multiple of this, so that few shapes occur
 GROUP_TOKENS = 8192  # padded tokens in one forward pass of the encoder
-GROUP_OVERHEAD = 32  # what a pass costs beside its tokens, in tokens
+GROUP_OVERHEAD = 32  # what a pass costs next to its tokens, in tokens
 
 
 def encoder_folder(name: str) -> Path:

@@ -33,7 +33,7 @@ class LastLayer:
     ) -> Iterator[None]:
         """Within, the perceptron sees these places only. places: a row, and where in it. shape: [rows, longest].
 
-        Without gradients only: training checkpoints layers, and computes them again when nobody reads.
+        Without gradients only: training checkpoints layers, and computes them again when no one reads.
         """
         if not torch.is_grad_enabled():
             flat = [torch.from_numpy(at) + row * shape[1] for row, at in places]

@@ -22,7 +22,7 @@ class ChunkCache:
         return len(self._entries)
 
     def within(self, space: str) -> "ChunkSpace":
-        """The same cache and bound, for those of one space: nobody learns what others have sent."""
+        """The same cache and bound, for those of one space: no one learns what others have sent."""
         return ChunkSpace(self, space.encode() + b"\0")
 
     def get(self, key: bytes) -> torch.Tensor | None:

@@ -11,7 +11,7 @@ from workers.models.cache.session_cache import Past
 
 
 class Growing(Cache):
-    """Past sequences beside each other, as transformers' models read and extend them. new: tokens of each.
+    """Past sequences next to each other, as transformers' models read and extend them. new: tokens of each.
 
     Those of a row stand at the left; what pads them to the longest, and where the new ones begin, is the mask's
     business: see `growing_mask`.

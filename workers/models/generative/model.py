@@ -90,7 +90,7 @@ class GenerativeModel(Described):
     def score(
         self, batch: Sequence[Asked], *, cache: Any = None, criteria: Sequence[str] = ()
     ) -> list[ModelScore]:
-        """In order. Each is written by itself, so that nothing depends on what is asked beside it.
+        """In order. Each is written by itself, so that nothing depends on what is asked next to it.
 
         criteria: names it was trained on, the texts of new ones, or "The opposite of: " either. Raises RewardError for
         them where it follows none, and if a score is not finite.
@@ -182,7 +182,7 @@ def load_language(folder: Path, *, device: str) -> PreTrainedModel:
 
 
 def build_writer(recipe: Recipe, *, device: str) -> Writer:
-    """Raises RewardError where the folder holds no model, or one whose words cannot be told apart."""
+    """Raises RewardError where the folder holds no model, or one whose words cannot be distinguished."""
     folder = decoder_folder(recipe.decoder)
     return Writer(load_language(folder, device=device), verdict_renderer(folder, recipe))
 

@@ -111,7 +111,7 @@ class VerdictRenderer:
         return self.of_pair if asked.is_pair else self.of_run
 
     def critique_ids(self, text: str) -> list[int]:
-        """What somebody wrote, as the model is to write it: a line before the mark, no longer than there is room."""
+        """What someone wrote, as the model is to write it: a line before the mark, no longer than there is room."""
         text = text.strip().replace(MARK, MARK.removesuffix(":"))
         ids = self._conversations.encode(f"{text}\n") if text else []
         if len(ids) <= self.critique_tokens:

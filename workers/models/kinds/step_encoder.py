@@ -105,7 +105,7 @@ def load(
     model = StepEncoder(
         encoder, mixer, reads, frozen=not backbone["unfrozen"], name=backbone["weights_sha256"]
     )
-    mixer.double()  # it is small: its rounding is then nothing beside the encoder's
+    mixer.double()  # it is small: its rounding is then nothing next to the encoder's
     return model, config, head_weights
 
 

@@ -186,7 +186,7 @@ class GenerativeTrainer:
         return torch.tensor([item.of.smoothing for item in batch], device=self.writer.device)
 
     def _writing(self, batch: Sequence[Question], read: Read) -> Tensor:
-        """[questions]: of those with reasons; of all, that no critique comes, where nobody wrote one."""
+        """[questions]: of those with reasons; of all, that no critique comes, where no one wrote one."""
         written = critique_loss(read.log_probs, read.mask).view(3, len(batch))
         counts = torch.tensor(
             [

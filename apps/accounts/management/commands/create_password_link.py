@@ -1,4 +1,4 @@
-"""A link to a new password, for somebody who lost theirs."""
+"""A link to a new password, for someone who lost theirs."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""For somebody who lost their second factor and their recovery codes."""
+"""For someone who lost their second factor and their recovery codes."""
 
 from typing import Any
 
