@@ -136,7 +136,7 @@ JOINED = {
     "workers/models/kinds/step_encoder.py": {"folder / name"},
     "workers/schema/jsonschemas.py": {"folder / f'{name}.json'"},
     "workers/train/checkpoints.py": {"folder / f'step-{step:09d}.pt'"},
-    "workers/train/run_directory.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
+    "workers/schema/storage.py": {"folder / 'data' / f'{split}.jsonl.zst'"},
     "workers/train/cross_validation.py": {"self.folder / f'fold-{fold}.json'"},
     "workers/train/trackers.py": {"(into or Path('tensorboard')) / name", "path.parent / name"},
 }
