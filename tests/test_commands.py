@@ -151,7 +151,9 @@ class TestRefused:
     def test_files_that_are_not_there(self, project: Project, frozen: str, tmp_path: Path) -> None:
         assert "no file none.jsonl" in refused("import_feedback", "desk", "none.jsonl", "--format", "pairs")
         assert "no file none.txt" in refused("freeze_dataset", "desk", "x", "--test-tasks", "none.txt")
-        assert "no file none.toml" in refused("train", "desk", "--dataset", "first", "--recipe", "none.toml")
+        assert "The file none.toml does not exist" in refused(
+            "train", "desk", "--dataset", "first", "--recipe", "none.toml"
+        )
         (tmp_path / "empty.txt").write_text("\n")
         assert "no task IDs" in refused("freeze_dataset", "desk", "x", "--test-tasks", tmp_path / "empty.txt")
 

@@ -164,7 +164,7 @@ class TestVersions:
     def test_a_home_made_by_a_newer_version(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._applied(monkeypatch, {("annotation", "0099_from_the_future"): None})
         with pytest.raises(
-            CommandError, match=r"made by a newer version of Touchstone: it has annotation\.0099"
+            CommandError, match=r"created by a newer version of Touchstone: it has annotation\.0099"
         ):
             call_command("create_project", "desk")
         with pytest.raises(DomainError, match="Start that version again, or restore a backup of this one"):
@@ -172,9 +172,9 @@ class TestVersions:
         assert not migration_state.database_is_ready()
 
     def test_migrations_that_are_pending(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._applied(monkeypatch, without=("rewards", "0005_endpoint_names_per_project"))
+        self._applied(monkeypatch, without=("rewards", "0006_release"))
         with pytest.raises(
             CommandError,
-            match=r"1 migrations are not applied, the first: rewards\.0005_endpoint_names_per_project\. Run",
+            match=r"1 migrations are not applied, the first: rewards\.0006_release\. Run",
         ):
             call_command("create_project", "desk")

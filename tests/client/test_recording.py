@@ -125,7 +125,7 @@ def test_what_could_be_seen_is_a_clip() -> None:
     walk(RecordEpisodes(Line(render_mode="rgb_array"), found.append, clip=2), 2, 2, 1, 2)
     (one,) = map(read, found)
     one, (blob,) = detach_attachments(one)
-    assert blob.look.media_type == "image/webp"
+    assert blob.media.media_type == "image/webp"
     picture = Image.open(io.BytesIO(blob.data))
     assert (picture.size, picture.n_frames) == ((320, 32), 3)  # type: ignore[attr-defined]
     assert one.steps[0].source == "environment"

@@ -73,8 +73,8 @@ def test_the_service_is_told_who_they_are(desk, inspector) -> None:
 @pytest.mark.parametrize(
     ("part", "status", "pointer", "said"),
     [
-        ({"judge": "nobody"}, 404, "judge", "there: comparer, inspector"),
-        ({"judge": "theirs"}, 404, "judge", "There is no judge theirs in desk"),
+        ({"judge": "nobody"}, 404, "judge", "desk has no judge named nobody (existing: comparer, inspector)"),
+        ({"judge": "theirs"}, 404, "judge", "desk has no judge named theirs (existing: comparer, inspector)"),
         ({"judge": "comparer"}, 400, "judge", "choose a judge that scores each trajectory"),
         ({"criterion": "Charm"}, 400, "criterion", "its criteria are Care, Speed"),
         ({"otherwise": 3}, 422, "otherwise", ""),
@@ -109,7 +109,7 @@ def test_a_judge_that_is_asked_is_not_removed(desk, inspector) -> None:
     with pytest.raises(Conflict, match="the endpoint judged@1 uses it, or could be rolled back"):
         delete_judge(judge=inspector, by=None)
     deploy(desk)
-    with pytest.raises(Conflict, match="judged@1, the endpoint judged@2 ask it"):
+    with pytest.raises(Conflict, match="judged@1, the endpoint judged@2 use it"):
         delete_judge(judge=inspector, by=None)
     assert Judge.objects.filter(pk=inspector.pk).exists()
     RevisionJudge.objects.all().delete()
@@ -134,7 +134,7 @@ def test_the_page_says_why_it_stays(desk, inspector) -> None:
     page = member_client(desk, Role.RESEARCHER).post(
         reverse("judges:judge-delete", args=["desk", inspector.pk])
     )
-    assert page.status_code == 409 and b"judged@1 asks it" in page.content
+    assert page.status_code == 409 and b"judged@1 uses it" in page.content
 
 
 def test_composing_offers_the_judges_there_are(desk, rules) -> None:

@@ -332,7 +332,7 @@ def test_a_turn_that_comes_too_late_is_an_overload(http, service, project, inspe
     LLMConnection.objects.update(calls_per_minute=6, next_call_at=timezone.now() + timedelta(seconds=40))
     reply = ask(http, name, "score", item(0))
     assert reply.status_code == 429 and 35 < int(reply.headers["Retry-After"]) <= 40
-    assert "6 times a minute" in detail(reply) and script.asked == []
+    assert "allows 6 calls per minute" in detail(reply) and script.asked == []
     LLMConnection.objects.update(next_call_at=timezone.now() + timedelta(seconds=0.5))
     assert ask(http, name, "score", item(0)).status_code == 200, "a turn that comes soon is waited for"
 

@@ -118,7 +118,7 @@ def printed(*arguments: str) -> dict[str, Any]:
 def test_commands_ask_which_one_and_print_what_they_accept(both, service, settings) -> None:
     settings.REWARDS_ADDRESS = service.url
     with pytest.raises(
-        CommandError, match="2 projects have an endpoint 'reward'; name one of desk/reward, shop/"
+        CommandError, match="2 projects have an endpoint 'reward'; use one of desk/reward, shop/"
     ):
         call_command("switch_off", NAME, "--reason", "x")
     assert printed("switch_off", "shop/reward", "--reason", "x")["endpoint"] == "shop/reward"
@@ -127,7 +127,7 @@ def test_commands_ask_which_one_and_print_what_they_accept(both, service, settin
     name = printed("deploy", "shop/politeness", NAME, "--no-wait")["endpoint"]
     assert name == "shop/reward"
     assert printed("switch_on", name)["switched_off"] is False
-    with pytest.raises(CommandError, match="is of the project shop"):
+    with pytest.raises(CommandError, match="belongs to the project shop"):
         call_command("deploy", "shop/politeness", "desk/reward", "--no-wait")
     with pytest.raises(CommandError, match="There is no endpoint 'other/reward'"):
         call_command("switch_on", "other/reward")

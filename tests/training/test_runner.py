@@ -131,7 +131,7 @@ def test_a_child_stopped_from_outside_can_be_resumed(dataset_version: DatasetVer
     run = claimed(dataset_version, child.STOP)
     runner.execute(run)
     assert run.state == JobState.FAILED
-    assert "Resume goes on" in run.error
+    assert "Resume continues from the newest checkpoint" in run.error
     services.resume_run(run=run, by=None)
     assert claim_next(TrainingRun) == run
 
@@ -163,8 +163,8 @@ def test_a_folder_of_another_database_is_not_taken_for_ours(dataset_version: Dat
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        (4, "There is no room left on the disk of .*runs"),
-        (5, "got no more memory. Lower batch_pairs, batch_tokens"),
+        (4, r"^The disk of .*runs.* is full\. Free some space, then resume"),
+        (5, "ran out of memory. Lower batch_pairs, batch_tokens"),
     ],
 )
 def test_a_machine_that_is_too_small_is_said_in_words(
@@ -303,9 +303,10 @@ class TestWhileItRuns:
         folder = run_folder(run)
         folder.mkdir(parents=True)
         holder = (
-            "import sys, time; from pathlib import Path; from workers.train.run_directory import locked\n"
+            "import sys, time; from pathlib import Path; "
+            "from workers.train.run_directory import lock_run_directory\n"
         )
-        holder += "with locked(Path(sys.argv[2])): print('locked', flush=True); time.sleep(60)"
+        holder += "with lock_run_directory(Path(sys.argv[2])): print('locked', flush=True); time.sleep(60)"
         command = [sys.executable, "-c", holder, "workers.train", str(folder)]
         old = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert old.stdout is not None and old.stdout.readline() == b"locked\n"

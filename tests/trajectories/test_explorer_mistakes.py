@@ -71,7 +71,10 @@ def test_a_filter_with_a_mistake_tags_nothing(
 ) -> None:
     bring(project, record())
     answer = client.post(f"{LIST}tags/", {"tag": "a", "every": "on", "query": query})
-    assert answer.status_code == 400 and b"mistake" in answer.content
+    assert (
+        answer.status_code == 400
+        and b"The filter is invalid. Fix it before tagging all matches." in answer.content
+    )
     assert Trajectory.objects.get().tags == []
 
 

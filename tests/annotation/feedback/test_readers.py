@@ -107,7 +107,7 @@ def test_fine_grained_has_six_comparisons_and_a_comment_for_each_span():
         ("1", "2", "a"), ("1", "3", "b"), ("1", "4", "tie"), ("2", "3", "a"), ("2", "4", "b"), ("3", "4", "tie"),
     ]  # fmt: skip
     assert isinstance(comment, Incoming) and isinstance(comment.value, CommentValue) and comment.value.anchor
-    assert (comment.value.anchor.quote, comment.value.anchor.chars) == ("AgreementValue", (0, 6))
+    assert (comment.value.anchor.quote, comment.value.anchor.chars) == ("Answer", (0, 6))
     assert "Title\nOne. Two." in comment.places[0].steps[0].text
 
 

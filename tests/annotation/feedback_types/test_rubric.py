@@ -41,8 +41,11 @@ def test_each_must_be_answered_if_only_by_cannot_say() -> None:
 
 @pytest.mark.parametrize("value", ["6", "2.5", "-1", "nan", "five"])
 def test_a_score_beside_the_scale_is_refused(value: str) -> None:
-    with pytest.raises(DomainError, match="no score"):
+    with pytest.raises(
+        DomainError, match=f"^Unknown score '{value}'; allowed are 1, 2, 3, 4, 5, none"
+    ) as caught:
         RUBRIC.parse(FIELDS | {"score-left-7": value}, SHOWN)
+    assert caught.value.pointer == "/score-left-7"
 
 
 def test_alone_nothing_at_all_is_not_enough() -> None:

@@ -241,7 +241,7 @@ def test_what_agents_wrote_is_shown_as_text(
     annotator_client.post(url("assignment-draft", assignment.pk), draft)
     pages = [annotator_client.get(url("campaign-work", campaign.pk))]
     annotator_client.post(url("assignment-submit", assignment.pk), draft | form())
-    pages += [annotator_client.get(url(name, campaign.pk)) for name in ("history",)]
+    pages += [annotator_client.get(url(name, campaign.pk)) for name in ("campaign-history",)]
     pages += [
         annotator_client.get(url("assignment-detail", assignment.pk)),
         annotator_client.get(url("campaign-list-own")),

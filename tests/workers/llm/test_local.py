@@ -73,7 +73,7 @@ def test_the_device_is_chosen_or_refused_in_words(
         )
 
     assert on("auto").ask(ASKED, Verdict) == on("cpu").ask(ASKED, Verdict)
-    with pytest.raises(RewardError, match="torch finds none on this machine"):
+    with pytest.raises(RewardError, match="torch finds no GPU on this machine"):
         on("cuda")
 
 
