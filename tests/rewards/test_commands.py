@@ -59,7 +59,7 @@ def test_deploy_says_when_the_service_does_not_run(project, service, settings) -
     make_model(project, service, FakeModel())
     printed, notes = run("deploy", "desk/politeness@1", "fresh")
     assert printed["served"] is False
-    assert "the reward service cannot be reached" in notes
+    assert "The reward service cannot be reached" in notes
 
 
 def test_deploy_without_waiting(project, service, settings) -> None:
