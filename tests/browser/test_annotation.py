@@ -33,7 +33,7 @@ def test_five_pairs_by_keyboard_alone(
     page.wait_for_load_state()
     tools.shoot(page, "annotator-home")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("2 equal steps")).to_be_visible()
+    expect(page.get_by_text("2 shared steps")).to_be_visible()
     page.wait_for_load_state()  # keys pressed before the scripts are there do nothing
     tools.shoot(page, "work")
     for number, (key, side, strength) in enumerate(CHOICES):
@@ -65,7 +65,7 @@ def test_five_pairs_by_keyboard_alone(
     page.goto(f"{live_server.url}/p/desk/")
     expect(page.get_by_text("5 done")).to_be_visible()
     page.get_by_role("link", name=campaign.name).click()
-    expect(page.get_by_role("link", name="Change")).to_have_count(5)
+    expect(page.get_by_role("link", name="Edit", exact=True)).to_have_count(5)
     tools.shoot(page, "history")
 
 
@@ -128,7 +128,7 @@ def test_differences_folds_quotes_and_reasons(
     tools.shoot(page, "work-skip")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Nothing to judge")).to_be_visible()
+    expect(page.get_by_role("heading", name="No items available")).to_be_visible()
     assert Assignment.objects.get().reason == "I see no difference"
     tools.shoot(page, "work-none")
 
@@ -187,7 +187,7 @@ def test_what_agents_wrote_never_runs(
     expect(page.get_by_role("heading", name="All done")).to_be_visible()
     page.get_by_role("link", name="view my annotations").click()
     expect(page.get_by_text("<script>").first).to_be_visible()
-    page.get_by_role("link", name="Change").click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     expect(page.get_by_role("textbox", name="Comment", exact=True)).to_have_value(HOSTILE)
     assert page.locator("main script, main img, main a[href^=javascript]").count() == 0
 
@@ -211,5 +211,5 @@ def test_a_researcher_makes_and_follows_a_campaign(
     expect(page.get_by_role("heading", name="By anything")).to_be_visible()
     expect(page.get_by_text("By anything is open with 6 items.")).to_be_visible()
     tools.shoot(page, "campaign-detail")
-    page.get_by_role("link", name="Change").click()
+    page.get_by_role("link", name="Edit", exact=True).click()
     tools.shoot(page, "campaign-update")

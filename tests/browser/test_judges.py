@@ -1,5 +1,6 @@
 """Judges as a researcher meets them: without a language model, made, tried, compared with people, adjudicated."""
 
+import re
 from typing import Any
 
 import pytest
@@ -89,7 +90,8 @@ def _measured(page: Page, tools: Any) -> None:
     page.get_by_role("button", name="Save as annotations").click()
     expect(page.get_by_text("saved as annotations by judge:Careful")).to_be_visible()
     parcels.done(JudgeRun.objects.order_by("-pk")[0])
-    expect(page.get_by_text("Saved as annotations", exact=False).first).to_be_visible()
+    expect(page.get_by_text(re.compile("^Saved as annotations"))).to_be_visible()  # not the message above
+    expect(page.get_by_role("button", name="Save as annotations again")).to_be_visible()
 
 
 def _adjudicated(page: Page) -> None:

@@ -65,7 +65,7 @@ def test_scores_by_a_rubric(at_work: Any, tools: Any, project: Project) -> None:
     expect(page.locator(".work-question.is-asked")).to_contain_text("correct")
     page.watched.expect(400)  # type: ignore[attr-defined]
     press(page, "Enter")
-    expect(page.get_by_text("“correct” has no score yet")).to_be_visible()
+    expect(page.get_by_text("“correct” has no score; choose ? if you cannot tell.")).to_be_visible()
     press(page, "x", "ArrowUp", "2", "Enter")
     expect(page.get_by_text("All done")).to_be_visible()
     assert [(row.criterion.name, row.value) for row in CriterionScore.objects.all()] == [("polite", 2)]
@@ -187,8 +187,8 @@ def test_everything_as_a_plain_form(
     page.get_by_role("group", name="polite").get_by_label("3 of 5").check()
     page.watched.expect(400)  # type: ignore[attr-defined]
     page.get_by_role("button", name="Submit").click()
-    expect(page.get_by_text("“correct” has no score yet")).to_be_visible()
-    page.get_by_role("group", name="correct").get_by_label("cannot be said").check()
+    expect(page.get_by_text("“correct” has no score; choose ? if you cannot tell.")).to_be_visible()
+    page.get_by_role("group", name="correct").get_by_label("cannot tell").check()
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_text("All done")).to_be_visible()
     assert StepLabelSet.objects.get().labels == {"1": "bad", "29": "good"}

@@ -109,7 +109,7 @@ def test_a_dispute_is_decided_and_becomes_practice(
         "A gives the order number back and asks before it pays."
     )
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("It is practice")).to_be_visible()
+    expect(page.get_by_text("The item is a practice item: annotators get it first")).to_be_visible()
     tools.shoot(page, "item-practice")
     page.goto(f"{live_server.url}/p/desk/campaigns/{judged.pk}/quality/")
     tools.shoot(page, "quality-decided")
@@ -149,7 +149,7 @@ def test_practice_tells_what_is_right(
     expect(page.get_by_text("A pays the *right* person.")).to_be_visible()
     if script:
         tools.shoot(page, "practice-answer")
-    page.get_by_role("link", name="Begin").click()
+    page.get_by_role("link", name="Start annotating").click()
     expect(page.get_by_role("button", name="Submit")).to_be_visible()
     expect(page.get_by_text("Practice item: after you submit")).to_be_hidden()
 

@@ -204,7 +204,7 @@ def make_world(slug: str) -> World:
             "items": held.pk,
             "judged": item.pk,
             "examples": example.pk,
-            "held": held.pk,
+            "assignments": held.pk,
             "datasets": dataset_version.pk,
             "runs": run.pk,
             "models": model.pk,
