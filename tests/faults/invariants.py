@@ -160,7 +160,7 @@ def check_secrets(stack: Stack, ledger: Ledger, secrets: list[str]) -> None:
             if len(secret) < 8 or secret in text:
                 ledger.violate(f"secret {number} is too short to look for, or is in {name}")
     trained = texts["gpu.log"] + texts[stack.output.name]  # the second worker, which is not the supervisor's
-    if " request=" not in texts["web.log"] or " job=run-" not in trained:
+    if " request=" not in texts["web.log"] or " job=trainingrun-" not in trained:
         ledger.violate("log lines do not say what request or job they are about")
 
 
