@@ -103,7 +103,7 @@ def test_secrets_come_along_encrypted_and_nothing_else_opens_it(
     wrong = tmp_path / "wrong"
     wrong.write_text("another passphrase")
     assert "is encrypted. Give its passphrase" in _restore(stack, file)
-    assert "the passphrase is another" in _restore(stack, file, "--passphrase-file", str(wrong))
+    assert "the passphrase is not the one" in _restore(stack, file, "--passphrase-file", str(wrong))
     whole = file.read_bytes()
     for name, damaged in (
         ("cut", whole[:-1]),

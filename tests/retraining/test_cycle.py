@@ -143,9 +143,9 @@ def test_from_people_to_what_answers(project, endpoint, researcher) -> None:
     assert timed.seconds == seconds and 0 < timed.work < seconds
     assert [span.label for span in timed.spans] == [
         "Dataset freeze",
-        "A model is trained",
-        "It is compared",
-        "It is on trial",
+        "Training",
+        "Model comparison",
+        "Release",
     ]
     assert timed.spans[0].begin == "0.00%"
     widths = [float(span.width.removesuffix("%")) for span in timed.spans]
