@@ -100,8 +100,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if not any(item.get_closest_marker(name) for name in ("slow", "ml")):
             item.add_marker(groups.FOLDERS.get(groups.folder_of(item.path), "web"))
-        if groups.folder_of(item.path) == "faults":  # an installation is started once for all tests of a file
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
     if chosen:
         left_out = [item for item in items if not any(item.get_closest_marker(name) for name in chosen)]
         config.hook.pytest_deselected(items=left_out)
@@ -111,6 +109,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: groups.order_of(item.path))
     if wrong := groups.imports_torch_too_soon(chosen, sys.modules):
         raise pytest.UsageError(wrong)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `--dist loadgroup` a file under faults stays on one worker: its tests share an installation and an order."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from tests.scheduling import FaultFilesTogether
+
+    return FaultFilesTogether(config, log)
 
 
 @pytest.hookimpl(trylast=True)
