@@ -35,7 +35,7 @@ install-locked:  ## an installation from the lock files, without development too
 demo: install  ## the whole loop on the sample project; ARGS=--exit stops after it
 	$(PY) manage.py demo $(ARGS)
 
-test: install-dev  ## all but what takes long, lint and types beside them; with ARGS what they name
+test: install-dev  ## all but what takes long, with lint and types; with ARGS what they name
 	$(MAKE) --jobs 2 lint tests
 
 tests: install-dev

@@ -5,7 +5,6 @@ same arguments, environment, output and exit status. What is about a process of 
 of it when it is killed) is tested with real ones, as is each kind of child once: `@pytest.mark.real_children`.
 """
 
-import contextlib
 import importlib.util
 import os
 import runpy
@@ -53,11 +52,15 @@ def start(
         _become(environment, log)
         status = _run(module, arguments)
     finally:
-        with contextlib.suppress(Exception):
+        try:
             sys.stdout.flush()
             sys.stderr.flush()
             _keep_coverage()
-        os._exit(status)
+        except Exception:  # reported, and still the child never returns into the test
+            traceback.print_exc()
+            status = status or 1
+        finally:
+            os._exit(status)
 
 
 @cache

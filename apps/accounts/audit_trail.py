@@ -26,8 +26,8 @@ def record_audit(
 ) -> AuditEvent:
     """Append to the trail. E-mail addresses in it are kept as pseudonyms.
 
-    actor: None is the command line, words are a part of the system that acts by itself. verb: past tense, `noun.verb`
-    ("key.revoked").
+    actor: None is the command line, words are a part of the system that acts automatically. verb: past tense,
+    `noun.verb` ("key.revoked").
     """
     event = AuditEvent.objects.create(
         project=project,

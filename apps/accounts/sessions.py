@@ -1,7 +1,7 @@
 """Sessions in a table of our own, which says whose they are: they end when idle, at a day set at sign-in, or by hand.
 
 The end stands in the session itself and in its row, so that Django's own store enforces it: a row past its end is not
-read. Fragments that a page fetches by itself are no sign that someone is there (`UserSessionMiddleware`).
+read. Fragments that a page fetches automatically are no sign that someone is there (`UserSessionMiddleware`).
 """
 
 from collections.abc import Callable

@@ -109,7 +109,7 @@ def _status(plan: SelectionPlan | None) -> dict[str, Any]:
         "is_choosing": current is not None and not current.is_finished,
         "failed": current if current is not None and current.error else None,
         "said_since": count_annotations_since(plan, last) if last else 0,
-        "chosen": [(one.item, describe_reason(one)) for one in next_items(plan, SHOWN)],
+        "chosen": [(reason.item, describe_reason(reason)) for reason in next_items(plan, SHOWN)],
         "comparisons": result.get("comparisons", 0),
         "curve": curve,
         "drawing": json.dumps(curve_chart(curve)) if curve else None,

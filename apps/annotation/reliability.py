@@ -32,7 +32,7 @@ class AnnotatorReliability:
 
 def estimate_reliability(campaign: Campaign) -> list[AnnotatorReliability]:
     """Most reliable annotators first. Raises DomainError without common items, or with too many answers."""
-    responses = _said(campaign)
+    responses = _assignment_histories(campaign)
     if not responses:
         raise DomainError(
             "No item has two annotations yet. Reliability is estimated from items with two or more annotators."
@@ -53,7 +53,7 @@ def estimate_reliability(campaign: Campaign) -> list[AnnotatorReliability]:
     return sorted(found, key=lambda reliability: (-reliability.accuracy, reliability.name))
 
 
-def _said(campaign: Campaign) -> list[AssignmentHistory]:
+def _assignment_histories(campaign: Campaign) -> list[AssignmentHistory]:
     """Categorical answers to questions that several annotators answered."""
     answers = current_agreement_values(campaign.project, campaign.name)
     categorical = {

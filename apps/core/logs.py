@@ -94,7 +94,7 @@ class _Formatter(logging.Formatter):
         super().__init__()
         self._redact = Redactor()
 
-    def _said(self, record: logging.LogRecord) -> tuple[str, str]:
+    def _message_and_traceback(self, record: logging.LogRecord) -> tuple[str, str]:
         """The message, and the traceback or nothing; both without secrets."""
         trace = record.exc_text or (self.formatException(record.exc_info) if record.exc_info else "")
         return self._redact(record.getMessage()), self._redact(trace)
@@ -115,7 +115,7 @@ def _indented(trace: str) -> str:
 
 class Text(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said, trace = self._said(record)
+        said, trace = self._message_and_traceback(record)
         about = "".join(f" {name}={value}" for name, value in _about.get().items())
         line = f"{self._when(record)} {record.levelname} {record.name}:{about} {said}".translate(_ESCAPED)
         return f"{line}\n{_indented(trace)}" if trace else line
@@ -123,7 +123,7 @@ class Text(_Formatter):
 
 class Json(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said, trace = self._said(record)
+        said, trace = self._message_and_traceback(record)
         document: dict[str, Any] = {
             "time": self._when(record),
             "level": record.levelname,

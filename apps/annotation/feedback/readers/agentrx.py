@@ -28,12 +28,12 @@ def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
             run = agentrx.read(document)
             runs[run.task.id] = run
             return
-        yield from _said(document, runs)
+        yield from _comments_of_document(document, runs)
 
     return read_trajectory_files(stream, parse)
 
 
-def _said(document: dict[str, Any], runs: dict[str, Trajectory]) -> Iterator[Incoming]:
+def _comments_of_document(document: dict[str, Any], runs: dict[str, Trajectory]) -> Iterator[Incoming]:
     name = str(document.get("trajectory_id"))
     if name not in runs:
         raise InvalidRecord(
