@@ -119,6 +119,9 @@ def test_nothing_on_the_hot_path_asks_the_database(service, http, endpoint, monk
         queries.append(f"{threading.current_thread().name}: {sql}")
         return execute(self, sql, params)
 
+    # The first use of a key writes down its address; asking for what is unknown waits until a read has done so.
+    assert http.post(f"/api/v1/rewards/{endpoint}/score", json=BODY).status_code == 200
+    assert http.get("/api/v1/rewards/unknown/").status_code == 404
     reads = service.state.listener.reads
     monkeypatch.setattr(CursorWrapper, "execute", counted)
     for number in range(20):
@@ -127,7 +130,7 @@ def test_nothing_on_the_hot_path_asks_the_database(service, http, endpoint, monk
         assert http.get(f"/api/v1/rewards/{endpoint}/").status_code == 200
     by_watching = [query for query in queries if query.startswith("touchstone-directory")]
     by_counting = [query for query in queries if query.startswith("touchstone-usage")]
-    assert len(by_watching) <= 5 * (service.state.listener.reads - reads)
+    assert len(by_watching) <= 5 * (service.state.listener.reads - reads + 1)  # one may not have ended
     assert sorted(queries) == sorted(by_watching + by_counting)
 
 
