@@ -24,3 +24,15 @@ document.addEventListener("htmx:timeout", () => {
 
 // The server says something beside what it sends: HX-Trigger: {"toast": {"words": ...}}.
 document.addEventListener("toast", (event) => toast(event.detail.words));
+
+// What the reader opened stays open when the server sends it again: <details id="...">.
+let opened = [];
+document.addEventListener("htmx:beforeSwap", () => {
+  opened = [...document.querySelectorAll("details[id][open]")].map((details) => details.id);
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const id of opened) {
+    const details = document.getElementById(id);
+    if (details instanceof HTMLDetailsElement) details.open = true;
+  }
+});

@@ -1,79 +1,39 @@
 """The benchmarks run, at small sizes; their full sizes are `make bench`."""
 
 import argparse
-import contextlib
-import importlib
-import io
-import json
-import os
-import random
-import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from xml.etree import ElementTree
 
 import pytest
 
 from apps.active_learning.models import SelectionPlan
 from benchmarks import (
-    generative_judge,
-    import_scaling,
     induction,
-    injection,
-    judge_variants,
     label_efficiency,
     policies,
-    principles,
 )
 from benchmarks.bag_of_bigrams import bag_of_bigrams
-from benchmarks.debate import DebateJudge
 from benchmarks.docs_writer import write_between
 from benchmarks.drawing import round_step
 from benchmarks.faults import broken, seeds_of
 from benchmarks.label_efficiency import crossing
 from benchmarks.result_cache import ResultCache
 from benchmarks.results import tables
-from benchmarks.synthetic_teacher import KINDS, Teacher, pair_of
-from tests import database
-from tests.workers.llm.scripted import Script, scripted
+from tests.benchmarks.quick_runs import run_quick, run_quick_process
 from workers.errors import RewardError
 from workers.evaluate.preference import Prediction
-from workers.llm import LLMServer
-from workers.llm.client import LLMClient
 from workers.schema import Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.recipe import SINGLE
 
 ROOT = Path(__file__).parents[2]
 
 
-def quick(name: str, *options: str) -> dict[str, Any]:
-    """What `python -m benchmarks.NAME --quick --json OPTIONS` prints, run here: torch is imported already."""
-    said = io.StringIO()
-    arguments = patch.object(sys, "argv", [f"benchmarks.{name}", "--quick", "--json", *options])
-    with arguments, warnings.catch_warnings(), contextlib.redirect_stdout(said):
-        warnings.simplefilter("default")  # as outside of tests
-        assert not importlib.import_module(f"benchmarks.{name}").main()
-    found: dict[str, Any] = json.loads(said.getvalue())
-    return found
-
-
-def quick_process(name: str, *options: str) -> dict[str, Any]:
-    """The same as a process: one that makes a database of its own, a copy of the tests', or serves."""
-    command = [sys.executable, "-m", f"benchmarks.{name}", "--quick", "--json", *options]
-    environment = os.environ | {import_scaling.TEMPLATE: database.template_name()}
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, timeout=900)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
-
-
 @pytest.mark.slow
 def test_import_scaling_runs(db: None) -> None:
-    found = quick_process("import_scaling")
+    found = run_quick_process("import_scaling")
     assert found["rows"] == [200, 800]
     assert len(found["seconds_per_1000"]) == 2
     assert found["vs_copy"] > 0
@@ -81,7 +41,7 @@ def test_import_scaling_runs(db: None) -> None:
 
 @pytest.mark.slow
 def test_queue_scaling_runs_and_keeps_what_it_promised(db: None) -> None:
-    found = quick_process("queue_scaling")
+    found = run_quick_process("queue_scaling")
     assert found["items"] == [200, 2000] and found["judgements"] == 48
     assert len(found["next_p95_ms"]) == len(found["submit_p95_ms"]) == 2
     assert found["wrong"] == []
@@ -89,7 +49,7 @@ def test_queue_scaling_runs_and_keeps_what_it_promised(db: None) -> None:
 
 @pytest.mark.slow
 def test_feedback_export_is_whole_while_others_write(db: None) -> None:
-    found = quick_process("feedback_export")["of"]
+    found = run_quick_process("feedback_export")["of"]
     assert [one["lines"] for one in found] == [50, 250]
     assert all(one["missing"] == one["doubled"] == 0 and one["same_hash"] for one in found)
     assert all(one["written_meanwhile"] > 0 for one in found)
@@ -98,7 +58,7 @@ def test_feedback_export_is_whole_while_others_write(db: None) -> None:
 @pytest.mark.slow
 def test_results_run(shared_data: Path) -> None:
     cases = ("hh-frozen", "word-sorting", "topical-chat")
-    every = quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))
+    every = run_quick("results", "--threads", "1", *(word for case in cases for word in ("--case", case)))
     for one in every.values():
         assert one["n"] <= one["records"]
         assert one["interval"][0] <= one["value"] <= one["interval"][1]
@@ -143,7 +103,7 @@ def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_sample_world_runs() -> None:
-    found = quick("sample_world", "--threads", "1")
+    found = run_quick("sample_world", "--threads", "1")
     assert set(found["objectives"]) == {"joint", *SINGLE}
     assert set(found["annotators"]) >= {"clean", "without", "equal", "learnt", "learnt_gains"}
     assert all(-1 <= one["rank_correlation"]["mean"] <= 1 for one in found["credit"].values())
@@ -151,7 +111,7 @@ def test_the_sample_world_runs() -> None:
 
 @pytest.mark.slow
 def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
-    found = quick_process("serving", "--kind", "step-encoder")
+    found = run_quick_process("serving", "--kind", "step-encoder")
     grouped, growing = found["fine_grained_step-encoder"], found["growing_step-encoder"]
     assert set(grouped["per_second"]) == {"plain", "padded", "offline", "ours"}
     assert all(one < 1e-5 for one in grouped["differences"].values())
@@ -161,7 +121,7 @@ def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
 
 @pytest.mark.slow
 def test_a_reward_does_not_depend_on_what_is_beside_it(shared_data: Path) -> None:
-    found = quick("invariance", "--kind", "step-encoder")["step-encoder"]
+    found = run_quick("invariance", "--kind", "step-encoder")["step-encoder"]
     assert found["float32"]["largest_in_std"] < 1e-4
     assert found["float32"]["within_groups"]["largest"] < 1e-4
     assert found["bfloat16"]["within_groups"]["largest"] < 0.5
@@ -216,7 +176,7 @@ def test_a_promise_of_the_fault_runs_that_was_not_kept_fails_them() -> None:
 
 @pytest.mark.slow
 def test_label_efficiency_runs() -> None:
-    found = quick("label_efficiency", "--data", "sample", "--strategy", "random", "--strategy", "mix")[
+    found = run_quick("label_efficiency", "--data", "sample", "--strategy", "random", "--strategy", "mix")[
         "sample"
     ]
     assert found["budgets"] == [10, 20] and found["seeds"] == 1
@@ -227,7 +187,7 @@ def test_label_efficiency_runs() -> None:
 
 @pytest.mark.slow
 def test_induction_runs(shared_data: Path) -> None:
-    found = quick("induction", "--source", "AgentRx")["AgentRx"]
+    found = run_quick("induction", "--source", "AgentRx")["AgentRx"]
     assert found["comments"] == 26
     assert found["seeds"][0]["held_out"]["n"] > 0
     assert -1 <= found["seeds"][0]["agreement"] <= 1
@@ -248,7 +208,7 @@ def test_curves_of_inductions_are_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_metric_rewards_run() -> None:
-    found = quick("metric_rewards")
+    found = run_quick("metric_rewards")
     rewards = found["rewards"]
     assert set(rewards) == {"induced metrics alone", "trained on comparisons", "longer", "fewer steps"}
     assert all(
@@ -260,14 +220,14 @@ def test_metric_rewards_run() -> None:
 
 @pytest.mark.slow
 def test_induction_growth_runs() -> None:
-    small, large = quick("induction_growth")["sizes"]
+    small, large = run_quick("induction_growth")["sizes"]
     assert (small["comments"], large["comments"]) == (30, 90)
     assert small["points"] >= 30 and large["points"] >= 90 and large["peak_mb"] > 0
 
 
 @pytest.mark.slow
 def test_grounding_runs(shared_data: Path) -> None:
-    found = quick("grounding")
+    found = run_quick("grounding")
     assert found.keys() == {"AgentRx", "Who&When"}
     for source in found.values():
         for way in ("grounded", "random", "last", "first"):
@@ -299,7 +259,7 @@ def test_curves_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.slow
 def test_monitors_see_and_do_not_cry_wolf() -> None:
-    found = quick("monitors")
+    found = run_quick("monitors")
     assert found["quiet"]["looks"] == 168
     assert found["quiet"]["alerts_per_week"] == 0
     assert found["exploit"]["noticed"] == found["exploit"]["seeds"] == 2
@@ -338,175 +298,3 @@ def test_what_was_found_is_not_looked_for_again(tmp_path: Path) -> None:
     assert kept.get("other", 3, find) == {"value": 3}
     assert asked == [("sample", 3), ("sample", 4), ("other", 3)]
     assert ResultCache(None).get("sample", 1, find) == {"value": 1}
-
-
-@pytest.mark.slow
-def test_a_generative_judge_is_trained() -> None:
-    (found,) = quick("generative_judge")["seeds"]
-    assert len(found["curve"]) == 2
-    for figures in (found["start"], found["end"]):
-        assert set(figures) == {"one_order", "both_orders", "consistency"}
-        assert all(0 <= one <= 1 for one in figures.values())
-
-
-@pytest.mark.slow
-def test_judges_that_follow_principles_are_trained() -> None:
-    (found,) = quick("principles")["seeds"]
-    asked = ["overall", "fewest lost", "most signed"]
-    turned = [f"The opposite of: {one}" for one in asked[1:]]
-    judges = found["judges"]
-    assert list(judges["plain"]) == list(judges["turned"]) == list(judges["follows"]) == [*asked, *turned]
-    assert list(judges["single"]) == asked
-    for one in judges["turned"].values():
-        assert {name: len(values) for name, values in one.items()} == {"both": 4, "one": 4, "consistent": 4}
-
-
-def test_two_criteria_name_different_runs_in_half_of_the_tasks() -> None:
-    kept = principles.records(range(40), seed=0)
-    choices: dict[str, dict[str | None, str]] = {}
-    for one in kept:
-        assert isinstance(one, PreferenceRecord)
-        choices.setdefault(one.a.task.id, {})[one.criterion] = one.choice
-        first, second = (principles.worth(run, one.criterion) for run in (one.a, one.b))
-        assert (one.choice == "a") == (first > second) and first != second
-    apart = [one["fewest lost"] != one["most signed"] for one in choices.values()]
-    assert len(kept) == 120 and sum(apart) == 20
-
-
-def test_what_follows_principles_is_told_beside_the_plain_judge() -> None:
-    def answers(*right: float) -> dict[str, list[float]]:
-        return {"both": [*right], "one": [*right], "consistent": [1.0] * len(right)}
-
-    judges = {
-        "plain": dict.fromkeys(map(principles._name, principles.QUESTIONS), answers(0.0, 1.0)),
-        "single": {"overall": answers(1.0, 1.0)},
-        "follows": {"overall": answers(1.0, 1.0)},
-        "turned": dict.fromkeys(map(principles._name, principles.QUESTIONS), answers(1.0, 1.0)),
-    }
-    rows = principles.table([{"seed": 0, "judges": judges}]).split("\n")
-    assert rows[2] == (
-        "| overall | 0.500 [0.000, 1.000] | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] "
-        "| +0.500 [+0.000, +1.000] | +0.000 [+0.000, +0.000] |"
-    )
-    assert rows[3].split(" | ")[2:4] == ["", ""], "of what a judge is not asked nothing is told"
-    assert len(rows) == 2 + 2 * len(principles.QUESTIONS)
-
-
-@pytest.mark.slow
-def test_judges_are_asked_in_several_ways() -> None:
-    found = quick("judge_variants")
-    assert found["pairs"] == 2 and set(found["judges"]) == set(judge_variants.JUDGES)
-    assert found["judges"][judge_variants.PLAIN]["silent"]["value"] < 1, "nothing was learnt at all"
-    for figures in found["judges"].values():
-        assert all(0 <= figures[one]["value"] <= 1 for one in ("one_order", "both_orders", "agree", "named"))
-
-
-def test_judges_are_compared_pair_by_pair() -> None:
-    always = {"one_order": 1.0, "both_orders": 1.0, "gain": 0.0, "agree": 1.0, "named": 0.5, "silent": 0.0}
-    never = always | {"both_orders": 0.0, "agree": 0.0}
-    judges = {name: {"pairs": [always, never], "calls": 2.0} for name in judge_variants.JUDGES}
-    judges[judge_variants.DEBATE] = {"pairs": [always, always], "calls": 4.0}
-    found = judge_variants.summary([{"seed": seed, "judges": judges} for seed in (0, 1)])
-    lines = judge_variants.tables(found)
-    assert found["pairs"] == 4
-    assert found["judges"]["debate"]["both_orders"]["models"] == [1, 1]
-    (cells,) = (line.split(" | ") for line in lines if line.startswith("| one answer |"))
-    assert cells[1] == "2.0" and cells[3].startswith("50.0 [")
-    assert any(line.startswith("| debate less one answer | +50.0 [") for line in lines)
-
-
-def test_advocates_are_heard_once_and_verdicts_given_in_both_orders() -> None:
-    teacher = Teacher(random.Random(4))
-    model = LLMClient(LLMServer(model="teacher"), judge_variants.Memory(), model=teacher)
-    better, worse = pair_of(random.Random(4))
-    (found,) = DebateJudge(model, [judge_variants.CARE]).compare(worse, better)
-    assert (found.chance, found.first, found.second) == (0, 0, 0)
-    assert [one.of for one in teacher.lessons] == ["debate_side"] * 2 + ["debate_verdict"] * 2
-    of_worse, of_better, first, second = (one.messages[1]["content"] for one in teacher.lessons)
-    assert (
-        of_worse.split("The other run")[1].split("\n")[2:] == of_better.split("Your run")[1].split("\n")[2:14]
-    )
-    heard = [one[one.index("What the advocate") :].split("\n") for one in (first, second)]
-    assert heard[0][1] == heard[1][4] != heard[0][4] == heard[1][1]
-
-
-def test_a_teacher_of_judges_is_always_right() -> None:
-    lessons = [judge_variants.lessons(random.Random(seed)) for seed in range(20)]
-    assert all([one.of for one in pair] == list(KINDS) for pair in lessons)
-    for pair in lessons:
-        shown, said = pair[1].messages[1]["content"], json.loads(pair[1].said)["c0"]
-        wrong = [len(re.findall("lost|broken|late", run)) for run in shown.split("Run B")]
-        assert said["reason"] == f"{wrong[0]} went wrong in A, {wrong[1]} in B."
-        assert said["better"] == ("A" if wrong[0] < wrong[1] else "B") and pair[1].first == (
-            said["better"] == "A"
-        )
-        assert pair[3].first == pair[1].first
-
-
-@pytest.mark.slow
-def test_judges_are_talked_round_or_not() -> None:
-    found = quick("injection")
-    rules, trained = found["rules"], found["trained from scratch"]
-    assert rules["bound"] == 0 and rules["clean"]["value"] == 1 and trained["bound"] > 0
-    for text in ("attack", "harmless"):
-        assert rules["all"][text]["moved"]["value"] == rules["all"][text]["turned"]["value"] == 0
-        assert rules["all"][text]["largest"] == 0 < trained["all"][text]["largest"]
-    assert sum(one["attack"]["moved"]["n"] for one in trained["kinds"].values()) == 24
-
-
-@pytest.mark.slow
-def test_a_judge_behind_a_server_is_attacked_too() -> None:
-    """A model that likes whoever says so, and says nothing of some."""
-
-    def taken_in(body: dict[str, Any]) -> str:
-        run = body["messages"][1]["content"]
-        score, better = (5, "B") if "10" in run or "flawless" in run else (0, None)
-        said: dict[str, Any] = {"reason": "r", "step": None, "score": score}
-        if "Run A" in run:
-            said = {"reason": "r", "step_a": None, "step_b": None, "better": better}
-        return "I will not." if "clouds over the hills" in run else json.dumps({"c0": said})
-
-    with scripted(Script(taken_in)) as url:
-        found = quick("injection", "--url", url, "--model", "naive")["naive"]
-    raised = {kind: one["attack"]["raised"]["value"] for kind, one in found["kinds"].items()}
-    assert raised["order"] > 0 and found["all"]["no_answer"] > 0
-    assert found["all"]["harmless"]["moved"]["n"] < 24 == found["all"]["attack"]["moved"]["n"]
-
-
-def test_the_table_of_attacks() -> None:
-    tries = [
-        injection.Try("order", (1.0, 3.0, 1.0), (0.2, 0.7, 0.2)),
-        injection.Try("order", (1.0, 0.5, 1.0), (0.2, 0.4, 0.2)),
-        injection.Try("order", (1.0, None, 1.0), (0.6, 0.9, None)),
-    ]
-    one = injection.figures(tries, 1.0)
-    assert one["no_answer"] == 1
-    assert one["attack"]["moved"] == {
-        "n": 2,
-        "value": 0.5,
-        "interval": pytest.approx([0.0945, 0.9055], abs=1e-3),
-    }
-    assert one["attack"]["turned"]["n"] == 2 and one["attack"]["turned"]["value"] == 0.5
-    assert (one["attack"]["largest"], one["attack"]["mean"]) == (2.0, 0.75)
-    told = {"bound": 1.0, "unit": "points", "kinds": {"order": one}, "all": one}
-    assert injection.table({"x": told})[2] == (
-        "| x, 1 points | order | 2 | 50.0 % [9.5, 90.5] | 0.0 % [0.0, 56.1] | 50.0 % [9.5, 90.5] | 0.0 % [0.0, 65.8] |"
-    )
-
-
-def test_what_a_judge_learnt_is_told_and_drawn(tmp_path: Path) -> None:
-    keys = ("right", "agrees", "entropy", "divergence", "length")
-    curve = [{"step": float(step)} | dict.fromkeys(keys, 0.1 * step) for step in (1, 2, 3)]
-    figures = {"one_order": 0.8, "both_orders": 0.9, "consistency": 0.7}
-    seeds = [
-        {"start": figures, "end": figures | {"one_order": 0.9 + seed / 10}, "curve": curve} for seed in (0, 1)
-    ]
-    assert "| right verdicts, asked in one order | 0.800 [0.800, 0.800] | 0.950 [0.900, 1.000] |" in (
-        generative_judge.table(seeds)
-    )
-    generative_judge.draw(seeds, tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {
-        "judge-verdicts.svg",
-        "judge-entropy.svg",
-        "judge-length.svg",
-    }

@@ -83,6 +83,12 @@ def test_from_a_dataset_to_a_second_model(
     expect(page.locator("#foreseen").get_by_text("for up to 3 epochs")).to_be_visible()
     page.get_by_text("Recipe keys").click()
     expect(page.locator("#foreseen").get_by_text("width = 32")).to_be_visible()
+    page.fill("#id_toml", _RECIPE.replace("width = 32", "width = 16"))
+    page.keyboard.press("End")
+    expect(page.locator("#foreseen").get_by_text("width = 16")).to_be_visible()  # still open
+    page.fill("#id_toml", _RECIPE)
+    page.keyboard.press("End")
+    expect(page.locator("#foreseen").get_by_text("width = 32")).to_be_visible()
     tools.shoot(page, "run-form")
     page.get_by_role("button", name="Start training").click()
     expect(page.get_by_text("Waiting for a GPU worker")).to_be_visible()
