@@ -33,7 +33,7 @@ def use_template(unblocked: Any) -> None:
                 _migrate_template()
             else:
                 _execute(f'CREATE DATABASE "{template_name()}"')
-                _program("psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--file={kept}")
+                _load(kept, _url(template_name()))
             if kept is not None and not kept.exists():
                 _keep(kept)
             mark.write(template_name())
@@ -72,15 +72,29 @@ def _dump() -> Path | None:
 def _keep(path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     fresh = path.with_name(f"{path.name}-{os.getpid()}")
-    _program("pg_dump", "--no-owner", "--no-privileges", f"--file={fresh}")
+    options = ("--no-owner", "--no-privileges", f"--file={fresh}", f"--dbname={_url(template_name())}")
+    _program("pg_dump", *options)
     fresh.replace(path)
     for other in set(path.parent.glob("database-*.sql")) - {path}:
         other.unlink(missing_ok=True)
 
 
+def load_migrated(url: str) -> bool:
+    """Load the kept dump into an empty database of another server; False where there is none."""
+    kept = _dump()
+    if kept is None or not kept.exists():
+        return False
+    _load(kept, url)
+    return True
+
+
+def _load(dump: Path, url: str) -> None:
+    _program("psql", "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1", f"--file={dump}", f"--dbname={url}")
+
+
 def _program(name: str, *options: str) -> None:
-    """A program of PostgreSQL's, on the template."""
-    command = [postgres_binaries.find_runner().bin / name, *options, f"--dbname={_url(template_name())}"]
+    """A program of PostgreSQL's."""
+    command = [postgres_binaries.find_runner().bin / name, *options]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
