@@ -8,6 +8,9 @@ TORCH ?= cuda
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
+# Where it is set, each of the hundreds of processes of the tests compiles all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test tests test-slow faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs

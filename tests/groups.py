@@ -10,6 +10,7 @@ takes long is marked `slow`. `pytest --group unit,web` imports the files of thes
 first four, `make test-slow` the last.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -52,6 +53,8 @@ def groups_in(path: Path) -> set[str]:
     """The groups of a file's tests, found without importing it."""
     text = path.read_text()
     usual = "ml" if "pytest.mark.ml" in text else FOLDERS.get(folder_of(path), "web")
+    if re.search(r"^pytestmark = .*pytest\.mark\.slow", text, re.MULTILINE):
+        return {"slow"}
     return {usual, "slow"} if "pytest.mark.slow" in text else {usual}
 
 

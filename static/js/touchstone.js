@@ -25,14 +25,15 @@ document.addEventListener("htmx:timeout", () => {
 // The server says something beside what it sends: HX-Trigger: {"toast": {"words": ...}}.
 document.addEventListener("toast", (event) => toast(event.detail.words));
 
-// What the reader opened stays open when the server sends it again: <details id="...">.
-let opened = [];
-document.addEventListener("htmx:beforeSwap", () => {
-  opened = [...document.querySelectorAll("details[id][open]")].map((details) => details.id);
+// What the reader opened or closed stays so when the server sends it again: <details id="...">.
+const chosen = new Map();
+document.addEventListener("click", (event) => {
+  const details = event.target.closest("details[id] > summary")?.parentElement;
+  if (details) chosen.set(details.id, !details.open); // as it will be
 });
 document.addEventListener("htmx:afterSwap", () => {
-  for (const id of opened) {
+  for (const [id, open] of chosen) {
     const details = document.getElementById(id);
-    if (details instanceof HTMLDetailsElement) details.open = true;
+    if (details) details.open = open;
   }
 });

@@ -10,11 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from apps.active_learning.models import SelectionPlan
-from benchmarks import (
-    induction,
-    label_efficiency,
-    policies,
-)
+from benchmarks import induction, label_efficiency
 from benchmarks.bag_of_bigrams import bag_of_bigrams
 from benchmarks.docs_writer import write_between
 from benchmarks.drawing import round_step
@@ -267,6 +263,8 @@ def test_monitors_see_and_do_not_cry_wolf() -> None:
 
 
 def test_returns_of_a_pendulum_are_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from benchmarks import policies  # and with it TRL
+
     monkeypatch.setattr(policies, "IMAGES", tmp_path)
     by_seed = [
         {"learnt, steps": {"0": -1300.0, "1000": -200.0 - 100 * seed, "2000": -100.0}} for seed in (0, 1)

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 
 Answer = Callable[[socket.socket], None]
 _OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -18,14 +19,19 @@ def whole(body: bytes, *headers: bytes, status: bytes = b"200 OK") -> Answer:
     return lambda connection: connection.sendall(head + body)
 
 
-def nested_gzip(body: bytes = b" " * 2**22) -> Answer:
+@cache
+def _compressed(size: int) -> bytes:
+    return gzip.compress(b" " * size, mtime=0)
+
+
+def nested_gzip(connection: socket.socket) -> None:
     """Kilobytes that two rounds of gzip make gigabytes of, if they are let."""
-    inner = gzip.compress(b"".join(gzip.compress(body, mtime=0) for _ in range(200)), mtime=0)
-    return whole(inner, b"Content-Encoding: gzip, gzip")
+    body = gzip.compress(_compressed(2**22) * 200, mtime=0)
+    whole(body, b"Content-Encoding: gzip, gzip")(connection)
 
 
 def bomb(coding: bytes) -> Answer:
-    return whole(gzip.compress(b" " * 2**26), b"Content-Encoding: " + coding)
+    return lambda connection: whole(_compressed(2**26), b"Content-Encoding: " + coding)(connection)
 
 
 def repeated(start: bytes, part: bytes) -> Answer:
@@ -61,7 +67,7 @@ def closes(connection: socket.socket) -> None:
 
 # By what is wrong with it. Each is refused, quickly, and without being held in memory.
 ANSWERS: dict[str, Answer] = {
-    "gzip within gzip": nested_gzip(),
+    "gzip within gzip": nested_gzip,
     "gzip": bomb(b"gzip"),
     "deflate": bomb(b"deflate"),
     "br": bomb(b"br"),

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -178,14 +179,14 @@ _FOLDERS = ("folder", "path", "home", "root", "dir", "stage", "scratch", "tree",
 _EXEMPT = {"apps/core/storage/artifacts.py", "apps/core/storage/storage_names.py"}
 
 
-def _files() -> Iterator[tuple[str, ast.Module]]:
-    for part in ("apps", "workers"):
-        for path in sorted((ROOT / part).rglob("*.py")):
-            if "migrations" not in path.parts:
-                yield path.relative_to(ROOT).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
-
-
-FILES = dict(_files())
+@cache
+def _files() -> dict[str, ast.Module]:
+    paths = [path for part in ("apps", "workers") for path in sorted((ROOT / part).rglob("*.py"))]
+    return {
+        path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
+        for path in paths
+        if "migrations" not in path.parts
+    }
 
 
 def _is_constant(node: ast.expr) -> bool:
@@ -243,12 +244,12 @@ def _joined_names(tree: ast.Module) -> Iterator[str]:
 
 
 def test_names_of_artifacts_are_not_put_together_elsewhere() -> None:
-    found = {path: list(_joined_names(tree)) for path, tree in FILES.items() if path not in _EXEMPT}
+    found = {path: list(_joined_names(tree)) for path, tree in _files().items() if path not in _EXEMPT}
     assert {path: calls for path, calls in found.items() if calls} == {}
 
 
 def test_nothing_else_touches_the_store() -> None:
-    for path, tree in FILES.items():
+    for path, tree in _files().items():
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
         if path != "apps/core/storage/artifacts.py":
             assert not names & {"storages", "default_storage", "FileSystemStorage", "get_storage_class"}, path
@@ -266,7 +267,7 @@ def test_folders_of_the_store_are_named_only_by_storage_name() -> None:
         "doctor/",
         "cache/",
     )
-    for path, tree in FILES.items():
+    for path, tree in _files().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):
                 assert not str(node.values[0].value).startswith(folders), f"{path}: {ast.unparse(node)}"
@@ -274,7 +275,7 @@ def test_folders_of_the_store_are_named_only_by_storage_name() -> None:
 
 @pytest.mark.parametrize(("found_by", "known"), [(_joins, JOINED), (_paths, MADE)], ids=["joined", "made"])
 def test_every_other_path_was_looked_at(found_by: Any, known: dict[str, set[str]]) -> None:
-    found = {path: set(found_by(tree)) for path, tree in FILES.items() if path not in _EXEMPT}
+    found = {path: set(found_by(tree)) for path, tree in _files().items() if path not in _EXEMPT}
     for path, joins in found.items():
         new = joins - known.get(path, set())
         assert not new, f"{path}: make it by home_path or storage_name, or look at it and list it: {new}"
