@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 from django.test import Client
 
@@ -38,21 +37,16 @@ def make(**more: Any) -> Any:
 
 @pytest.mark.django_db(transaction=True)
 def test_the_peers_checker_finds_no_fault(live_server: Any, settings: Any) -> None:
-    # Here: pydantic makes its models for a second.
-    from scim2_client.engines.httpx2 import SyncSCIMClient
-    from scim2_tester import Status, check_server
-
     settings.PUBLIC_URL = live_server.url
-    headers = {"Authorization": f"Bearer {TOKEN}"}
-    with httpx2.Client(base_url=f"{live_server.url}/scim/v2", headers=headers, trust_env=False) as http:
-        results = check_server(SyncSCIMClient(http))
-    bad = [
-        f"{result.title}: {result.reason}"
-        for result in results
-        if result.status in (Status.ERROR, Status.CRITICAL)
-    ]
+    command = [sys.executable, str(Path(__file__).with_name("scim_checker.py"))]
+    done = subprocess.run(
+        [*command, f"{live_server.url}/scim/v2", TOKEN], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    bad = [f"{title}: {reason}" for status, title, reason in results if status in ("ERROR", "CRITICAL")]
     assert bad == [], "\n".join(bad)
-    assert sum(result.status == Status.SUCCESS for result in results) > 15
+    assert sum(status == "SUCCESS" for status, _, _ in results) > 15
 
 
 def test_a_life_of_an_account(db: None, project: Project, people: dict[str, User]) -> None:
