@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[2]
 
 class Greet(TouchstoneCommand):
     needs_database = False
-    requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: Any) -> None:
         parser.add_argument("name")
@@ -99,7 +98,6 @@ def test_whoever_stops_reading_ends_it_without_a_word(own_home: Path) -> None:
         "import django.core.management as m\n"
         "class Talk(TouchstoneCommand):\n"
         "    needs_database = False\n"
-        "    requires_system_checks = []\n"
         "    def run(self, **_):\n"
         "        while True:\n"
         "            self.stdout.write('word')\n"

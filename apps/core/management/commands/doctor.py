@@ -7,6 +7,7 @@ from apps.core.health import examine
 
 class Command(TouchstoneCommand):
     help = "Check database, broker, artifact store, disk, backbones and GPU, and suggest fixes."
+    requires_system_checks = "__all__"
     needs_database = False
 
     def run(self) -> dict[str, Any]:
