@@ -77,17 +77,20 @@ def comments(source: str) -> Iterator[tuple[Any, str, int, str | None]]:
 
 def examples(source: str, most: int | None) -> list[Example]:
     from workers.induce.embedding import Embedder
-    from workers.induce.grounding import Seen, features, look
+    from workers.induce.grounding import grounding_features
+    from workers.induce.step_features import TrajectoryFeatures, extract_features
 
-    encode, seen = Embedder(), dict[str, Seen]()
+    encode, seen = Embedder(), dict[str, TrajectoryFeatures]()
     out = []
     for run, text, step, _ in comments(source):
         name = run.content_hash
         if name not in seen:
             if most is not None and len(seen) == most:
                 break
-            seen[name] = look(run, encode)
-        out.append(Example(source, name, features([text], [-1], seen[name], encode([text]))[0], step))
+            seen[name] = extract_features(run, encode)
+        out.append(
+            Example(source, name, grounding_features([text], [-1], seen[name], encode([text]))[0], step)
+        )
     return out
 
 

@@ -89,10 +89,12 @@ def _ilf() -> Iterator[Said]:
 def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
     from sklearn.metrics import adjusted_rand_score
 
-    from workers.induce.choice import fit
+    from workers.induce.comment_points import read_points
     from workers.induce.embedding import Embedder
-    from workers.induce.evidence import Comment, Gathering, read_points
-    from workers.induce.run import held_out_of
+    from workers.induce.grounding import gather_evidence
+    from workers.induce.induction_files import Comment
+    from workers.induce.metric_classifier import induce_metrics
+    from workers.induce.metric_selection import select_metrics
 
     encode, given = Embedder(), list(itertools.islice(said(source), most))
     runs = {one.run.content_hash: one.run for one in given}
@@ -101,19 +103,15 @@ def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
         for n, one in enumerate(given)
     ]
     points, vectors = read_points(comments, encode)
-    signed = [place for place, point in enumerate(points) if point.sign]
-    gathering = Gathering([points[place] for place in signed], vectors[signed], encode)
-    for name, run in runs.items():
-        gathering.add(name, run)
-    evidence = gathering.evidence()
+    evidence, _ = gather_evidence(points, vectors, runs.items(), encode)
     rows = np.arange(len(evidence.aspects))
     truth = [given[int(aspect.comment)].truth for aspect in evidence.aspects]
     by_seed, groups = [], []
     for seed in range(seeds):
-        found = held_out_of(evidence, rows, seed)
-        induced = fit(evidence, rows, found["rounds"], seed=seed)
+        found = select_metrics(evidence, rows, seed)
+        induced = induce_metrics(evidence, rows, found["rounds"], seed=seed)
         group = np.zeros(len(rows), dtype=int)
-        for place, side in enumerate(induced.sides):
+        for place, side in enumerate(induced.clusters.sides):
             group[side.rows] = place
         groups.append(group)
         row: dict[str, Any] = {"held_out": found["held_out"], **found["baselines"], "curve": found["curve"]}

@@ -38,10 +38,12 @@ from workers.evaluate.bootstrap import mean_interval
 from workers.evaluate.predictions import score_records
 from workers.evaluate.preference import correctness
 from workers.evaluate.ranks import spearman
-from workers.induce.choice import fit
+from workers.induce.comment_points import read_points
 from workers.induce.embedding import Embedder
-from workers.induce.evidence import Comment, Evidence, Gathering, read_points
-from workers.induce.run import held_out_of
+from workers.induce.grounding import Evidence, gather_evidence
+from workers.induce.induction_files import Comment
+from workers.induce.metric_classifier import induce_metrics
+from workers.induce.metric_selection import select_metrics
 from workers.models import ModelScore, build
 from workers.schema import FeedbackRecord, OutcomeRecord, PreferenceRecord, StepLabelRecord
 from workers.schema.recipe import Recipe, parse_recipe
@@ -69,26 +71,22 @@ def evidence_of(of: Sample, encode: Embedder, *, anchored: bool) -> Evidence:
             )
         )
     points, vectors = read_points(comments, encode)
-    signed = [place for place, point in enumerate(points) if point.sign]
-    gathering = Gathering([points[place] for place in signed], vectors[signed], encode)
-    for name, trajectory in of.trajectories.items():
-        gathering.add(name, trajectory)
-    return gathering.evidence()
+    return gather_evidence(points, vectors, of.trajectories.items(), encode)[0]
 
 
 def metric_rewards(evidence: Evidence, seed: int) -> tuple[dict[str, float], int]:
     """By trajectory, the mean over metrics of the chance of praise less that of blame; and how many metrics."""
     rows = np.arange(len(evidence.aspects))
-    induced = fit(evidence, rows, held_out_of(evidence, rows, seed)["rounds"], seed=seed)
-    chances = induced.judge.chances(induced.judge.scores(evidence.steps, evidence.tasks)[0])
+    induced = induce_metrics(evidence, rows, select_metrics(evidence, rows, seed)["rounds"], seed=seed)
+    chances = induced.classifier.probabilities(evidence.steps, evidence.tasks)
     values = [
         sum(
             sign * chances[:, side] for sign, side in ((1, metric.good), (-1, metric.bad)) if side is not None
         )
-        for metric in induced.metrics
+        for metric in induced.clusters.metrics
     ]
     mean = np.mean(values, axis=0)
-    return dict(zip(evidence.names, mean.tolist(), strict=True)), len(induced.metrics)
+    return dict(zip(evidence.names, mean.tolist(), strict=True)), len(induced.clusters.metrics)
 
 
 def pair_rights(rewards: dict[str, float], of: Sample) -> Rights:

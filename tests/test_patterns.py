@@ -24,9 +24,9 @@ ALLOWED = {
     "apps/trajectories/rendering/words.py": f"12,000 characters; {_ONE_CLASS}",
     "apps/trajectories/search_text.py": f"8,000 characters of a text, at each import; {_ONE_CLASS}",
     "workers/engine/rules/repetition.py": _ONE_CLASS,
-    "workers/induce/grounding.py": f"4,000 characters; {_ONE_CLASS}",
-    "workers/induce/naming.py": _ONE_CLASS,
-    "workers/induce/points.py": "200,000 characters, without long runs of whitespace, which its look-behinds need",
+    "workers/induce/step_features.py": f"4,000 characters; {_ONE_CLASS}",
+    "workers/induce/metric_report.py": _ONE_CLASS,
+    "workers/induce/comment_points.py": "200,000 characters, without long whitespace, which its look-behinds need",
     "workers/prompts/templates.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
     "workers/schema/decode.py": f"looks for lone surrogates, which RE2 cannot read; {_ONE_CLASS}",
 }

@@ -14,7 +14,7 @@ from apps.metrics.models import Induction
 from apps.metrics.services import start_induction
 from apps.trajectories.models import Trajectory
 from tests.metrics.said import comments, import_comments
-from tests.workers.induce.oracle import TONE, answer
+from tests.workers.induce.rule_based_model import TONE, answer
 from tests.workers.llm.scripted import Script, scripted
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]

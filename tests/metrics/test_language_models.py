@@ -16,7 +16,7 @@ from apps.metrics import services
 from apps.metrics.models import Aspect, Induction, MetricVerdict
 from apps.metrics.tasks import advance_inductions
 from tests.metrics.said import comments, import_comments
-from tests.workers.induce.oracle import TONE, answer, data, kind
+from tests.workers.induce.rule_based_model import TONE, answer, data, kind
 from tests.workers.llm.scripted import Body, Reply, Script, scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -13,7 +13,7 @@ from apps.trajectories.formats import swe_agent
 from apps.trajectories.rendering import marked, message_html, one_page, output_html, safe
 from apps.trajectories.rendering.code import LANGUAGES, code_html, language_of
 from apps.trajectories.rendering.markdown import markdown_html
-from workers.induce.points import points_of
+from workers.induce.comment_points import split_into_points
 from workers.llm.client import _object
 
 _MOST = 5.0  # seconds
@@ -49,7 +49,7 @@ def test_an_answer_of_open_thoughts_is_read(answer: str) -> None:
 
 @pytest.mark.parametrize("seed", [" ", "\n", ", ", ". ", "e.g. A ", ". (", '"(', " - ", ";", "but "])
 def test_a_comment_of_one_thing_is_taken_apart(seed: str) -> None:
-    _timed(lambda: points_of("a" + seed * (_SIZE // len(seed)) + "b"))
+    _timed(lambda: split_into_points("a" + seed * (_SIZE // len(seed)) + "b"))
 
 
 _MARKDOWN = [

@@ -1,8 +1,8 @@
-"""`python -m workers.induce DIR`: see `workers.induce.directory`. Status 0: done; 2: refused, with a sentence."""
+"""`python -m workers.induce DIR`: see `workers.induce.induction_files`. Status 0: done; 2: refused, with a sentence."""
 
 import sys
 
-from workers.induce.run import induce
+from workers.induce.pipeline import induce
 from workers.job_cli import command
 
 if __name__ == "__main__":

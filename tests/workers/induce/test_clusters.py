@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from tests.workers.induce.made import evidence
+from tests.workers.induce.synthetic_evidence import evidence
 from workers.induce import clusters
-from workers.induce.clusters import alike_by_chance, grow, typical
+from workers.induce.clusters import build_tree, chance_similarity, typical_texts
 
 
 def test_steps_tell_apart_what_words_do_not() -> None:
     given, truth = evidence(words=2.0)
     rows = np.arange(len(given.aspects))
-    assert adjusted_rand_score(truth, grow(given, rows).cut(4)) > 0.9
-    bare = np.zeros_like(given.done)
-    blind = type(given)(**{name: getattr(given, name) for name in given.__slots__} | {"done": bare})
-    assert adjusted_rand_score(truth, grow(blind, rows).cut(4)) < 0.7
+    assert adjusted_rand_score(truth, build_tree(given, rows).cut(4)) > 0.9
+    bare = np.zeros_like(given.actions)
+    blind = type(given)(**{name: getattr(given, name) for name in given.__slots__} | {"actions": bare})
+    assert adjusted_rand_score(truth, build_tree(blind, rows).cut(4)) < 0.7
 
 
 def test_praise_and_blame_of_the_same_words_stay_apart() -> None:
@@ -26,38 +26,38 @@ def test_praise_and_blame_of_the_same_words_stay_apart() -> None:
         for place, one in enumerate(aspects)
     ]
     mixed = type(given)(**{name: getattr(given, name) for name in given.__slots__} | {"aspects": blamed})
-    groups = grow(mixed, np.arange(len(blamed))).cut(2)
+    groups = build_tree(mixed, np.arange(len(blamed))).cut(2)
     for group in (0, 1):
         assert len({blamed[row].sign for row in np.flatnonzero(groups == group)}) == 1
 
 
 def test_what_is_not_in_the_tree_goes_to_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
     given, truth = evidence(phrases=20)
-    monkeypatch.setattr(clusters, "MOST", 30)
-    tree = grow(given, np.arange(len(given.aspects)))
+    monkeypatch.setattr(clusters, "MAX_TEXTS", 30)
+    tree = build_tree(given, np.arange(len(given.aspects)))
     assert tree.leaves == 30
     assert adjusted_rand_score(truth, tree.cut(4)) > 0.9
 
 
 def test_one_point_is_a_group() -> None:
     given, _ = evidence(trajectories=1)
-    assert grow(given, np.array([0])).cut(3).tolist() == [0]
-    assert grow(given, np.array([0])).drawing().shape == (1, 2)
+    assert build_tree(given, np.array([0])).cut(3).tolist() == [0]
+    assert build_tree(given, np.array([0])).principal_plane().shape == (1, 2)
 
 
 def test_the_most_typical_first_and_each_text_once() -> None:
     angles = np.deg2rad([0, 5, 10, 180, 185])
     vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
-    assert typical(["a", "b", "c", "d", "e"], vectors, 2) == [1, 3]
-    assert typical(["a", "a", "a"], vectors[[0, 0, 0]]) == [0]
+    assert typical_texts(["a", "b", "c", "d", "e"], vectors, 2) == [1, 3]
+    assert typical_texts(["a", "a", "a"], vectors[[0, 0, 0]]) == [0]
     # What is said often weighs more.
-    assert typical(["d", "a", "d", "d", "d"], vectors[[3, 0, 3, 3, 3]], 1) == [0]
+    assert typical_texts(["d", "a", "d", "d", "d"], vectors[[3, 0, 3, 3, 3]], 1) == [0]
 
 
 def test_likeness_by_chance_is_a_quantile_of_pairs_of_one_sign() -> None:
     given, _ = evidence(behaviours=8, trajectories=200)
     rows = np.arange(len(given.aspects))
-    level = alike_by_chance(given, rows, share=0.1)
+    level = chance_similarity(given, rows, share=0.1)
     first = {one.feedback: row for row, one in enumerate(given.aspects)}
     kept = list(first.values())
     cosines = given.text[kept] @ given.text[kept].T

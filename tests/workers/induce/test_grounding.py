@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from workers.induce.embedding import Embedder
-from workers.induce.grounding import ground, look
+from workers.induce.grounding import ground_points
+from workers.induce.step_features import extract_features
 from workers.schema import Trajectory, from_messages
 from workers.schema.messages import build_trajectory
 from workers.schema.records import Task
@@ -50,24 +51,24 @@ def run() -> Trajectory:
     ],
 )
 def test_the_step_that_is_meant(encode: Embedder, comment: str, sign: int, step: int) -> None:
-    seen = look(run(), encode)
-    chances = ground([comment], [sign], seen, encode([comment]))
+    seen = extract_features(run(), encode)
+    chances = ground_points([comment], [sign], seen, encode([comment]))
     assert chances.shape == (1, 4)
     assert chances.sum() == pytest.approx(1)
     assert seen.steps[int(chances.argmax())] == step
 
 
 def test_an_anchor_is_kept_to(encode: Embedder) -> None:
-    seen, comment = look(run(), encode), "A friendly greeting, good morning."
-    chances = ground([comment] * 2, [1, 1], seen, encode([comment] * 2), within=(3, 4))
+    seen, comment = extract_features(run(), encode), "A friendly greeting, good morning."
+    chances = ground_points([comment] * 2, [1, 1], seen, encode([comment] * 2), within=(3, 4))
     assert np.all(chances[:, :2] == 0) and np.all(chances[:, 2:] > 0)
-    elsewhere = ground([comment], [1], seen, encode([comment]), within=(0, 0))
+    elsewhere = ground_points([comment], [1], seen, encode([comment]), within=(0, 0))
     assert elsewhere.argmax() == 0, "the anchor holds no step of the agent, so all come into question"
 
 
 def test_nothing_to_ground(encode: Embedder) -> None:
-    seen = look(run(), encode)
-    assert ground([], [], seen, encode([])[:0].reshape(0, seen.did.shape[1])).shape == (0, 4)
+    seen = extract_features(run(), encode)
+    assert ground_points([], [], seen, encode([])[:0].reshape(0, seen.actions.shape[1])).shape == (0, 4)
 
 
 def test_texts_are_points_of_unit_length(encode: Embedder) -> None:

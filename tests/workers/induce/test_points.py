@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.induce.points import LONGEST, MOST, points_of
+from workers.induce.comment_points import MAX_POINT_LENGTH, MAX_POINTS, split_into_points
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ from workers.induce.points import LONGEST, MOST, points_of
     ],
 )  # fmt: skip
 def test_points(comment: str, points: list[str]) -> None:
-    assert points_of(comment) == points
+    assert split_into_points(comment) == points
 
 
 def test_very_long_ones() -> None:
-    found = points_of("It waits for a long time. " * 10_000)
-    assert len(found) == MOST
-    assert [len(one) for one in points_of("a" * 100_000)] == [LONGEST]
-    assert points_of("a." * 50_000)  # quick, too
-    assert points_of(", but" * 20_000) == []
+    found = split_into_points("It waits for a long time. " * 10_000)
+    assert len(found) == MAX_POINTS
+    assert [len(one) for one in split_into_points("a" * 100_000)] == [MAX_POINT_LENGTH]
+    assert split_into_points("a." * 50_000)  # quick, too
+    assert split_into_points(", but" * 20_000) == []

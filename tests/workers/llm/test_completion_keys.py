@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from workers.induce.evidence import Comment
-from workers.induce.meta import Aspect, Trait
-from workers.induce.questions import Named, Questions, run_of
+from workers.induce.induction_files import Aspect, Comment, Trait
+from workers.induce.llm_prompts import NamedMetric, render_trajectory
+from workers.induce.llm_questions import InductionQuestions
 from workers.judge.rubric import Criterion, RubricJudge
 from workers.llm import LLMServer
 from workers.llm.client import LLMClient, NoAnswer
@@ -36,7 +36,7 @@ ASPECTS = [
     ),
     Aspect(trajectory="7", behaviour="Done.", feedback="it was polite", sign=1, step=2, comment="2"),
 ]
-METRIC = Named("Care", "All parcels are sent.", [0])
+METRIC = NamedMetric("Care", "All parcels are sent.", [0])
 CRITERION = Criterion(name="Care", definition="How many parcels arrive.", low=1, high=5)
 
 
@@ -83,14 +83,14 @@ def test_of_a_judge(model: LLMClient, keys: Keys) -> None:
 
 
 def test_of_an_induction(model: LLMClient, keys: Keys) -> None:
-    questions, run = Questions(model, seed=0), run_of(RUN)
+    questions, run = InductionQuestions(model, seed=0), render_trajectory(RUN)
     questions.ground([Comment(id="1", trajectory="7", text="Only two were sent.", sign=-1)], {"7": run})
     with pytest.raises(Exception, match="No metrics could be proposed"):
         questions.propose(ASPECTS, [0, 1], 2, [])
     questions.place(ASPECTS, [METRIC])
     questions.judge([run], [METRIC])
     trait = Trait(trajectory="7", metric="Care", sign=-1, step=1, reason="One is missing.")
-    questions.held_against([0], ASPECTS, {"7": [trait]})
+    questions.match_to_verdicts([0], ASPECTS, {"7": [trait]})
     assert keys.asked == [
         "6942f514a85de39fb7d61e1449416b0e9ce858c4bb6d914bca47eadc8f6e6f8f",
         "94912e1a708f015351fcb2444023a972f46f48ef5c3a720507bfef48a3c92339",

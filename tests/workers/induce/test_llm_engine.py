@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.workers.induce.oracle import SUMS, TONE, answer, data, kind
-from tests.workers.induce.test_run import folder, lines, run, said, usual
+from tests.workers.induce.rule_based_model import SUMS, TONE, answer, data, kind
+from tests.workers.induce.test_pipeline import folder, lines, run, said, usual
 from tests.workers.llm.scripted import Body, Reply, Script, scripted
 from workers.errors import RewardError
-from workers.induce import questions
-from workers.induce.run import induce
+from workers.induce import llm_questions
+from workers.induce.pipeline import induce
 from workers.schema import write_trajectories
 
 
@@ -204,7 +204,7 @@ def test_metrics_that_cannot_be_end_it_with_a_word(tmp_path: Path, metrics: list
 
 
 def test_points_that_were_not_shown_find_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "MOST_SHOWN", 3)
+    monkeypatch.setattr(llm_questions, "MAX_SHOWN_POINTS", 3)
     result, script = asked(tmp_path)
     assert any(kind(body) == "place" for body in script.asked)
     by_name = {metric["name"]: metric for metric in result["metrics"]}
@@ -215,7 +215,7 @@ def test_points_that_were_not_shown_find_their_place(tmp_path: Path, monkeypatch
 def test_places_that_cannot_be_leave_points_where_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[Any]
 ) -> None:
-    monkeypatch.setattr(questions, "MOST_SHOWN", 3)
+    monkeypatch.setattr(llm_questions, "MAX_SHOWN_POINTS", 3)
 
     def reply(body: Body) -> Reply:
         return json.dumps({"places": places}) if kind(body) == "place" else answer(body)

@@ -1,11 +1,11 @@
-"""The folder an induction works in: the contract between Django and the core.
+"""The files of an induction, and what is in them: the contract between Django and the core.
 
 config.json             {"seed", "device", "server": {"base_url", "model", ...} | null}
 comments.jsonl          {"id", "trajectory", "text", "sign": 1 | -1 | null, "steps": [first, last] | null}
 trajectories.jsonl.zst  those that were commented on; everywhere else they are called by their ids
-others.jsonl.zst        those to be judged besides; may be missing
-previous.json           [{"id", "name", "good": [text], "bad": [text]}]: metrics of before, to be told which of them are
-                        still there; may be missing
+others.jsonl.zst        others to be judged; may be missing
+previous.json           [{"id", "name", "good": [text], "bad": [text]}]: metrics of an earlier induction, to find out
+                        which of them continue; may be missing
 groups.json             [{"name", "definition", "points": [[comment, point], ...], "stands"?}]: metrics that people
                         decided on, to be judged by where they stand; may be missing
 answers.jsonl           {"key", "answer", "about"}: what a language model answered before; what it answers now joins it
@@ -15,8 +15,8 @@ aspects.jsonl           {"id", "comment", "trajectory", "feedback", "behaviour",
                         example: 0 of the point that stands best for its side of the metric, then 1, ... or null
 traits.jsonl            {"trajectory", "metric", "sign": 1 | -1 | 0, "value", "step", "because", "reason"}; value: the
                         chance of praise less the chance of blame; because: the aspect it was judged by, or null
-result.json             written last: {"engine", "metrics", "coverage", "redundancy", "held_out", "curve", ...}; where a
-                        language model was asked, "failed" besides: the comments and trajectories it gave no answer on
+result.json             written last: {"engine", "metrics", "coverage", "redundancy", "held_out", "curve", ...}; with
+                        a language model also "failed": the comments and trajectories it gave no answer on
 """
 
 import json
@@ -26,15 +26,55 @@ from pathlib import Path
 from typing import Any
 
 from workers.errors import RewardError
-from workers.induce.evidence import Comment
-from workers.induce.meta import Aspect
 from workers.llm import LLMServer
 from workers.schema import parse_json
 from workers.schema.decode import convert
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Comment:
+    """steps: `step` indices, inclusive, that it was anchored to. sign: as its annotator gave it, or None."""
+
+    id: str
+    trajectory: str
+    text: str
+    sign: int | None = None
+    steps: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aspect:
+    """One point of a comment, tied to what the agent did. sign: 1 praise, -1 blame.
+
+    step: the `step` index it is most likely about, with its chance; None where the agent did nothing.
+    """
+
+    trajectory: str
+    behaviour: str
+    feedback: str
+    sign: int
+    step: int | None = None
+    chance: float | None = None
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trait:
+    """A metric judged on a trajectory. sign: 1 good, -1 bad, 0 does not apply.
+
+    step: where it shows. because: the aspect it was judged by, or None; reason: as a judge gave it.
+    """
+
+    trajectory: str
+    metric: str
+    sign: int
+    step: int | None = None
+    because: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InductionConfig:
     """server: the language model to be asked, whose key is in the environment as OPENAI_API_KEY; None: the embedded
     engine."""
 
@@ -44,8 +84,8 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Previous:
-    """A metric of before. id: whatever the caller calls it."""
+class PreviousMetric:
+    """A metric of an earlier induction. id: as the caller knows it."""
 
     id: str
     name: str
@@ -54,7 +94,7 @@ class Previous:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class DecidedMetric:
     """A metric that people decided on. points: (comment, point). stands: False where it was rejected."""
 
     name: str
@@ -63,11 +103,11 @@ class Group:
     stands: bool = True
 
 
-def read_config(folder: Path) -> Config:
+def read_config(folder: Path) -> InductionConfig:
     path = folder / "config.json"
     if not path.is_file():
         raise RewardError(f"{folder.name} is no folder of an induction: it has no config.json.")
-    return convert(parse_json(path.read_bytes()), Config)
+    return convert(parse_json(path.read_bytes()), InductionConfig)
 
 
 def read_comments(folder: Path) -> list[Comment]:
@@ -75,20 +115,20 @@ def read_comments(folder: Path) -> list[Comment]:
         return [convert(parse_json(line), Comment) for line in lines]
 
 
-def read_previous(folder: Path) -> list[Previous]:
+def read_previous(folder: Path) -> list[PreviousMetric]:
     path = folder / "previous.json"
-    return [convert(one, Previous) for one in json.loads(path.read_text())] if path.is_file() else []
+    return [convert(raw, PreviousMetric) for raw in json.loads(path.read_text())] if path.is_file() else []
 
 
-def read_groups(folder: Path) -> list[Group] | None:
+def read_groups(folder: Path) -> list[DecidedMetric] | None:
     path = folder / "groups.json"
-    return [convert(one, Group) for one in json.loads(path.read_text())] if path.is_file() else None
+    return [convert(raw, DecidedMetric) for raw in json.loads(path.read_text())] if path.is_file() else None
 
 
-def line_of(number: int, aspect: Aspect) -> dict[str, Any]:
-    """What aspects.jsonl says of an aspect by itself."""
-    said = {"comment", "trajectory", "feedback", "behaviour", "sign", "step", "chance"}
-    return {"id": number} | {name: value for name, value in asdict(aspect).items() if name in said}
+def aspect_to_json(number: int, aspect: Aspect) -> dict[str, Any]:
+    """The part of a line of aspects.jsonl that is known without metrics."""
+    names = {"comment", "trajectory", "feedback", "behaviour", "sign", "step", "chance"}
+    return {"id": number} | {name: value for name, value in asdict(aspect).items() if name in names}
 
 
 def write_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from workers.induce.evidence import DIMENSIONS, Evidence, Steps, unit
-from workers.induce.grounding import FLAGS
-from workers.induce.meta import Aspect
+from workers.induce.grounding import Evidence
+from workers.induce.induction_files import Aspect
+from workers.induce.step_features import DIMENSIONS, FLAGS, StepVectors, unit_rows
 
 HIDDEN = 48
 
@@ -23,13 +23,15 @@ def evidence(
     words: how far the phrases of a behaviour lie apart. Behaviour n is praised or blamed by signs[n % len(signs)].
     """
     dice = np.random.default_rng(seed)
-    middle = unit(dice.normal(size=(behaviours, HIDDEN)).astype(np.float32))
-    said = unit(
+    middle = unit_rows(dice.normal(size=(behaviours, HIDDEN)).astype(np.float32))
+    said = unit_rows(
         (
             np.repeat(middle, phrases, axis=0) + words * dice.normal(size=(behaviours * phrases, HIDDEN))
         ).astype(np.float32)
     )
-    done = unit(dice.normal(size=(behaviours + 1, DIMENSIONS)).astype(np.float32))  # the last: steps at large
+    done = unit_rows(
+        dice.normal(size=(behaviours + 1, DIMENSIONS)).astype(np.float32)
+    )  # the last: steps at large
     rows, of, index, aspects, text, where, truth, whose = [], [], [], [], [], [], [], []
     for run in range(trajectories):
         shown = dice.choice(behaviours, 2, replace=False)
@@ -54,22 +56,22 @@ def evidence(
             where.append(len(rows) - 3 + step)
             whose.append(run)
             truth.append(int(behaviour))
-    steps = Steps(
-        done=unit(np.array(rows, dtype=np.float32)),
-        seen=np.zeros((len(rows), DIMENSIONS), np.float32),
+    steps = StepVectors(
+        actions=unit_rows(np.array(rows, dtype=np.float32)),
+        observations=np.zeros((len(rows), DIMENSIONS), np.float32),
         flags=np.zeros((len(rows), len(FLAGS)), np.float32),
-        of=np.array(of),
-        index=np.array(index),
+        trajectory=np.array(of),
+        number=np.array(index),
     )
     step = np.array(where)
     return (
         Evidence(
             aspects=aspects,
             text=np.array(text, dtype=np.float32),
-            done=steps.done[step],
-            seen=steps.seen[step],
+            actions=steps.actions[step],
+            observations=steps.observations[step],
             flags=steps.flags[step],
-            of=np.array(whose),
+            trajectory=np.array(whose),
             step=step,
             steps=steps,
             names=[f"run-{run}" for run in range(trajectories)],

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from workers.errors import RewardError
-from workers.induce.points import MOST
-from workers.induce.run import induce
+from workers.induce.comment_points import MAX_POINTS
+from workers.induce.pipeline import induce
 from workers.schema import Trajectory, from_messages, write_trajectories
 from workers.schema.messages import build_trajectory
 from workers.schema.records import Task
@@ -135,7 +135,7 @@ def test_what_is_strange_is_said(tmp_path: Path) -> None:
     result = induce(folder(tmp_path, comments))
     told = " ".join(result["warnings"])
     assert "1 of 13 comments do not read as English" in told
-    assert f"Comment c1 has 104,000 characters; at most {MOST} points of it were read." in told
+    assert f"Comment c1 has 104,000 characters; at most {MAX_POINTS} points of it were read." in told
     assert result["left_out"] == [{"comment": "c99", "why": "its trajectory was deleted"}]
 
 
