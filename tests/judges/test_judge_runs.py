@@ -122,8 +122,12 @@ BAD: dict[str, Reply] = {
 }
 
 
-def test_a_bad_answer_is_no_answer_and_can_be_asked_for_again(rules: LLMConnection, script: Script) -> None:
+def test_a_bad_answer_is_no_answer_and_can_be_asked_for_again(
+    rules: LLMConnection, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a task's runs the server answers badly, each task in its own way, however often it is asked."""
+    # The child is a fork. Else openai waits 15 s in all between its calls to a broken server.
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     hows = dict(zip((f"task-{number}" for number in range(5, 5 + len(BAD))), BAD, strict=True))
 
     def reply(body: Body) -> Reply:
@@ -179,7 +183,10 @@ def test_a_key_that_is_refused_ends_it_in_words(rules: LLMConnection, script: Sc
     assert "sk-canary" not in judge_run.error
 
 
-def test_cancelled_it_keeps_what_it_has(rules: LLMConnection, script: Script) -> None:
+def test_cancelled_it_keeps_what_it_has(
+    rules: LLMConnection, script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("apps.core.jobs.job_queue.heartbeat_seconds", lambda: 0.2)
     asked, ended = threading.Event(), threading.Event()
 
     def reply(body: Body) -> Reply:
