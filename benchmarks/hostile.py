@@ -34,7 +34,7 @@ from tests.faults.drivers import fields_of
 from tests.faults.models import ITEMS
 from tests.faults.prepare import ENDPOINT, PROJECT
 from tests.faults.scenario import Installation, installation
-from tests.faults.stack import Stack, until
+from tests.faults.stack import Stack, family, kind_of, until
 
 COUNT, QUICK, ATTACKERS = 10_000, 200, 4
 OTHER = "other"  # the project that should notice nothing; its endpoint has the name of the attacker's
@@ -73,10 +73,11 @@ class Watch:
 
 
 def memory_of(stack: Stack) -> dict[str, float]:
-    found = {}
-    for name in WATCHED:
+    found = dict.fromkeys(WATCHED, 0.0)
+    for process in family(stack.home):
         with contextlib.suppress(Exception):  # a process that has just ended
-            found[name] = max((one.memory_info().rss / 2**20 for one in stack.processes(name)), default=0.0)
+            if (name := kind_of(process)) in found:
+                found[name] = max(found[name], process.memory_info().rss / 2**20)
     return found
 
 

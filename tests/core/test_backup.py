@@ -21,6 +21,7 @@ from apps.webhooks.models import WebhookEvent
 from apps.webhooks.services import add_webhook
 from tests.core.homes import open_home
 from tests.faults.stack import ROOT, Stack
+from tests.migrated import fill_home
 
 pytestmark = pytest.mark.slow
 
@@ -89,6 +90,7 @@ def secrets(transactional_db: None, settings: Any, tmp_path: Path) -> tuple[Path
 @contextmanager
 def _home() -> Iterator[Stack]:
     with open_home() as home:
+        fill_home(home)
         stack = Stack(home)
         try:
             yield stack

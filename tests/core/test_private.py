@@ -18,6 +18,7 @@ from apps.core.errors import DomainError
 from apps.core.storage import private_files
 from tests.core.homes import open_home
 from tests.faults.stack import ROOT, Stack
+from tests.migrated import fill_home
 
 
 def mode(path: Path) -> int:
@@ -124,9 +125,11 @@ def test_every_process_begins_private(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def stack() -> Iterator[Stack]:
+def stack(django_db_modify_db_settings: None) -> Iterator[Stack]:
     with open_home() as home:
-        (home / "logs").mkdir(mode=0o755)
+        fill_home(home)
+        home.chmod(0o755)
+        (home / "logs").chmod(0o755)
         (home / "logs" / "web.log").write_text("of an earlier version")
         stack = Stack(home)
         stack.output = home.with_name(f"{home.name}.log")  # this test's own, not of the home

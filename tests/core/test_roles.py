@@ -320,6 +320,7 @@ def test_two_roles_on_a_database_of_ones_own(own_database: tuple[str, str], tmp_
             cwd=ROOT, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
+    database.load_migrated(owner)
     done = manage("migrate", "--no-input", "--verbosity=0")
     assert done.returncode == 0, done.stderr
     done = manage("create_project", "desk", "--json")

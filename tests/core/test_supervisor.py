@@ -1,4 +1,4 @@
-"""The real thing: every process of a fresh home, started, killed and stopped."""
+"""The real thing: every process of a home, started, killed and stopped. Tests share what runs."""
 
 import contextlib
 import io
@@ -13,7 +13,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,6 +22,7 @@ from django.db import OperationalError
 
 from apps.core.processes import supervisor
 from tests.core.homes import open_home
+from tests.migrated import fill_home
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -30,8 +30,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def home() -> Iterator[Path]:
+def home(django_db_modify_db_settings: None) -> Iterator[Path]:
     with open_home() as home:
+        fill_home(home)
         yield home
 
 
@@ -87,15 +88,26 @@ class Up:
         self.up.set()
 
 
-@contextmanager
-def _up(home: Path) -> Iterator[Up]:
-    up = Up(home)
-    try:
-        yield up
-    finally:
-        if up.popen.poll() is None:
-            up.popen.kill()
-            up.wait()
+@pytest.fixture(scope="module")
+def running(home: Path) -> Iterator[Callable[[], Up]]:
+    """Gives what runs on the home, started again where a test ended it: a start takes a dozen seconds of CPU."""
+    last: Up | None = None
+
+    def up() -> Up:
+        nonlocal last
+        if last is None or last.popen.poll() is not None:
+            last = Up(home)
+        return last
+
+    yield up
+    if last is not None and last.popen.poll() is None:
+        last.popen.kill()
+        last.wait()
+
+
+@pytest.fixture
+def up(running: Callable[[], Up]) -> Up:
+    return running()
 
 
 def _manage(home: Path, *arguments: str) -> "subprocess.Popen[str]":
@@ -117,66 +129,58 @@ def until(true: Callable[[], bool], seconds: float = 60.0) -> None:
         time.sleep(0.1)
 
 
-def test_up_serves_and_a_killed_supervisor_leaves_nothing_behind(home: Path) -> None:
-    with _up(home) as up:
-        assert up.get("/healthz").text == "ok"
-        proxied, direct = (
-            up.get("/api/v1/rewards/nothing/"),
-            httpx.get(f"http://127.0.0.1:{up.rewards_port}/api/v1/rewards/nothing/", trust_env=False),
-        )
-        assert (proxied.status_code, proxied.content) == (direct.status_code, direct.content)
-        assert proxied.status_code == 401
-        assert up.get("/static/css/touchstone.css").headers["content-type"].startswith("text/css")
+def test_up_serves(home: Path, up: Up) -> None:
+    assert up.get("/healthz").text == "ok"
+    proxied, direct = (
+        up.get("/api/v1/rewards/nothing/"),
+        httpx.get(f"http://127.0.0.1:{up.rewards_port}/api/v1/rewards/nothing/", trust_env=False),
+    )
+    assert (proxied.status_code, proxied.content) == (direct.status_code, direct.content)
+    assert proxied.status_code == 401
+    assert up.get("/static/css/touchstone.css").headers["content-type"].startswith("text/css")
+    assert (home / "rewards-address").read_text() == f"http://127.0.0.1:{up.rewards_port}"
 
-        second = _manage(home, "up", f"--port={free_port()}", f"--rewards-port={free_port()}")
-        said, _ = second.communicate(timeout=120)
-        assert second.returncode == 1
-        assert re.search(rf"Error: Touchstone is already running on .*process {up.popen.pid}", said)
+    second = _manage(home, "up", f"--port={free_port()}", f"--rewards-port={free_port()}")
+    said, _ = second.communicate(timeout=120)
+    assert second.returncode == 1
+    assert re.search(rf"Error: Touchstone is already running on .*process {up.popen.pid}", said)
 
-        examined, _ = _manage(home, "doctor").communicate(timeout=120)
-        assert "FAIL" not in examined
-        (home / "items.jsonl").write_text('{"text": "hello"}\n')
-        scored, _ = _manage(home, "score", "nothing", str(home / "items.jsonl")).communicate(timeout=120)
-        assert "There is no endpoint" in scored  # it found the service on its port, though no one told it
+    examined, _ = _manage(home, "doctor").communicate(timeout=120)
+    assert "FAIL" not in examined
+    (home / "items.jsonl").write_text('{"text": "hello"}\n')
+    scored, _ = _manage(home, "score", "nothing", str(home / "items.jsonl")).communicate(timeout=120)
+    assert "There is no endpoint" in scored  # it found the service on its port, though no one told it
 
-        names = {line.split("|")[0].strip() for line in up.lines if "|" in line}
-        assert {"web", "rewards", "default", "gpu", "beat", "migrate"} <= names
-
-        up.popen.kill()
-        assert up.wait() == -signal.SIGKILL
-
-
-def test_ctrl_c_stops_everything(home: Path) -> None:
-    with _up(home) as up:
-        assert (home / "rewards-address").read_text() == f"http://127.0.0.1:{up.rewards_port}"
-        up.popen.send_signal(signal.SIGINT)
-        assert up.wait() == 0
-        assert not (home / "rewards-address").exists()
+    names = {line.split("|")[0].strip() for line in up.lines if "|" in line}
+    assert {"web", "rewards", "default", "gpu", "beat", "migrate"} <= names
 
 
 @pytest.mark.parametrize("command", ["beat", "gpu"])
-def test_what_dies_is_started_again(home: Path, command: str) -> None:
-    with _up(home) as up:
-        dead = up.named(command)
-        dead.kill()
-        up.await_line(rf"{command} was killed by SIGKILL; it is started again now")
-        until(lambda: up.named(command).pid != dead.pid)
-        up.popen.send_signal(signal.SIGINT)
-        assert up.wait() == 0
+def test_what_dies_is_started_again(up: Up, command: str) -> None:
+    dead = up.named(command)
+    dead.kill()
+    up.await_line(rf"{command} was killed by SIGKILL; it is started again now")
+    until(lambda: up.named(command).pid != dead.pid)
 
 
-def test_a_killed_database_comes_back_on_its_port_and_all_go_on(home: Path) -> None:
-    with _up(home) as up:
-        until(lambda: up.get("/login").status_code == 200)
-        connection = (home / "postgres.json").read_text()
-        server = up.named("postgres", first=True)
-        server.kill()
-        up.await_line(r"postgres ended with exit status -9; it is started again")
-        until(lambda: up.named("postgres", first=True).pid != server.pid)
-        assert (home / "postgres.json").read_text() == connection
-        until(lambda: up.get("/login").status_code == 200)
-        up.popen.send_signal(signal.SIGINT)
-        assert up.wait() == 0
+def test_a_killed_database_comes_back_on_its_port_and_all_go_on(home: Path, up: Up) -> None:
+    until(lambda: up.get("/login").status_code == 200)
+    connection = (home / "postgres.json").read_text()
+    server = up.named("postgres", first=True)
+    server.kill()
+    up.await_line(r"postgres ended with exit status -9; it is started again")
+    until(lambda: up.named("postgres", first=True).pid != server.pid)
+    assert (home / "postgres.json").read_text() == connection
+    until(lambda: up.get("/login").status_code == 200)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "killed"])
+def test_ended_by_ctrl_c_or_killed_it_leaves_nothing_behind(home: Path, up: Up, sent: signal.Signals) -> None:
+    """Also of what was started again meanwhile."""
+    up.popen.send_signal(sent)
+    assert up.wait() == (0 if sent == signal.SIGINT else -signal.SIGKILL)
+    if sent == signal.SIGINT:
+        assert not (home / "rewards-address").exists()
 
 
 def test_a_process_that_cannot_start_is_tried_again_after_growing_pauses(tmp_path: Path) -> None:
@@ -210,8 +214,8 @@ def test_a_taken_port_is_refused_in_words(home: Path) -> None:
     assert "choose another with --port" in said
 
 
-def test_it_runs_as_an_ordinary_user(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The other tests run it as whoever runs them, in CI often root."""
+def test_it_runs_as_an_ordinary_user_on_an_empty_home() -> None:
+    """The other tests run it as whoever runs them, in CI often root, and on a home that is migrated."""
     with open_home() as home, open_home() as programs:
         who = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
         python, path = _python_for_all(programs) if os.geteuid() == 0 else (sys.executable, "")
@@ -260,9 +264,7 @@ def _python_for_all(folder: Path) -> tuple[str, str]:
     base, version = Path(sys.base_prefix), f"python{sys.version_info[0]}.{sys.version_info[1]}"
     (folder / "bin").mkdir()
     shutil.copy2(base / "bin" / version, folder / "bin" / version)
-    left_out = shutil.ignore_patterns(
-        "site-packages", "dist-packages", "test", "__pycache__", "idlelib", "config-*"
-    )
+    left_out = shutil.ignore_patterns("site-packages", "dist-packages", "test", "idlelib", "config-*")
     shutil.copytree(base / "lib" / version, folder / "lib" / version, ignore=left_out)
     for library in (base / "lib").glob("libpython3*.so*"):
         shutil.copy2(library, folder / "lib" / library.name)

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
+from tests.migrated import fill_database
+
 # Yours, or that of the test run (tests/conftest.py), or, for the benchmarks, the machine's.
 SERVER = (
     os.environ.get("TOUCHSTONE_TEST_POSTGRES")
@@ -23,12 +25,14 @@ BROKERS = {
 
 @contextlib.contextmanager
 def outside_database(name: str) -> Iterator[str]:
-    """A database of its own on SERVER."""
+    """A database of its own on SERVER; within a test run it is migrated."""
     with psycopg.connect(SERVER, autocommit=True) as db:
         db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         db.execute(f"CREATE DATABASE {name}")
     try:
-        yield f"{SERVER.rpartition('/')[0]}/{name}"
+        url = f"{SERVER.rpartition('/')[0]}/{name}"
+        fill_database(url)
+        yield url
     finally:
         with psycopg.connect(SERVER, autocommit=True) as db:
             db.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -12,6 +12,7 @@ from tests.faults.drivers import TOLERANCE
 from tests.faults.prepare import PROJECT
 from tests.faults.scenario import Installation, await_endpoint
 from tests.faults.stack import Stack
+from tests.migrated import fill_home
 
 JUDGEMENTS = (
     "annotation",
@@ -32,6 +33,7 @@ def check_restored(installed: Installation) -> None:
     made = source.call("backup", str(file))
     assert made["hash"] and file.stat().st_mode & 0o777 == 0o600
     with open_home() as home:
+        fill_home(home)
         stack = Stack(home)
         try:
             result = stack.call("restore", str(file))

@@ -31,6 +31,7 @@ from tests.faults.ledger import Ledger
 from tests.faults.models import ITEMS, make_models, reference_of
 from tests.faults.prepare import ENDPOINT, PROJECT
 from tests.faults.stack import ROOT, Stack, until
+from tests.migrated import fill_home
 
 
 @dataclass
@@ -49,6 +50,8 @@ def install(
     """Start on `home` and fill it. models: where the two models are, or will be kept. outside: of Stack."""
     rewards = make_models(models)
     stack = Stack(home, environment, **outside)
+    if "DATABASE_URL" not in stack.environment:
+        fill_home(home)
     try:
         stack.start()
         done = subprocess.run(

@@ -64,7 +64,7 @@ def test_a_disk_that_fills_and_has_room_again(models: Path) -> None:
 def _train(stack: Stack, key: str) -> None:
     """A run that has written its first checkpoint."""
     headers = {"Authorization": f"Bearer {key}"}
-    body = {"dataset": DATASET, "recipe": RECIPE | {"epochs": 100}, "name": "trained", "seed": 7}
+    body = {"dataset": DATASET, "recipe": RECIPE | {"epochs": 40}, "name": "trained", "seed": 7}
     url = f"{stack.url}/api/v1/projects/{PROJECT}/runs"
     httpx.post(url, json=body, headers=headers, timeout=60, trust_env=False).raise_for_status()
     until(lambda: list(stack.home.glob("runs/*/checkpoints/*.pt")), 60, "no checkpoint is written")

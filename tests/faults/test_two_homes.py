@@ -18,6 +18,7 @@ from tests.faults.outside import outside_database
 from tests.faults.prepare import DATASET, ENDPOINT, PROJECT
 from tests.faults.scenario import Installation, await_endpoint
 from tests.faults.stack import Stack, until
+from tests.migrated import fill_home
 
 pytestmark = pytest.mark.slow
 BUCKET = "touchstone-artifacts"
@@ -89,6 +90,7 @@ def test_two_machines_serve_the_same_and_one_ends_what_the_other_began(
 
     made = other.call("backup", str(tmp_path / "all.backup"))
     with open_home() as third:  # with no bucket and a database of its own
+        fill_home(third)
         alone = Stack(third)
         restored = alone.call("restore", str(tmp_path / "all.backup"))
         assert (restored["rows"], restored["artifacts"]) == (made["rows"], made["artifacts"])

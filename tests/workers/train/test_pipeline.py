@@ -32,7 +32,7 @@ from workers.schema.recipe import GENERATIVE, OBJECTIVES, fitting, recipe_to_dic
 from workers.train.limits import TrainingStopped
 from workers.train.pipeline import train
 
-_PATIENCE = 90
+_PATIENCE = 300  # seconds; of a busy machine too
 
 
 def command(folder: Path) -> list[str]:
@@ -79,7 +79,7 @@ def hashes(folder: Path) -> dict[str, str]:
 @pytest.fixture
 def long_recipe(tiny_recipe):
     """Many steps, each with its checkpoint, so that there is a middle to be killed in."""
-    return replace(tiny_recipe, epochs=60, checkpoint_seconds=0.0)
+    return replace(tiny_recipe, epochs=30, checkpoint_seconds=0.0)
 
 
 class TestWhole:
@@ -177,7 +177,7 @@ class TestProcess:
         recipe = long_recipe if "folds" not in there else replace(long_recipe, folds=2)
         recipe = recipe if resumes else replace(recipe, checkpoint_seconds=1000.0)
         whole = run_directory(recipe, threads=1)
-        assert to_the_end(whole).returncode == 0
+        train(whole)
 
         killed = run_directory(recipe, threads=1)
         process = start(killed)
