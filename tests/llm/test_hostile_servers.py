@@ -79,6 +79,24 @@ def test_a_machine_without_the_relay_is_as_safe(what: str) -> None:
     assert found is None or (found.said == "" and found.problem)
 
 
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("endless interim replies", "its head has more than 500,000 bytes"),
+        ("chunks of a byte", "it comes in more than 20,000 parts"),
+    ],
+)
+def test_what_only_takes_time_is_ended_early(what: str, says: str) -> None:
+    """Each took the whole time of the call before, which was 10 s of CPU."""
+    with hostile_server.serving(ANSWERS[what]) as url:
+        try:
+            found = _remote(url).complete(WANTED)
+        except RewardError as error:
+            assert says in f"{error} {error.__cause__} {error.__cause__ and error.__cause__.__cause__}"
+        else:
+            assert says in found.problem
+
+
 def test_a_compressed_answer_is_named() -> None:
     with hostile_server.serving(ANSWERS["gzip"]) as url:
         found = _complete(url)
