@@ -12,7 +12,7 @@ import pytest
 
 from apps.accounts.models import Scope
 from apps.accounts.services import create_api_key, create_project
-from apps.rewards.serving import intake
+from apps.rewards.serving import change_listener, intake
 from apps.rewards.serving.wire import WIRES
 from tests.rewards.hostile import bodies
 
@@ -74,8 +74,11 @@ def test_a_slow_sender_holds_nothing_up(service, http, endpoint, key, monkeypatc
         one.close()
 
 
-def test_one_keys_data_is_never_in_anothers_answer(service, endpoint, key, http) -> None:
+def test_one_keys_data_is_never_in_anothers_answer(service, endpoint, key, http, monkeypatch) -> None:
     """Two projects ask at once, each for texts with its own word: no answer has the other's."""
+    monkeypatch.setattr(
+        change_listener, "SPACING_SECONDS", 0.01
+    )  # a key asks for an endpoint that it has not
     other = create_project(slug="elsewhere")
     theirs = create_api_key(project=other, scopes=[Scope.REWARD])[1]
     leaks: list[Any] = []
