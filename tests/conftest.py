@@ -112,6 +112,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in others]
     if chosen == {"slow"}:
         items.sort(key=lambda item: groups.order_of(item.path))
+    else:  # what mostly waits begins first, next to what computes
+        items.sort(key=lambda item: item.get_closest_marker("browser") is None)
     if wrong := groups.imports_torch_too_soon(chosen, sys.modules):
         raise pytest.UsageError(wrong)
 
