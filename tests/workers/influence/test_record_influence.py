@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as changed
 
+from tests import forked
 from tests.workers.decoders import save_decoder
 from workers.errors import RewardError
 from workers.influence.record_influence import trace
@@ -117,14 +118,9 @@ def test_the_command(traced, tiny_recipe, preferences) -> None:
     subprocess.run([sys.executable, "-m", "workers.influence", str(folder)], check=True, timeout=90)
     assert json.loads((folder / "result.json").read_text())["records"] == 12
     write_records(folder / "data" / "train.jsonl.zst", [])
-    found = subprocess.run(
-        [sys.executable, "-m", "workers.influence", str(folder)],
-        check=False,
-        timeout=90,
-        capture_output=True,
-        text=True,
-    )
-    assert found.returncode == 2 and "has no feedback records that this model learns from" in found.stderr
+    log = folder / "log.txt"
+    assert forked.start("workers.influence", [str(folder)], log=log).wait() == 2
+    assert "has no feedback records that this model learns from" in log.read_text()
 
 
 def test_what_cannot_be_read_is_refused(traced, tiny_recipe) -> None:
