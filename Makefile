@@ -7,6 +7,8 @@ ARGS ?=
 TORCH ?= cuda
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
+# The slow ones wait most of their time.
+SLOW_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 2)')
 
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -45,7 +47,7 @@ tests: install-dev
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(or $(ARGS),--group unit$(,)web$(,)ml$(,)browser)
 
 test-slow: install-dev  ## the rest: killed processes, learning policies, small benchmarks, everything at once under faults
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
+	$(PY) -m pytest -n $(SLOW_WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
 
 faults: install-dev  ## of the slow ones those under faults
 	$(PY) -m pytest -n 2 --dist loadgroup tests/faults $(ARGS)

@@ -120,12 +120,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadgroup` a file under faults stays on one worker: its tests share an installation and an order."""
+    """With `--dist loadgroup` some files stay on one worker: their tests share an installation and an order."""
     if config.getvalue("dist") != "loadgroup":
         return None
-    from tests.scheduling import FaultFilesTogether
+    from tests.scheduling import FilesTogether
 
-    return FaultFilesTogether(config, log)
+    return FilesTogether(config, log)
 
 
 @pytest.hookimpl(trylast=True)

@@ -35,7 +35,13 @@ LONGEST = (
     "faults/test_outside.py",
     "faults/test_two_homes.py",
     "test_mistakes.py",
+    "faults/test_full_disk.py",
+    "core/test_supervisor.py",
+    "faults/test_hostile.py",
+    "core/test_backup.py",
 )
+# Files whose tests share a server or an installation that takes long to start, next to those under faults.
+TOGETHER = ("core/test_supervisor.py", "core/test_backup.py", "workers/judge/test_served.py")
 
 
 def order_of(path: Path) -> int:

@@ -2,9 +2,14 @@
 
 from xdist.scheduler import LoadGroupScheduling
 
+from tests.groups import TOGETHER
 
-class FaultFilesTogether(LoadGroupScheduling):
-    """A file under faults is one unit: an installation is started once for all its tests, which are run in order.
+_TOGETHER = ("tests/faults/", *(f"tests/{name}" for name in TOGETHER))
+
+
+class FilesTogether(LoadGroupScheduling):
+    """A file under faults, and of groups.TOGETHER, is one unit: what its tests share is started once, and they are run
+    in order.
 
     By the path and not by the mark `xdist_group`: xdist 3.8 passes the mark on in the node id, which pytest 9.2 no
     longer lets it change, and the tests are spread as if there were no mark.
@@ -12,4 +17,4 @@ class FaultFilesTogether(LoadGroupScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return path if path.startswith("tests/faults/") else super()._split_scope(nodeid)
+        return path if path.startswith(_TOGETHER) else super()._split_scope(nodeid)

@@ -17,6 +17,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from apps.core.database import migration_state
 from apps.core.errors import DomainError
 from tests.core.homes import open_home, small_disk
+from tests.migrated import fill_home
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[1]
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 
 def _manage(home: Path, *command: str) -> "subprocess.CompletedProcess[str]":
     with _start(home, *command) as process:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=900)
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
@@ -87,8 +88,10 @@ def test_two_demos_on_one_home() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("django_db_modify_db_settings")  # makes the dump that the home is filled from
 def test_a_killed_demo_goes_on_where_it_was() -> None:
     with open_home() as home:
+        fill_home(home)
         command = ("demo", "--exit", f"--port={free_port()}", f"--rewards-port={free_port()}")
         killed = _start(home, *command)
         with killed:

@@ -48,9 +48,10 @@ def on(models: Path) -> Iterator[Callable[[str], Installation]]:
         yield move
 
 
-@pytest.mark.parametrize(("broker", "seeds"), [("redis", range(4, 6)), ("rabbitmq", range(6, 8))])
-def test_random_faults(on: Callable[[str], Installation], broker: str, seeds: range) -> None:
-    plans = {seed: chaos.plan(seed, SECONDS, every=1.2, outside=True) for seed in seeds}
+# The broker is cut, hangs and is emptied, and the supervisor killed; the database hangs, and who asks it is killed.
+@pytest.mark.parametrize(("broker", "seed"), [("redis", 3), ("rabbitmq", 4)])
+def test_random_faults(on: Callable[[str], Installation], broker: str, seed: int) -> None:
+    plans = {seed: chaos.plan(seed, SECONDS, every=1.2, outside=True)}
     ledger = scenario.endure(on(broker), plans, SECONDS)
     assert ledger.violations == [], ledger.faults
     assert ledger.judgements and ledger.trajectories and ledger.runs and ledger.answers["scorer 200"]
