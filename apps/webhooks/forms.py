@@ -9,7 +9,7 @@ from apps.webhooks.models import LONGEST_URL, WebhookEvent
 
 class WebhookForm(forms.Form):
     url = forms.URLField(
-        label="Address",
+        label="URL",
         max_length=LONGEST_URL,
         assume_scheme="https",
         widget=forms.URLInput(attrs={"class": "form-control", "placeholder": "https://example.org/hooks"}),

@@ -200,7 +200,7 @@ def test_webhooks_are_added_tried_and_seen(
     page.goto(f"{live_server.url}/p/desk/webhooks/")
     tools.shoot(page, "webhooks-empty")
     page.fill("#id_url", f"{live_server.url}/login")  # whatever answers; it takes no such message
-    page.get_by_role("button", name="Add it").click()
+    page.get_by_role("button", name="Add webhook").click()
     expect(page.locator("#secret")).to_contain_text("whsec_")
     tools.shoot(page, "webhooks-new")
     page.get_by_role("button", name="Send a test to").click()

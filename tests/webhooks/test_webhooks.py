@@ -418,7 +418,7 @@ def test_on_the_page(project, receiver, client: Client) -> None:
     receiver.status = 200
     client.post(f"{base}deliveries/{Delivery.objects.get().pk}/again")
     services.deliver_due()
-    assert "taken" in client.get(base).content.decode()
+    assert "delivered" in client.get(base).content.decode()
     changed = client.post(f"{base}{webhook.pk}/secret").content.decode()
     assert "whsec_" in changed
     client.post(f"{base}{webhook.pk}/remove")
