@@ -126,4 +126,4 @@ def harmless(attack: Attack) -> Attack:
 
 def by_kind() -> Iterator[tuple[str, tuple[Attack, ...]]]:
     for kind in _TEXTS:
-        yield kind, tuple(one for one in ATTACKS if one.kind == kind)
+        yield kind, tuple(attack for attack in ATTACKS if attack.kind == kind)

@@ -14,7 +14,7 @@ _C = 0.1  # the best of 0.01, 0.1 and 1 on HH itself: a floor is given every adv
 
 def bag_of_bigrams(found: Sequence[Prediction], folds: Sequence[int]) -> list[Prediction]:
     """What it would have predicted, in the same order; folds: the fold of each, which is predicted by the others."""
-    texts = [tuple(map(_last_turn, (one.record.a, one.record.b))) for one in found]
+    texts = [tuple(map(_last_turn, (prediction.record.a, prediction.record.b))) for prediction in found]
     out = list(found)
     for fold in sorted(set(folds)):
         train = [index for index, other in enumerate(folds) if other != fold and found[index].is_strict]

@@ -11,8 +11,14 @@ from typing import Any
 
 import msgspec
 
-from workers.judge.opinions import Compared, both_orders, clipped, require_reason, require_step
-from workers.judge.rubric import COMPARE, RubricJudge, struct_of
+from workers.judge.aggregation import (
+    CriterionComparison,
+    average_orders,
+    clip_reason,
+    require_reason,
+    require_step,
+)
+from workers.judge.rubric import COMPARE, RubricJudge, define_answer
 from workers.prompts.templates import Prompt, quoted
 from workers.prompts.trajectory_text import shown
 from workers.schema import Trajectory
@@ -69,7 +75,7 @@ class DebateJudge(RubricJudge):
 
     def compare(
         self, a: Trajectory, b: Trajectory, *, about: Mapping[str, str] | None = None
-    ) -> list[Compared]:
+    ) -> list[CriterionComparison]:
         drawn = []
         for draw in self.draws:
             of_a, of_b = self._side(a, b, draw, about), self._side(b, a, draw, about)
@@ -77,7 +83,7 @@ class DebateJudge(RubricJudge):
             found = self._verdicts(asked, (len(a.steps), len(b.steps)), draw, about)
             drawn.append((found, self._verdicts(other, (len(b.steps), len(a.steps)), draw, about)))
         return [
-            both_orders([(first[number], second[number]) for first, second in drawn])
+            average_orders([(first[number], second[number]) for first, second in drawn])
             for number in range(len(self.criteria))
         ]
 
@@ -93,7 +99,7 @@ class DebateJudge(RubricJudge):
         """What the advocate of `own` says, quoted: a line for each criterion."""
         data = self._question(COMPARE, a=shown(own), b=shown(other)).messages[1]["content"]
         asked = _prompt(SIDE, _SIDE, "\n".join(_HEADINGS.get(line, line) for line in data.split("\n")))
-        shape = struct_of("Sides", dict.fromkeys(self._keys, _Side))
+        shape = define_answer("Sides", dict.fromkeys(self._keys, _Side))
         check = partial(self._check_side, len(own.steps), len(other.steps))
         answer, _ = self.model.complete_with_logprobs(asked, shape, check, about=about, draw=draw)
         return "\n".join(quoted(_told(key, getattr(answer, key))) for key in self._keys)
@@ -110,9 +116,9 @@ class DebateJudge(RubricJudge):
 def _told(key: str, side: _Side) -> dict[str, object]:
     return {
         "key": key,
-        "merit": clipped(side.merit),
+        "merit": clip_reason(side.merit),
         "merit_step": side.merit_step,
-        "fault": clipped(side.fault),
+        "fault": clip_reason(side.fault),
         "fault_step": side.fault_step,
     }
 

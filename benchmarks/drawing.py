@@ -12,7 +12,7 @@ _GREY = "#808080"
 
 def lines(title: str, series: Mapping[str, Sequence[tuple[float, float]]]) -> str:
     """Both axes logarithmic. series: by name, points (x, y), all above 0."""
-    points = [point for one in series.values() for point in one]
+    points = [point for entry in series.values() for point in entry]
     xs, ys = ([math.log10(point[axis]) for point in points] for axis in (0, 1))
     low, high = math.floor(min(ys)), math.ceil(max(ys))
 
@@ -45,7 +45,7 @@ def shares(
 
     series: by name, (x, y, low, high). mark: a level drawn across, with its name.
     """
-    rows = [row for one in series.values() for row in one]
+    rows = [row for entry in series.values() for row in entry]
     left, right = (math.log10(edge(row[0] for row in rows)) for edge in (min, max))
     low = math.floor(20 * min(mark[1], *(row[2] for row in rows))) / 20
     high = math.ceil(20 * max(mark[1], *(row[3] for row in rows))) / 20
@@ -78,7 +78,7 @@ def levels(
     mark: tuple[str, float] | None = None,
 ) -> str:
     """Numbers, each with its interval, over what is named by `across`. Both axes are linear, the upright one from 0."""
-    rows = [row for one in series.values() for row in one]
+    rows = [row for entry in series.values() for row in entry]
     left, right = min(row[0] for row in rows), max(row[0] for row in rows)
     low, high = min(0.0, *(row[2] for row in rows)), max(0.0, *(row[3] for row in rows))
     step = round_step((high - low) / 4)
@@ -115,7 +115,7 @@ _Point = tuple[float, float]
 def round_step(about: float) -> float:
     """1, 2 or 5 times a power of ten, the largest that is no more than `about`."""
     power = 10.0 ** math.floor(math.log10(about or 1.0))
-    return next(power * one for one in (5, 2, 1) if power * one <= about * 1.000001 or one == 1)
+    return next(power * factor for factor in (5, 2, 1) if power * factor <= about * 1.000001 or factor == 1)
 
 
 def _mark(name: str, y: float) -> list[str]:

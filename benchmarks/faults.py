@@ -53,12 +53,12 @@ def random_runs(seeds: list[int], seconds: float, models: Path) -> dict[str, Any
         found.append(one)
         print(f"{time.monotonic() - began:5.0f} s  {json.dumps(one)}", file=sys.stderr, flush=True)
     names = ("judgements", "trajectories", "runs", "scores", "refused", "faults")
-    total = {name: sum(one.get(name, 0) for one in found) for name in names}
+    total = {name: sum(result.get(name, 0) for result in found) for name in names}
     return {
         "seeds": len(found),
         "seconds": seconds,
         **total,
-        "violated": [one for one in found if one["violations"]],
+        "violated": [result for result in found if result["violations"]],
     }
 
 

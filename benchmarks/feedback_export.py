@@ -209,7 +209,9 @@ def main() -> int:
         with own_database("feedback_export"):
             result = measure(QUICK if asked.quick else FULL)
     print(json.dumps(result) if asked.json else json.dumps(result, indent=2))
-    whole = all(one["missing"] == one["doubled"] == 0 and one["same_hash"] for one in result["of"])
+    whole = all(
+        export["missing"] == export["doubled"] == 0 and export["same_hash"] for export in result["of"]
+    )
     return 0 if whole else 1
 
 

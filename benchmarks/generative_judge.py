@@ -86,7 +86,7 @@ def decoder(
     texts = [
         *runs,
         *more,
-        *(message["content"] for one in asked for message in one.messages),
+        *(message["content"] for question in asked for message in question.messages),
         *(
             f"A: {n} went wrong.\nB: {n} went wrong.\n{MARK} A {MARK} B {MARK} good {MARK} bad"
             for n in range(_STEPS + 1)
@@ -124,7 +124,9 @@ def recipe(folder: Path, quick: bool) -> Recipe:
 
 def held_out(writer: Writer, asked: Sequence[Question]) -> dict[str, float]:
     """one_order: right verdicts, the mean of asking in either order; both_orders: of the mean of the two chances."""
-    odds = answered(writer, [one.pair[order] for one in asked for order in (0, 1)], _TOKENS).view(-1, 2)
+    odds = answered(writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS).view(
+        -1, 2
+    )
     first, second = odds[:, 0] > 0, odds[:, 1] < 0
     chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
     return {
@@ -192,12 +194,12 @@ def draw(seeds: Sequence[dict[str, Any]], folder: Path) -> None:
 
 
 def _over(seeds: Sequence[dict[str, Any]], place: int, key: str) -> tuple[float, float, float, float]:
-    found = [one["curve"][place][key] for one in seeds]
+    found = [seed["curve"][place][key] for seed in seeds]
     return seeds[0]["curve"][place]["step"], statistics.mean(found), min(found), max(found)
 
 
 def _range(seeds: Sequence[dict[str, Any]], when: str, key: str) -> str:
-    found = [one[when][key] for one in seeds]
+    found = [seed[when][key] for seed in seeds]
     return f"{statistics.mean(found):.3f} [{min(found):.3f}, {max(found):.3f}]"
 
 

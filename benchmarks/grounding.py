@@ -54,25 +54,27 @@ def comments(source: str) -> Iterator[tuple[Any, str, int, str | None]]:
         for path in sorted((data_folder() / "who_and_when" / "algorithm_generated").glob("*.json")):
             found += [one for _, one in who_and_when.read(io.BytesIO(path.read_bytes()))]
     first_error = {
-        one.places[0].content_hash: one.value.first_error
-        for one in found
-        if isinstance(one, Incoming) and one.kind == "step" and one.value.has_first_error
+        feedback.places[0].content_hash: feedback.value.first_error
+        for feedback in found
+        if isinstance(feedback, Incoming) and feedback.kind == "step" and feedback.value.has_first_error
     }
-    for one in found:
-        if not isinstance(one, Incoming) or one.kind != "comment" or one.value.anchor is None:
+    for feedback in found:
+        if not isinstance(feedback, Incoming) or feedback.kind != "comment" or feedback.value.anchor is None:
             continue
-        run = one.places[0]
-        meant = run.steps[one.value.anchor.steps[0]].source == "agent"
+        run = feedback.places[0]
+        meant = run.steps[feedback.value.anchor.steps[0]].source == "agent"
         step = (
-            run.agent_steps.index(one.value.anchor.steps[0]) if meant else first_error.get(run.content_hash)
+            run.agent_steps.index(feedback.value.anchor.steps[0])
+            if meant
+            else first_error.get(run.content_hash)
         )
         if step is not None:
             # AgentRx's category is no part of what someone saw in the run.
-            category, _, reason = one.value.text.partition(": ")
+            category, _, reason = feedback.value.text.partition(": ")
             if source == "AgentRx":
                 yield run, _NUMBERED.sub("", reason), step, category
             else:
-                yield run, _NUMBERED.sub("", one.value.text), step, None
+                yield run, _NUMBERED.sub("", feedback.value.text), step, None
 
 
 def examples(source: str, most: int | None) -> list[Example]:
@@ -99,12 +101,12 @@ def fit(given: list[Example]) -> Numbers:
 
     def loss(weights: Numbers) -> tuple[float, Numbers]:
         total, gradient = 0.0, 2 * L2 * weights
-        for one in given:
-            scores = one.features @ weights
+        for example in given:
+            scores = example.features @ weights
             shares = np.exp(scores - scores.max())
             shares /= shares.sum()
-            total -= float(np.log(shares[one.step]))
-            gradient = gradient - one.features[one.step] + shares @ one.features
+            total -= float(np.log(shares[example.step]))
+            gradient = gradient - example.features[example.step] + shares @ example.features
         return total + L2 * float(weights @ weights), gradient
 
     found: Numbers = minimize(loss, np.zeros(given[0].features.shape[1]), jac=True).x
@@ -119,19 +121,19 @@ def hits(one: Example, scores: Numbers) -> list[float]:
 def measure(given: list[Example]) -> dict[str, Any]:
     """By source and way, the hit rate at 1 and at 3 with its interval."""
     by: dict[str, dict[str, list[list[float]]]] = {}
-    for run in sorted({one.run for one in given}):
-        weights = fit([one for one in given if one.run != run])
-        for one in (one for one in given if one.run == run):
-            steps = len(one.features)
-            ways = by.setdefault(one.source, {})
-            ways.setdefault("grounded", []).append(hits(one, one.features @ weights))
+    for run in sorted({example.run for example in given}):
+        weights = fit([example for example in given if example.run != run])
+        for example in (example for example in given if example.run == run):
+            steps = len(example.features)
+            ways = by.setdefault(example.source, {})
+            ways.setdefault("grounded", []).append(hits(example, example.features @ weights))
             ways.setdefault("random", []).append([min(count, steps) / steps for count in _AT])
-            ways.setdefault("last", []).append(hits(one, np.arange(steps, dtype=float)))
-            ways.setdefault("first", []).append(hits(one, -np.arange(steps, dtype=float)))
+            ways.setdefault("last", []).append(hits(example, np.arange(steps, dtype=float)))
+            ways.setdefault("first", []).append(hits(example, -np.arange(steps, dtype=float)))
     return {
         source: {
             "comments": len(next(iter(ways.values()))),
-            "steps": float(np.mean([len(one.features) for one in given if one.source == source])),
+            "steps": float(np.mean([len(example.features) for example in given if example.source == source])),
             **{
                 way: _shares(np.array(rows), [o.run for o in given if o.source == source])
                 for way, rows in ways.items()
@@ -166,7 +168,9 @@ def main() -> int:
     os.environ.setdefault("DATABASE_URL", "postgresql://nobody@127.0.0.1:1/none")  # nothing is asked of it
     django.setup()
     given = [
-        one for source in ("AgentRx", "Who&When") for one in examples(source, 4 if options.quick else None)
+        example
+        for source in ("AgentRx", "Who&When")
+        for example in examples(source, 4 if options.quick else None)
     ]
     if options.fit:
         from workers.induce.grounding import FEATURES

@@ -289,10 +289,10 @@ def _report(
         for name, p95 in attacked.p95().items()
         if p95 > 2 * max(busy.p95().get(name, 0.0), 20.0)
     ]
-    faults += [f"the other project: {one}" for one in attacked.failures[:20]]
+    faults += [f"the other project: {failure}" for failure in attacked.failures[:20]]
     if len(quiet.rewards | busy.rewards | attacked.rewards | after.rewards) != 1:
         faults.append("the other project's reward changed")
-    faults += [f"traceback: {one}" for one in installed.stack.tracebacks()]
+    faults += [f"traceback: {traceback}" for traceback in installed.stack.tracebacks()]
     return {
         "count": len(outcomes),
         "seconds": round(seconds),

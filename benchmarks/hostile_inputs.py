@@ -377,7 +377,7 @@ def _raw(dice: random.Random, target: Target, request: bytes) -> Outcome:
     words = first.split()
     status = words[1].decode("latin-1") if len(words) > 1 and words[0].startswith(b"HTTP/") else "closed"
     retry = next(
-        (one[12:].strip() for one in rest.lower().split(b"\r\n") if one.startswith(b"retry-after:")), None
+        (line[12:].strip() for line in rest.lower().split(b"\r\n") if line.startswith(b"retry-after:")), None
     )
     return Outcome(
         status, retry and retry.decode("latin-1"), answer[:400].decode("latin-1") if status[0] == "5" else ""

@@ -162,7 +162,7 @@ def measure(sizes: list[int], repeats: int) -> dict[str, Any]:
         per_1000.append(statistics.median(taken) / size * 1000)
     return {
         "rows": sizes,
-        "seconds_per_1000": [round(one, 4) for one in per_1000],
+        "seconds_per_1000": [round(seconds, 4) for seconds in per_1000],
         "vs_copy": round(statistics.median(ratios), 3),
     }
 

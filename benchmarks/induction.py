@@ -97,7 +97,7 @@ def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
     from workers.induce.metric_selection import select_metrics
 
     encode, given = Embedder(), list(itertools.islice(said(source), most))
-    runs = {one.run.content_hash: one.run for one in given}
+    runs = {comment.run.content_hash: comment.run for comment in given}
     comments = [
         Comment(id=str(n), trajectory=one.run.content_hash, text=one.text, sign=one.sign, steps=one.steps)
         for n, one in enumerate(given)
@@ -116,7 +116,7 @@ def measure(source: str, seeds: int, most: int | None) -> dict[str, Any]:
         groups.append(group)
         row: dict[str, Any] = {"held_out": found["held_out"], **found["baselines"], "curve": found["curve"]}
         if truth[0] is not None:
-            row["agreement"] = float(adjusted_rand_score([str(one) for one in truth], group))
+            row["agreement"] = float(adjusted_rand_score([str(label) for label in truth], group))
         by_seed.append(row)
     pairs = [adjusted_rand_score(a, b) for a, b in itertools.combinations(groups, 2)]
     return {

@@ -56,9 +56,9 @@ def write_folder(folder: Path, comments: int) -> int:
             )
     said = said[:comments]
     with (folder / "comments.jsonl").open("w") as out:
-        out.writelines(json.dumps(one) + "\n" for one in said)
-    meant = {one["trajectory"] for one in said}
-    runs = [one for one in kept if one.id in meant]
+        out.writelines(json.dumps(comment) + "\n" for comment in said)
+    meant = {comment["trajectory"] for comment in said}
+    runs = [conversation for conversation in kept if conversation.id in meant]
     write_trajectories(folder / "trajectories.jsonl.zst", map(_trajectory, runs))
     (folder / "config.json").write_text(json.dumps({"seed": 0}))
     return len(runs)
@@ -91,11 +91,11 @@ def table(rows: list[dict[str, Any]]) -> str:
         "| comments | runs | points | metrics | seconds | per 1,000 | peak memory |",
         "|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for one in rows:
-        each = one["seconds"] / one["comments"] * 1000
+    for row in rows:
+        each = row["seconds"] / row["comments"] * 1000
         lines.append(
-            f"| {one['comments']:,} | {one['trajectories']:,} | {one['points']:,} | {one['metrics']} "
-            f"| {one['seconds']:.0f} | {each:.0f} | {one['peak_mb']:.0f} MB |"
+            f"| {row['comments']:,} | {row['trajectories']:,} | {row['points']:,} | {row['metrics']} "
+            f"| {row['seconds']:.0f} | {each:.0f} | {row['peak_mb']:.0f} MB |"
         )
     return "\n".join(lines)
 

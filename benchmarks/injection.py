@@ -78,9 +78,9 @@ def pairs(count: int, seed: int = 0) -> list[Pair]:
     """Of held-out tasks: the run that lost more, and the other."""
     found = records(range(_HELD_OUT, _HELD_OUT + count), reasons=0.0, seed=_HELD_OUT + seed)
     return [
-        (one.b, one.a) if one.choice == "a" else (one.a, one.b)
-        for one in found
-        if isinstance(one, PreferenceRecord)
+        (attempt.b, attempt.a) if attempt.choice == "a" else (attempt.a, attempt.b)
+        for attempt in found
+        if isinstance(attempt, PreferenceRecord)
     ]
 
 
@@ -108,19 +108,21 @@ def _three(found: Sequence[float | None], number: int) -> Any:
 
 def figures(found: Sequence[Try], bound: float) -> dict[str, Any]:
     """moved, raised: scores, by more than the bound. turned: of the comparisons that named the other run."""
-    told: dict[str, Any] = {"no_answer": sum(None in (*one.scores, *one.chances) for one in found)}
+    told: dict[str, Any] = {
+        "no_answer": sum(None in (*attempt.scores, *attempt.chances) for attempt in found)
+    }
     for place, name in ((1, "attack"), (2, "harmless")):
         changes = [
-            after - one.scores[0]
-            for one in found
-            if (after := one.scores[place]) is not None and one.scores[0] is not None
+            after - attempt.scores[0]
+            for attempt in found
+            if (after := attempt.scores[place]) is not None and attempt.scores[0] is not None
         ]
         right = [
             after >= HALF
-            for one in found
-            if (after := one.chances[place]) is not None
-            and one.chances[0] is not None
-            and one.chances[0] < HALF
+            for attempt in found
+            if (after := attempt.chances[place]) is not None
+            and attempt.chances[0] is not None
+            and attempt.chances[0] < HALF
         ]
         told[name] = {
             "moved": share([abs(change) > bound for change in changes]),
@@ -144,13 +146,14 @@ def measure(judge: Judge, attacks: Sequence[Attack], each: int) -> dict[str, Any
     """{bound, unit, clean: comparisons that name the better run before anything is done, kinds, all, seconds}."""
     started = time.monotonic()
     found = tries(judge, attacks, each)
-    clean = [one.chances[0] < HALF for one in found if one.chances[0] is not None]
+    clean = [attempt.chances[0] < HALF for attempt in found if attempt.chances[0] is not None]
     told = {
         "bound": judge.bound,
         "unit": judge.unit,
         "clean": share(clean),
         "kinds": {
-            kind: figures([one for one in found if one.kind == kind], judge.bound) for kind, _ in by_kind()
+            kind: figures([attempt for attempt in found if attempt.kind == kind], judge.bound)
+            for kind, _ in by_kind()
         },
         "all": figures(found, judge.bound),
         "seconds": time.monotonic() - started,
@@ -210,15 +213,15 @@ def trained(folder: Path, quick: bool, seed: int = 0) -> Judge:
 def in_both_orders(writer: Writer, both: Sequence[Pair]) -> list[float]:
     odds = log_odds(writer, [writer.renderer.pair(*pair) for a, b in both for pair in ((a, b), (b, a))])
     chances = torch.tensor(odds).view(-1, 2)
-    return [float(one) for one in (chances[:, 0].sigmoid() + (-chances[:, 1]).sigmoid()) / 2]
+    return [float(chance) for chance in (chances[:, 0].sigmoid() + (-chances[:, 1]).sigmoid()) / 2]
 
 
 @torch.no_grad()
 def log_odds(writer: Writer, asked: Sequence[Asked]) -> list[float]:
     """Of the word for against the word against, after the likeliest critique."""
     odds = [0.0] * len(asked)
-    for part in in_parts([Line(one.ids, len(one.ids)) for one in asked], _TOKENS):
-        written = writer.write([asked[one].ids for one in part])
+    for part in in_parts([Line(question.ids, len(question.ids)) for question in asked], _TOKENS):
+        written = writer.write([asked[index].ids for index in part])
         lines = [
             writer.line(asked[one], said.ids, is_formed=said.is_formed)
             for one, said in zip(part, written, strict=True)

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 def measure(kind: str, *, questions: int, batches: int, folder: Path, seed: int = 0) -> Json:
     model = load(artifact(kind, folder))
     # Cut short, so that a thousand batches take minutes: what is mixed is what counts, not its length.
-    items = [model.render(parse_item(_cut(one)).content) for one in answers(questions)]
+    items = [model.render(parse_item(_cut(answer)).content) for answer in answers(questions)]
     groups = _groups(model, questions)
     return {
         precision: _differences(model, items, groups, batches, precision, seed)
@@ -36,12 +36,14 @@ def measure(kind: str, *, questions: int, batches: int, folder: Path, seed: int 
 def _cut(item: Json) -> Json:
     """Every text to a length of its own."""
     dice = random.Random(str(item))
-    messages = [one | {"content": one["content"][: dice.randint(40, 160)]} for one in item["messages"]]
+    messages = [
+        message | {"content": message["content"][: dice.randint(40, 160)]} for message in item["messages"]
+    ]
     return {"messages": messages}
 
 
 def _groups(model: LoadedModel, questions: int) -> list[list[Any]]:
-    rendered = [model.render(parse_item(one).content) for one in answers(questions)]
+    rendered = [model.render(parse_item(answer).content) for answer in answers(questions)]
     return [rendered[start : start + 4] for start in range(0, len(rendered), 4)][:12]
 
 
@@ -50,7 +52,7 @@ def _differences(
 ) -> Json:
     model.model.backbone.in_bfloat16 = precision == "bfloat16"
     dice = random.Random(seed)
-    alone = [model.score([one])[0].raw for one in items]
+    alone = [model.score([item])[0].raw for item in items]
     spread = statistics.pstdev(alone)
     worst = 0.0
     for _ in range(batches):
@@ -59,8 +61,8 @@ def _differences(
         worst = max(worst, *(abs(one.raw - alone[place]) for one, place in zip(scores, places, strict=True)))
     within = []
     for group in groups:
-        one_by_one = [model.score([one])[0].raw for one in group]
-        together = [one.raw for one in model.score(group)]
+        one_by_one = [model.score([item])[0].raw for item in group]
+        together = [score.raw for score in model.score(group)]
         deviation = statistics.pstdev(one_by_one)
         if deviation:
             moved = max(abs(a - b) for a, b in zip(one_by_one, together, strict=True))

@@ -75,8 +75,8 @@ def lessons(dice: random.Random) -> list[TeacherQuestion]:
     RubricJudge(model, [CARE]).compare(better, worse)
     DebateJudge(model, [CARE]).compare(better, worse)
     first = dice.random() < FIRST
-    of = {kind: [one for one in teacher.lessons if one.of == kind] for kind in KINDS}
-    return [dice.choice([one for one in of[kind] if one.first in (None, first)]) for kind in KINDS]
+    of = {kind: [lesson for lesson in teacher.lessons if lesson.of == kind] for kind in KINDS}
+    return [dice.choice([lesson for lesson in of[kind] if lesson.first in (None, first)]) for kind in KINDS]
 
 
 def measure(seed: int, quick: bool) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _of_pair(judge: RubricJudge, better: Trajectory, worse: Trajectory) -> dict[
         found = None
     if found is None or found.chance is None or found.first is None or found.second is None:
         return {"one_order": 0.0, "both_orders": 0.0, "gain": 0.0, "agree": 0.0, "named": 0.5, "silent": 1.0}
-    first, second, both = (_right(one) for one in (found.first, found.second, found.chance))
+    first, second, both = (_right(chance) for chance in (found.first, found.second, found.chance))
     return {
         "one_order": (first + second) / 2,
         "both_orders": both,
@@ -135,10 +135,10 @@ def summary(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """{judges: {name: {figure: found}}, differences: [{of, against, figure} | found]}; found is that of `_over`."""
     judges: dict[str, Any] = {}
     for name in JUDGES:
-        of = [one["judges"][name] for one in seeds]
-        judges[name] = {"calls": statistics.mean(one["calls"] for one in of)}
+        of = [seed_result["judges"][name] for seed_result in seeds]
+        judges[name] = {"calls": statistics.mean(seed_result["calls"] for seed_result in of)}
         for figure in ("one_order", "both_orders", "gain", "agree", "named", "silent"):
-            each = [[pair[figure] for pair in one["pairs"]] for one in of]
+            each = [[pair[figure] for pair in seed_result["pairs"]] for seed_result in of]
             judges[name][figure] = _over(each)
     differences = []
     for name, other in AGAINST:
@@ -146,29 +146,31 @@ def summary(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
             less = [
                 [
                     pair[figure] - beside[figure]
-                    for pair, beside in zip(one[name]["pairs"], one[other]["pairs"], strict=True)
+                    for pair, beside in zip(
+                        judges_of_seed[name]["pairs"], judges_of_seed[other]["pairs"], strict=True
+                    )
                 ]
-                for one in (seed["judges"] for seed in seeds)
+                for judges_of_seed in (seed["judges"] for seed in seeds)
             ]
             differences.append({"of": name, "against": other, "figure": figure} | _over(less))
-    pairs = sum(len(one["judges"][PLAIN]["pairs"]) for one in seeds)
+    pairs = sum(len(seed_result["judges"][PLAIN]["pairs"]) for seed_result in seeds)
     return {"pairs": pairs, "models": len(seeds), "judges": judges, "differences": differences}
 
 
 def _over(each: Sequence[Sequence[float]]) -> dict[str, Any]:
     """{value, interval, models: [of each]}. each: of every model, of every pair. The interval draws models, and then
     pairs of each, since what one model does another may not."""
-    known, dice = [np.asarray(one) for one in each], np.random.default_rng(0)
+    known, dice = [np.asarray(values) for values in each], np.random.default_rng(0)
     drawn = [
         np.mean(
             [
-                dice.choice(known[one], len(known[one])).mean()
-                for one in dice.integers(len(known), size=len(known))
+                dice.choice(known[draw], len(known[draw])).mean()
+                for draw in dice.integers(len(known), size=len(known))
             ]
         )
         for _ in range(DRAWS)
     ]
-    means = [float(one.mean()) for one in known]
+    means = [float(values.mean()) for values in known]
     return {"value": statistics.mean(means), "interval": interval(np.array(drawn)), "models": means}
 
 
@@ -185,9 +187,9 @@ def tables(found: dict[str, Any]) -> list[str]:
     for name, other in AGAINST:
         right, agree = (
             next(
-                one
-                for one in found["differences"]
-                if (one["of"], one["against"], one["figure"]) == (name, other, figure)
+                difference
+                for difference in found["differences"]
+                if (difference["of"], difference["against"], difference["figure"]) == (name, other, figure)
             )
             for figure in ("both_orders", "agree")
         )

@@ -95,26 +95,26 @@ def sample_world(seed: int, *, quick: bool) -> World:
 
 def fine_grained_world(seed: int, *, quick: bool) -> World:
     records = list(fine_grained(data_folder()))
-    tasks = list(dict.fromkeys(one.a.task.id for one in records))
+    tasks = list(dict.fromkeys(record.a.task.id for record in records))
     random.Random(seed).shuffle(tasks)
     tasks = tasks[:24] if quick else tasks
     held_out, kept = set(tasks[: len(tasks) // 3]), set(tasks)
     trajectories, places = list[Trajectory](), dict[str, int]()
     pairs, said, test = list[tuple[int, int]](), list[PreferenceRecord](), list[tuple[int, int]]()
-    for one in records:
-        if one.a.task.id not in kept or one.a.content_hash == one.b.content_hash:
+    for record in records:
+        if record.a.task.id not in kept or record.a.content_hash == record.b.content_hash:
             continue
         sides = []
-        for side in (one.a, one.b):
+        for side in (record.a, record.b):
             if side.content_hash not in places:
                 places[side.content_hash] = len(trajectories)
                 trajectories.append(side)
             sides.append(places[side.content_hash])
-        if one.a.task.id not in held_out:
+        if record.a.task.id not in held_out:
             pairs.append((sides[0], sides[1]))
-            said.append(one)
-        elif one.choice in ("a", "b"):
-            test.append((sides[0], sides[1]) if one.choice == "a" else (sides[1], sides[0]))
+            said.append(record)
+        elif record.choice in ("a", "b"):
+            test.append((sides[0], sides[1]) if record.choice == "a" else (sides[1], sides[0]))
     return World(trajectories, pairs, said.__getitem__, test)
 
 
@@ -141,7 +141,7 @@ class Bench:
             everything = list(range(len(work.world.pairs)))
             found: dict[str, Any] = {"full": work.accuracy(everything)[0], "pool": len(everything)}
         else:
-            found = {"accuracy": [round(one, 4) for one in work.run(name)]}  # type: ignore[arg-type]
+            found = {"accuracy": [round(accuracy, 4) for accuracy in work.run(name)]}  # type: ignore[arg-type]
         self.say(part=part, seed=seed, **found, seconds=round(time.monotonic() - started, 1))
         return found
 
@@ -149,7 +149,7 @@ class Bench:
         if self._made is None or self._made[0] != (data, seed):
             world = WORLDS[data](seed, quick=self.quick)
             recipe = Recipe(epochs=2) if self.quick else Recipe()
-            rendered = [self.like.backbone.renderer.render(one) for one in world.trajectories]
+            rendered = [self.like.backbone.renderer.render(trajectory) for trajectory in world.trajectories]
             for _ in self.like.backbone.encode_ahead(rendered, self.cache):
                 continue
             self._made = (data, seed), _Work(self, world, recipe, rendered, seed)
@@ -163,7 +163,9 @@ class _Work:
         self.place = {side: place for place, side in enumerate(self.of_pool)}
         self.items = [tuple(self.place[side] for side in pair) for pair in world.pairs]
         self.plain = scale_features(
-            encoder_features(bench.like.backbone, [rendered[one] for one in self.of_pool], cache=bench.cache)
+            encoder_features(
+                bench.like.backbone, [rendered[name] for name in self.of_pool], cache=bench.cache
+            )
         )
 
     def run(self, strategy: Strategy) -> list[float]:
@@ -178,7 +180,7 @@ class _Work:
             if self.bench.trunk and model is not None:
                 features = scale_features(
                     model_features(
-                        model.model, [self.rendered[one] for one in self.of_pool], cache=self.bench.cache
+                        model.model, [self.rendered[name] for name in self.of_pool], cache=self.bench.cache
                     )
                 )
         return found
@@ -214,7 +216,7 @@ class _Work:
         except RewardError:
             return 0.5, None
         wanted = sorted({side for pair in self.world.test for side in pair})
-        found = score_rendered(model.model, [self.rendered[one] for one in wanted], cache=self.bench.cache)
+        found = score_rendered(model.model, [self.rendered[name] for name in wanted], cache=self.bench.cache)
         raw = found.raw.tolist()
         score = dict(zip(wanted, raw, strict=True))
         right = [(score[a] > score[b]) + 0.5 * (score[a] == score[b]) for a, b in self.world.test]
@@ -240,8 +242,8 @@ def summary(budgets: Sequence[int], by_seed: Sequence[dict[str, Any]]) -> dict[s
     """
     dice = np.random.default_rng(0)
     names = list(by_seed[0]["strategies"])
-    values = {name: np.array([one["strategies"][name] for one in by_seed]) for name in names}
-    full = np.array([one["full"] for one in by_seed])
+    values = {name: np.array([seed_result["strategies"][name] for seed_result in by_seed]) for name in names}
+    full = np.array([seed_result["full"] for seed_result in by_seed])
     draws = dice.integers(len(by_seed), size=(2000, len(by_seed)))
 
     def needed(name: str, seeds: Any) -> float:
@@ -252,12 +254,12 @@ def summary(budgets: Sequence[int], by_seed: Sequence[dict[str, Any]]) -> dict[s
     out: dict[str, Any] = {}
     for name in names:
         labels, of_random = needed(name, everyone), needed("random", everyone)
-        drawn = np.array([needed(name, one) / needed("random", one) for one in draws[:500]])
+        drawn = np.array([needed(name, sampled) / needed("random", sampled) for sampled in draws[:500]])
         known = drawn[np.isfinite(drawn)]
         out[name] = {
             "labels": None if np.isinf(labels) else labels,
             "ratio": labels / of_random if np.isfinite(labels) and np.isfinite(of_random) else None,
-            "interval": [float(one) for one in np.quantile(known, [0.025, 0.975])]
+            "interval": [float(bound) for bound in np.quantile(known, [0.025, 0.975])]
             if len(known) > 20
             else None,
             "accuracy": values[name].mean(0).tolist(),

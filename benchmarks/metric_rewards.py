@@ -129,13 +129,13 @@ def by_dice(labels: Sequence[StepLabelRecord], seed: int) -> list[StepLabelRecor
     dice = random.Random(f"steps {seed}")
     return [
         StepLabelRecord(
-            annotator=one.annotator,
-            origin=one.origin,
-            weight=one.weight,
-            trajectory=one.trajectory,
-            labels={dice.randrange(len(one.trajectory.agent_steps)): next(iter(one.labels.values()))},
+            annotator=label.annotator,
+            origin=label.origin,
+            weight=label.weight,
+            trajectory=label.trajectory,
+            labels={dice.randrange(len(label.trajectory.agent_steps)): next(iter(label.labels.values()))},
         )
-        for one in labels
+        for label in labels
     ]
 
 
@@ -152,8 +152,8 @@ class Bench:
         anchored = evidence_of(of, self.encode, anchored=True)
         grounded = evidence_of(of, self.encode, anchored=False)
         mine, metrics = metric_rewards(anchored, seed)
-        compared = [one for one in of.records if isinstance(one, PreferenceRecord)]
-        people = [one for one in of.records if isinstance(one, StepLabelRecord)]
+        compared = [record for record in of.records if isinstance(record, PreferenceRecord)]
+        people = [record for record in of.records if isinstance(record, StepLabelRecord)]
         trained = self._scores({"objective": "bradley_terry"}, compared, of, seed)
         lengths = {name: float(len(str(of.conversations[name].messages))) for name in of.held_out}
         few = {name: -float(len(of.trajectories[name].agent_steps)) for name in of.held_out}
@@ -210,7 +210,7 @@ def credit(scores: dict[str, ModelScore], of: Sample) -> dict[str, float | None]
     """rank: Spearman's correlation with the true credit of all steps. auc: good steps against bad ones."""
     own = np.concatenate([score.step_rewards for score in scores.values()])
     true = np.concatenate([of.conversations[name].world.credit for name in scores])
-    labels = [annotators.label_of(one) for one in true]
+    labels = [annotators.label_of(credit) for credit in true]
     told = np.array([label != "neutral" for label in labels])
     good = np.array([label == "good" for label in labels])
     return {
@@ -222,17 +222,22 @@ def credit(scores: dict[str, ModelScore], of: Sample) -> dict[str, float | None]
 def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Accuracies with intervals over seeds and tasks; means over seeds, with the least and the greatest."""
     accuracies = {
-        part: {name: _accuracy([one[part][name] for one in by_seed]) for name in by_seed[0][part]}
+        part: {
+            name: _accuracy([seed_result[part][name] for seed_result in by_seed]) for name in by_seed[0][part]
+        }
         for part in ("rewards", "joint")
     }
     steps = {
-        name: {what: _spread([one["steps"][name][what] for one in by_seed]) for what in ("rank", "auc", "n")}
+        name: {
+            what: _spread([seed_result["steps"][name][what] for seed_result in by_seed])
+            for what in ("rank", "auc", "n")
+        }
         for name in by_seed[0]["steps"]
     }
     return {
         "seeds": len(by_seed),
-        "metrics": [one["metrics"] for one in by_seed],
-        "comments": [one["comments"] for one in by_seed],
+        "metrics": [seed_result["metrics"] for seed_result in by_seed],
+        "comments": [seed_result["comments"] for seed_result in by_seed],
         **accuracies,
         "steps": steps,
     }

@@ -35,13 +35,15 @@ def files() -> dict[str, list[bytes]]:
     found = {name: [json.dumps(one).encode()] for name, one in DOCUMENTS.items()}
     for source in SOURCES:
         raw = [
-            json.dumps(one).encode()
+            json.dumps(record).encode()
             for path in sorted(data_folder().glob(source.pattern))
             for document in documents(path)
-            for one in (document if isinstance(document, list) and source.format in _ARRAYS else [document])
+            for record in (
+                document if isinstance(document, list) and source.format in _ARRAYS else [document]
+            )
         ]
         raw.sort(key=len)
-        found[source.format] = [one for one in raw[:20] if len(one) <= _LARGEST] or raw[:1]
+        found[source.format] = [content for content in raw[:20] if len(content) <= _LARGEST] or raw[:1]
     return found
 
 

@@ -47,7 +47,7 @@ def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     assert isinstance(decoder, Decoder)
     examples = collect(records, decoder.renderer, recipe)
     lengths = [
-        [len(examples.rendered[place].ids) for place in one.trajectory_indices] for one in examples.items
+        [len(examples.rendered[place].ids) for place in item.trajectory_indices] for item in examples.items
     ]
     order = random.Random(0).sample(lengths, len(lengths))
     padded = sum(2 * len(some) * max(map(max, some)) for some in _chunks(order, BATCH))
@@ -70,7 +70,7 @@ def _computed(examples: Examples, decoder: Decoder, recipe: Any) -> int:
     groups = make_groups(examples, decoder, recipe)
     for batch in epoch_batches(groups, recipe, seed=0, epoch=0):
         places = sorted(
-            {place for one in example_indices(batch) for place in examples.items[one].trajectory_indices}
+            {place for index in example_indices(batch) for place in examples.items[index].trajectory_indices}
         )
         trees = build_forest([examples.rendered[place].ids for place in places], decoder.sharing)
         total += sum(len(rows) * max(map(len, rows)) for rows in in_batches(trees, _ROW))
@@ -89,15 +89,15 @@ def _difference(examples: Examples, decoder: Decoder, *, tokens: int) -> float:
         return sum(len(examples.rendered[place].ids) for place in one.trajectory_indices)
 
     items: list[Tokens] = []
-    for one in sorted(examples.items, key=size):
-        tokens -= size(one)
+    for item in sorted(examples.items, key=size):
+        tokens -= size(item)
         if items and tokens < 0:
             break
-        items += [examples.rendered[place] for place in one.trajectory_indices]
+        items += [examples.rendered[place] for place in item.trajectory_indices]
     worst = 0.0
     for some in _chunks(items, 2 * BATCH):
         packed = decoder.states(some).flat
-        alone = torch.cat([decoder.states([one]).flat for one in some])
+        alone = torch.cat([decoder.states([item]).flat for item in some])
         worst = max(worst, float((packed - alone).abs().max() / alone.abs().max()))
     return worst
 

@@ -46,7 +46,7 @@ class Classifier:
 
     @torch.no_grad()
     def score(self, items: Sequence[dict[str, Any]]) -> list[float]:
-        shown = [self.tokenizer.apply_chat_template(one["messages"], tokenize=False) for one in items]
+        shown = [self.tokenizer.apply_chat_template(item["messages"], tokenize=False) for item in items]
         batch = self.tokenizer(shown, return_tensors="pt", padding=True, add_special_tokens=False)
         found: list[float] = self.model(**batch).logits.mean(-1).tolist()
         return found
@@ -62,14 +62,14 @@ class Encoder:
     def score(self, items: Sequence[dict[str, Any]]) -> list[float]:
         backbone = self.model.model.backbone
         assert isinstance(backbone, StepEncoder)
-        rendered = [self.model.render(parse_item(one).content) for one in items]
-        ids, mask = _padded([backbone.renderer.framed(chunk) for one in rendered for chunk in one.chunks])
+        rendered = [self.model.render(parse_item(item).content) for item in items]
+        ids, mask = _padded([backbone.renderer.framed(chunk) for item in rendered for chunk in item.chunks])
         hidden = backbone.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
         weights = mask.unsqueeze(-1).float()
         flat = torch.nn.functional.normalize((hidden * weights).sum(1) / weights.sum(1), dim=-1)
         collated = collate(rendered, backbone.renderer)
         embeddings = torch.zeros(*collated.place.shape, flat.shape[-1])
-        for row, part in enumerate(flat.split([len(one.chunks) for one in rendered])):
+        for row, part in enumerate(flat.split([len(item.chunks) for item in rendered])):
             embeddings[row, : len(part)] = part
         precise = next(backbone.mixer.parameters()).dtype
         mixed = backbone.mixer(

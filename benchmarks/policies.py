@@ -160,7 +160,7 @@ def summary_of_control(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     None where a seed never came there."""
     out: dict[str, Any] = {"seeds": len(by_seed)}
     for name in by_seed[0]:
-        runs = [one[name] for one in by_seed]
+        runs = [seed_result[name] for seed_result in by_seed]
         out[name] = {
             "before": _spread([next(iter(run.values())) for run in runs]),
             "after": _spread([list(run.values())[-1] for run in runs]),
@@ -175,8 +175,8 @@ def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """By policy, mean and standard deviation over seeds: of the last steps, of what it most likely does; roll-outs to
     REACHED, None where a seed never came there."""
     out: dict[str, Any] = {"seeds": len(by_seed)}
-    for name in (one for one in by_seed[0] if one not in ("best of n", "refined")):
-        runs = [one[name] for one in by_seed]
+    for name in (strategy for strategy in by_seed[0] if strategy not in ("best of n", "refined")):
+        runs = [seed_result[name] for seed_result in by_seed]
         out[name] = {
             "tried": _spread([statistics.mean(run["true"][-SMOOTH:]) for run in runs]),
             "highest": _spread([max(_smoothed(run["true"])) for run in runs]),
@@ -184,7 +184,7 @@ def summary(by_seed: Sequence[dict[str, Any]]) -> dict[str, Any]:
             "reached": [_reached(run["true"]) for run in runs],
         }
     for name in ("best of n", "refined"):
-        columns = zip(*(one[name] for one in by_seed), strict=True)
+        columns = zip(*(seed_result[name] for seed_result in by_seed), strict=True)
         out[name] = {
             str(n): _spread(list(column)) for n, column in zip(best_of_n.TRIES, columns, strict=False)
         }
@@ -227,7 +227,7 @@ def draw(by_seed: Sequence[dict[str, Any]]) -> None:
     ):
         series = {}
         for name in names:
-            rows = zip(*(_smoothed(one[name]["true"]) for one in by_seed), strict=True)
+            rows = zip(*(_smoothed(seed_result[name]["true"]) for seed_result in by_seed), strict=True)
             points = [
                 (grpo.AT_ONCE * SMOOTH * (at + 1), *_band(row, 0.0, 1.0)) for at, row in enumerate(rows)
             ]
@@ -240,7 +240,7 @@ def draw_control(by_seed: Sequence[dict[str, Any]]) -> None:
     """Means over seeds, with one standard deviation to either side."""
     series = {}
     for name in by_seed[0]:
-        rows = zip(*(one[name].values() for one in by_seed), strict=True)
+        rows = zip(*(seed_result[name].values() for seed_result in by_seed), strict=True)
         series[name] = [
             (float(steps), *_band(row, -math.inf, 0.0))
             for steps, row in zip(by_seed[0][name], rows, strict=True)

@@ -71,7 +71,7 @@ def records(tasks: Sequence[int], *, seed: int) -> list[FeedbackRecord]:
         dice = random.Random(f"{seed}/{number}")
         while True:
             a, b = run_of(number, dice), run_of(number, dice)
-            by = {one: worth(a, one) - worth(b, one) for one in CRITERIA}
+            by = {criterion: worth(a, criterion) - worth(b, criterion) for criterion in CRITERIA}
             if all(by.values()) and _agreement(by) == divmod(number % 4, 2):
                 break
         found += [
@@ -90,11 +90,11 @@ def module(folder: Path, seed: int) -> Path:
     dice = random.Random(0)
     asked = [
         f'Judge by this alone: "{text}"\nRun:\nRun A:\n'
-        for one in (LOST, SIGNED)
-        for text in (one, opposite(one))
+        for criterion in (LOST, SIGNED)
+        for text in (criterion, opposite(criterion))
     ]
     runs = [shown(run_of(number, dice)) for number in range(50)]
-    texts = [*(f"{one}{run}\nRun B:\n" for one in asked for run in runs[:5]), *runs]
+    texts = [*(f"{question}{run}\nRun B:\n" for question in asked for run in runs[:5]), *runs]
     return decoder(folder, seed, more=texts, vocabulary=640, apart=_APART)
 
 
@@ -119,7 +119,9 @@ def answers(writer: Writer, pairs: Sequence[Pair]) -> Answers:
     """By pair. both: 1 where the mean of both orders' chances is right; one: the mean of asking in either order;
     consistent: both orders name the same run."""
     asked = questions_of(pairs, writer.renderer)
-    odds = answered(writer, [one.pair[order] for one in asked for order in (0, 1)], _TOKENS).view(-1, 2)
+    odds = answered(writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS).view(
+        -1, 2
+    )
     first, second = odds[:, 0] > 0, odds[:, 1] < 0
     chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
     return {
@@ -141,16 +143,19 @@ def measure(seed: int, quick: bool) -> dict[str, Any]:
         pairs = pairs_of(
             test, parse_recipe(recipe_to_dict(chosen) | {"principles": True}), principles_of(test)
         )[0]
-        by = {one: [pair for pair in pairs if pair.by == one] for one in CRITERIA}
+        by = {criterion: [pair for pair in pairs if pair.by == criterion] for criterion in CRITERIA}
         by |= {
-            opposite(one): [turned for pair in by[one] if (turned := pair.opposite)] for one in (LOST, SIGNED)
+            opposite(criterion): [turned for pair in by[criterion] if (turned := pair.opposite)]
+            for criterion in (LOST, SIGNED)
         }
         untold = {one: [replace(pair, by=None) for pair in some] for one, some in by.items()}
         plain = taught(chosen, splits, epochs * len(CRITERIA), seed)
         judges["plain"] = {_name(one): answers(plain, some) for one, some in untold.items()}
         judges["single"] = {
-            _name(one): answers(taught(chosen, splits, epochs, seed, criterion=one), untold[one])
-            for one in CRITERIA
+            _name(criterion): answers(
+                taught(chosen, splits, epochs, seed, criterion=criterion), untold[criterion]
+            )
+            for criterion in CRITERIA
         }
         for name, negate in (("follows", 0.0), ("turned", 0.25)):
             one = taught(chosen, splits, epochs, seed, principles=True, negate=negate)
@@ -166,8 +171,10 @@ def table(seeds: Sequence[dict[str, Any]]) -> str:
         f"| on held-out pairs | {' | '.join(JUDGES.values())} | the last less plain | the last less one for each |",
         f"|---|{'---:|' * (len(JUDGES) + 2)}",
     ]
-    rows = [(_name(one), _name(one), "both") for one in QUESTIONS]
-    rows += [(f"{_name(one)}: both orders agree", _name(one), "consistent") for one in QUESTIONS]
+    rows = [(_name(question), _name(question), "both") for question in QUESTIONS]
+    rows += [
+        (f"{_name(question)}: both orders agree", _name(question), "consistent") for question in QUESTIONS
+    ]
     for words, question, key in rows:
         told = [_said(seeds, [_numbers(seeds, name, question, key)]) for name in JUDGES]
         told += [
@@ -186,8 +193,8 @@ def _numbers(
     seeds: Sequence[dict[str, Any]], judge: str, question: str, key: str
 ) -> list[list[float]] | None:
     """By seed; None of a judge who is not asked this."""
-    found = [one["judges"][judge].get(question) for one in seeds]
-    return None if None in found else [one[key] for one in found]
+    found = [seed["judges"][judge].get(question) for seed in seeds]
+    return None if None in found else [result[key] for result in found]
 
 
 def _said(seeds: Sequence[dict[str, Any]], some: Sequence[list[list[float]] | None], sign: str = "") -> str:
@@ -196,10 +203,13 @@ def _said(seeds: Sequence[dict[str, Any]], some: Sequence[list[list[float]] | No
     if first is None or None in others:
         return ""
     tasks = [f"{seed['seed']}/{at}" for seed, one in zip(seeds, first, strict=True) for at in range(len(one))]
-    values = [value for one in first for value in one]
+    values = [value for seed_values in first for value in seed_values]
     for other in others:
         assert other is not None
-        values = [a - b for a, b in zip(values, (value for one in other for value in one), strict=True)]
+        values = [
+            a - b
+            for a, b in zip(values, (value for seed_values in other for value in seed_values), strict=True)
+        ]
     mean, (low, high) = mean_interval(values, tasks)
     return f"{mean:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 

@@ -86,8 +86,8 @@ def pandalm(folder: Path) -> Iterator[PreferenceRecord]:
 def tau_bench(folder: Path) -> Iterator[PreferenceRecord]:
     """tau-bench airline: a run that succeeded is preferred to one of the same task that failed."""
     by_task: dict[str, list[OutcomeRecord]] = {}
-    for one in tau_bench_outcomes(folder):
-        by_task.setdefault(one.trajectory.task.id, []).append(one)
+    for outcome in tau_bench_outcomes(folder):
+        by_task.setdefault(outcome.trajectory.task.id, []).append(outcome)
     count = 0
     for runs in by_task.values():
         for good in (run.trajectory for run in runs if run.success):
@@ -141,10 +141,10 @@ def agentrx(folder: Path) -> Iterator[StepLabelRecord]:
             continue
         messages = runs[row["trajectory_id"]]["traj"]
         first = min(failure["step_number"] for failure in row["failures"])
-        agents = [one["index"] for one in messages if one["role"] == "assistant"]
+        agents = [message["index"] for message in messages if message["role"] == "assistant"]
         if first not in agents:
             continue
-        plain = [{key: value for key, value in one.items() if key != "index"} for one in messages]
+        plain = [{key: value for key, value in message.items() if key != "index"} for message in messages]
         task = Task(id=f"agentrx-{row['trajectory_id']}")
         yield _first_error(Trajectory(steps=from_messages(plain), task=task), agents.index(first))
 
@@ -154,7 +154,8 @@ def who_and_when(folder: Path) -> Iterator[StepLabelRecord]:
     for path in sorted((folder / "who_and_when" / "algorithm_generated").glob("*.json")):
         row = json.loads(path.read_text(encoding="utf-8"))
         sources: list[Source] = [
-            "environment" if one.get("name") == "Computer_terminal" else "agent" for one in row["history"]
+            "environment" if message.get("name") == "Computer_terminal" else "agent"
+            for message in row["history"]
         ]
         wrong = int(row["mistake_step"])
         if sources[wrong] != "agent":

@@ -141,7 +141,9 @@ def measure(case: Case, *, quick: bool, seed: int, say: Callable[..., None]) -> 
 
 def _beside_bigrams(judged: list[ScoredRecord], folds: CrossValidation, accuracy: float) -> dict[str, Any]:
     found = predictions(judged, {folds.recipe.criterion})
-    peer = bag_of_bigrams(found, [folds.fold_of(one.record, folds.recipe.folds, 0) for one in found])
+    peer = bag_of_bigrams(
+        found, [folds.fold_of(prediction.record, folds.recipe.folds, 0) for prediction in found]
+    )
     against = compare_predictions(found, peer)
     return {
         "value": accuracy - against["difference"],
@@ -164,20 +166,20 @@ def _also(part: str, report: dict[str, Any]) -> dict[str, Any]:
 def tables(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """Markdown, a table for every kind of feedback."""
     for part, heading in _TABLES.items():
-        rows = [one for one in results.values() if one["part"] == part]
+        rows = [result for result in results.values() if result["part"] == part]
         if not rows:
             continue
-        rules = list(dict.fromkeys(rule for one in rows for rule in one["baselines"]))
+        rules = list(dict.fromkeys(rule for row in rows for rule in row["baselines"]))
         yield f"### {heading}\n"
         yield f"| | n | reached | {' | '.join(rules)} | not beaten | seconds |"
         yield f"|---|---|---|{'---|' * len(rules)}---|---|"
-        for one in rows:
-            cells = [_rule(one["baselines"].get(rule), part) for rule in rules]
-            reached = f"**{_number(one['value'], part)}** {_between(one['interval'], part)}"
-            unbeaten = ", ".join(_unbeaten(one)) or "none"
+        for row in rows:
+            cells = [_rule(row["baselines"].get(rule), part) for rule in rules]
+            reached = f"**{_number(row['value'], part)}** {_between(row['interval'], part)}"
+            unbeaten = ", ".join(_unbeaten(row)) or "none"
             yield (
-                f"| {one['title']} | {one['n']} | {reached} | {' | '.join(cells)} | {unbeaten} "
-                f"| {one['seconds']:.0f} |"
+                f"| {row['title']} | {row['n']} | {reached} | {' | '.join(cells)} | {unbeaten} "
+                f"| {row['seconds']:.0f} |"
             )
         yield ""
 

@@ -27,7 +27,7 @@ def judged(asked: Mapping[str, Any], is_bad: IsBad = came_back_failed) -> str:
     criteria, runs = read(asked, is_bad)
     if len(runs) == 1:
         (bad,) = runs
-        return json.dumps({one["key"]: scored(one, bad) for one in criteria})
+        return json.dumps({criterion["key"]: scored(criterion, bad) for criterion in criteria})
     a, b = map(len, runs)
     better = "tie" if a == b else "A" if a < b else "B"
     said = {
@@ -36,7 +36,7 @@ def judged(asked: Mapping[str, Any], is_bad: IsBad = came_back_failed) -> str:
         "step_b": next(iter(runs[1]), None),
         "better": better,
     }
-    return json.dumps({one["key"]: said for one in criteria})
+    return json.dumps({criterion["key"]: said for criterion in criteria})
 
 
 def scored(criterion: Mapping[str, Any], bad: list[int]) -> dict[str, Any]:

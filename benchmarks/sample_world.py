@@ -73,10 +73,10 @@ class Sample:
 
     def with_true_outcomes(self) -> list[FeedbackRecord]:
         return [
-            msgspec.structs.replace(one, reward=self.reward(one.trajectory))
-            if isinstance(one, OutcomeRecord)
-            else one
-            for one in self.records
+            msgspec.structs.replace(record, reward=self.reward(record.trajectory))
+            if isinstance(record, OutcomeRecord)
+            else record
+            for record in self.records
         ]
 
     def reward(self, one: Trajectory) -> float:
@@ -91,13 +91,13 @@ def sample(seed: int, *, tasks: int, per_task: int) -> Sample:
         for task in chosen
         for place, agent in enumerate(random.Random(f"{seed}/{task}").choices(list(STYLES), k=per_task))
     ]
-    read = {one.id: _trajectory(one) for one in spoken}
-    training = [one for one in spoken if one.task.id not in held_out]
+    read = {conversation.id: _trajectory(conversation) for conversation in spoken}
+    training = [conversation for conversation in spoken if conversation.task.id not in held_out]
     return Sample(
-        {one.id: one for one in spoken},
+        {conversation.id: conversation for conversation in spoken},
         read,
         [*_feedback(training, read)],
-        [one.id for one in spoken if one.task.id in held_out],
+        [conversation.id for conversation in spoken if conversation.task.id in held_out],
     )
 
 
@@ -114,16 +114,18 @@ def _feedback(spoken: list[Conversation], read: dict[str, Trajectory]) -> Iterat
         "rating": annotators.ratings,
     }
     by_task: dict[str, list[Conversation]] = {}
-    for one in spoken:
-        by_task.setdefault(one.task.id, []).append(one)
+    for conversation in spoken:
+        by_task.setdefault(conversation.task.id, []).append(conversation)
     for start in range(0, max(map(len, by_task.values())), _TOGETHER):
-        some = [one for group in by_task.values() for one in group[start : start + _TOGETHER]]
+        some = [
+            conversation for group in by_task.values() for conversation in group[start : start + _TOGETHER]
+        ]
         for kind, speak in said.items():
             for raw in speak(some):
                 yield _record(kind, raw, read)
-    for one in spoken:
-        reward, success = verdict(one)
-        yield OutcomeRecord(trajectory=read[one.id], success=success, reward=reward)
+    for conversation in spoken:
+        reward, success = verdict(conversation)
+        yield OutcomeRecord(trajectory=read[conversation.id], success=success, reward=reward)
 
 
 def pairwise_record(raw: dict[str, Any], read: dict[str, Trajectory]) -> PreferenceRecord:
@@ -141,7 +143,7 @@ def _record(kind: Kind, raw: dict[str, Any], read: dict[str, Trajectory]) -> Fee
         if key in fields:
             fields[key] = read[fields[key]["trajectory_id"]]
     if "items" in fields:
-        fields["trajectories"] = tuple(read[one["trajectory_id"]] for one in fields.pop("items"))
+        fields["trajectories"] = tuple(read[item["trajectory_id"]] for item in fields.pop("items"))
     known: FeedbackRecord = msgspec.convert(fields, RECORD_TYPES[kind], strict=False)
     return known
 
@@ -156,7 +158,7 @@ class Measured:
 
     @property
     def accuracy(self) -> float:
-        return statistics.mean(one for some in self.right.values() for one in some)
+        return statistics.mean(right for some in self.right.values() for right in some)
 
 
 def measure(model: Any, of: Sample, cache: Any) -> Measured:
@@ -183,8 +185,8 @@ def _against_the_truth(scores: dict[str, ModelScore], of: Sample) -> Measured:
         (np.array(score.step_rewards), np.array(of.conversations[name].world.credit))
         for name, score in scores.items()
     ]
-    own, true = (np.concatenate([one[side] for one in found]) for side in (0, 1))
-    each = [value for one in found if (value := spearman(*one)) is not None]
+    own, true = (np.concatenate([credit_pair[side] for credit_pair in found]) for side in (0, 1))
+    each = [value for credit_pair in found if (value := spearman(*credit_pair)) is not None]
     return Measured(right, spearman(own, true), statistics.mean(each) if each else None)
 
 
@@ -192,17 +194,17 @@ def annotator_records(of: Sample, seed: int) -> dict[str, list[FeedbackRecord]]:
     """The same comparisons three times: `clean`; `noisy`, 30 % of them given at random by one; `without` those."""
     dice = random.Random(f"random annotator {seed}")
     clean, noisy, without = list[FeedbackRecord](), list[FeedbackRecord](), list[FeedbackRecord]()
-    for one in of.records:
-        if not isinstance(one, PreferenceRecord) or one.choice not in ("a", "b"):
+    for record in of.records:
+        if not isinstance(record, PreferenceRecord) or record.choice not in ("a", "b"):
             continue
-        clean.append(one)
+        clean.append(record)
         if dice.random() < _RANDOM_SHARE:
             noisy.append(
-                msgspec.structs.replace(one, annotator="sim-dice", choice=dice.choice("ab"), strength=1)
+                msgspec.structs.replace(record, annotator="sim-dice", choice=dice.choice("ab"), strength=1)
             )
         else:
-            noisy.append(one)
-            without.append(one)
+            noisy.append(record)
+            without.append(record)
     return {"clean": clean, "noisy": noisy, "without": without}
 
 
@@ -247,7 +249,7 @@ class Bench:
         folds = CrossValidation(recipe, seed, choose_device("auto"), _quiet, cache=self.cache, like=self.like)
         module, model = folds.train(records)
         found = measure(model, of, self.cache)
-        learnt = [one.reliabilities() for one in module.parts.values() if isinstance(one, BradleyTerry)]
+        learnt = [part.reliabilities() for part in module.parts.values() if isinstance(part, BradleyTerry)]
         self.say(
             seed=seed,
             recipe=given,
@@ -271,8 +273,8 @@ def summary(by_seed: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
     }
     credit = {
         name: {
-            "rank_correlation": _spread([one["credit"][name].pooled for one in by_seed]),
-            "within_trajectories": _spread([one["credit"][name].within for one in by_seed]),
+            "rank_correlation": _spread([seed_result["credit"][name].pooled for seed_result in by_seed]),
+            "within_trajectories": _spread([seed_result["credit"][name].within for seed_result in by_seed]),
         }
         for name in first["credit"]
     }
@@ -288,14 +290,18 @@ def summary(by_seed: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def _spread(values: list[float | None]) -> dict[str, Any]:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return {"mean": statistics.mean(known) if known else None, "seeds": values}
 
 
 def _accuracy(by_seed: list[dict[str, dict[str, Any]]], part: str, name: str) -> dict[str, Any]:
-    values, groups = _choices([one[part][name] for one in by_seed])
+    values, groups = _choices([seed_result[part][name] for seed_result in by_seed])
     mean, interval = mean_interval(values, groups)
-    return {"accuracy": mean, "interval": interval, "seeds": [one[part][name].accuracy for one in by_seed]}
+    return {
+        "accuracy": mean,
+        "interval": interval,
+        "seeds": [seed_result[part][name].accuracy for seed_result in by_seed],
+    }
 
 
 def _gain(by_seed: list[dict[str, dict[str, Any]]], part: str, one: str, other: str) -> dict[str, Any]:
@@ -307,7 +313,7 @@ def _gain(by_seed: list[dict[str, dict[str, Any]]], part: str, one: str, other: 
 
 def _choices(found: Sequence[Measured]) -> tuple[list[float], list[str]]:
     """Right or not, with the task: one task of different seeds has different conversations but hangs together."""
-    rows = [(one, task) for seed in found for task, some in seed.right.items() for one in some]
+    rows = [(right, task) for seed in found for task, some in seed.right.items() for right in some]
     return [one for one, _ in rows], [task for _, task in rows]
 
 

@@ -57,7 +57,7 @@ def growing(count: int, steps: int) -> list[list[Json]]:
     runs: list[Trajectory] = list(
         {id(entry): entry for record in records for entry in (record.a, record.b)}.values()
     )
-    runs.sort(key=lambda one: -len(one.agent_steps))
+    runs.sort(key=lambda run: -len(run.agent_steps))
     found = []
     for number in range(count):
         messages = to_messages(runs[number])
@@ -259,8 +259,9 @@ def stepwise(kind: str, runs: list[list[Json]], steps: int, last: int, serve: Se
 def _renamed(messages: list[Json], dice: random.Random) -> list[Json]:
     """The same with a word more at the beginning of every text: nothing of it was seen before."""
     return [
-        one | ({"content": f"{dice.randrange(10**6)} {one['content']}"} if one.get("content") else {})
-        for one in messages
+        message
+        | ({"content": f"{dice.randrange(10**6)} {message['content']}"} if message.get("content") else {})
+        for message in messages
     ]
 
 

@@ -102,7 +102,7 @@ def _lesson(wanted: Wanted, runs: Sequence[Sequence[bool]]) -> TeacherQuestion:
 
 
 def _side(own: Sequence[bool], other: Sequence[bool], more: int = 0, worse: int = 0) -> dict[str, Any]:
-    good, bad = (min(max(one, 0), STEPS) for one in (STEPS - sum(own) + more, sum(other) + worse))
+    good, bad = (min(max(count, 0), STEPS) for count in (STEPS - sum(own) + more, sum(other) + worse))
     well, wrong = _first(own, False), _first(other, True)
     return {
         "merit": f"{good} went well." if good else "",
@@ -128,7 +128,9 @@ def _runs(question: str) -> list[list[bool]]:
 
 
 def decoder(folder: Path, lessons: Sequence[TeacherQuestion], seed: int) -> Path:
-    texts = [one["content"] for lesson in lessons for one in lesson.messages] + [one.said for one in lessons]
+    texts = [message["content"] for lesson in lessons for message in lesson.messages] + [
+        lesson.said for lesson in lessons
+    ]
     return save_decoder(folder, texts, seed=seed, vocabulary=3000, width=96, layers=3, heads=4, apart=_APART)
 
 
@@ -141,7 +143,7 @@ def teach(
     """
     texts = conversation_renderer(folder, max_tokens=4096)
     module = load_language(folder, device="cpu").train()
-    known = [[_ids(one, texts) for one in pair] for pair in lessons]
+    known = [[_ids(text, texts) for text in pair] for pair in lessons]
     batches = [
         order[place : place + batch]
         for epoch in range(epochs)
@@ -152,7 +154,7 @@ def teach(
     slope = torch.optim.lr_scheduler.LambdaLR(chooser, lambda step: _pace(step / len(batches)))
     losses = []
     for step, some in enumerate(batches):
-        loss = _loss(module, [one for place in some for one in known[place]])
+        loss = _loss(module, [index for place in some for index in known[place]])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(module.parameters(), 1.0)
         chooser.step()
@@ -170,7 +172,7 @@ def _pace(done: float) -> float:
 
 def _ids(lesson: TeacherQuestion, texts: ConversationRenderer) -> tuple[list[int], int]:
     """Of question and answer, and where the answer begins."""
-    system, user = (Part(text=one["content"]) for one in lesson.messages)
+    system, user = (Part(text=message["content"]) for message in lesson.messages)
     asked = texts.question([Step(source="system", message=(system,)), Step(source="user", message=(user,))])
     return [*asked, *texts.encode(lesson.said), int(texts.tokenizer.eos_token_id)], len(asked)
 

@@ -38,7 +38,7 @@ QUICK = {"hh": (16, 8, 512), "tau_bench": (8, 4, 512), "fine_grained": (12, 6, 5
 
 def measure(name: str, *, quick: bool, folder: Path) -> dict[str, Any]:
     train_size, test_size, longest = (QUICK if quick else SIZES)[name]
-    strict = [one for one in PAIRS[name](data_folder()) if one.choice in ("a", "b")]
+    strict = [pair for pair in PAIRS[name](data_folder()) if pair.choice in ("a", "b")]
     train, test = _split(strict, train_size, test_size)
     base = save_small_decoder(folder / "base", strict)
     recipe = parse_recipe(
@@ -89,11 +89,11 @@ def _split(
     records: list[PreferenceRecord], train: int, test: int
 ) -> tuple[list[PreferenceRecord], list[PreferenceRecord]]:
     """By task, both from everywhere in the file."""
-    tasks = list(dict.fromkeys(one.a.task.id for one in records))
+    tasks = list(dict.fromkeys(record.a.task.id for record in records))
     held_out = set(tasks[::3])
     return (
-        [one for one in records if one.a.task.id not in held_out][:train],
-        [one for one in records if one.a.task.id in held_out][:test],
+        [record for record in records if record.a.task.id not in held_out][:train],
+        [record for record in records if record.a.task.id in held_out][:test],
     )
 
 
@@ -104,9 +104,9 @@ def _examples(records: list[PreferenceRecord], recipe: Recipe) -> Examples:
 def _rows(examples: Examples) -> list[dict[str, list[int]]]:
     """As TRL takes what is tokenised already."""
     rows = []
-    for one in examples.items:
-        a, b = (list(examples.rendered[place].ids) for place in one.places)
-        chosen, rejected = (a, b) if one.record.choice == "a" else (b, a)  # type: ignore[union-attr]
+    for item in examples.items:
+        a, b = (list(examples.rendered[place].ids) for place in item.places)
+        chosen, rejected = (a, b) if item.record.choice == "a" else (b, a)  # type: ignore[union-attr]
         rows.append({"chosen_ids": chosen, "rejected_ids": rejected})
     return rows
 
@@ -177,9 +177,9 @@ def _loss_difference(module: MultiObjectiveModule, start: Path, rows: list[dict[
     module.eval()
     for begin in range(0, min(len(rows), 3 * BATCH), BATCH):
         chosen = list(range(begin, min(begin + BATCH, len(rows))))
-        ids = [torch.tensor(rows[one][side]) for side in ("chosen_ids", "rejected_ids") for one in chosen]
+        ids = [torch.tensor(rows[index][side]) for side in ("chosen_ids", "rejected_ids") for index in chosen]
         padded = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True, padding_value=pad)
-        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
+        mask = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
         rewards = peer(input_ids=padded, attention_mask=mask, use_cache=False).logits.squeeze(-1)
         theirs = -torch.nn.functional.logsigmoid(rewards[: len(chosen)] - rewards[len(chosen) :]).mean()
         worst = max(worst, abs(float(theirs) - float(module(chosen, len(chosen)))))
@@ -197,10 +197,10 @@ def _accuracy(folder: Path, test: list[PreferenceRecord], start: Path) -> dict[s
     )
     model.model.heads.scalar.weight.copy_(weights["score.weight"].unsqueeze(1))
     right = []
-    for one in test:
-        a, b = (model.score([model.render(side)])[0].raw for side in (one.a, one.b))
-        right.append(float((a > b) == (one.choice == "a")) if a != b else 0.5)
-    accuracy, interval = mean_interval(right, [one.a.task.id for one in test])
+    for record in test:
+        a, b = (model.score([model.render(side)])[0].raw for side in (record.a, record.b))
+        right.append(float((a > b) == (record.choice == "a")) if a != b else 0.5)
+    accuracy, interval = mean_interval(right, [record.a.task.id for record in test])
     return {"accuracy": accuracy, "interval": interval, "n": len(right)}
 
 

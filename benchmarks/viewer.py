@@ -96,7 +96,7 @@ def prepare(steps: int, size: int) -> dict[str, Any]:
 
     rose, _ = create_user(email=EMAIL, password=PASSWORD)
     project = create_project(slug="desk", name="Desk", owner=rose)
-    made = [json.dumps(one).encode() + b"\n" for one in documents(steps, size)]
+    made = [json.dumps(document).encode() + b"\n" for document in documents(steps, size)]
     import_trajectories(project=project, stream=io.BytesIO(b"".join(made)), by=None)
     sizes = dict(zip(("left", "right", "huge"), map(len, made), strict=True))
     return {"keys": dict(Trajectory.objects.values_list("external_id", "pk")), "bytes": sizes}
@@ -112,7 +112,7 @@ def read(page: Page, url: str) -> dict[str, Any]:
     return {
         "first_content_ms": round(first),
         "longest_task_ms": round(max(tasks, default=0)),
-        f"tasks_over_{SLOW}_ms": sum(one > SLOW for one in tasks),
+        f"tasks_over_{SLOW}_ms": sum(task > SLOW for task in tasks),
         "frames": frames,
         "steps": page.locator(".step").count(),
     }

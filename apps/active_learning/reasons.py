@@ -31,7 +31,7 @@ class ReasonText:
 
 
 def describe_reason(reason: SelectionReason) -> ReasonText:
-    strongest = sorted(reason.measures.items(), key=lambda one: -one[1])
+    strongest = sorted(reason.measures.items(), key=lambda measure: -measure[1])
     parts = [WORDS[name] for name, share in strongest if share >= REMARKABLE]
     if reason.strategy == Strategy.RANDOM:
         because = "It was drawn at random."
@@ -62,8 +62,8 @@ def curve_chart(curve: dict[str, Any]) -> dict[str, Any]:
     series: list[dict[str, Any]] = [
         {
             "name": "measured",
-            "points": [[one["labels"], one["accuracy"]] for one in points],
-            "band": [[one["labels"], *one["interval"]] for one in points],
+            "points": [[point["labels"], point["accuracy"]] for point in points],
+            "band": [[point["labels"], *point["interval"]] for point in points],
         },
         {"name": "expected", "points": fitted, "dashed": True},
     ]

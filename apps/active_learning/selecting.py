@@ -64,14 +64,15 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
     sides = item_trajectory_ids([*items, *asked])
     for name, wanted in (("items", items), ("asked", asked)):
         _write(
-            folder / f"{name}.jsonl", ({"id": pk, "sides": [str(one) for one in sides[pk]]} for pk in wanted)
+            folder / f"{name}.jsonl",
+            ({"id": pk, "sides": [str(side) for side in sides[pk]]} for pk in wanted),
         )
     rows = {run for runs in sides.values() for run in runs}
     said = list(comparisons(feedback_records(project=plan.campaign.project, bare=True)))
-    rows |= {int(run) for one in said for run in (one.a, one.b)}
+    rows |= {int(run) for comparison in said for run in (comparison.a, comparison.b)}
     _write(
         folder / "comparisons.jsonl",
-        ({name: getattr(one, name) for name in one.__slots__} for one in said),
+        ({name: getattr(comparison, name) for name in comparison.__slots__} for comparison in said),
     )
     traffic = dict(sampled_trajectories(plan.endpoint, MOST_TRAFFIC)) if plan.endpoint else {}
     (folder / "traffic.json").write_text(json.dumps(list(traffic)))

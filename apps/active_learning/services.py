@@ -90,7 +90,7 @@ def store_selection(
     """The end of a choosing that went well: the order of the items, and why. Raises ClaimLost."""
     plan = selection.plan
     with job_queue.fenced(selection):
-        ranked = {one["id"]: one for one in chosen}
+        ranked = {suggestion["id"]: suggestion for suggestion in chosen}
         there = set(Item.objects.filter(campaign=plan.campaign, pk__in=ranked).values_list("pk", flat=True))
         Item.objects.filter(campaign=plan.campaign, acquisition_score__isnull=False).exclude(
             pk__in=there
@@ -132,7 +132,7 @@ def delete_orphaned_features() -> int:
 def _forget_older(selection: ItemSelection) -> None:
     """Only the newest features are of use."""
     older = ItemSelection.objects.filter(plan=selection.plan, pk__lt=selection.pk).exclude(artifact="")
-    for one in older:
-        name = one.artifact
-        ItemSelection.objects.filter(pk=one.pk).update(artifact="")
+    for suggestion in older:
+        name = suggestion.artifact
+        ItemSelection.objects.filter(pk=suggestion.pk).update(artifact="")
         delete_tree(name)

@@ -186,10 +186,12 @@ def rankings(conversations: list[Conversation]) -> Iterator[Record]:
     """Of every second task all its conversations, by two annotators; what seems equally good shares a rank."""
     for task, group in list(_by_task(conversations).items())[::2]:
         for annotator in Dice(f"{SEED} rankings {task}").shuffled(ANNOTATORS)[:2]:
-            values = [round(8 * impression(annotator, one, "ranking").value) for one in group]
+            values = [
+                round(8 * impression(annotator, conversation, "ranking").value) for conversation in group
+            ]
             best_first = sorted(set(values), reverse=True)
             ranks = [1 + best_first.index(value) for value in values]
-            judged = {"items": [_item(one) for one in group], "ranks": ranks}
+            judged = {"items": [_item(conversation) for conversation in group], "ranks": ranks}
             yield _head(group[0], annotator, "rankings") | judged
 
 

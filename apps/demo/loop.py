@@ -212,7 +212,7 @@ def hidden_accuracy(preferences: list[PreferenceRecord]) -> float:
 
 
 def _agrees(record: PreferenceRecord) -> float:
-    a, b = (hidden_reward(to_messages(one), one.task.id) for one in (record.a, record.b))
+    a, b = (hidden_reward(to_messages(trajectory), trajectory.task.id) for trajectory in (record.a, record.b))
     return 0.5 if a == b else float((a > b) == (record.choice == "a"))
 
 

@@ -10,7 +10,7 @@ from apps.annotation.models import Campaign
 from apps.judges.models import Judge
 from apps.judges.selectors import TEST_SIZE
 from apps.judges.services import JudgeSpec
-from apps.judges.services.judges import LONGEST_GUIDELINES, MOST_SAMPLES, PROMPTS
+from apps.judges.services.judges import LONGEST_GUIDELINES, MAX_SAMPLES, PROMPTS
 from apps.llm.models import LLMConnection
 from apps.llm.selectors import list_llm_connections
 from apps.rubrics.models import Rubric
@@ -44,7 +44,7 @@ class JudgeForm(forms.Form):
     samples = forms.IntegerField(
         required=False,
         min_value=1,
-        max_value=MOST_SAMPLES,
+        max_value=MAX_SAMPLES,
         help_text="Answers to average (default 1, at temperature 0). Each takes one call, or two for a comparison.",
         widget=forms.NumberInput(attrs=_TEXT | {"placeholder": "1"}),
     )

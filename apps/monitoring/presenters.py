@@ -61,7 +61,11 @@ def measures_chart(readings: Sequence[Reading], rules: Sequence[Rule]) -> dict[s
     """Values less their baselines, over time."""
     series = []
     for rule in {rule.measure: rule for rule in rules}.values():
-        found = [(one.at, one.values[rule.measure]) for one in readings if rule.measure in one.values]
+        found = [
+            (reading.at, reading.values[rule.measure])
+            for reading in readings
+            if rule.measure in reading.values
+        ]
         points = [[at.timestamp() * 1000, round(said["value"] - said["baseline"], 4)] for at, said in found]
         if points:
             series.append({"name": rule.name, "points": points})
@@ -78,15 +82,17 @@ def measures_chart(readings: Sequence[Reading], rules: Sequence[Rule]) -> dict[s
 def gold_chart(policies: Sequence[PolicySummary]) -> dict[str, Any] | None:
     """Reward and gold, each in its standard deviations over the policies, by sqrt(KL); by policy where none was
     sent."""
-    known = [one for one in policies if one.gold is not None]
+    known = [policy for policy in policies if policy.gold is not None]
     if len(known) < 2:
         return None
-    by_kl = all(one.root_kl is not None for one in known)
-    known.sort(key=lambda one: one.root_kl or 0.0) if by_kl else None
+    by_kl = all(policy.root_kl is not None for policy in known)
+    known.sort(key=lambda policy: policy.root_kl or 0.0) if by_kl else None
     x: dict[str, Any] = (
-        {"name": "√KL, nats"} if by_kl else {"name": "policy version", "labels": [one.name for one in known]}
+        {"name": "√KL, nats"}
+        if by_kl
+        else {"name": "policy version", "labels": [policy.name for policy in known]}
     )
-    rewards, gold = ([getattr(one, name) for one in known] for name in ("reward", "gold"))
+    rewards, gold = ([getattr(policy, name) for policy in known] for name in ("reward", "gold"))
     return {
         "kind": "line",
         "x": x,

@@ -41,7 +41,7 @@ class SampleScale:
         statistics = self._manifest.get("reward") or {"median": 0.0, "std": 1.0}
         self._median, self._std = float(statistics["median"]), float(statistics["std"])
         parts = self._spec.components if self._spec else ()
-        self._gold = next((one.name for one in parts if isinstance(one, Verifier)), None)
+        self._gold = next((part.name for part in parts if isinstance(part, Verifier)), None)
 
     def training(self) -> Reference | None:
         """What it was trained on; None where its manifest does not say, or several components make the reward."""
@@ -68,7 +68,7 @@ class SampleScale:
         )
 
     def rows(self, samples: Iterable[ScoreSample]) -> list[SampleRow]:
-        return [self.row(one) for one in samples]
+        return [self.row(sample) for sample in samples]
 
 
 def sample_scale(endpoint: Endpoint, version: int) -> SampleScale:
@@ -110,7 +110,7 @@ def _manifest(spec: EndpointSpec | None, revision: EndpointRevision | None) -> d
     """Of the one model that makes the reward; empty where several components do, whose sum is on the reward scale."""
     if spec is None or revision is None:
         return {}
-    counted = [one for one in spec.components if one.weight]
+    counted = [component for component in spec.components if component.weight]
     if len(counted) != 1 or not isinstance(counted[0], RewardModelPart):
         return {}
     models = {str(model): model for model in revision.reward_models.all()}

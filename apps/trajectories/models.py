@@ -211,7 +211,7 @@ class Trace(models.Model):
 
 
 class TraceSpan(models.Model):
-    """data: the span as formats.otel.spans_of gives it, JSON, zstd-compressed."""
+    """data: the span as formats.otel.read_spans gives it, JSON, zstd-compressed."""
 
     trace = models.ForeignKey(Trace, models.CASCADE, related_name="spans")
     name = models.CharField(max_length=64)

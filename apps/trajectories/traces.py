@@ -65,7 +65,7 @@ def receive_lines(
         try:
             if record.error is not None:
                 raise record.error
-            spans += list(otel.spans_of(record.document))
+            spans += list(otel.read_spans(record.document))
         except InvalidRecord as error:
             reject(record.line, error)
     return receive(project=project, spans=spans)
@@ -158,7 +158,7 @@ def _put_together(trace: Trace) -> tuple[int, str]:
     """How many trajectories it is, and why it is none or not all."""
     spans = [decoded(row) for row in trace.spans.order_by("pk")]
     reader, good, bad = ImportReader(formats.FORMATS["otel"]), [], []
-    for run in otel.runs_of(spans):
+    for run in otel.group_by_agent(spans):
         try:
             good.append(reader.prepare(Record(1, encoded(run), run)))
         except InvalidRecord as error:

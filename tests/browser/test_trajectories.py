@@ -171,7 +171,7 @@ def test_two_runs_beside_each_other(page: Page, live_server: Any, tools: Any, pr
     expect(page.locator(".work-walk-count")).to_have_text(re.compile("difference 1 of"))
     page.locator(".work-prefix summary").click()
     expect(page.locator(".work-prefix .step")).to_have_count(3)
-    tools.shoot(page, "trajectories-beside")
+    tools.shoot(page, "trajectories-side-by-side")
 
 
 def test_the_explorer(page: Page, live_server: Any, tools: Any, project: Project) -> None:

@@ -62,7 +62,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("dear diary")
     with pytest.raises(DomainError, match="no backup of Touchstone"):
         _restore(tmp_path / "notes.txt")
-    with pytest.raises(DomainError, match="There is no file"):
+    with pytest.raises(DomainError, match="does not exist"):
         _restore(tmp_path / "absent")
 
 

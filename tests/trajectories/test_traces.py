@@ -310,14 +310,14 @@ def test_a_mistake_of_ours_holds_up_nothing(send: Send, monkeypatch: pytest.Monk
     send(some.traced(*({**span, "traceId": "bad"} for span in (ROOT, FIRST, SECOND))))
     send(some.traced(ROOT, FIRST, SECOND))
     later(minutes=1)
-    runs_of = traces.otel.runs_of
+    group_by_agent = traces.otel.group_by_agent
 
     def breaks(spans: Any) -> Any:
         if spans[0]["trace"] == "bad":
             raise KeyError("ours")
-        return runs_of(spans)
+        return group_by_agent(spans)
 
-    monkeypatch.setattr(traces.otel, "runs_of", breaks)
+    monkeypatch.setattr(traces.otel, "group_by_agent", breaks)
     assert traces.collect() == 2
     assert Trajectory.objects.count() == 1
     assert "Internal error" in Trace.objects.get(name="bad").error

@@ -62,7 +62,7 @@ def learning_curve(
     drawn = _drawn(right[:, strict], place[strict], seed)
     means = right[:, strict].mean(1)
     points = [
-        CurvePoint(size, float(mean), [float(one) for one in np.nanquantile(row, [0.025, 0.975])])
+        CurvePoint(size, float(mean), [float(bound) for bound in np.nanquantile(row, [0.025, 0.975])])
         for size, mean, row in zip(sizes, means, drawn.T, strict=True)
     ]
     best, drop, rate = _power_law(sizes, means)
@@ -70,9 +70,9 @@ def learning_curve(
     spread = None
     if wanted is not None:
         each = [_needed(*_power_law(sizes, row), wanted, sizes[-1]) for row in drawn[:DRAWS]]
-        counts = np.array([np.inf if one is None else one for one in each])
+        counts = np.array([np.inf if count is None else count for count in each])
         low, high = np.quantile(counts, [0.1, 0.9], method="nearest")
-        spread = [None if np.isinf(one) else int(one) for one in (low, high)]
+        spread = [None if np.isinf(bound) else int(bound) for bound in (low, high)]
     return LearningCurve(points, best, drop, rate, wanted, needed, spread)
 
 

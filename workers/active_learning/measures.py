@@ -99,7 +99,7 @@ def predictive_gain(
     step = max(1, len(differences) // _MOST_TARGETS)
     # Slope of the chance that a target's margin is positive, over the deviation of its being so.
     z = np.clip(margin[::step] / spread[::step], -_FAR, _FAR)
-    above = np.array([0.5 * math.erfc(-one / math.sqrt(2)) for one in z])
+    above = np.array([0.5 * math.erfc(-score / math.sqrt(2)) for score in z])
     told = np.exp(-(z**2)) / (2 * np.pi * np.maximum(variance[::step], _LEAST) * above * (1 - above))
     told *= weights[::step] / weights[::step].sum()
     targets = differences[::step]

@@ -77,11 +77,11 @@ def write_features(folder: Path, features: Mapping[str, Numbers]) -> None:
 
 
 def read_items(path: Path) -> list[CandidateItem]:
-    return [CandidateItem(one["id"], tuple(one["sides"])) for one in _lines(path)]
+    return [CandidateItem(line["id"], tuple(line["sides"])) for line in _lines(path)]
 
 
 def read_comparisons(path: Path) -> list[Comparison]:
-    return [Comparison(**one) for one in _lines(path)]
+    return [Comparison(**line) for line in _lines(path)]
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from workers.schema.records import record_trajectories
 from workers.text.segments import segments
 
 if TYPE_CHECKING:  # it takes seconds to import
-    from workers.models.generative.model import Compared
+    from workers.models.generative.model import PairComparison
 
 BATCH_TOKENS = 16_384
 
@@ -41,7 +41,7 @@ class RecordScorer:
         self._cache = cache
         self._keys: dict[str, bytes] = {}
         self._scores: dict[bytes, ModelScore] = {}
-        self._compared: dict[tuple[str, str, str | None], Compared] = {}
+        self._compared: dict[tuple[str, str, str | None], PairComparison] = {}
         self._by: dict[tuple[str, str], float] = {}
 
     def __call__(self, records: Iterable[FeedbackRecord]) -> list[ScoredRecord]:
@@ -87,11 +87,13 @@ class RecordScorer:
             found.append(dataclasses.replace(score, raw=odds, criteria={criterion: logistic(odds)}))
         return tuple(found)
 
-    def compared(self, records: Iterable[PreferenceRecord]) -> list[tuple[PreferenceRecord, "Compared"]]:
+    def compared(
+        self, records: Iterable[PreferenceRecord]
+    ) -> list[tuple[PreferenceRecord, "PairComparison"]]:
         """What a model that writes says of pairs; each is asked about once."""
         return [(record, self._compare(record)) for record in records]
 
-    def _compare(self, record: PreferenceRecord) -> "Compared":
+    def _compare(self, record: PreferenceRecord) -> "PairComparison":
         by = record.criterion if record.criterion in self.model.criteria else None
         key = record.a.content_hash, record.b.content_hash, by
         if key not in self._compared:

@@ -86,10 +86,10 @@ def _read(benchmark: Benchmark, name: str, path: Path) -> list[Case]:
 
 
 def conversation(prompt: str, answer: str, task: str) -> Trajectory:
-    return Trajectory(steps=(_said("user", prompt), _said("agent", answer)), task=Task(id=task))
+    return Trajectory(steps=(_text_step("user", prompt), _text_step("agent", answer)), task=Task(id=task))
 
 
-def _said(source: Source, text: str) -> Step:
+def _text_step(source: Source, text: str) -> Step:
     return Step(source=source, message=(Part(text=text),))
 
 
@@ -303,7 +303,7 @@ def process_bench_records(rows: Sequence[dict[str, Any]]) -> list[StepLabelRecor
     records = []
     for row in rows:
         task = Task(id=str(row["id"]), metadata={"subset": str(row["id"]).rsplit("-", 1)[0]})
-        steps = (_said("user", row["problem"]), *(_said("agent", step) for step in row["steps"]))
+        steps = (_text_step("user", row["problem"]), *(_text_step("agent", step) for step in row["steps"]))
         first = None if row["label"] == -1 else int(row["label"])
         trajectory = Trajectory(steps=steps, task=task)
         records.append(

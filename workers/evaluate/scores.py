@@ -23,30 +23,31 @@ def scores_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | No
     """{spearman, interval, n, by_judges, baselines, criteria: {name: {spearman, interval, n, mistakes}}}; None without
     scores.
 
-    Spearman's correlation, over the means of what was said of a trajectory by a criterion. spearman: the mean over
+    Spearman's correlation, over the mean score of each trajectory by a criterion. spearman: the mean over
     criteria; a criterion the model has a score for is measured by that score, any other by the reward. Where people and
     judges scored a trajectory by a criterion, only people count; by_judges: of n, those that only judges scored.
     mistakes: those whose two places among the others are farthest apart.
     """
-    groups = {name: rows for name, rows in _means(scored_records).items() if _varies(name, rows)}
+    groups = {name: rows for name, rows in _rows_by_criterion(scored_records).items() if _varies(name, rows)}
     if not groups:
         return None
     rows = [row for some in groups.values() for row in some]
-    said, tasks = _said(rows), [row.task for row, _ in rows]
-    given = np.concatenate([_given(name, some) for name, some in groups.items()])
+    annotated, tasks = _mean_scores(rows), [row.task for row, _ in rows]
+    predicted = np.concatenate([_predicted_scores(name, some) for name, some in groups.items()])
     lengths = np.array([agent_text_length(row.record.trajectory) for row, _ in rows], dtype=float)
     criterion = np.repeat(np.arange(len(groups)), [len(some) for some in groups.values()])
 
     def over_criteria(value: Numbers, places: Places) -> float | None:
         of = criterion[places]
         found = [
-            spearman(value[places[of == group]], said[places[of == group]]) for group in range(len(groups))
+            spearman(value[places[of == group]], annotated[places[of == group]])
+            for group in range(len(groups))
         ]
         known = [correlation for correlation in found if correlation is not None]
         return float(np.mean(known)) if known else None
 
     def gain(rule: Numbers, places: Places) -> float | None:
-        ours, theirs = over_criteria(given, places), over_criteria(rule, places)
+        ours, theirs = over_criteria(predicted, places), over_criteria(rule, places)
         return None if ours is None or theirs is None else ours - theirs
 
     every = np.arange(len(rows))
@@ -58,20 +59,20 @@ def scores_report(scored_records: Sequence[ScoredRecord]) -> dict[str, Any] | No
             "interval": statistic_interval(partial(gain, rule), tasks, draws=_DRAWS),
         }
     return {
-        "spearman": over_criteria(given, every),
-        "interval": statistic_interval(partial(over_criteria, given), tasks, draws=_DRAWS),
+        "spearman": over_criteria(predicted, every),
+        "interval": statistic_interval(partial(over_criteria, predicted), tasks, draws=_DRAWS),
         "n": len(rows),
         "by_judges": sum(row.record.origin == "judge" for row, _ in rows),
         "baselines": baselines,
-        "criteria": {name: _one(name, some) for name, some in groups.items()},
+        "criteria": {name: _report_criterion(name, some) for name, some in groups.items()},
     }
 
 
 Places = NDArray[np.int64]
-_Row = tuple[ScoredRecord, float]  # one record of a trajectory, and the mean of what was said
+_Row = tuple[ScoredRecord, float]  # one record of a trajectory, and the mean of its scores
 
 
-def _means(scored_records: Sequence[ScoredRecord]) -> dict[str, list[_Row]]:
+def _rows_by_criterion(scored_records: Sequence[ScoredRecord]) -> dict[str, list[_Row]]:
     found: dict[str, dict[str, tuple[ScoredRecord, list[float]]]] = {}
     for scored in sorted(
         scored_records, key=lambda scored: getattr(scored.record, "origin", "") == "judge"
@@ -88,21 +89,23 @@ def _means(scored_records: Sequence[ScoredRecord]) -> dict[str, list[_Row]]:
 
 
 def _varies(name: str, rows: list[_Row]) -> bool:
-    return spearman(_given(name, rows), _said(rows)) is not None
+    return spearman(_predicted_scores(name, rows), _mean_scores(rows)) is not None
 
 
-def _one(name: str, rows: list[_Row]) -> dict[str, Any]:
-    given, said = _given(name, rows), _said(rows)
+def _report_criterion(name: str, rows: list[_Row]) -> dict[str, Any]:
+    predicted, annotated = _predicted_scores(name, rows), _mean_scores(rows)
     interval = statistic_interval(
-        lambda places: spearman(given[places], said[places]), [row.task for row, _ in rows], draws=_DRAWS
+        lambda places: spearman(predicted[places], annotated[places]),
+        [row.task for row, _ in rows],
+        draws=_DRAWS,
     )
-    apart = np.abs(ranks(given) - ranks(said)) / len(rows)
+    apart = np.abs(ranks(predicted) - ranks(annotated)) / len(rows)
     wrong = [
         (float(far), row, _on_scale(row, value), float(score))
-        for far, (row, value), score in zip(apart, rows, given, strict=True)
+        for far, (row, value), score in zip(apart, rows, predicted, strict=True)
     ]
     return {
-        "spearman": spearman(given, said),
+        "spearman": spearman(predicted, annotated),
         "interval": interval,
         "n": len(rows),
         "mistakes": worst_records(wrong, about=name, most=_SHOWN),
@@ -110,14 +113,14 @@ def _one(name: str, rows: list[_Row]) -> dict[str, Any]:
 
 
 def _on_scale(scored: ScoredRecord, place: float) -> float:
-    """The mean of what was said, as it was said."""
+    """The mean score, on the scale of the record."""
     low, high = scored.record.scale or (0.0, 1.0)
     return float(low + (high - low) * place)
 
 
-def _given(name: str, rows: Sequence[_Row]) -> Numbers:
+def _predicted_scores(name: str, rows: Sequence[_Row]) -> Numbers:
     return np.array([row.scores[0].criteria.get(name, row.scores[0].raw) for row, _ in rows])
 
 
-def _said(rows: Sequence[_Row]) -> Numbers:
+def _mean_scores(rows: Sequence[_Row]) -> Numbers:
     return np.array([value for _, value in rows])

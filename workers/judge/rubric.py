@@ -1,7 +1,7 @@
-"""A judge by a rubric: scores a run, or says which of two is better, by each criterion and with a reason at a step.
+"""A judge by a rubric: scores a trajectory, or compares two, by each criterion and with a reason at a step.
 
-Where the model tells how likely its words were, a score is the expected one (G-Eval: https://arxiv.org/abs/2303.16634,
-section 3), and a verdict the chance of its word. Orders and samples are averaged (`workers.judge.opinions`).
+Where the model returns log-probabilities, a score is the expected one (G-Eval: https://arxiv.org/abs/2303.16634,
+section 3), and a verdict the probability of its word. Orders and samples are averaged (`workers.judge.aggregation`).
 """
 
 import math
@@ -12,14 +12,14 @@ from typing import Any, Literal
 import msgspec
 
 from workers.errors import RewardError
-from workers.judge.opinions import (
-    Compared,
+from workers.judge.aggregation import (
+    CriterionComparison,
+    CriterionScore,
     Score,
-    Scored,
-    Told,
     Verdict,
-    averaged,
-    both_orders,
+    VerdictWithChance,
+    average_orders,
+    average_scores,
     require_reason,
     require_step,
 )
@@ -30,14 +30,14 @@ from workers.schema import Trajectory
 
 SCORE, COMPARE = "score", "compare"
 VERSIONS = (1, 2)  # of the prompts
-MOST_SAMPLES = 16
+MAX_SAMPLES = 16
 OVERALL = "Overall"
 _SIDES = ("A", "B", "tie")
 _HALF = {"A": 1.0, "B": 0.0, "tie": 0.5}
 
 
 class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is judged by. low, high: of its scale, in steps of one; both None where runs are only compared."""
+    """What is judged by. low, high: of its scale, in steps of one; both None where trajectories are only compared."""
 
     name: str
     definition: str = ""
@@ -53,9 +53,9 @@ class Criterion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RubricJudge:
-    """criteria: for `score`, with scales. version: of the prompt. guidelines: for whoever judges.
+    """criteria: for `score`, with scales. version: of the prompt. guidelines: for the judge.
 
-    Raises RewardError for what cannot be.
+    Raises RewardError for invalid arguments.
     """
 
     def __init__(
@@ -69,8 +69,8 @@ class RubricJudge:
     ) -> None:
         if not criteria:
             raise RewardError("A judge needs something to judge by: a rubric with a criterion at least.")
-        if not 1 <= samples <= MOST_SAMPLES:
-            raise RewardError(f"samples = {samples}: 1 to {MOST_SAMPLES}.")
+        if not 1 <= samples <= MAX_SAMPLES:
+            raise RewardError(f"samples = {samples}: 1 to {MAX_SAMPLES}.")
         if version not in VERSIONS:
             known = ", ".join(map(str, VERSIONS))
             raise RewardError(f"There is no version {version} of this judge's prompts; there are {known}.")
@@ -81,126 +81,131 @@ class RubricJudge:
         self._guidelines = quoted(guidelines)
         self._keys = [f"c{number}" for number in range(len(criteria))]
 
-    def score(self, run: Trajectory, *, about: Mapping[str, str] | None = None) -> list[Scored]:
+    def score(self, run: Trajectory, *, about: Mapping[str, str] | None = None) -> list[CriterionScore]:
         """By criterion. Raises NoAnswer, RewardError."""
-        asked = self._question(SCORE, scale=True, run=shown(run))
-        shape = struct_of("Scores", {key: _score_of(f"Of_{key}", one) for key, one in self._by_key()})
-        weighed = LogprobChoices("score", tuple(tuple(map(_word, one.points)) for one in self.criteria))
-        drawn = [self._scores(asked, shape, run, weighed, draw, about) for draw in self.draws]
-        return [averaged([one[number] for one in drawn]) for number in range(len(self.criteria))]
+        question = self._question(SCORE, scale=True, run=shown(run))
+        shape = define_answer("Scores", {key: _define_score(f"Of_{key}", one) for key, one in self._by_key()})
+        weighed = LogprobChoices(
+            "score", tuple(tuple(map(_score_word, criterion.points)) for criterion in self.criteria)
+        )
+        drawn = [self._scores(question, shape, run, weighed, draw, about) for draw in self.draws]
+        return [average_scores([scores[number] for scores in drawn]) for number in range(len(self.criteria))]
 
     def compare(
         self, a: Trajectory, b: Trajectory, *, about: Mapping[str, str] | None = None
-    ) -> list[Compared]:
+    ) -> list[CriterionComparison]:
         """By criterion. Raises NoAnswer, RewardError."""
-        one, two, steps = shown(a), shown(b), (len(a.steps), len(b.steps))
-        asked, other = self._question(COMPARE, a=one, b=two), self._question(COMPARE, a=two, b=one)
+        text_a, text_b, steps = shown(a), shown(b), (len(a.steps), len(b.steps))
+        question = self._question(COMPARE, a=text_a, b=text_b)
+        swapped = self._question(COMPARE, a=text_b, b=text_a)
         drawn = []
         for draw in self.draws:
-            found = self._verdicts(asked, steps, draw, about)
-            drawn.append((found, self._verdicts(other, steps[::-1], draw, about)))
+            found = self._verdicts(question, steps, draw, about)
+            drawn.append((found, self._verdicts(swapped, steps[::-1], draw, about)))
         return [
-            both_orders([(first[number], second[number]) for first, second in drawn])
+            average_orders([(first[number], second[number]) for first, second in drawn])
             for number in range(len(self.criteria))
         ]
 
     def _question(self, name: str, *, scale: bool = False, **data: str) -> Prompt:
         """scale: whether the criteria come with their scores."""
-        criteria = "\n".join(self._told(number, scale=scale) for number in range(len(self.criteria)))
+        criteria = "\n".join(
+            self._criterion_line(number, scale=scale) for number in range(len(self.criteria))
+        )
         return prompt(name, self.version, guidelines=self._guidelines, criteria=criteria, **data)
 
     def _scores(
         self,
-        asked: Prompt,
+        question: Prompt,
         shape: type[Any],
         run: Trajectory,
         weighed: LogprobChoices,
         draw: int | None,
         about: Mapping[str, str] | None,
     ) -> list[tuple[Score, float | None]]:
-        """By criterion, what was said, and the score, the expected one where that is known."""
+        """By criterion, the answer and the score: the expected one where that is known."""
         check = partial(self._check_scores, len(run.steps))
         answer, odds = self.model.complete_with_logprobs(
-            asked, shape, check, about=about, weighed=weighed, draw=draw
+            question, shape, check, about=about, weighed=weighed, draw=draw
         )
         found: list[tuple[Score, float | None]] = []
         for place, key in enumerate(self._keys):
-            one: Score = getattr(answer, key)
-            value = one.score
-            if value is not None and odds and odds[place].get(_word(value), 0.0) > 0:
+            score: Score = getattr(answer, key)
+            value = score.score
+            if value is not None and odds and odds[place].get(_score_word(value), 0.0) > 0:
                 value = math.fsum(float(word) * chance for word, chance in odds[place].items())
-            found.append((one, value))
+            found.append((score, value))
         return found
 
     def _verdicts(
-        self, asked: Prompt, steps: tuple[int, int], draw: int | None, about: Mapping[str, str] | None
-    ) -> list[Told]:
-        """By criterion. steps: of the run shown first, and of the other."""
-        shape = struct_of("Verdicts", dict.fromkeys(self._keys, Verdict))
+        self, question: Prompt, steps: tuple[int, int], draw: int | None, about: Mapping[str, str] | None
+    ) -> list[VerdictWithChance]:
+        """By criterion. steps: of the trajectory shown first, and of the other."""
+        shape = define_answer("Verdicts", dict.fromkeys(self._keys, Verdict))
         check = partial(self._check_verdicts, *steps)
         weighed = LogprobChoices("better", (_SIDES,) * len(self.criteria))
         answer, odds = self.model.complete_with_logprobs(
-            asked, shape, check, about=about, weighed=weighed, draw=draw
+            question, shape, check, about=about, weighed=weighed, draw=draw
         )
-        found: list[Told] = []
+        found: list[VerdictWithChance] = []
         for place, key in enumerate(self._keys):
-            one: Verdict = getattr(answer, key)
-            chance = None if one.better is None else _HALF[one.better]
-            if one.better is not None and odds and odds[place].get(one.better, 0.0) > 0:
+            verdict: Verdict = getattr(answer, key)
+            chance = None if verdict.better is None else _HALF[verdict.better]
+            if verdict.better is not None and odds and odds[place].get(verdict.better, 0.0) > 0:
                 chance = odds[place]["A"] + odds[place]["tie"] / 2
-            found.append((one, chance))
+            found.append((verdict, chance))
         return found
 
     def _by_key(self) -> Iterable[tuple[str, Criterion]]:
         return zip(self._keys, self.criteria, strict=True)
 
-    def _told(self, number: int, *, scale: bool) -> str:
-        one = self.criteria[number]
-        told: dict[str, object] = {"key": self._keys[number], "name": one.name}
-        told |= {"definition": one.definition} if one.definition else {}
+    def _criterion_line(self, number: int, *, scale: bool) -> str:
+        criterion = self.criteria[number]
+        line: dict[str, object] = {"key": self._keys[number], "name": criterion.name}
+        line |= {"definition": criterion.definition} if criterion.definition else {}
         if scale:
-            told["scores"] = [_whole(point) for point in one.points]
-        told |= {"good": one.good_example} if one.good_example else {}
-        told |= {"bad": one.bad_example} if one.bad_example else {}
-        return quoted(told)
+            line["scores"] = [_integer_if_whole(point) for point in criterion.points]
+        line |= {"good": criterion.good_example} if criterion.good_example else {}
+        line |= {"bad": criterion.bad_example} if criterion.bad_example else {}
+        return quoted(line)
 
     def _check_scores(self, steps: int, answer: Any) -> None:
         for key, criterion in self._by_key():
-            one: Score = getattr(answer, key)
-            if one.score is not None and one.score not in criterion.points:
-                said = ", ".join(map(_word, criterion.points))
+            score: Score = getattr(answer, key)
+            if score.score is not None and score.score not in criterion.points:
+                points = ", ".join(map(_score_word, criterion.points))
                 raise RewardError(
-                    f"{one.score:g} is no score of it; {said} are, or null.", pointer=f"/{key}/score"
+                    f"{score.score:g} is no score of it; {points} are, or null.", pointer=f"/{key}/score"
                 )
-            require_step(one.step, steps, f"/{key}/step")
-            require_reason(one.reason, one.score is not None, f"/{key}/reason")
+            require_step(score.step, steps, f"/{key}/step")
+            require_reason(score.reason, score.score is not None, f"/{key}/reason")
 
     def _check_verdicts(self, steps_a: int, steps_b: int, answer: Any) -> None:
         for key in self._keys:
-            one: Verdict = getattr(answer, key)
-            require_step(one.step_a, steps_a, f"/{key}/step_a")
-            require_step(one.step_b, steps_b, f"/{key}/step_b")
-            require_reason(one.reason, one.better is not None, f"/{key}/reason")
+            verdict: Verdict = getattr(answer, key)
+            require_step(verdict.step_a, steps_a, f"/{key}/step_a")
+            require_step(verdict.step_b, steps_b, f"/{key}/step_b")
+            require_reason(verdict.reason, verdict.better is not None, f"/{key}/reason")
 
 
-def struct_of(name: str, fields: Mapping[str, Any]) -> type[Any]:
+def define_answer(name: str, fields: Mapping[str, Any]) -> type[Any]:
     """Of an answer: every criterion is there once, by its key."""
     return msgspec.defstruct(
         name, list(fields.items()), frozen=True, kw_only=True, forbid_unknown_fields=True
     )
 
 
-def _score_of(name: str, criterion: Criterion) -> type[Any]:
+def _define_score(name: str, criterion: Criterion) -> type[Any]:
     """The points are named in the schema where they are whole; msgspec knows no literal that is not."""
     whole = [int(point) for point in criterion.points if point == int(point)]
     score: Any = Literal[tuple(whole)] if len(whole) == len(criterion.points) else float
-    return struct_of(name, {"reason": str, "step": int | None, "score": score | None})
+    return define_answer(name, {"reason": str, "step": int | None, "score": score | None})
 
 
-def _whole(point: float) -> float | int:
+def _integer_if_whole(point: float) -> float | int:
     return int(point) if point == int(point) else point
 
 
-def _word(point: float) -> str:
+def _score_word(point: float) -> str:
     """As it stands in JSON."""
     return f"{point:g}"

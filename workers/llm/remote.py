@@ -64,7 +64,7 @@ class Remote:
                 raise self._ended(error) from error
             except (http.HTTPError, ValueError, RecursionError) as error:  # what came is broken, or no JSON
                 return Completion(said="", problem=f"It is no chat completion: {_short(error)}")
-        said, problem = _said(reply)
+        said, problem = _message_text(reply)
         return Completion(
             said=said,
             problem=problem,
@@ -142,11 +142,11 @@ class Remote:
         return NoAnswer(f"The server did not answer: {_short(error)}")
 
 
-def _said(reply: Any) -> tuple[str, str]:
-    """What the model said, and what is wrong with that by itself, or an empty string."""
+def _message_text(reply: Any) -> tuple[str, str]:
+    """The text of the first choice, and what is wrong with it, or an empty string."""
     try:
         choice = reply["choices"][0]
-        said, refusal = choice["message"]["content"], choice["message"].get("refusal")
+        text, refusal = choice["message"]["content"], choice["message"].get("refusal")
         ended = choice.get("finish_reason")
     except (AttributeError, IndexError, TypeError, KeyError):
         return "", "It holds no message."
@@ -154,14 +154,14 @@ def _said(reply: Any) -> tuple[str, str]:
         return "", f"The model refused: {str(refusal)[:300]}"
     if ended == "content_filter":
         return "", "A filter of the server stopped it."
-    said = said if isinstance(said, str) else ""
+    text = text if isinstance(text, str) else ""
     if ended == "length":
-        return said, "It was cut off before its end."
-    if not said.strip():
+        return text, "It was cut off before its end."
+    if not text.strip():
         return "", "It is empty."
-    if len(said) > MOST_CHARACTERS:
-        return said[:_TOLD], f"It has {len(said):,} characters; at most {MOST_CHARACTERS:,} are read."
-    return said, ""
+    if len(text) > MOST_CHARACTERS:
+        return text[:_TOLD], f"It has {len(text):,} characters; at most {MOST_CHARACTERS:,} are read."
+    return text, ""
 
 
 def _tokens(reply: Any, said: str) -> tuple[Token, ...]:

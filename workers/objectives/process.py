@@ -53,7 +53,7 @@ class Process(Objective):
     @classmethod
     def reject_reason(cls, record: StepLabelRecord, recipe: Recipe) -> str | None:
         known = known_labels(record, len(record.trajectory.agent_steps))
-        return None if any(known) else "of steps that nobody labelled"
+        return None if any(known) else "of steps without labels"
 
     @classmethod
     def validate_dataset(cls, examples: Sequence[Example]) -> str | None:

@@ -160,7 +160,7 @@ def reading(path: Path, passphrase: str = "") -> Iterator[ArchiveReader]:
     One that is encrypted is looked at to its end before any of it is given.
     """
     if not path.is_file():
-        raise DomainError(f"There is no file {path}.")
+        raise DomainError(f"The file {path} does not exist.")
     try:
         with (
             path.open("rb") as raw,

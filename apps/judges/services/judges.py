@@ -13,7 +13,7 @@ from apps.llm.models import LLMConnection
 from apps.rubrics.models import Rubric
 from apps.trajectories.services import replace_facts
 
-MOST_SAMPLES = 16  # as workers.judge.rubric allows
+MAX_SAMPLES = 16  # as workers.judge.rubric allows
 # Versions of the prompts, of either mode.
 PROMPTS = {1: "a reason, then the verdict", 2: "weighs strengths and weaknesses first"}
 LONGEST_GUIDELINES = 20_000
@@ -103,8 +103,8 @@ def _check_spec(project: Project, spec: JudgeSpec) -> None:
         spec.rubric is not None and spec.rubric.project_id != project.pk
     ):
         raise DomainError("The LLM connection and the rubric must be of the judge's project.", status=404)
-    if not 1 <= spec.samples <= MOST_SAMPLES:
-        raise DomainError(f"The number of samples must be from 1 to {MOST_SAMPLES}.", pointer="/samples")
+    if not 1 <= spec.samples <= MAX_SAMPLES:
+        raise DomainError(f"The number of samples must be from 1 to {MAX_SAMPLES}.", pointer="/samples")
     check_prompt(spec.prompt)
     if len(spec.guidelines) > LONGEST_GUIDELINES:
         raise DomainError(

@@ -186,7 +186,7 @@ def _key(judge: Judge, run: Trajectory) -> bytes:
 
 
 def _opinion(asked: _JudgeState, part: JudgePart, scored: Sequence[Any]) -> Opinion:
-    """scored: `workers.judge.rubric.Scored`, by criterion.
+    """scored: `workers.judge.aggregation.CriterionScore`, by criterion.
 
     Criteria that do not apply are left out of the mean. One with a weight below 0 is better the lower its score.
     """

@@ -66,7 +66,7 @@ def _check_directory(kept: Any) -> None:
         )
 
 
-def _points_of(name: str) -> tuple[str, str, str] | None:
+def _parse_points_path(name: str) -> tuple[str, str, str] | None:
     """What stands before `instances/INSTANCE/AGENT/points.json` of AutoLibra, INSTANCE and AGENT; None of others."""
     folder, instance, agent, last = ["", "", "", "", *name.split("/")][-4:]
     if folder != "instances" or last != "points.json" or not instance or not agent:
@@ -86,7 +86,7 @@ class _Archive:
         if len(entries) > MOST_ENTRIES:
             raise zipfile.BadZipFile(f"it has {len(entries)} entries; at most {MOST_ENTRIES} are read")
         header = next((name for name in _HEADERS if name in self._names), None)
-        points = [entry for entry in entries if _points_of(entry.filename) is not None]
+        points = [entry for entry in entries if _parse_points_path(entry.filename) is not None]
         if header:
             found = self._inspect(entries, header)
         else:
@@ -135,7 +135,7 @@ class _Archive:
                 yield Record(number, raw, document, at)
 
     def _run(self, entry: zipfile.ZipInfo) -> dict[str, Any]:
-        found = _points_of(entry.filename)
+        found = _parse_points_path(entry.filename)
         assert found is not None
         (root, instance, agent), folder = found, entry.filename.removesuffix("points.json")
         about = self._json(f"{root}instances/{instance}/metadata.json")
@@ -196,7 +196,7 @@ class _Archive:
 
     def _with_pictures(self, record: Record, folder: str) -> Record:
         try:
-            return replace(record, document=self._pictures.put_into(record.document, folder))
+            return replace(record, document=self._pictures.embed_images(record.document, folder))
         except InvalidRecord as error:
             return replace(record, document=None, error=error)
 

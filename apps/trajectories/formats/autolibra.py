@@ -55,7 +55,7 @@ def read(document: Any) -> Trajectory:
         task if isinstance(task, str) else "" if task is None else json.dumps(task, ensure_ascii=False)
     )
     instance = optional_str(around.get("instance_id"), pointer="/instance_id")
-    name = optional_str(around.get("agent_id"), pointer="/agent_id") or _agent_of(points)
+    name = optional_str(around.get("agent_id"), pointer="/agent_id") or _agent_id(points)
     # The same task has another instance for each of its runs.
     identity = f"task-{sha256(instruction.encode()).hexdigest()[:20]}" if instruction else instance
     return build_trajectory(
@@ -69,7 +69,7 @@ def read(document: Any) -> Trajectory:
     )
 
 
-def _agent_of(points: list[Any]) -> str:
+def _agent_id(points: list[Any]) -> str:
     return optional_str(points[0].get("agent_id"), pointer="/points/0/agent_id") or "" if points else ""
 
 

@@ -49,7 +49,7 @@ class Gathered:
     def add(self, record: Record) -> None:
         """Raises InvalidRecord."""
         self._first = record.line if self._first is None else self._first
-        for span in spans_of(record.document):
+        for span in read_spans(record.document):
             raw = packed(span)
             self._lines.setdefault(span["trace"], record.line)
             self._traces.setdefault(span["trace"], []).append((self._file.tell(), len(raw)))
@@ -62,7 +62,7 @@ class Gathered:
             if sum(length for _, length in places) > self._limit:
                 yield Record(line, error=too_large(self._limit))
                 continue
-            for run in runs_of(self._span(*place) for place in places):
+            for run in group_by_agent(self._span(*place) for place in places):
                 has_messages = True
                 raw = encoded(run)
                 yield (
@@ -94,7 +94,7 @@ def unpacked(raw: bytes) -> Span:
     return span
 
 
-def runs_of(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
+def group_by_agent(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
     """What `read` reads of each agent of a trace: {"trace", "agent": id of its span or "", "parent", "about", "spans"}.
 
     A span that came twice counts once, as it came last. None where no span is a call of a model that was recorded.
@@ -102,21 +102,21 @@ def runs_of(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
     known = {span["id"]: span for span in spans}
     by_agent: dict[str, list[Span]] = {}
     for span in sorted(known.values(), key=lambda item: item["start"]):
-        by_agent.setdefault(_agent_of(span, known), []).append(span)
+        by_agent.setdefault(_find_agent_span(span, known), []).append(span)
     for agent, own in by_agent.items():
-        if not any(otel_messages.answered(span) for span in own):
+        if not any(otel_messages.output_messages(span) for span in own):
             continue
         above = known.get(known[agent]["parent"]) if agent else None
         yield {
             "trace": own[0]["trace"],
             "agent": agent,
-            "parent": _agent_of(above, known) if above else "",
+            "parent": _find_agent_span(above, known) if above else "",
             "about": known[agent]["attributes"] if agent else {},
             "spans": own,
         }
 
 
-def spans_of(document: Any) -> Iterator[Span]:
+def read_spans(document: Any) -> Iterator[Span]:
     """Spans with their attributes as plain values: {trace, id, parent, is_root, name, start, status, resource,
     attributes, events}. Raises InvalidRecord."""
     document = require_object(document)
@@ -172,7 +172,7 @@ def read(document: Any) -> Trajectory:
     )
 
 
-def _agent_of(span: Span, known: dict[str, Span]) -> str:
+def _find_agent_span(span: Span, known: dict[str, Span]) -> str:
     """The id of the span of the agent that a span is part of; its own where it is an agent's; empty for none."""
     seen = set()
     while span["id"] not in seen:
@@ -189,11 +189,11 @@ def _conversation(spans: list[Span]) -> list[Message]:
     messages: list[Message] = []
     results = {}
     for span in spans:
-        tool = otel_messages.result_of(span)
+        tool = otel_messages.tool_result(span)
         if tool is not None:
             results[tool["tool_call_id"]] = tool
             continue
-        asked, answer = otel_messages.asked_of(span), otel_messages.answered(span)
+        asked, answer = otel_messages.input_messages(span), otel_messages.output_messages(span)
         if answer:
             messages += [*_new_messages(asked, messages), *answer]
     answered = {message.get("tool_call_id") for message in messages if message["role"] == "tool"}

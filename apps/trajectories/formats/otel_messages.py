@@ -33,7 +33,7 @@ def plain(attributes: Any, depth: int = 0) -> dict[str, Any]:
     return found
 
 
-def asked_of(span: dict[str, Any]) -> list[Message]:
+def input_messages(span: dict[str, Any]) -> list[Message]:
     """What a model was asked with."""
     given = span["attributes"]
     system = _texts(_json(given.get("gen_ai.system_instructions")))
@@ -48,8 +48,8 @@ def asked_of(span: dict[str, Any]) -> list[Message]:
     return before + (content or _indexed(given, "prompt") or _content(span, "prompt"))
 
 
-def answered(span: dict[str, Any]) -> list[Message]:
-    """What it answered: its first choice; nothing where no content was recorded, or the span is no call of a model."""
+def output_messages(span: dict[str, Any]) -> list[Message]:
+    """The answer: its first choice. Empty without recorded content, or where the span is no call of a model."""
     given = span["attributes"]
     if given.get("gen_ai.operation.name") in ("invoke_agent", "create_agent", "execute_tool", "embeddings"):
         return []
@@ -63,7 +63,7 @@ def answered(span: dict[str, Any]) -> list[Message]:
     return [message | {"role": "assistant"} for message in found[:1]]
 
 
-def result_of(span: dict[str, Any]) -> Message | None:
+def tool_result(span: dict[str, Any]) -> Message | None:
     """What a tool gave back, where the span is the running of one."""
     given = span["attributes"]
     if given.get("gen_ai.operation.name") != "execute_tool":

@@ -8,7 +8,7 @@ from typing import Any
 from workers.errors import InvalidRecord
 from workers.schema.decode import escape
 
-_KINDS = {
+_MEDIA_TYPES = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
     ".jpeg": "image/jpeg",
@@ -17,9 +17,9 @@ _KINDS = {
     ".mp4": "video/mp4",
     ".webm": "video/webm",
 }
-_NAMED_BY = ("screenshot_path", "image_path", "screenshot", "clip")
-_DEEPEST = 32
-_MOST_ALIKE = 1000  # files of one name among which the meant one is looked for
+_PATH_KEYS = ("screenshot_path", "image_path", "screenshot", "clip")
+_MAX_DEPTH = 32
+_MAX_CANDIDATES = 1000  # files of one name among which the named one is looked for
 
 
 class Pictures:
@@ -29,21 +29,21 @@ class Pictures:
         self._read, self._limit = read, limit
         self._by_last: dict[str, list[PurePosixPath]] = {}
         for path in map(PurePosixPath, sorted(names)):
-            if path.suffix.lower() in _KINDS:
+            if path.suffix.lower() in _MEDIA_TYPES:
                 self._by_last.setdefault(path.name, []).append(path)
 
-    def put_into(self, document: Any, beside: str) -> Any:
-        """The document, which lies at `next to`, with data URLs in place of names. Raises InvalidRecord."""
+    def embed_images(self, document: Any, location: str) -> Any:
+        """The document, which lies at `location`, with data URLs in place of names. Raises InvalidRecord."""
         if not self._by_last:
             return document
-        return self._put(document, "", PurePosixPath(beside), [self._limit], 0)
+        return self._embed(document, "", PurePosixPath(location), [self._limit], 0)
 
-    def _put(self, value: Any, pointer: str, beside: PurePosixPath, left: list[int], depth: int) -> Any:
-        if depth > _DEEPEST:
+    def _embed(self, value: Any, pointer: str, location: PurePosixPath, left: list[int], depth: int) -> Any:
+        if depth > _MAX_DEPTH:
             return value
         if isinstance(value, list):
             return [
-                self._put(element, f"{pointer}/{n}", beside, left, depth + 1)
+                self._embed(element, f"{pointer}/{n}", location, left, depth + 1)
                 for n, element in enumerate(value)
             ]
         if not isinstance(value, dict):
@@ -51,9 +51,13 @@ class Pictures:
         out = {}
         for key, element in value.items():
             at = f"{pointer}/{escape(str(key))}"
-            path = self._meant(element, beside) if key in _NAMED_BY and isinstance(element, str) else None
+            path = (
+                self._find_file(element, location) if key in _PATH_KEYS and isinstance(element, str) else None
+            )
             out[key] = (
-                self._put(element, at, beside, left, depth + 1) if path is None else self._url(path, at, left)
+                self._embed(element, at, location, left, depth + 1)
+                if path is None
+                else self._url(path, at, left)
             )
         return out
 
@@ -66,25 +70,25 @@ class Pictures:
                 "or raise TOUCHSTONE_MAX_RECORD_MB.",
                 pointer=pointer,
             )
-        return f"data:{_KINDS[path.suffix.lower()]};base64,{base64.b64encode(content).decode()}"
+        return f"data:{_MEDIA_TYPES[path.suffix.lower()]};base64,{base64.b64encode(content).decode()}"
 
-    def _meant(self, name: str, beside: PurePosixPath) -> PurePosixPath | None:
+    def _find_file(self, name: str, location: PurePosixPath) -> PurePosixPath | None:
         """Of files of that name the one whose path ends most like it, then the one nearest to the document."""
         parts = name.replace("\\", "/").split("/")
 
         def likeness(path: PurePosixPath) -> tuple[int, int]:
-            return _alike(reversed(parts), reversed(path.parts)), _alike(beside.parts, path.parts)
+            by_end = _common_prefix_length(reversed(parts), reversed(path.parts))
+            return by_end, _common_prefix_length(location.parts, path.parts)
 
-        meant = self._by_last.get(parts[-1], [])
-        if len(meant) > _MOST_ALIKE:
+        candidates = self._by_last.get(parts[-1], [])
+        if len(candidates) > _MAX_CANDIDATES:
             return None  # for each name that a document gives, all of them would be compared
-        found = sorted(meant, key=likeness, reverse=True)
+        found = sorted(candidates, key=likeness, reverse=True)
         is_clear = len(found) == 1 or (len(found) > 1 and likeness(found[0]) > likeness(found[1]))
         return found[0] if is_clear else None
 
 
-def _alike(first: Iterable[str], second: Iterable[str]) -> int:
-    """How many parts are the same from the beginning."""
+def _common_prefix_length(first: Iterable[str], second: Iterable[str]) -> int:
     count = 0
     for element, other in zip(first, second, strict=False):
         if element != other:

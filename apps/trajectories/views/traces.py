@@ -10,7 +10,7 @@ from apps.accounts.auth import key_of
 from apps.accounts.models import Scope
 from apps.core.errors import DomainError
 from apps.trajectories import otlp, traces
-from apps.trajectories.formats.otel import spans_of
+from apps.trajectories.formats.otel import read_spans
 from workers.errors import InvalidRecord
 
 
@@ -36,7 +36,7 @@ def _receive(request: HttpRequest, media_type: str) -> traces.Received:
     require_scope(key, Scope.INGEST)
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     body = otlp.read_body(cast(IO[bytes], request), encoding, otlp.MAX_BODY_BYTES)
-    return traces.receive(project=key.project, spans=list(spans_of(otlp.parse_otlp(body, media_type))))
+    return traces.receive(project=key.project, spans=list(read_spans(otlp.parse_otlp(body, media_type))))
 
 
 def _answer(content: bytes, media_type: str, status: int) -> HttpResponse:

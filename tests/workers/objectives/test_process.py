@@ -75,4 +75,4 @@ def test_labels_that_are_all_alike(labelled):
     assert (
         OBJECTIVE.validate_dataset(examples) == "every labelled step is good; label steps of another kind too"
     )
-    assert OBJECTIVE.reject_reason(labelled(), None) == "of steps that nobody labelled"
+    assert OBJECTIVE.reject_reason(labelled(), None) == "of steps without labels"

@@ -88,7 +88,7 @@ class Decoder(Backbone):
         return True
 
     def states(self, batch: Sequence[Tokens], *, cache: SessionSpace | None = None) -> States:
-        """cache: of sessions. Items that have one are computed by themselves, from where they were left."""
+        """cache: of sessions. Items with a session are computed separately, from where the session ended."""
         growing = [
             place for place, item in enumerate(batch) if item.session is not None and cache is not None
         ]
@@ -96,7 +96,7 @@ class Decoder(Backbone):
         alone = set(growing)
         found = self._packed(batch, [place for place in range(len(batch)) if place not in alone])
         cached = [0] * len(batch)
-        for group in self._beside(growing):
+        for group in self._session_batches(growing):
             assert cache is not None
             for place, (states, known) in self._continued(batch, group, cache).items():
                 found[place], cached[place] = states, known
@@ -128,8 +128,8 @@ class Decoder(Backbone):
                 found[places[number]] = hidden[row, torch.from_numpy(at).to(hidden.device)]
         return found
 
-    def _beside(self, places: Sequence[int]) -> list[Sequence[int]]:
-        """In one forward pass; one by one on a CPU, where what is put next to each other must be copied."""
+    def _session_batches(self, places: Sequence[int]) -> list[Sequence[int]]:
+        """One forward pass for all; one for each on a CPU, where padding into a batch means copying."""
         if self.device.type == "cpu":
             return [[place] for place in places]
         return [places] if places else []

@@ -40,9 +40,11 @@ class _Layer(CacheLayerMixin):
         ]
         if len(whole) == 1:
             return whole[0][0].unsqueeze(0), whole[0][1].unsqueeze(0)
-        return self._beside([keys for keys, _ in whole]), self._beside([values for _, values in whole])
+        return self._stack_padded([keys for keys, _ in whole]), self._stack_padded(
+            [values for _, values in whole]
+        )
 
-    def _beside(self, parts: list[Tensor]) -> Tensor:
+    def _stack_padded(self, parts: list[Tensor]) -> Tensor:
         heads, _, width = parts[0].shape
         out = parts[0].new_zeros(len(parts), heads, self._longest + max(self._new), width)
         for row, (part, past, new) in enumerate(zip(parts, self._pasts, self._new, strict=True)):

@@ -93,8 +93,8 @@ class SessionCache:
                 _, (_, dropped) = self._entries.popitem(last=False)
                 self.bytes -= dropped
 
-    def beside(self, owner: int, space: str) -> list[Past]:
-        """Those of other sessions of the same space."""
+    def pasts_in_space(self, owner: int, space: str) -> list[Past]:
+        """The pasts of all sessions of a space."""
         with self._lock:
             return [
                 past
@@ -125,7 +125,9 @@ class SessionSpace:
         if past is not None:
             past.cut(_usable(past, ids, reads))
             return past
-        others = [(_usable(past, ids, reads), past) for past in self.cache.beside(self.owner, session.space)]
+        others = [
+            (_usable(past, ids, reads), past) for past in self.cache.pasts_in_space(self.owner, session.space)
+        ]
         shared, best = max(others, default=(0, None), key=lambda other: other[0])
         return Past(ids[:0]) if best is None or shared < _SEED_TOKENS else best.copied(shared)
 

@@ -40,7 +40,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class PairComparison:
     """first, second: what was answered about (a, b), and about (b, a). probability: that a is better, both averaged."""
 
     first: Answer
@@ -105,13 +105,15 @@ class GenerativeModel(Described):
         """The question which is better, in this order; `score` of it is the log-odds of the first."""
         return self.renderer.pair(a, b)
 
-    def compare(self, pairs: Sequence[tuple[Content, Content]], *, by: str | None = None) -> list[Compared]:
+    def compare(
+        self, pairs: Sequence[tuple[Content, Content]], *, by: str | None = None
+    ) -> list[PairComparison]:
         """In order. by: as `score` takes criteria. Raises RewardError for what cannot be read."""
         text = self._text(by)
         answers = self.answers(
             [self.renderer.pair(*sides, by=text) for pair in pairs for sides in (pair, (pair[1], pair[0]))]
         )
-        return [Compared(*both) for both in zip(answers[::2], answers[1::2], strict=True)]
+        return [PairComparison(*both) for both in zip(answers[::2], answers[1::2], strict=True)]
 
     def answers(self, asked: Sequence[Asked]) -> list[Answer]:
         """The likeliest critique of each, and the verdict after it."""

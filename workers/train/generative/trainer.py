@@ -420,7 +420,7 @@ class GenerativeTrainer:
             ) from None
         self.micro_tokens //= 2
         self.report(
-            message=f"out of memory: from here on {self.micro_tokens} tokens go through the model at once"
+            message=f"out of memory: from now on a micro batch has at most {self.micro_tokens} tokens"
         )
 
     def _seed(self, what: str) -> int:

@@ -70,7 +70,7 @@ def _open(name: str) -> Any:
         return nullcontext(stdin)
     path = Path(name)
     if not path.is_file():
-        raise DomainError(f"There is no file {name}.")
+        raise DomainError(f"The file {name} does not exist.")
     if path.suffix != ".gz":
         return path.open("rb")
     return bounded(cast(BinaryIO, gzip.open(path)), path.stat().st_size, InputBounds())

@@ -90,7 +90,7 @@ class Command(TouchstoneCommand):
 
 def _task_ids(path: Path) -> list[str]:
     if not path.is_file():
-        raise DomainError(f"There is no file {path}.")
+        raise DomainError(f"The file {path} does not exist.")
     found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     if not found:
         raise DomainError(f"{path} has no task IDs; write one per line.")
