@@ -1,4 +1,4 @@
-"""How a campaign chooses, as a form."""
+"""The active learning settings of a campaign."""
 
 from typing import Any
 
@@ -12,24 +12,24 @@ from apps.rewards.selectors import endpoints_of
 
 
 class PlanForm(forms.Form):
-    strategy = forms.ChoiceField(label="Ask first about", choices=Strategy.choices, widget=forms.RadioSelect)
+    strategy = forms.ChoiceField(label="Strategy", choices=Strategy.choices, widget=forms.RadioSelect)
     endpoint: "forms.ModelChoiceField[Endpoint]" = forms.ModelChoiceField(
-        label="Looked at through",
+        label="Endpoint",
         queryset=None,
         required=False,
-        empty_label="the newest model of the project",
-        help_text="What the endpoint serves, and the samples it keeps as what is really asked.",
+        empty_label="newest model of the project",
+        help_text="Its model ranks the items; its samples stand for real traffic.",
     )
-    every = forms.IntegerField(
-        label="Rank again after",
+    annotations_between = forms.IntegerField(
+        label="Annotations between rankings",
         min_value=1,
         max_value=10_000,
-        help_text="Judgements in this campaign. It also happens when items come, or a new model.",
+        help_text="Items are also ranked when items are added or a new model is trained.",
     )
-    wanted = forms.FloatField(
-        label="Accuracy to be reached, percent",
+    target_accuracy = forms.FloatField(
+        label="Target accuracy, percent",
         required=False,
-        help_text="Above 50 and below 100; the page then estimates how many judgements that takes.",
+        help_text="Above 50 and below 100. The page estimates how many annotations it takes.",
     )
 
     def __init__(self, *args: Any, campaign: Campaign, plan: SelectionPlan | None, **kwargs: Any) -> None:
@@ -37,15 +37,17 @@ class PlanForm(forms.Form):
         initial = {
             "strategy": shown.strategy,
             "endpoint": shown.endpoint,
-            "every": shown.every,
-            "wanted": None if shown.wanted is None else round(100 * shown.wanted, 2),
+            "annotations_between": shown.annotations_between,
+            "target_accuracy": None
+            if shown.target_accuracy is None
+            else round(100 * shown.target_accuracy, 2),
         }
         super().__init__(*args, **kwargs | {"initial": initial})
         self.fields["endpoint"].queryset = endpoints_of(campaign.project)  # type: ignore[attr-defined]
         add_widget_classes(self)
 
-    def clean_wanted(self) -> float | None:
-        wanted = self.cleaned_data["wanted"]
-        if wanted is not None and not 50 < wanted < 100:
-            raise forms.ValidationError("Above 50 and below 100.")
-        return None if wanted is None else float(wanted) / 100
+    def clean_target_accuracy(self) -> float | None:
+        percent = self.cleaned_data["target_accuracy"]
+        if percent is not None and not 50 < percent < 100:
+            raise forms.ValidationError("Enter a number above 50 and below 100.")
+        return None if percent is None else float(percent) / 100

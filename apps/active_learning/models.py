@@ -1,4 +1,4 @@
-"""What to label next: how a campaign chooses, each choosing, and why each item was chosen."""
+"""What to annotate next: the plan of a campaign, each ranking, and the reason of each item."""
 
 from django.db import models
 from django.db.models import Q
@@ -9,32 +9,34 @@ from apps.rewards.models import Endpoint
 
 
 class Strategy(models.TextChoices):
-    MIX = "mix", "A mix: what teaches most, is new, and is like what is asked"
-    INFORMATION_GAIN = "information_gain", "What an answer would teach most (expected information gain)"
-    UNCERTAINTY = "uncertainty", "What the model is least sure of"
-    DIVERSITY = "diversity", "What is least like anything judged (k-center)"
-    REPRESENTATIVENESS = "representativeness", "What is most like the endpoint's traffic"
-    RANDOM = "random", "At random"
+    MIX = "mix", "Mix: informative, diverse and representative"
+    INFORMATION_GAIN = "information_gain", "Expected information gain"
+    UNCERTAINTY = "uncertainty", "Model uncertainty"
+    DIVERSITY = "diversity", "Diversity (k-center)"
+    REPRESENTATIVENESS = "representativeness", "Representativeness of the endpoint's traffic"
+    RANDOM = "random", "Random"
 
 
 class SelectionPlan(models.Model):
-    """How a campaign chooses. It is made when a campaign's order is `active`, and does nothing under another one.
+    """How a campaign selects items. It is made when a campaign's order is `active`, and does nothing under another one.
 
-    endpoint: whose served model is looked through, and whose samples stand for what is really asked; without it, the
-    project's newest model. every: judgements after which it is chosen again. wanted: the accuracy to be reached.
+    endpoint: whose served model ranks the items, and whose samples stand for real traffic; without it, the project's
+    newest model. annotations_between: annotations after which items are ranked again. target_accuracy: of the learning
+    curve, between 0.5 and 1.
     """
 
     campaign = models.OneToOneField(Campaign, models.CASCADE, related_name="selection_plan")
     strategy = models.CharField(max_length=20, choices=Strategy, default=Strategy.MIX)
     endpoint = models.ForeignKey(Endpoint, models.SET_NULL, null=True, blank=True, related_name="+")
-    every = models.PositiveSmallIntegerField(default=10)
-    wanted = models.FloatField(null=True, blank=True)
+    annotations_between = models.PositiveSmallIntegerField(default=10)
+    target_accuracy = models.FloatField(null=True, blank=True)
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(every__gte=1), name="plan_every"),
+            models.CheckConstraint(condition=Q(annotations_between__gte=1), name="plan_annotations_between"),
             models.CheckConstraint(
-                condition=Q(wanted=None) | Q(wanted__gt=0.5, wanted__lt=1), name="plan_wanted"
+                condition=Q(target_accuracy=None) | Q(target_accuracy__gt=0.5, target_accuracy__lt=1),
+                name="plan_target_accuracy",
             ),
         ]
 
@@ -43,14 +45,14 @@ class SelectionPlan(models.Model):
 
 
 class ItemSelection(Job):
-    """One choosing. basis: what was looked through, a model's number or `encoder`; `through`: the same for people.
+    """One ranking of a campaign's items. basis: the model, its number or `encoder`; basis_label: the same for people.
 
     artifact: the features of its trajectories, for the next one. result: of `workers.active_learning`.
     """
 
     plan = models.ForeignKey(SelectionPlan, models.CASCADE, related_name="selections")
     basis = models.CharField(max_length=40, blank=True)
-    through = models.CharField(max_length=255, blank=True)
+    basis_label = models.CharField(max_length=255, blank=True)
     artifact = models.CharField(max_length=255, blank=True)
     result = models.JSONField(default=dict)
 
@@ -66,7 +68,7 @@ class ItemSelection(Job):
 
 
 class SelectionReason(models.Model):
-    """Why an item is asked about. rank: 0 is the first. measures: {name: the share it is at least as good as}."""
+    """Why an item was selected. rank: 0 is the first. measures: {name: the share it is at least as good as}."""
 
     item = models.OneToOneField(Item, models.CASCADE, primary_key=True, related_name="reason")
     selection = models.ForeignKey(ItemSelection, models.CASCADE, related_name="reasons")

@@ -87,7 +87,7 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
         "seed": plan.pk,
         "count": COUNT,
         "device": settings.TRAINING_DEVICE,
-        "wanted": plan.wanted,
+        "wanted": plan.target_accuracy,
     }
     (folder / "config.json").write_text(json.dumps(config))
 
@@ -109,7 +109,7 @@ def _keep(selection: ItemSelection, basis: SelectionBasis, folder: Path) -> None
     result: dict[str, Any] = json.loads((folder / "result.json").read_text())
     name = storage_name("active_learning", f"{selection.pk}-{selection.attempt}")
     store_tree(folder / "features", name)
-    facts = {"basis": basis.key, "through": str(basis), "artifact": name}
+    facts = {"basis": basis.key, "basis_label": str(basis), "artifact": name}
     try:
         store_selection(selection=selection, chosen=chosen, result=result, facts=facts)
     except ClaimLost:

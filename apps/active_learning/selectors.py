@@ -67,11 +67,11 @@ def is_due(plan: SelectionPlan) -> bool:
         return open_items(plan.campaign).exists()
     since = last.started_at or last.created_at
     if last.state != JobState.SUCCEEDED:  # it will not go better before something changes
-        return count_annotations_since(plan, last) >= plan.every
+        return count_annotations_since(plan, last) >= plan.annotations_between
     if last.basis != selection_basis(plan).key:
         return True
     return (
-        count_annotations_since(plan, last) >= plan.every
+        count_annotations_since(plan, last) >= plan.annotations_between
         or plan.campaign.items.filter(created_at__gt=since).exists()
     )
 

@@ -26,29 +26,43 @@ def save_plan(
     campaign: Campaign,
     strategy: str = Strategy.MIX,
     endpoint: Endpoint | None = None,
-    every: int = 10,
-    wanted: float | None = None,
+    annotations_between: int = 10,
+    target_accuracy: float | None = None,
     by: User | None = None,
 ) -> SelectionPlan:
-    """Have the campaign hand out what is most worth asking first, and choose it at once."""
+    """Have the campaign hand out the most informative items first, and start ranking them."""
     if strategy not in Strategy.values:
         raise DomainError(
-            f"{strategy!r} is no way to choose; there are {', '.join(Strategy.values)}.", pointer="/strategy"
+            f"There is no strategy {strategy!r}; choose one of {', '.join(Strategy.values)}.",
+            pointer="/strategy",
         )
     if endpoint is not None and endpoint.project_id != campaign.project_id:
         raise DomainError("The endpoint belongs to another project.", pointer="/endpoint", status=404)
-    if not 1 <= every <= 10_000:
-        raise DomainError("Enter 1 to 10,000 annotations to rank again after.", pointer="/every")
-    if wanted is not None and not 0.5 < wanted < 1:
-        raise DomainError("The wished accuracy is above 50 % and below 100 %.", pointer="/wanted")
+    if not 1 <= annotations_between <= 10_000:
+        raise DomainError(
+            "Enter 1 to 10,000 annotations to rank again after.", pointer="/annotations_between"
+        )
+    if target_accuracy is not None and not 0.5 < target_accuracy < 1:
+        raise DomainError(
+            "The target accuracy must be above 50 % and below 100 %.", pointer="/target_accuracy"
+        )
     plan, _ = SelectionPlan.objects.update_or_create(
         campaign=campaign,
-        defaults={"strategy": strategy, "endpoint": endpoint, "every": every, "wanted": wanted},
+        defaults={
+            "strategy": strategy,
+            "endpoint": endpoint,
+            "annotations_between": annotations_between,
+            "target_accuracy": target_accuracy,
+        },
     )
     update_campaign(campaign=campaign, ordering=Campaign.Ordering.ACTIVE)
-    said = {"strategy": strategy, "endpoint": endpoint.name if endpoint else None, "every": every}
+    data = {
+        "strategy": strategy,
+        "endpoint": endpoint.name if endpoint else None,
+        "annotations_between": annotations_between,
+    }
     record_audit(
-        project=campaign.project, actor=by, verb="active_learning.set", target=campaign.name, data=said
+        project=campaign.project, actor=by, verb="active_learning.set", target=campaign.name, data=data
     )
     select_next(plan=plan)
     return plan
@@ -56,7 +70,7 @@ def save_plan(
 
 @transaction.atomic
 def select_next(*, plan: SelectionPlan) -> ItemSelection | None:
-    """Put a choosing into the queue; None where one waits or goes on already."""
+    """Queue a ranking; None where one is queued or running."""
     try:
         with transaction.atomic():
             selection = ItemSelection.objects.create(plan=plan)

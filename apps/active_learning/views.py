@@ -1,4 +1,4 @@
-"""What a campaign asks about next, and how much more there is to ask, for researchers; and why, for everyone."""
+"""What a campaign hands out next and how many annotations it needs, for researchers; why an item, for everyone."""
 
 import json
 from typing import Any
@@ -55,7 +55,7 @@ def plan_status(request: ProjectRequest, project: Project, pk: int) -> HttpRespo
 def plan_now(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     plan = _plan(get_campaign(project, pk))
     if plan is None:
-        raise NotFound("This campaign does not choose yet; say how it should first.")
+        raise NotFound("This campaign does not use active learning yet. Save a strategy first.")
     started = services.select_next(plan=plan)
     messages.success(
         request, "Items are being ranked again." if started else "Items are being ranked already."
@@ -75,10 +75,10 @@ def plan_summary(request: ProjectRequest, project: Project, pk: int) -> HttpResp
 @require_safe
 @project_view()
 def item_reason(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
-    """Why an item was chosen. An annotator sees it of what she was given, and of nothing else."""
+    """Why an item was chosen. An annotator sees it only for items assigned to them."""
     item = get_item(project, pk)
-    hers = Assignment.objects.filter(item=item, annotator__user=request.user)
-    if not Role(request.membership.role).includes(Role.REVIEWER) and not hers.exists():
+    own = Assignment.objects.filter(item=item, annotator__user=request.user)
+    if not Role(request.membership.role).includes(Role.REVIEWER) and not own.exists():
         raise NotFound(f"There is no item {pk} of yours in this project.")
     reason = SelectionReason.objects.filter(item=item).select_related("selection").first()
     said = None if reason is None else describe_reason(reason)
@@ -108,7 +108,7 @@ def _status(plan: SelectionPlan | None) -> dict[str, Any]:
         "current": current,
         "is_choosing": current is not None and not current.is_finished,
         "failed": current if current is not None and current.error else None,
-        "said_since": count_annotations_since(plan, last) if last else 0,
+        "annotations_since": count_annotations_since(plan, last) if last else 0,
         "chosen": [(reason.item, describe_reason(reason)) for reason in next_items(plan, SHOWN)],
         "comparisons": result.get("comparisons", 0),
         "curve": curve,

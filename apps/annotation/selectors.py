@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum
+from django.db.models.functions import Least
 
 from apps.accounts.models import Project
 from apps.annotation.feedback_types import FEEDBACK_TYPES
@@ -26,14 +27,17 @@ RECENT = 20  # annotations that the pace is computed from
 
 @dataclass(frozen=True, slots=True)
 class Progress:
+    """Of a campaign. required: items times overlap. completed: of these. more: annotations beyond the overlap."""
+
     items: int
-    wanted: int
-    done: int
+    required: int
+    completed: int
+    more: int
     locked: int
 
     @property
-    def percent(self) -> int:
-        return 100 * self.done // self.wanted if self.wanted else 0
+    def annotations(self) -> int:
+        return self.completed + self.more
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,13 @@ def get_campaign(project: Project, pk: int) -> Campaign:
 
 def campaign_progress(campaign: Campaign) -> Progress:
     work = Item.objects.filter(campaign=campaign, purpose=Item.Purpose.WORK)
-    sums = work.aggregate(n=Count("pk"), wanted=Sum("overlap"), done=Sum("completed_count"))
+    counted = Least("completed_count", "overlap")
+    sums = work.aggregate(
+        n=Count("pk"), required=Sum("overlap"), completed=Sum(counted), all=Sum("completed_count")
+    )
     locked = Assignment.objects.filter(item__campaign=campaign, state=State.LOCKED).count()
-    return Progress(sums["n"], sums["wanted"] or 0, sums["done"] or 0, locked)
+    required, completed, all_of_them = (sums[name] or 0 for name in ("required", "completed", "all"))
+    return Progress(sums["n"], required, completed, all_of_them - completed, locked)
 
 
 def annotator_activity(campaign: Campaign) -> QuerySet[Annotator]:

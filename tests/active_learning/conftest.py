@@ -52,7 +52,7 @@ def chose(plan: SelectionPlan, **result: Any) -> ItemSelection:
         selection=selection,
         chosen=chosen,
         result={"items": len(items), "comparisons": 40, "encoded": 0, "curve": None} | result,
-        facts={"basis": "encoder", "through": "the embedded encoder", "artifact": ""},
+        facts={"basis": "encoder", "basis_label": "the embedded encoder", "artifact": ""},
     )
     assert selection.state == JobState.SUCCEEDED
     return selection

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.mark.real_children
 def test_from_the_rows_to_the_order_of_the_items(plan: SelectionPlan, campaign: Campaign) -> None:
-    plan.wanted = 0.9
+    plan.target_accuracy = 0.9
     plan.save()
     first = claimed(plan)
     execute(first)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_a_plan_makes_the_campaign_ask_by_it(campaign: Campaign) -> None:
-    plan = save_plan(campaign=campaign, strategy="diversity", every=3, wanted=0.8)
+    plan = save_plan(campaign=campaign, strategy="diversity", annotations_between=3, target_accuracy=0.8)
     campaign.refresh_from_db()
     assert campaign.ordering == Campaign.Ordering.ACTIVE
     assert plan.selections.get().state == JobState.QUEUED
@@ -31,9 +31,9 @@ def test_a_plan_makes_the_campaign_ask_by_it(campaign: Campaign) -> None:
     ("wrong", "pointer"),
     [
         ({"strategy": "tarot"}, "/strategy"),
-        ({"every": 0}, "/every"),
-        ({"wanted": 0.5}, "/wanted"),
-        ({"wanted": 1.0}, "/wanted"),
+        ({"annotations_between": 0}, "/annotations_between"),
+        ({"target_accuracy": 0.5}, "/target_accuracy"),
+        ({"target_accuracy": 1.0}, "/target_accuracy"),
     ],
 )
 def test_what_makes_no_sense_is_refused(campaign: Campaign, wrong: dict[str, object], pointer: str) -> None:
@@ -87,7 +87,7 @@ def test_a_later_choice_takes_the_place_of_the_one_before(plan: SelectionPlan, c
 
 
 def test_it_is_due_when_enough_was_said(plan: SelectionPlan, campaign: Campaign) -> None:
-    plan.every = 2
+    plan.annotations_between = 2
     plan.save()
     chose(plan)
     assert not is_due(plan)

@@ -37,32 +37,35 @@ def _url(name: str, campaign: Campaign) -> str:
 
 def test_a_campaign_that_does_not_choose_yet(page: Client, campaign: Campaign) -> None:
     answer = page.get(_url("plan-detail", campaign))
-    assert "Nothing is chosen yet" in answer.content.decode()
-    assert "Ask first what helps most" in page.get(_url("plan-summary", campaign)).content.decode()
+    assert "No items ranked yet" in answer.content.decode()
+    assert "Set up active learning" in page.get(_url("plan-summary", campaign)).content.decode()
     assert page.post(_url("plan-now", campaign)).status_code == 404
 
 
 def test_it_is_set_by_the_form(page: Client, campaign: Campaign) -> None:
-    said = {"strategy": "uncertainty", "every": "5", "wanted": "82.5", "endpoint": ""}
+    said = {"strategy": "uncertainty", "annotations_between": "5", "target_accuracy": "82.5", "endpoint": ""}
     answer = page.post(_url("plan-detail", campaign), said, follow=True)
     plan = SelectionPlan.objects.get()
-    assert (plan.strategy, plan.every, plan.wanted) == ("uncertainty", 5, 0.825)
+    assert (plan.strategy, plan.annotations_between, plan.target_accuracy) == ("uncertainty", 5, 0.825)
     assert "being ranked again" in answer.content.decode()
     assert 'value="82.5"' in answer.content.decode()
 
 
 def test_a_mistake_is_said_where_it_is(page: Client, campaign: Campaign) -> None:
-    answer = page.post(_url("plan-detail", campaign), {"strategy": "mix", "every": "5", "wanted": "30"})
-    assert answer.status_code == 422 and "Above 50 and below 100." in answer.content.decode()
+    answer = page.post(
+        _url("plan-detail", campaign),
+        {"strategy": "mix", "annotations_between": "5", "target_accuracy": "30"},
+    )
+    assert answer.status_code == 422 and "Enter a number above 50 and below 100." in answer.content.decode()
     assert not SelectionPlan.objects.exists()
 
 
 def test_what_is_asked_next_and_why(page: Client, plan: SelectionPlan, campaign: Campaign) -> None:
     chose(plan, curve=CURVE)
     said = page.get(_url("plan-status", campaign)).content.decode()
-    assert "An answer is expected to teach much." in said
+    assert "An annotation is expected to be informative." in said
     assert said.count("<tr>") == 1 + campaign.items.count()
-    assert "About 284 more comparisons for 75.0 % (80 % interval: 80 to no number of them)." in said
+    assert "About 284 more comparisons for 75.0 % (80 % interval: 80 to no finite number)." in said
     assert '"kind": "line"' in said.replace("&quot;", '"')
     assert "About 284" in page.get(_url("plan-summary", campaign)).content.decode()
 
@@ -71,7 +74,7 @@ def test_what_is_asked_next_and_why(page: Client, plan: SelectionPlan, campaign:
     ("change", "words"),
     [
         ({"needed": None}, "the curve ends at 80.0 %"),
-        ({"needed": 30, "interval": [20, 40]}, "75.0 % is reached already"),
+        ({"needed": 30, "interval": [20, 40]}, "75.0 % is already reached"),
     ],
 )
 def test_what_it_says_of_the_wish(
@@ -104,7 +107,7 @@ def test_an_annotator_is_told_why_of_her_own_items(
         reverse("active_learning:item-reason", args=[campaign.project.slug, pk])
         for pk in (mine.item_id, other.pk)
     ]
-    assert "expected to teach much" in client.get(urls[0]).content.decode()
+    assert "expected to be informative" in client.get(urls[0]).content.decode()
     assert client.get(urls[1]).status_code == 404
     work = client.get(
         reverse("annotation:campaign-work", args=[campaign.project.slug, campaign.pk])

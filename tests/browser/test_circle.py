@@ -39,17 +39,17 @@ def test_a_campaign_asks_first_what_helps_most(
         rows.submit(rows.leased(campaign, annotator), annotator, "a", active_seconds=3)
     tools.login(page, live_server, User.objects.get(email="rose@example.org"))
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/")
-    page.get_by_role("link", name="Ask first what helps most").click()
-    expect(page.get_by_text("Nothing is chosen yet")).to_be_visible()
+    page.get_by_role("link", name="Set up active learning").click()
+    expect(page.get_by_text("No items ranked yet")).to_be_visible()
     tools.shoot(page, "active-learning-none")
-    page.get_by_label("What an answer would teach most").check()
-    page.get_by_label("Accuracy to be reached").fill("75")
-    page.get_by_role("button", name="Choose like this").click()
+    page.get_by_label("Expected information gain").check()
+    page.get_by_label("Target accuracy").fill("75")
+    page.get_by_role("button", name="Start active learning").click()
     expect(page.get_by_text("Saved. Items are being ranked again.")).to_be_visible()
     selection = claim_next(ItemSelection)
     assert selection is not None
     execute(selection)
-    expect(page.get_by_text("through the embedded encoder")).to_be_visible()
+    expect(page.get_by_text("by the embedded encoder")).to_be_visible()
     expect(page.get_by_role("row")).to_have_count(1 + campaign.items.count() - 2)
     expect(page.get_by_text("too few comparisons for a curve yet")).to_be_visible()
 
@@ -60,7 +60,7 @@ def test_a_campaign_asks_first_what_helps_most(
     expect(page.locator("#curve svg")).to_be_visible()
     expect(page.get_by_text("About 730 more comparisons for 75.0 %")).to_be_visible()
     drawn = json.loads(page.locator("#curve-data").text_content() or "")
-    assert [one["name"] for one in drawn["series"]] == ["measured", "expected", "wished"]
+    assert [series["name"] for series in drawn["series"]] == ["measured", "expected", "target"]
     tools.shoot(page, "active-learning")
 
 

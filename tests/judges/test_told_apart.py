@@ -206,7 +206,7 @@ def test_in_figures_about_people(judged: Project, capsys: pytest.CaptureFixture[
         assert not {one.name for one in people} & NAMES
         progress = annotation.campaign_progress(campaign(judged, name))
         assert (
-            progress.done
+            progress.annotations
             == Annotation.objects.filter(
                 assignment__item__campaign=campaign(judged, name), assignment__state="submitted"
             ).count()

@@ -75,7 +75,7 @@ def describe_feedback_types(campaign: Campaign) -> str:
 def project_node(request: ProjectRequest, project: Project) -> HttpResponse:
     """The campaigns on the project overview."""
     count = project.campaigns.count()
-    done = sum(selectors.campaign_progress(campaign).done for campaign in project.campaigns.all())
+    done = sum(selectors.campaign_progress(campaign).annotations for campaign in project.campaigns.all())
     context: dict[str, Any] = {"count": count, "unit": "campaign" if count == 1 else "campaigns"}
     context["text"] = f"{done} annotation{'' if done == 1 else 's'}" if count else ""
     if _is_researcher(request):
