@@ -102,7 +102,7 @@ def artifact(kind: str, folder: Path) -> Path:
 def running(command: list[str], ready: str, environment: dict[str, str]) -> Iterator[None]:
     process = subprocess.Popen([sys.executable, *command], cwd=ROOT, env=os.environ | environment)
     try:
-        for _ in range(600):
+        for _ in range(3000):  # a busy machine takes minutes to import torch several times
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(ready, trust_env=False).status_code in (200, 404, 405):
                     break

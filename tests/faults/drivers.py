@@ -18,8 +18,8 @@ from tests.faults.prepare import DATASET, ENDPOINT, PROJECT, trajectory
 PASSING = frozenset({429, 502, 503, 504})  # refusals that say: try again
 CHOICES = [f"{side}-{strength}" for side in ("left", "right") for strength in (1, 2, 3)] + ["tie", "both_bad"]
 TOLERANCE = 1e-5  # of a standard deviation of the rewards, which they are scaled to
-PATIENCE = 180.0  # seconds until a driver finds that it was forgotten; more than a stack may take to be ready
-LAST_WORD = 60.0  # seconds to be answered in once everything is whole again
+PATIENCE = 360.0  # seconds until a driver finds that it was forgotten; more than a stack may take to be ready
+LAST_WORD = 120.0  # seconds to be answered in once everything is whole again
 _NUMBERS = re.compile(r"[0-9a-f]{6,}")  # of this request only
 _HIDDEN = re.compile(r'<input type="hidden" name="([^"]+)" value="([^"]*)"')
 

@@ -63,7 +63,7 @@ def test_python(there, code: str, tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("code", blocks("sh"))
 def test_commands(there, code: str) -> None:
-    done = subprocess.run(["bash", "-ec", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(["bash", "-ec", code], capture_output=True, text=True, check=True, timeout=300)
     assert '"reward"' in done.stdout, done.stdout
 
 

@@ -118,7 +118,7 @@ def served(name: str, models: Path) -> Iterator[str]:
 
 
 def await_health(process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
-    until = time.monotonic() + 120
+    until = time.monotonic() + 360
     while time.monotonic() < until and process.poll() is None:
         try:
             if httpx.get(url).status_code == 200:
