@@ -149,8 +149,12 @@ class TestRefused:
         assert (one["line"], one["pointer"]) == (2, "/choice")
 
     def test_files_that_are_not_there(self, project: Project, frozen: str, tmp_path: Path) -> None:
-        assert "no file none.jsonl" in refused("import_feedback", "desk", "none.jsonl", "--format", "pairs")
-        assert "no file none.txt" in refused("freeze_dataset", "desk", "x", "--test-tasks", "none.txt")
+        assert "file none.jsonl does not exist" in refused(
+            "import_feedback", "desk", "none.jsonl", "--format", "pairs"
+        )
+        assert "file none.txt does not exist" in refused(
+            "freeze_dataset", "desk", "x", "--test-tasks", "none.txt"
+        )
         assert "The file none.toml does not exist" in refused(
             "train", "desk", "--dataset", "first", "--recipe", "none.toml"
         )

@@ -129,6 +129,7 @@ class TestStarting:
         assert (answer.status_code, run.parent) == (302, first)
         again = researcher_client.get(f"{page}?like={run.pk}").content.decode()
         assert f'<option value="{first.pk}" selected>' in again
+        assert researcher_client.get(f"{page}?like={'9' * 5000}").status_code == 200
 
     def test_what_does_not_fit_is_said_in_the_form(
         self, dataset_version: DatasetVersion, first: RewardModel, researcher_client: Client

@@ -247,3 +247,11 @@ def test_spans_that_are_each_others_parents_end() -> None:
     given = chat(json.dumps(ASKED), json.dumps(SAID))
     found = read(traced(span(1, given, parent=2), span(2, given, parent=1)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("given", ["9" * 5000, "seven", 10**30])
+def test_numbers_that_are_none_do_not_end_the_import(given: Any) -> None:
+    said = span(1, chat(json.dumps(ASKED), json.dumps(SAID)), startTimeUnixNano=given)
+    said["attributes"].append({"key": "gen_ai.usage.input_tokens", "value": {"intValue": given}})
+    (trajectory,) = read(traced(said))
+    assert trajectory.steps[-1].text == "In Ulm."

@@ -27,6 +27,7 @@ from apps.annotation.feedback_types.base import (
 from apps.annotation.models import LABELS, StepLabelSet
 from apps.annotation.presentation import LETTERS, SIDES, FormFields, PresentedItem
 from apps.core.errors import DomainError
+from apps.core.number_parsing import whole_number
 from apps.trajectories.models import Trajectory
 from workers import schema
 from workers.errors import InvalidRecord
@@ -95,12 +96,13 @@ def _parse_first_error(fields: FormFields, shown: PresentedItem, rows: list[Step
 
 def _step(text: str, place: int, shown: PresentedItem, name: str) -> int:
     count = shown.on_side(place).agent_step_count if place < len(shown.trajectories) else 0
-    if not text.isascii() or not text.isdecimal() or int(text) >= count:
+    number = whole_number(text)
+    if number is None or number >= count:
         raise DomainError(
-            f"Agent step {text} is not in this trajectory; agent steps are 0 to {count - 1}.",
+            f"Agent step {text[:100]} is not in this trajectory; agent steps are 0 to {count - 1}.",
             pointer=f"/{name}",
         )
-    return int(text)
+    return number
 
 
 def _short(text: str, name: str) -> str:

@@ -23,6 +23,7 @@ from apps.annotation.quality import pilot_statistics
 from apps.annotation.views import work_context
 from apps.annotation.views.items import posted_annotator
 from apps.core.errors import DomainError, NotFound
+from apps.core.number_parsing import whole_number
 from apps.core.storage.storage_names import download_header
 
 STATE_ACTIONS = {
@@ -268,10 +269,10 @@ def campaign_assign(request: ProjectRequest, project: Project, pk: int) -> HttpR
 
 
 def _number(request: ProjectRequest, name: str) -> int:
-    raw = request.POST.get(name, "")
-    if not raw.isdecimal() or not 1 <= int(raw[:9]) <= 1000:
+    number = whole_number(request.POST.get(name, ""))
+    if number is None or not 1 <= number <= 1000:
         raise DomainError(f"The number of {name} must be between 1 and 1000.", pointer=f"/{name}")
-    return int(raw)
+    return number
 
 
 @require_POST

@@ -13,6 +13,7 @@ from apps.accounts.models import Project, Role
 from apps.core.errors import DomainError
 from apps.core.http.api import paginate
 from apps.core.jobs.job_queue import JobState
+from apps.core.number_parsing import whole_number
 from apps.datasets.models import DatasetVersion
 from apps.training import recipes, services
 from apps.training.curves import chart_in_words, curves, messages, overlaid_curves
@@ -123,10 +124,10 @@ def _estimate_context(form: RunForm) -> dict[str, Any]:
 
 def _initial(request: ProjectRequest, project: Project) -> dict[str, Any]:
     """like: a run to duplicate, with the next seed."""
-    like = request.GET.get("like", "")
-    if not like.isdigit():
+    like = whole_number(request.GET.get("like", ""))
+    if like is None:
         return {"dataset": request.GET.get("dataset"), "parent": request.GET.get("parent")}
-    run = get_object_or_404(runs_of(project), pk=int(like))
+    run = get_object_or_404(runs_of(project), pk=like)
     return {
         "dataset": run.dataset_version_id,
         "recipe": OWN,

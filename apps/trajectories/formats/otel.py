@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from apps.core.number_parsing import whole_number
 from apps.trajectories.formats import otel_messages
 from apps.trajectories.formats.otel_messages import Message
 from apps.trajectories.formats.record import Record, encoded, too_large
@@ -257,7 +258,7 @@ def _span(span: dict[str, Any], resource: dict[str, Any], at: str) -> Span:
         "parent": "" if parent in _NOWHERE else str(parent)[:64],
         "is_root": parent in _NOWHERE or bool(flags & _REMOTE if isinstance(flags, int) else 0),
         "name": str(span.get("name") or ""),
-        "start": int(start) if str(start).isdecimal() else 0,
+        "start": whole_number(start) or 0,
         "status": "error" if code in (2, "STATUS_CODE_ERROR") else "",
         "resource": resource,
         "attributes": otel_messages.plain(span.get("attributes")),

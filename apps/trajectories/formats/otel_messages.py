@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from apps.core.number_parsing import signed_number
 from workers.schema.decode import clean
 from workers.schema.patterns import WORD, TextPattern
 
@@ -222,7 +223,7 @@ def _value(value: Any, depth: int) -> Any:
         return None
     for key, inner in value.items():
         if key in ("intValue", "int_value"):
-            return int(inner) if str(inner).lstrip("-").isdecimal() else None
+            return signed_number(inner)
         if key in ("arrayValue", "array_value"):
             return [_value(each, depth + 1) for each in _values(inner)]
         if key in ("kvlistValue", "kvlist_value"):

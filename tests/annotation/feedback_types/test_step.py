@@ -66,3 +66,9 @@ def test_how_much_must_be_said() -> None:
         STEP.validate([], LABELS, True)
     with pytest.raises(DomainError, match="first error in B"):
         STEP.validate(STEP.parse({"first-left": "0"}, FIRST), FIRST, False)
+
+
+@pytest.mark.parametrize("step", ["3", "-1", "٢", "2.0", "9" * 5000])
+def test_a_first_error_that_is_no_step_is_refused(step: str) -> None:
+    with pytest.raises(DomainError, match="agent steps are 0 to 2"):
+        STEP.parse({"first-left": step, "first-right": "none"}, FIRST)

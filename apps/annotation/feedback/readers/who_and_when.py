@@ -11,6 +11,7 @@ from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers.trajectory_files import read_trajectory_files, step_of
 from apps.annotation.feedback_types.comment import CommentValue
 from apps.annotation.feedback_types.step import StepValue
+from apps.core.number_parsing import whole_number
 from apps.trajectories.formats import who_and_when
 from workers.errors import InvalidRecord
 from workers.schema import Anchor
@@ -25,13 +26,14 @@ def read(stream: BinaryIO) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
 
 def parse(document: dict[str, Any]) -> Iterator[Incoming]:
     run = who_and_when.read(document)
-    said = str(document.get("mistake_step"))
-    if not said.isdecimal() or int(said) >= len(run.steps):
+    said = document.get("mistake_step")
+    turn = whole_number(said)
+    if turn is None or turn >= len(run.steps):
         raise InvalidRecord(
-            f"mistake_step {said} is not a turn of the history; turns are 0 to {len(run.steps) - 1}.",
+            f"mistake_step {str(said)[:100]} is not a turn of the history; turns are 0 to {len(run.steps) - 1}.",
             pointer="/mistake_step",
         )
-    step = step_of(run, int(said))
+    step = step_of(run, turn)
     before = [number for number, place in enumerate(run.agent_steps) if place <= step]
     first = before[-1] if before else 0
     common: dict[str, Any] = {"task": run.task, "places": (run,), "annotator": _ANNOTATOR}
