@@ -1,7 +1,7 @@
 """Homes and databases that are migrated already: `migrate` takes 14 s of CPU, and a dozen tests start an installation.
 
 That an empty home is migrated by `up` and `restore` is shown by tests/core/test_supervisor.py (an ordinary user's home)
-and tests/core/test_backup.py, and what `migrate` leaves by tests/core/test_roles.py.
+and tests/core/test_roles.py, which also shows that what `migrate` leaves is what is loaded here.
 """
 
 import fcntl

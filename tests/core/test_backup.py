@@ -27,9 +27,10 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def stack() -> Iterator[Stack]:
-    """A home nothing has run on."""
+def stack(django_db_modify_db_settings: None) -> Iterator[Stack]:
+    """A home that is empty but for its tables. Into one without them is restored in tests/core/test_roles.py."""
     with open_home() as home:
+        fill_home(home)
         stack = Stack(home)
         yield stack
         stack.destroy()
