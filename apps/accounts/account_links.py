@@ -1,10 +1,11 @@
 """Links that are used once: to choose a password, to register, to show that an address is one's own, to log in.
 
 Where this installation sends mail (`settings.MAIL`) they are mailed, and show by arriving whose the address is. Else
-they are shown to whoever asked for them, who hands them over; such a link shows nothing about the address.
+they are shown to the person who asked for them, who hands them over; such a link shows nothing about the address.
 
-A letter is written by whoever finds it due (beat), not by the request that asks for it: the request does the same work
-whether the account exists or not. What is kept of a token is a hash, so each attempt to send it makes a new one.
+A letter is written by the process that finds it due (beat), not by the request that asks for it: the request does the
+same work whether the account exists or not. What is kept of a token is a hash, so each attempt to send it makes a new
+one.
 """
 
 import logging

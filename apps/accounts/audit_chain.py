@@ -1,7 +1,7 @@
 """The chain of the audit trail: every event gets its number and hash soon after its commit, one sealer at a time.
 
-The seals are rows next to the events: whoever appends an event waits for no lock, and holds none, however long their
-transaction takes. An event is late by milliseconds; beat seals what a crash left open.
+The seals are rows next to the events: a request that appends an event waits for no lock, and holds none, however long
+their transaction takes. An event is late by milliseconds; beat seals what a crash left open.
 """
 
 import json
@@ -153,7 +153,8 @@ def verify(known: Mapping[int, str] | None = None) -> ChainCheck:
 
 
 def write_anchor() -> None:
-    """Write down how far the chain goes, where whoever changes the database does not reach: in the home and the log."""
+    """Write down how far the chain goes, where a person who changes the database cannot reach: in the home and the
+    log."""
     now, path = head(), settings.HOME / ANCHORS_FILE
     known = anchors(settings.HOME)
     if now.sequence == 0 or now.sequence in known:

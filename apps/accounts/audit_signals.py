@@ -49,7 +49,7 @@ def _signed_in(sender: Any, request: HttpRequest | None, user: User, **more: Any
 
 
 def _signed_out(sender: Any, request: HttpRequest | None, user: User | None, **more: Any) -> None:
-    if user is not None and user.pk is not None:  # whoever was deleted meanwhile is not named again
+    if user is not None and user.pk is not None:  # a user deleted meanwhile is not named again
         record_audit(project=None, actor=user, verb="user.signed-out", data=came_from(request, user))
 
 

@@ -49,7 +49,7 @@ def invite(
 
 @transaction.atomic
 def revoke_invitation(*, invitation: Invitation, by: User) -> None:
-    """End a link at once. Whoever came by it stays."""
+    """End a link at once. Members who joined by it stay."""
     if Invitation.objects.filter(pk=invitation.pk, revoked_at=None).update(revoked_at=timezone.now()):
         record_audit(
             project=invitation.project, actor=by, verb="invitation.revoked", target=invitation.prefix
@@ -66,14 +66,14 @@ def invitation_of(token: str) -> Invitation:
 
 @transaction.atomic
 def accept(*, token: str, user: User) -> Membership:
-    """Make the user a member. Whoever is one already stays what they are, and the link is not used up."""
+    """Make the user a member. A member keeps their role, and the link is not used up."""
     invitation = Invitation.objects.select_for_update(of=("self",)).get(pk=invitation_of(token).pk)
     return _accept(invitation, user)
 
 
 @transaction.atomic
 def accept_by_address(*, invitation: Invitation, user: User) -> Membership:
-    """Without the link, for whoever showed that the address it was made for is theirs. Raises Forbidden."""
+    """Without the link, for the person who showed that the address it was made for is theirs. Raises Forbidden."""
     invitation = Invitation.objects.select_for_update(of=("self",)).get(pk=invitation.pk)
     user = User.objects.select_for_update().get(pk=user.pk)
     if user.email_verified_at is None or invitation.email != user.email:

@@ -16,7 +16,7 @@ from apps.accounts.pseudonyms import forget_person, person_pseudonym
 from apps.accounts.sessions import end_sessions
 from apps.core.errors import Conflict, DomainError
 
-# Each returns what it did, by name, for the trail and whoever asked.
+# Each returns what it did, by name, for the trail and the person who asked.
 Closing = Callable[[User], dict[str, int]]
 Deleting = Callable[[User, bool], dict[str, int]]  # whether the words of their comments go too
 _CLOSING: dict[str, Closing] = {}
@@ -103,7 +103,7 @@ def _ownerless(user: User) -> list[str]:
 
 
 def _without(reason: str, user: User) -> str:
-    """Words of whoever deletes, kept forever, do not say who it was."""
+    """Words of the person who deletes are kept forever and do not name the deleted person."""
     for said in filter(None, (user.email, user.name)):
         reason = reason.replace(said, "[the person]")
     return reason.strip()[:500]

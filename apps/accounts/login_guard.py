@@ -5,7 +5,7 @@ them every further one closes the subject for twice as long, up to a quarter of 
 the secret is looked at, so that a hundred at the same time are a hundred, and taken back when it was right.
 
 No one can lock out someone else for long by guessing at their name: a browser they signed in with before has a signed
-cookie and is counted by itself (OWASP, "Slow down online guessing attacks with device cookies"), and an address they
+cookie and is counted on its own (OWASP, "Slow down online guessing attacks with device cookies"), and an address they
 are signed in from does not wait for what others do to their name.
 """
 
@@ -71,7 +71,7 @@ def limit_for(kind: str) -> Limit:
 
 
 class Attempt:
-    """One that is counted already. Whoever was right takes it back."""
+    """One that is counted already. The person who was right takes it back."""
 
     def __init__(self, subjects: list[Subject]) -> None:
         self._subjects = subjects

@@ -1,4 +1,4 @@
-"""Passwords: chosen by whoever the account belongs to, never shown, and never set by someone else."""
+"""Passwords: chosen by the owner of the account, never shown, and never set by someone else."""
 
 from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
@@ -58,7 +58,8 @@ def request_reset(email: str) -> None:
 def create_member_link(*, membership: Membership, by: User) -> str | None:
     """An owner's link for a member who lost the password: mailed to them, else its token.
 
-    Raises Forbidden unless the account is in this project alone: whoever holds the link can take the account over.
+    Raises Forbidden unless the account is in this project alone: the person who holds the link can take the account
+    over.
     """
     user = membership.user
     require_only_project(user, membership.project_id)

@@ -1,4 +1,4 @@
-"""An owner adds a person by an address. No password is made: whoever owns the address chooses one by a link."""
+"""An owner adds a person by an address. No password is made: the person who owns the address chooses one by a link."""
 
 from dataclasses import dataclass
 
@@ -25,10 +25,10 @@ class AddedPerson:
 
 @transaction.atomic
 def add_person(*, project: Project, email: str, role: Role, by: User) -> AddedPerson:
-    """A member, or where nothing shows that the account is of whoever owns the address, an invitation for them.
+    """A member, or where nothing shows that the account is of the person who owns the address, an invitation for them.
 
-    Such an account may have been made, under this address, by someone else: another project's owner, or whoever had an
-    open invitation.
+    Such an account may have been made, under this address, by someone else: another project's owner, or anyone who had
+    an open invitation.
     """
     user = User.objects.select_for_update().filter(email=email).first()
     if user is None:

@@ -1,7 +1,7 @@
 """SCIM 2.0 (RFC 7643, 7644): a directory tells this installation who has an account, and who no longer has.
 
-Users only. Whoever is made here has no password: they come in by single sign-on or by a link. DELETE closes the account
-and hides it from the directory; deleting permanently is `delete_user`.
+Users only. A user who is made here has no password: they log in by single sign-on or by a link. DELETE closes the
+account and hides it from the directory; deleting permanently is `delete_user`.
 """
 
 from collections.abc import Mapping
@@ -185,7 +185,7 @@ def _write(identity: ScimIdentity, values: UserValues) -> ScimIdentity:
 
 
 def _rename(user: User, values: UserValues) -> None:
-    """Another address: whoever is signed in shows again who they are."""
+    """Another address: the person who is signed in shows again who they are."""
     if user.email != values.email:
         try:
             User(email=values.email, name=values.name).clean_fields(exclude=["password"])

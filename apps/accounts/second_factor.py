@@ -33,7 +33,7 @@ def reset_members_second_factor(*, membership: Membership, by: User) -> int:
 
 
 def note_added(request: HttpRequest, user: User, authenticator: Authenticator, **more: Any) -> None:
-    """Whoever set it up has shown it in this session; sessions that have not end."""
+    """The person who set it up has shown it in this session; sessions that have not end."""
     if authenticator.type == Authenticator.Type.RECOVERY_CODES:
         return
     record_authentication(request, user, "mfa", id=authenticator.pk, type=authenticator.type)

@@ -36,7 +36,7 @@ class _Dressed:
 
 
 class _Counted(_Dressed):
-    """A code typed by whoever says they are `user`."""
+    """A code typed by the person who says they are `user`."""
 
     user: User
 

@@ -25,7 +25,7 @@ class AccountLink(models.Model):
     )
     email = models.EmailField()
     invitation = models.ForeignKey("accounts.Invitation", models.CASCADE, null=True, related_name="+")
-    # Mailed: whoever has it reads the mail of that address. Else it was shown to someone, and proves nothing.
+    # Mailed: the person who has it reads the mail of that address. Else it was shown to someone, and proves nothing.
     is_mailed = models.BooleanField(default=False)
     # The owner's project, for a link an owner made: it stays good only while the account is in no other.
     project = models.ForeignKey("accounts.Project", models.CASCADE, null=True, related_name="+")

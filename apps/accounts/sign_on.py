@@ -90,7 +90,7 @@ class Adapter(DefaultSocialAccountAdapter):
 
 
 def _claim(sociallogin: Any) -> None:
-    """The provider says that an account's address is theirs. If nothing did before, whoever else had it is out."""
+    """The provider says that an account's address is theirs. If nothing did before, all others who had it are out."""
     user = cast(User, sociallogin.user)
     claimed = {address.email.lower() for address in sociallogin.email_addresses if _is_verified(address)}
     if user.email_verified_at is not None or user.email not in claimed:

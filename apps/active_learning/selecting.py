@@ -27,7 +27,7 @@ from workers import schema
 from workers.schema.comparisons import comparisons
 
 CHILD = "workers.active_learning"
-COUNT = 200  # items put in order; whoever asks for more meanwhile gets the others at random
+COUNT = 200  # items put in order; the one who asks for more meanwhile gets the others at random
 MOST_ITEMS = 20_000  # looked at in one go, of those drawn first; the others come in as these are judged
 MOST_TRAFFIC = 500
 

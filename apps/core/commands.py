@@ -113,7 +113,7 @@ class TouchstoneCommand(BaseCommand):
             told = outage_in_words(error)
             self._print({"error": {"message": told, "pointer": None}})
             raise Error(told) from error
-        except BrokenPipeError:  # whoever read what it writes has read enough
+        except BrokenPipeError:  # the reader has read enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise SystemExit(_PIPE) from None
         except OSError as error:

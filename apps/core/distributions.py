@@ -1,7 +1,7 @@
 """What our two distributions are called, and which version is installed.
 
 Their names are not `touchstone` and `touchstone-client`: the first belongs to a stranger on the package index, the
-second to whoever takes it. None of ours is ever asked from an index (docs/decisions.md).
+second to the first person who takes it. None of ours is ever asked from an index (docs/decisions.md).
 """
 
 from importlib.metadata import version

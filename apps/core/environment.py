@@ -1,7 +1,7 @@
 """Reading settings from the environment, with an error that names the variable.
 
 Each can also be given as a file: `NAME_FILE` is the path of one that holds the value, as container platforms mount
-secrets. A value in the environment is seen by whoever may look at the process or at its container's description.
+secrets. A value in the environment is seen by everyone who may look at the process or at its container's description.
 """
 
 import ipaddress

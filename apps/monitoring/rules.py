@@ -18,7 +18,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trajectories of a run, once there are `least`. name: of the rule; one alert of it for a version and a run.
 
     asks: comparisons of what is behind the alert that are put before people at once. turns: once they are judged, a new
-    model is trained, compared, tried and promoted by itself.
+    model is trained, compared, tried and promoted on its own.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]

@@ -92,7 +92,7 @@ def _page(
     context = {
         "project": project,
         "webhooks": webhooks,
-        # They may know the secret, or own the address: whoever is an owner now decides.
+        # They may know the secret, or own the address: the person who is an owner now decides.
         "left": [one for one in webhooks if one.created_by_id and one.created_by_id not in owners],
         "deliveries": deliveries.order_by("-created_at", "-pk")[:_NEWEST],
         "form": form,

@@ -2,7 +2,7 @@
 
 What does not have the shape, or fails the caller's check, is told to the model and asked for again; after that the item
 has no answer, and the caller says so. Nothing is made up in its place. Answers that were accepted are kept by what was
-asked (`Answers`), so that whoever asks again pays for what failed only.
+asked (`Answers`), so that a caller that asks again pays for what failed only.
 """
 
 import hashlib
@@ -102,7 +102,7 @@ class LLMClient:
         about: Mapping[str, str] | None = None,
     ) -> T:
         """shape: a msgspec.Struct. check: raises RewardError for an answer that cannot be. about: whose words are in
-        the answer, for whoever keeps it.
+        the answer, for a caller that keeps it.
 
         Raises NoAnswer where this item has none; RewardError where no one will have one.
         """

@@ -28,7 +28,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """problem: what is wrong with it by itself, or empty. tokens: those of `said`, where they were asked for and the
+    """problem: what is wrong with it on its own, or empty. tokens: those of `said`, where they were asked for and the
     model tells them."""
 
     said: str

@@ -25,7 +25,8 @@ from workers.text import Content, Rendered, Session, Tokens
 
 
 class Described:
-    """What a model's manifest and renderer tell, whoever computes it. All of it may be called from any thread.
+    """What a model's manifest and renderer tell, whichever process computes it. All of it may be called from any
+    thread.
 
     compares: whether it can be asked about two items at once, see `GenerativeModel`.
     """

@@ -1,6 +1,6 @@
 """A critique, then a verdict: a language model judges in words, and how sure it is is read off its next word.
 
-Of a pair it is asked which run is better, and of a run by itself whether it is good. With z the difference of two
+Of a pair it is asked which run is better, and of a run on its own whether it is good. With z the difference of two
 words' log-probabilities after the critique c (A and B; good and bad), and y the side that people preferred:
 
     pair         -log p(y | a, b, c)          written for both orders
@@ -92,7 +92,7 @@ def reinforce_loss(
 def reward(is_right: Tensor, agrees: Tensor, is_formed: Tensor, *, consistency: float = 0.5) -> Tensor:
     """R = right (1 + consistency * agrees) + formed / 2 (R1-Reward's). [samples]
 
-    right, formed: 0 or 1; formed where the verdict came by itself, within the tokens there are, and after a critique
+    right, formed: 0 or 1; formed where the verdict came on its own, within the tokens there are, and after a critique
     where the judge was taught to write one. agrees: 0 to 1. There
     another model says whether critique and verdict agree; here it is the share of the judge's verdicts on the same pair
     in the other order that name the same run.

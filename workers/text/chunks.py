@@ -104,7 +104,7 @@ def _size(kept: "array[int]") -> int:
 
 @dataclass(frozen=True)
 class ChunkRenderer:
-    """tokenizer: of the encoder; what it truncates or pads by itself is switched off. Safe to use from any thread."""
+    """tokenizer: of the encoder; what it truncates or pads on its own is switched off. Safe to use from any thread."""
 
     tokenizer: Tokenizer
     first: int  # [CLS]

@@ -1,6 +1,6 @@
 """The renderer of the decoders: a trajectory as the token ids of a chat template, and where values are read.
 
-Append-only wherever the template is: each piece (the task, then one for every agent step) is tokenised by itself, so
+Append-only wherever the template is: each piece (the task, then one for every agent step) is tokenised on its own, so
 what a step renders to never changes when the next one comes. Templates that rewrite earlier turns are rendered whole.
 """
 

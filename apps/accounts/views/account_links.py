@@ -67,7 +67,7 @@ def _choose_password(request: HttpRequest, link: AccountLink) -> HttpResponse:
         known = " Log in with it instead." if isinstance(error, Conflict) and is_new else ""
         field_error(form, error, known)
         return render(request, "accounts/account_link.html", context, status=error.status)
-    logout(request)  # whoever was logged in here, under any name
+    logout(request)  # the person who was logged in here, under any name
     messages.success(request, "Your password is set.")
     return enter(request, user)
 
@@ -93,7 +93,7 @@ def _log_in(request: HttpRequest, link: AccountLink) -> HttpResponse:
 
 
 def enter(request: HttpRequest, user: User, to: str = "/") -> HttpResponse:
-    """Log in whoever has just shown who they are; a second factor is asked for where there is one."""
+    """Log in the person who has just shown who they are; a second factor is asked for where there is one."""
     user.backend = PASSWORDS
     response: HttpResponse = perform_login(request, Login(user=user, redirect_url=to))
     login_guard.remember_device(request, response, user)

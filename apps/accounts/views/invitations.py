@@ -1,4 +1,4 @@
-"""Invitations: made by an owner, followed by whoever has the link."""
+"""Invitations: made by an owner, followed by the person who has the link."""
 
 from typing import Any
 

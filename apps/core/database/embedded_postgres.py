@@ -1,7 +1,7 @@
 """The embedded PostgreSQL of a home folder. Importable before Django is set up.
 
-The lock file of the home is inherited by the server and all its backends: whoever can lock it knows that none of them
-is left, whatever `postmaster.pid` says and whoever got that pid since.
+The lock file of the home is inherited by the server and all its backends: the process that can lock it knows that none
+of them is left, whatever `postmaster.pid` says and whichever process got that pid since.
 """
 
 import contextlib

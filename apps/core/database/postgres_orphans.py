@@ -1,7 +1,7 @@
 """A database server whose starter is gone, and which was told to stop but does not.
 
-PostgreSQL 18 told to stop while it recovers from a killed backend can wait for its I/O workers forever. Whoever comes
-next would wait with it, since it holds the home's lock.
+PostgreSQL 18 told to stop while it recovers from a killed backend can wait for its I/O workers forever. The process
+that comes next would wait with it, since it holds the home's lock.
 """
 
 import contextlib

@@ -8,7 +8,7 @@ _left: ContextVar[Event | None] = ContextVar("client_left", default=None)
 
 
 def watch_client() -> Event:
-    """For whoever serves a request: the event to set when its client leaves."""
+    """For the code that serves a request: the event to set when its client leaves."""
     event = Event()
     _left.set(event)
     return event

@@ -274,7 +274,7 @@ def _port(parts: httpx.URL) -> int:
 
 
 def _looked_up(host: str, port: int) -> list[str]:
-    """All addresses of a name, within a time: whoever owns the name may also run what answers for it."""
+    """All addresses of a name, within a time: the owner of the name may also run what answers for it."""
     found: list[str] = []
 
     def look() -> None:

@@ -69,7 +69,7 @@ def is_public(address: Address) -> bool:
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
     """Whether it lies in one of the operator's networks. One that stands for an IPv4 address: that has to be callable
-    by itself, too."""
+    on its own, too."""
     if not any(network.version == address.version and address in network for network in allowed):
         return False
     inner = embedded_ipv4(address)

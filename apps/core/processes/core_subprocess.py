@@ -119,7 +119,7 @@ def kill(child: subprocess.Popen[bytes]) -> None:
 def end_other_writer(folder: Path, *, check: Callable[[], None]) -> None:
     """End a child of an attempt that lost its claim and still writes here: its worker hangs, or is just dying.
 
-    Whoever calls holds the claim. check: called while waiting. Raises DomainError where it cannot be ended.
+    The process that calls holds the claim. check: called while waiting. Raises DomainError where it cannot be ended.
     """
     deadline = time.monotonic() + _OTHERS_END
     while (pid := writer_of(folder)) is not None:

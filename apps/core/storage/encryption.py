@@ -1,8 +1,8 @@
 """Secrets of people's other accounts, kept so that a copy of the database alone does not tell them.
 
 They are encrypted with a key made of the installation's own (TOUCHSTONE_SECRET_KEY, or the one in its home folder), by
-Fernet (AES-128-CBC with HMAC-SHA256). Who changes that key has to enter them again, and so has whoever restores a
-backup that did not carry them.
+Fernet (AES-128-CBC with HMAC-SHA256). Who changes that key has to enter them again, and so has the person who restores
+a backup that did not carry them.
 
 An app registers the fields that it keeps so, when it is ready; a backup carries what is registered and nothing else:
 

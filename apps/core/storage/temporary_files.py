@@ -1,7 +1,7 @@
 """Temporary files of a project, counted and limited over all processes of a machine.
 
 Each lies in the project's folder below the home, locked by the process that has it. One that no one has locked belongs
-to a process that died, and is removed by whoever counts next.
+to a process that died, and is removed by the next process that counts.
 """
 
 import fcntl

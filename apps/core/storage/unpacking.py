@@ -1,8 +1,8 @@
 """What one input may become: bytes, entries, blank lines and time, counted while it is read.
 
 Everything that unpacks what someone sent does it through an `InputBounds`: it counts what came and what that became,
-stops where either is too much, where it takes too long, and where whoever sent it has left. What it raises undoes the
-transaction it is in; nothing of the input is kept.
+stops where either is too much, where it takes too long, and where the client that sent it has left. What it raises
+undoes the transaction it is in; nothing of the input is kept.
 """
 
 import gzip

@@ -90,7 +90,7 @@ class GenerativeModel(Described):
     def score(
         self, batch: Sequence[Asked], *, cache: Any = None, criteria: Sequence[str] = ()
     ) -> list[ModelScore]:
-        """In order. Each is written by itself, so that nothing depends on what is asked next to it.
+        """In order. Each is written on its own, so that nothing depends on what is asked next to it.
 
         criteria: names it was trained on, the texts of new ones, or "The opposite of: " either. Raises RewardError for
         them where it follows none, and if a score is not finite.

@@ -17,7 +17,7 @@ from workers.train.generative.questions import Question, in_runs
 class Sampled:
     """Of a batch of questions, each in both orders in turn, the samples of a prompt in a row. All on the CPU.
 
-    own: how many tokens of each line the model wrote by itself. says_a: the verdict that was drawn. old: [samples,
+    own: how many tokens of each line the model wrote on its own. says_a: the verdict that was drawn. old: [samples,
     width + 1] log-probabilities of its tokens, and of its verdict, which stands last. The rest: [samples].
     """
 
@@ -77,7 +77,7 @@ def sample(
 
 
 def is_whole(written_verdict: Written, *, writes: bool) -> bool:
-    """Whether the verdict came by itself, and a critique before it where there are to be some."""
+    """Whether the verdict came on its own, and a critique before it where there are to be some."""
     return written_verdict.is_formed and (bool(written_verdict.critique) or not writes)
 
 

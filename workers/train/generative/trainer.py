@@ -332,7 +332,7 @@ class GenerativeTrainer:
         return [item.opposite or item if turn else item for item, turn in zip(batch, drawn, strict=True)]
 
     def _validate(self) -> dict[str, float]:
-        """In the first stage the least loss is best, in the second the most right verdicts, each order by itself; of
+        """In the first stage the least loss is best, in the second the most right verdicts, each order on its own; of
         equals the later."""
         measured = self._validation_metrics()
         worth = measured["right"] if self.reinforces else -measured["loss"]
