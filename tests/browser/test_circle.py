@@ -75,7 +75,7 @@ def test_an_annotator_can_ask_why(
     page.goto(f"{live_server.url}/p/desk/campaigns/{campaign.pk}/work/")
     page.keyboard.press("y")
     # Which item comes first is drawn among equals, and with it the reason.
-    because = re.compile("|".join([*WORDS.values(), "best of what is left"]), re.I)
+    because = re.compile("|".join([*WORDS.values(), "ranks best among the remaining"]), re.I)
     expect(page.get_by_text(because)).to_be_visible()
-    assert page.locator("[title*='of the other items']").count() == 0  # figures are the model's
+    assert page.locator("[title*='percentile among the open items']").count() == 0  # figures are the model's
     tools.shoot(page, "work-why")
