@@ -145,8 +145,8 @@ def summary(seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for figure in ("both_orders", "agree"):
             less = [
                 [
-                    pair[figure] - beside[figure]
-                    for pair, beside in zip(
+                    pair[figure] - other_pair[figure]
+                    for pair, other_pair in zip(
                         judges_of_seed[name]["pairs"], judges_of_seed[other]["pairs"], strict=True
                     )
                 ]

@@ -191,7 +191,7 @@ def _rule(one: dict[str, Any] | None, part: str) -> str:
 
 
 def _unbeaten(one: dict[str, Any]) -> list[str]:
-    return [rule for rule, beside in one["baselines"].items() if beside["interval"][0] <= 0]
+    return [rule for rule, difference in one["baselines"].items() if difference["interval"][0] <= 0]
 
 
 def _number(value: float, part: str, sign: str = "") -> str:
@@ -248,8 +248,8 @@ def _say(**event: Any) -> None:
 def _lines(one: dict[str, Any]) -> Iterator[str]:
     part = one["part"]
     yield f"{one['title']}: {_number(one['value'], part)} {_between(one['interval'], part)} of {one['n']}"
-    for rule, beside in one["baselines"].items():
-        yield f"    against {rule}: {_rule(beside, part)}"
+    for rule, difference in one["baselines"].items():
+        yield f"    against {rule}: {_rule(difference, part)}"
     yield f"    not beaten: {', '.join(_unbeaten(one)) or 'none'}; {one['seconds']:.0f} s"
 
 

@@ -201,9 +201,8 @@ MFA_FORMS = {
 MFA_ADAPTER = "apps.accounts.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_ALLOW_UNVERIFIED_EMAIL = (
-    True  # the person who shows later that the address is theirs ends it (takeover.py)
-)
+# The person who later verifies the address ends it (takeover.py).
+MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_TOTP_ISSUER = "Touchstone"
 MFA_TOTP_TOLERANCE = 1
 MFA_RECOVERY_CODES_SHOW_ONCE = True

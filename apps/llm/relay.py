@@ -43,9 +43,8 @@ def relay(
 
     class Relay(BaseHTTPRequestHandler):
         timeout = _REQUEST_SECONDS
-        disable_nagle_algorithm = (
-            True  # head and body are two writes: the second would wait 40 ms for the first
-        )
+        # Head and body are two writes: the second would wait 40 ms for the first.
+        disable_nagle_algorithm = True
 
         def setup(self) -> None:
             super().setup()

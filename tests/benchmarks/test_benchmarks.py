@@ -58,7 +58,7 @@ def test_results_run(shared_data: Path) -> None:
     for one in every.values():
         assert one["n"] <= one["records"]
         assert one["interval"][0] <= one["value"] <= one["interval"][1]
-        assert all(beside["interval"] for beside in one["baselines"].values())
+        assert all(difference["interval"] for difference in one["baselines"].values())
     found = every["hh-frozen"]
     assert found["n"] == found["records"] == 12
     assert set(found["baselines"]) == {"longer", "shorter", "fewer steps", "bag of bigrams"}

@@ -29,14 +29,14 @@ def test_a_generative_judge_is_trained() -> None:
     assert len(found["curve"]) == 2
     for figures in (found["start"], found["end"]):
         assert set(figures) == {"one_order", "both_orders", "consistency"}
-        assert all(0 <= one <= 1 for one in figures.values())
+        assert all(0 <= figure <= 1 for figure in figures.values())
 
 
 @pytest.mark.slow
 def test_judges_that_follow_principles_are_trained() -> None:
     (found,) = run_quick("principles")["seeds"]
     asked = ["overall", "fewest lost", "most signed"]
-    turned = [f"The opposite of: {one}" for one in asked[1:]]
+    turned = [f"The opposite of: {question}" for question in asked[1:]]
     judges = found["judges"]
     assert list(judges["plain"]) == list(judges["turned"]) == list(judges["follows"]) == [*asked, *turned]
     assert list(judges["single"]) == asked
@@ -52,7 +52,7 @@ def test_two_criteria_name_different_runs_in_half_of_the_tasks() -> None:
         choices.setdefault(one.a.task.id, {})[one.criterion] = one.choice
         first, second = (principles.worth(run, one.criterion) for run in (one.a, one.b))
         assert (one.choice == "a") == (first > second) and first != second
-    apart = [one["fewest lost"] != one["most signed"] for one in choices.values()]
+    apart = [choice["fewest lost"] != choice["most signed"] for choice in choices.values()]
     assert len(kept) == 120 and sum(apart) == 20
 
 

@@ -25,10 +25,8 @@ from tests.faults.stack import Stack, until
 
 pytestmark = pytest.mark.slow
 SECONDS = 5.0
-SEEDS = (
-    0,
-    4,
-)  # the broker is emptied, and everything but beat is killed once, the supervisor and the database too
+# The broker is emptied, and everything but beat is killed once, the supervisor and the database too.
+SEEDS = (0, 4)
 _CLAIMING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'datasets_datasetversion'::regclass"
 
 

@@ -46,9 +46,8 @@ def make_application(load: Load) -> Starlette:
         middleware=[Middleware(RequestContext)],
         exception_handlers={HTTPException: _http_error},
     )
-    application.router.redirect_slashes = (
-        False  # a redirect is made of the Host header, which any client writes
-    )
+    # A redirect is made of the Host header, which any client writes.
+    application.router.redirect_slashes = False
     return application
 
 
