@@ -30,7 +30,7 @@ def item(ids: tuple[int, ...], *reads: int, name: str = "s", space: str = "key")
     return Tokens(ids, reads, 4, False, Session(space, name))
 
 
-def anew(model: Decoder, one: Tokens) -> torch.Tensor:
+def from_the_start(model: Decoder, one: Tokens) -> torch.Tensor:
     return model.states([Tokens(one.ids, one.reads, one.start, False)]).flat
 
 
@@ -45,13 +45,15 @@ def ids_of(count: int, seed: int = 0) -> tuple[int, ...]:
     return tuple(dice.randrange(400) for _ in range(count))
 
 
-@pytest.mark.parametrize("beside", [False, True], ids=["one by one", "beside each other"])
+@pytest.mark.parametrize("in_one_batch", [False, True], ids=["one by one", "in one batch"])
 @pytest.mark.parametrize("name", configs())
-def test_a_step_more_is_what_it_is_anew(name: str, beside: bool) -> None:
+def test_a_step_more_equals_a_computation_from_the_start(
+    name: str, in_one_batch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sessions that grow, branch off, shrink, and are asked for something else at the same place."""
     model = decoder(name)
-    if beside:
-        model._beside = lambda places: [places] if places else []  # type: ignore[method-assign]
+    if in_one_batch:
+        monkeypatch.setattr(model, "_session_batches", lambda places: [places] if places else [])
     assert model.grows
     cache, ids = SessionCache(2**30).within(), ids_of(120)
     for end in (40, 41, 60, 90, 120, 90, 100):
@@ -61,7 +63,7 @@ def test_a_step_more_is_what_it_is_anew(name: str, beside: bool) -> None:
             item(ids[: end - 9], 7, 20, end - 10, name="third"),
         ]
         states = model.states(items, cache=cache)
-        expected = torch.cat([anew(model, one) for one in items])
+        expected = torch.cat([from_the_start(model, one) for one in items])
         assert float((states.flat - expected).abs().max()) < 1e-5 * float(expected.abs().max())
 
 
