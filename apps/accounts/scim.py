@@ -19,6 +19,7 @@ from apps.accounts.models import User
 from apps.accounts.pseudonyms import move_person
 from apps.accounts.services import create_user_without_password
 from apps.accounts.sessions import end_sessions
+from apps.core.number_parsing import whole_number
 
 USER = "urn:ietf:params:scim:schemas:core:2.0:User"
 LIST = "urn:ietf:params:scim:api:messages:2.0:ListResponse"
@@ -58,7 +59,7 @@ def users() -> QuerySet[ScimIdentity]:
 
 
 def user_of(number: str) -> ScimIdentity:
-    found = users().filter(user_id=int(number)).first() if number.isdecimal() and len(number) < 19 else None
+    found = users().filter(user_id=whole_number(number) or 0).first()
     if found is None:
         raise ScimError(404, f"There is no user {number[:40]}.")
     return found
@@ -84,7 +85,7 @@ def filtered(rows: QuerySet[ScimIdentity], text: str) -> QuerySet[ScimIdentity]:
         raise ScimError(400, f"This filter is not understood; {wanted}.", "invalidFilter")
     value = raw[1:-1].replace('\\"', '"').replace("\\\\", "\\").replace("\0", "")
     if column == "user_id":
-        return rows.filter(user_id=int(value)) if value.isdecimal() and len(value) < 19 else rows.none()
+        return rows.filter(user_id=whole_number(value) or 0)
     return rows.filter(**{column: value})
 
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-_MAX_DIGITS = 19  # of a 64-bit integer
+_MAX_DIGITS = 19
+_MAX = 2**63 - 1  # of a key of the database, and of an integer of Protocol Buffers; no row has the key 0
 
 
 def whole_number(value: Any) -> int | None:
-    """The number that an integer, or a text of up to 19 ASCII digits, is; else None."""
-    if type(value) is int:
-        return value if value >= 0 else None
-    is_number = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= _MAX_DIGITS
-    return int(value) if is_number else None
+    """The 64-bit number that an integer of JSON, or a text of ASCII digits, is; else None."""
+    is_digits = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) <= _MAX_DIGITS
+    number = int(value) if is_digits else value
+    return number if type(number) is int and 0 <= number <= _MAX else None
 
 
 def signed_number(value: Any) -> int | None:
@@ -18,4 +18,6 @@ def signed_number(value: Any) -> int | None:
     if isinstance(value, str) and value.startswith("-"):
         number = whole_number(value[1:])
         return None if number is None else -number
-    return value if type(value) is int else whole_number(value)
+    if type(value) is int and value < 0:
+        return value if value >= -_MAX - 1 else None
+    return whole_number(value)

@@ -280,9 +280,7 @@ def _number(request: ProjectRequest, name: str) -> int:
 def campaign_resume(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
     """End the pause of an annotator."""
     campaign = selectors.get_campaign(project, pk)
-    raw = request.POST.get("annotator", "")
-    rows = project.annotators.all()
-    annotator = rows.filter(pk=raw).first() if raw.isdecimal() and len(raw) < 19 else None
+    annotator = project.annotators.filter(pk=whole_number(request.POST.get("annotator", "")) or 0).first()
     if annotator is None:
         raise NotFound("This project has no such annotator.")
     services.resume_annotator(campaign=campaign, annotator=annotator, by=request.user)

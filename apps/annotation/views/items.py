@@ -18,6 +18,7 @@ from apps.annotation.presentation import present_stored_order
 from apps.annotation.quality import disputed_items, undecided_items
 from apps.annotation.views import work_context
 from apps.core.errors import DomainError, NotFound
+from apps.core.number_parsing import whole_number
 
 PAGE = 50
 PURPOSE_MESSAGES = {
@@ -129,9 +130,9 @@ def assignment_release(request: ProjectRequest, project: Project, pk: int) -> Ht
 
 def posted_annotator(request: ProjectRequest, project: Project) -> Annotator:
     """The annotator of the posted `member`."""
-    raw = request.POST.get("member", "")
+    number = whole_number(request.POST.get("member", ""))
     members = project.memberships.select_related("user")
-    member = members.filter(pk=raw).first() if raw.isdecimal() and len(raw) < 19 else None
+    member = members.filter(pk=number or 0).first()
     if member is None:
         raise DomainError("Choose a member of this project.", pointer="/member")
     return services.annotator_for(project=project, user=member.user)

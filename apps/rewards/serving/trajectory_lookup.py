@@ -2,6 +2,7 @@
 
 from django.db import connection
 
+from apps.core.number_parsing import whole_number
 from apps.trajectories.models import Trajectory
 from apps.trajectories.selectors import load_trajectories
 from workers import schema
@@ -11,7 +12,7 @@ from workers.errors import InvalidRecord
 def load_stored_trajectory(key: str, project: str, *, pointer: str) -> schema.Trajectory:
     """The stored trajectory with this id, if it is of the project. Raises InvalidRecord at `pointer`."""
     try:
-        number = int(key) if key.isascii() and key.isdecimal() and len(key) < 19 else None
+        number = whole_number(key)
         if number is None or not Trajectory.objects.filter(pk=number, project__slug=project).exists():
             raise InvalidRecord(f"there is no trajectory {key!r} in the project {project}.", pointer=pointer)
         return load_trajectories([number])[number]

@@ -28,7 +28,6 @@ from workers.schema.recipe import PURPOSES, REASONS, Recipe, recipe_to_dict
 
 _PAGE = 50
 _MAX_COMPARED = 8  # the number of colours
-_MAX_DIGITS = 19  # a number with more digits may be larger than any key
 _CHARTS = (
     ("validation", "Validation loss"),
     ("accuracy", "Validation accuracy"),
@@ -56,9 +55,9 @@ def run_list(request: ProjectRequest, project: Project) -> HttpResponse:
 def run_compare(request: ProjectRequest, project: Project) -> HttpResponse:
     """run: numbers of runs, separated by commas."""
     given = ",".join(request.GET.getlist("run")).split(",")
-    numbers = list(
-        dict.fromkeys(int(number) for number in given if number.isdecimal() and len(number) < _MAX_DIGITS)
-    )[:_MAX_COMPARED]
+    numbers = list(dict.fromkeys(number for text in given if (number := whole_number(text)) is not None))[
+        :_MAX_COMPARED
+    ]
     found = {run.pk: run for run in runs_of(project).filter(pk__in=numbers)}
     runs = [found[number] for number in numbers if number in found]
     charts = overlaid_curves((f"run {run.pk}", events_after(run)) for run in runs)
