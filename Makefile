@@ -13,7 +13,7 @@ SLOW_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 2)')
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test tests test-slow faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
+.PHONY: demo test tests test-slow test-long faults lint format bench audit sbom image-digests lock install install-dev install-locked clean
 
 install: $(VENV)/.installed  ## what `manage.py` needs
 
@@ -46,10 +46,13 @@ test: install-dev  ## all but what takes long, with lint and types; with ARGS wh
 tests: install-dev
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(or $(ARGS),--group unit$(,)web$(,)ml$(,)browser)
 
-test-slow: install-dev  ## the rest: killed processes, learning policies, small benchmarks, everything at once under faults
+test-slow: install-dev  ## killed processes, learning policies, small benchmarks
 	$(PY) -m pytest -n $(SLOW_WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
 
-faults: install-dev  ## of the slow ones those under faults
+test-long: install-dev  ## the rest: installations under random faults and load, full disks, two machines
+	$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group long)
+
+faults: install-dev  ## of the slow and long ones those under faults
 	$(PY) -m pytest -n 2 --dist loadgroup tests/faults $(ARGS)
 
 lint: install-dev
@@ -61,7 +64,8 @@ format: install-dev
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 
-bench: install-dev  ## every benchmark at full size
+bench: install-dev  ## the long tests, then every benchmark at full size; ARGS: names of benchmarks
+	$(if $(ARGS),,$(MAKE) test-long)
 	$(PY) -m benchmarks $(ARGS)
 
 audit: install-dev  ## known vulnerabilities of what is pinned and vendored, where a database can be reached; bandit

@@ -103,14 +103,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Every test has the mark of its group; those of other groups than were asked for are left out."""
     chosen = _chosen(config)
     for item in items:
-        if not any(item.get_closest_marker(name) for name in ("slow", "ml")):
-            item.add_marker(groups.FOLDERS.get(groups.folder_of(item.path), "web"))
+        item.add_marker(groups.group_of(item))
     if chosen:
-        left_out = [item for item in items if not any(item.get_closest_marker(name) for name in chosen)]
+        left_out = [item for item in items if groups.group_of(item) not in chosen]
         config.hook.pytest_deselected(items=left_out)
         others = set(left_out)
         items[:] = [item for item in items if item not in others]
-    if chosen == {"slow"}:
+    if chosen and chosen <= {"slow", "long"}:
         items.sort(key=lambda item: groups.order_of(item.path))
     else:  # what mostly waits begins first, next to what computes
         items.sort(key=lambda item: item.get_closest_marker("browser") is None)

@@ -3,18 +3,22 @@
 unit     what needs neither a page nor a model; web: the application and its services. Neither imports torch to start.
 ml       what computes with torch
 browser  what needs Chromium
-slow     killed processes, policies that learn, benchmarks, everything under faults
+slow     killed processes, policies that learn, small benchmarks
+long     installations under random faults and load, full disks, two machines
 
 A folder is in one group. A file says so where it is in another: `pytestmark = pytest.mark.ml`; a test, or a file, that
-takes long is marked `slow`. `pytest --group unit,web` imports the files of these groups only. `make test` runs the
-first four, `make test-slow` the last.
+takes long is marked `slow` or `long`. `pytest --group unit,web` imports the files of these groups only. `make test`
+runs the first four, `make test-slow` the fifth; `make bench`, which CI does not run, begins with the last.
 """
 
 import re
 from functools import cache
 from pathlib import Path
 
-GROUPS = ("unit", "web", "ml", "browser", "slow")
+import pytest
+
+GROUPS = ("unit", "web", "ml", "browser", "slow", "long")
+MARKS = ("long", "slow", "ml")  # of tests that are not in the group of their folder; the first of them counts
 WITHOUT_TORCH = {"unit", "web"}
 TESTS = Path(__file__).parent
 
@@ -32,10 +36,9 @@ FOLDERS = {
 # Files of slow tests that take longest, begun first so that no process is left with one at the end.
 LONGEST = (
     "faults/test_embedded.py",
+    "faults/test_random.py",
     "faults/test_outside.py",
-    "faults/test_two_homes.py",
     "test_mistakes.py",
-    "faults/test_full_disk.py",
     "core/test_supervisor.py",
     "faults/test_hostile.py",
     "core/test_backup.py",
@@ -58,10 +61,14 @@ def folder_of(path: Path) -> str:
 def groups_in(path: Path) -> set[str]:
     """The groups of a file's tests, found without importing it."""
     text = path.read_text()
-    usual = "ml" if "pytest.mark.ml" in text else FOLDERS.get(folder_of(path), "web")
-    if re.search(r"^pytestmark = .*pytest\.mark\.slow", text, re.MULTILINE):
-        return {"slow"}
-    return {usual, "slow"} if "pytest.mark.slow" in text else {usual}
+    whole = re.search(r"^pytestmark = .*pytest\.mark\.(long|slow|ml)\b", text, re.MULTILINE)
+    usual = whole[1] if whole else FOLDERS.get(folder_of(path), "web")
+    return {usual, *(mark for mark in MARKS if f"pytest.mark.{mark}" in text)}
+
+
+def group_of(item: pytest.Item) -> str:
+    marked = (mark for mark in MARKS if item.get_closest_marker(mark))
+    return next(marked, FOLDERS.get(folder_of(item.path), "web"))
 
 
 def imports_torch_too_soon(chosen: set[str], modules: object) -> str:

@@ -26,6 +26,12 @@ def test_every_folder_is_in_a_group() -> None:
     assert all((groups.TESTS / name).is_file() for name in (*groups.LONGEST, *groups.TOGETHER))
 
 
+def test_marks_come_before_folders() -> None:
+    assert groups.groups_in(groups.TESTS / "faults/test_random.py") == {"long"}
+    assert groups.groups_in(groups.TESTS / "core/test_roles.py") == {"web", "slow"}
+    assert groups.groups_in(groups.TESTS / "benchmarks/test_benchmarks.py") == {"ml", "slow"}
+
+
 def test_what_starts_at_once_imports_no_torch() -> None:
     done = collected("--group", "unit,web")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
@@ -44,4 +50,4 @@ def test_torch_is_noticed(group: str, code: int, tmp_path: Path) -> None:
 def test_a_group_that_is_none_is_refused() -> None:
     done = collected("--group", "units", "tests/contracts")
     assert done.returncode == 4
-    assert "there is no units, only unit, web, ml, browser, slow" in done.stderr
+    assert "there is no units, only unit, web, ml, browser, slow, long" in done.stderr

@@ -1,7 +1,7 @@
-"""One installation with everything embedded, through all that can happen to it, and out of its backup.
+"""One installation with everything embedded, through faults at chosen moments, and out of its backup.
 
-In this order and on one worker of xdist, since starting one takes longer than most of these.
-`python -m benchmarks.faults` runs the same at full size.
+In this order and on one worker of xdist, since starting one takes longer than most of these. `test_random.py` has
+faults at random.
 """
 
 import re
@@ -15,7 +15,7 @@ import httpx
 import psycopg
 import pytest
 
-from tests.faults import chaos, load, memory, scenario
+from tests.faults import load, scenario
 from tests.faults.drivers import TOLERANCE, fields_of
 from tests.faults.ledger import Ledger
 from tests.faults.prepare import PROJECT
@@ -24,25 +24,13 @@ from tests.faults.scenario import Installation, installation
 from tests.faults.stack import Stack, until
 
 pytestmark = pytest.mark.slow
-SECONDS = 5.0
-# The broker is emptied, and everything but beat is killed once, the supervisor and the database too.
-SEEDS = (0, 4)
 _CLAIMING = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'datasets_datasetversion'::regclass"
 
 
 @pytest.fixture(scope="module")
 def installed(models: Path) -> Iterator[Installation]:
-    with installation(models, load.environment() | memory.environment()) as installed:
+    with installation(models) as installed:
         yield installed
-
-
-def test_random_faults(installed: Installation) -> None:
-    """`python -m benchmarks.faults --seeds SEED` replays one of the plans, over a longer time."""
-    installed.stack.add("second gpu", "worker", "gpu")
-    plans = {seed: chaos.plan(seed, SECONDS, every=1.2) for seed in SEEDS}
-    ledger = scenario.endure(installed, plans, SECONDS)
-    assert ledger.violations == [], ledger.faults
-    assert ledger.judgements and ledger.trajectories and ledger.runs and ledger.answers["scorer 200"]
 
 
 def _annotator(installed: Installation) -> tuple[httpx.Client, str, dict[str, str]]:
@@ -168,24 +156,6 @@ def test_a_damaged_artifact_is_not_served(installed: Installation) -> None:
     worst, versions = load.judge(installed, asking)
     assert worst <= TOLERANCE
     assert failure["version"] not in versions
-
-
-def test_memory_stays_flat(installed: Installation) -> None:
-    """At this size only a leak of a megabyte a page or request would show."""
-    scored = memory.requests(installed, 800)
-    read = memory.page_views(installed, 40)
-    assert scored["growth_mib"] < 80, scored
-    assert read["growth_mib"] < 60, read
-
-
-def test_rewards_under_load(installed: Installation) -> None:
-    table = load.run(installed, clients=12, seconds=10.0, kills=3, database_away=2.0)
-    assert table["wrong"] == 0 and table["not_retryable"] == [] and table["violations"] == []
-    assert table["right"] > 50 and table["replicas killed"] > 1 and table["versions_served"] > 1
-    assert table["spoilt artifacts refused"] == 1
-    assert not any("without Retry-After" in name for name in table)
-    assert table["large requests answered 429"] > 0
-    assert table["usage"]["counted"] > 0
 
 
 def test_all_of_it_comes_back_from_a_backup(installed: Installation) -> None:

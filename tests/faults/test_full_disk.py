@@ -18,7 +18,7 @@ from tests.faults.prepare import DATASET, PROJECT, lines, trajectory
 from tests.faults.scenario import Installation
 from tests.faults.stack import Stack, until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @contextmanager

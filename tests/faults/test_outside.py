@@ -17,7 +17,7 @@ from tests.faults.outside import BROKERS, SERVER, Wire, outside_database, wired
 from tests.faults.scenario import Installation, installation
 from tests.faults.stack import until
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 SECONDS = 5.0
 
 

@@ -20,7 +20,7 @@ from tests.faults.scenario import Installation, await_endpoint
 from tests.faults.stack import Stack, until
 from tests.migrated import fill_home
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 BUCKET = "touchstone-artifacts"
 
 
