@@ -30,7 +30,7 @@ from workers.prompts.trajectory_text import shown
 from workers.schema import CommentRecord, FeedbackRecord, Part, PreferenceRecord, Step, Task, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe
 from workers.train.generative.questions import Question, pairs_of, questions_of
-from workers.train.generative.sampling import answered
+from workers.train.generative.sampling import log_odds_after_critique
 from workers.train.generative.trainer import GenerativeTrainer
 
 GOOD, BAD = ("sent", "signed", "paid"), ("lost", "broken", "late")
@@ -124,9 +124,9 @@ def recipe(folder: Path, quick: bool) -> Recipe:
 
 def held_out(writer: Writer, asked: Sequence[Question]) -> dict[str, float]:
     """one_order: right verdicts, the mean of asking in either order; both_orders: of the mean of the two chances."""
-    odds = answered(writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS).view(
-        -1, 2
-    )
+    odds = log_odds_after_critique(
+        writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS
+    ).view(-1, 2)
     first, second = odds[:, 0] > 0, odds[:, 1] < 0
     chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
     return {

@@ -37,8 +37,8 @@ from workers.llm import LLMServer
 from workers.llm.client import AnswersFile, LLMClient, NoAnswer
 from workers.llm.completions import Model
 from workers.models.generative.model import build_writer
-from workers.models.generative.verdicts import Asked
-from workers.models.generative.writer import Line, Writer, in_parts
+from workers.models.generative.verdicts import VerdictPrompt
+from workers.models.generative.writer import Line, Writer, micro_batches
 from workers.schema import PreferenceRecord, Trajectory
 from workers.train.generative.questions import pairs_of, questions_of
 from workers.train.generative.trainer import GenerativeTrainer
@@ -217,10 +217,10 @@ def in_both_orders(writer: Writer, both: Sequence[Pair]) -> list[float]:
 
 
 @torch.no_grad()
-def log_odds(writer: Writer, asked: Sequence[Asked]) -> list[float]:
+def log_odds(writer: Writer, asked: Sequence[VerdictPrompt]) -> list[float]:
     """Of the word for against the word against, after the likeliest critique."""
     odds = [0.0] * len(asked)
-    for part in in_parts([Line(question.ids, len(question.ids)) for question in asked], _TOKENS):
+    for part in micro_batches([Line(question.ids, len(question.ids)) for question in asked], _TOKENS):
         written = writer.write([asked[index].ids for index in part])
         lines = [
             writer.line(asked[one], said.ids, is_formed=said.is_formed)

@@ -83,7 +83,7 @@ class TrajectoryEvaluation:
 
 Place = Callable[[Any, str], schema.Trajectory | TrajectoryId]  # an ITEM and its pointer, read
 TrajectoryWriter = Callable[[schema.Trajectory], dict[str, Any]]  # a trajectory, as an export writes it
-Read = tuple[tuple[schema.Trajectory | TrajectoryId, ...], Any]
+ReadRecord = tuple[tuple[schema.Trajectory | TrajectoryId, ...], Any]
 
 
 Row = TypeVar("Row", bound=FeedbackRecord)
@@ -142,7 +142,7 @@ class FeedbackType(ABC, Generic[Row, Value, Record]):
         return False
 
     @abstractmethod
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         """The trajectories and the value of an imported record. Raises InvalidRecord."""
 
     def check_record(self, value: Value, rows: Sequence[Trajectory]) -> None:

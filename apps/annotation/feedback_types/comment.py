@@ -16,7 +16,7 @@ from apps.annotation.feedback_types.base import (
     FeedbackType,
     ImportTarget,
     Place,
-    Read,
+    ReadRecord,
     TrajectoryEvaluation,
     TrajectoryWriter,
     records_of_type,
@@ -146,7 +146,7 @@ class CommentType(FeedbackType[Comment, CommentValue, schema.CommentRecord]):
     def summary(self, rows: Sequence[Any], shown: PresentedItem) -> str:
         return " · ".join(row.text for row in records_of_type(rows, Comment))
 
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         value = convert(
             {key: record[key] for key in ("text", "anchor", "sign") if key in record}, CommentValue
         )

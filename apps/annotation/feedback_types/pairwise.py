@@ -18,7 +18,7 @@ from apps.annotation.feedback_types.base import (
     Option,
     Place,
     Question,
-    Read,
+    ReadRecord,
     TrajectoryEvaluation,
     TrajectoryWriter,
     records_of_type,
@@ -153,7 +153,7 @@ class PreferenceType(FeedbackType[Preference, PreferenceValue, schema.Preference
             for row in records_of_type(rows, Preference)
         )
 
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         places = (place(record.get("a"), "/a"), place(record.get("b"), "/b"))
         said = {key: record[key] for key in ("choice", "strength", "criterion") if key in record}
         return places, convert(said, PreferenceValue)

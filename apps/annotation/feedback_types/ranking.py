@@ -16,7 +16,7 @@ from apps.annotation.feedback_types.base import (
     Option,
     Place,
     Question,
-    Read,
+    ReadRecord,
     TrajectoryEvaluation,
     TrajectoryWriter,
     records_of_type,
@@ -110,7 +110,7 @@ class RankingType(FeedbackType[Ranking, RankingValue, schema.RankingRecord]):
             return " > ".join(" = ".join(by_rank[rank]) for rank in sorted(by_rank))
         return ""
 
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         items = convert(record.get("items"), list[Any], pointer="/items")
         if not 2 <= len(items) <= len(SIDES):
             raise InvalidRecord(

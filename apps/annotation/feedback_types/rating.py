@@ -18,7 +18,7 @@ from apps.annotation.feedback_types.base import (
     Option,
     Place,
     Question,
-    Read,
+    ReadRecord,
     TrajectoryEvaluation,
     TrajectoryWriter,
     records_of_type,
@@ -127,7 +127,7 @@ class RatingType(FeedbackType[Rating, RatingValue, schema.RatingRecord]):
             for row in records_of_type(rows, Rating)
         )
 
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         finite(record.get("rating"), pointer="/rating")
         value = convert(
             {key: record[key] for key in ("accept", "rating", "scale") if key in record}, RatingValue

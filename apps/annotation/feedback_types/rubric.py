@@ -17,7 +17,7 @@ from apps.annotation.feedback_types.base import (
     Option,
     Place,
     Question,
-    Read,
+    ReadRecord,
     TrajectoryEvaluation,
     TrajectoryWriter,
     records_of_type,
@@ -138,7 +138,7 @@ class RubricScoreType(FeedbackType[CriterionScore, ScoreValue, schema.ScoreRecor
             for row in records_of_type(rows, CriterionScore)
         )
 
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         finite(record.get("value"), pointer="/value")
         keys = ("criterion", "definition", "value", "scale", "note")
         value = convert({key: record[key] for key in keys if key in record}, ScoreValue)

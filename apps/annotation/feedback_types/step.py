@@ -19,7 +19,7 @@ from apps.annotation.feedback_types.base import (
     Option,
     Place,
     Question,
-    Read,
+    ReadRecord,
     TrajectoryEvaluation,
     TrajectoryWriter,
     records_of_type,
@@ -184,7 +184,7 @@ class StepLabelType(FeedbackType[StepLabelSet, StepValue, schema.StepLabelRecord
             for row in records_of_type(rows, StepLabelSet)
         )
 
-    def read_record(self, record: dict[str, Any], place: Place) -> Read:
+    def read_record(self, record: dict[str, Any], place: Place) -> ReadRecord:
         labels = convert(record.get("labels", {}), dict[int, str], pointer="/labels")
         wrong = next((step for step, label in labels.items() if label not in LABELS), None)
         if wrong is not None:

@@ -14,6 +14,7 @@ from apps.accounts.access import ProjectRequest, project_view
 from apps.accounts.models import Project, Role
 from apps.core.distributions import client_wheel_name
 from apps.core.errors import DomainError, NotFound
+from apps.core.number_parsing import whole_number
 from apps.rewards import remote, services
 from apps.rewards.forms import DeployForm, SwitchForm, TryForm
 from apps.rewards.models import Endpoint
@@ -117,7 +118,7 @@ def endpoint_try(request: ProjectRequest, project: Project, name: str) -> HttpRe
 @project_view(Role.RESEARCHER)
 def endpoint_rollback(request: ProjectRequest, project: Project, name: str) -> HttpResponse:
     to = request.POST.get("to", "")
-    number = int(to) if to.isascii() and to.isdecimal() and len(to) < 10 else None
+    number = whole_number(to)
     revision = services.rollback(endpoint=_endpoint(project, name), to=number, by=request.user)
     messages.success(request, f"{name} was rolled back to revision {revision.number}.")
     return redirect("rewards:endpoint-detail", project.slug, name)

@@ -6,7 +6,7 @@ import torch
 from tests.workers.judge.judges import decoder, run_of
 from tests.workers.judge.judges import writer as make_writer
 from workers.models.generative.verdicts import MARK
-from workers.models.generative.writer import Line, Writer, in_parts
+from workers.models.generative.writer import Line, Writer, micro_batches
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_it_stops_at_the_mark_and_the_mark_is_added_where_it_is_missing(
 
 def test_parts_hold_every_line_once() -> None:
     lines = [Line(tuple(range(length)), 0) for length in (5, 1, 9, 5, 30)]
-    parts = list(in_parts(lines, 12))
+    parts = list(micro_batches(lines, 12))
     assert sorted(place for part in parts for place in part) == [0, 1, 2, 3, 4]
     assert all(len(part) == 1 or len(part) * max(len(lines[one].ids) for one in part) <= 12 for part in parts)
 

@@ -16,7 +16,7 @@ from workers.models.generative.model import GenerativeModel, build_writer
 from workers.models.generative.writer import Writer, Written
 from workers.schema import CommentRecord, PreferenceRecord, write_records
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
-from workers.train.generative.questions import in_threes, pairs_of, questions_of
+from workers.train.generative.questions import pair_micro_batches, pairs_of, questions_of
 from workers.train.generative.sampling import is_whole, log_probs_of, sample
 from workers.train.generative.trainer import GenerativeTrainer
 from workers.train.limits import TrainingLimits, TrainingStopped
@@ -155,10 +155,10 @@ def test_adapters_alone_are_trained_and_merged(folder: Path) -> None:
 
 def test_three_lines_of_a_comparison_go_through_together(folder: Path) -> None:
     batch = make_trainer(recipe(folder)).train
-    parts = list(in_threes(batch, 3 * 2 * max(one.longest for one in batch)))
+    parts = list(pair_micro_batches(batch, 3 * 2 * max(one.longest for one in batch)))
     assert sorted(place for part in parts for place in part) == list(range(len(batch)))
     assert max(map(len, parts)) == 2
-    assert [len(part) for part in in_threes(batch, 1)] == [1] * len(batch)
+    assert [len(part) for part in pair_micro_batches(batch, 1)] == [1] * len(batch)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from workers.errors import RewardError
 from workers.models.backbones.decoder import conversation_renderer, decoder_folder
-from workers.models.generative.verdicts import Asked, VerdictRenderer, principle
+from workers.models.generative.verdicts import VerdictPrompt, VerdictRenderer, principle
 from workers.models.generative.writer import Writer, Written
 from workers.models.loaded import Described
 from workers.models.transformers_logging import silence_transformers
@@ -88,7 +88,7 @@ class GenerativeModel(Described):
         return super().compared_by | self.criteria.keys()
 
     def score(
-        self, batch: Sequence[Asked], *, cache: Any = None, criteria: Sequence[str] = ()
+        self, batch: Sequence[VerdictPrompt], *, cache: Any = None, criteria: Sequence[str] = ()
     ) -> list[ModelScore]:
         """In order. Each is written on its own, so that nothing depends on what is asked next to it.
 
@@ -101,7 +101,7 @@ class GenerativeModel(Described):
             )
         return [self._scored(item, criteria) for item in batch]
 
-    def render_pair(self, a: Content, b: Content) -> Asked:
+    def render_pair(self, a: Content, b: Content) -> VerdictPrompt:
         """The question which is better, in this order; `score` of it is the log-odds of the first."""
         return self.renderer.pair(a, b)
 
@@ -115,9 +115,9 @@ class GenerativeModel(Described):
         )
         return [PairComparison(*both) for both in zip(answers[::2], answers[1::2], strict=True)]
 
-    def answers(self, asked: Sequence[Asked]) -> list[Answer]:
+    def answers(self, prompts: Sequence[VerdictPrompt]) -> list[Answer]:
         """The likeliest critique of each, and the verdict after it."""
-        return [self._answer(prompt) for prompt in asked]
+        return [self._answer(prompt) for prompt in prompts]
 
     def log_odds(self, content: Content, *, by: str) -> float:
         """Of "good" by a principle."""
@@ -126,11 +126,11 @@ class GenerativeModel(Described):
     def _text(self, by: str | None) -> str | None:
         return None if by is None else principle(by, self.criteria)
 
-    def _answer(self, asked: Asked) -> Answer:
+    def _answer(self, prompt: VerdictPrompt) -> Answer:
         with self._lock, torch.no_grad():
-            (written,) = self.writer.write([asked.ids])
-            line = self.writer.line(asked, written.ids, is_formed=written.is_formed)
-            yes, no = self.writer.read([line]).words(self.renderer.words(asked))
+            (written,) = self.writer.write([prompt.ids])
+            line = self.writer.line(prompt, written.ids, is_formed=written.is_formed)
+            yes, no = self.writer.read([line]).words(self.renderer.words(prompt))
         log_odds = float(yes - no)
         if not math.isfinite(log_odds):
             raise RewardError(
@@ -138,11 +138,11 @@ class GenerativeModel(Described):
             )
         return Answer(written, log_odds)
 
-    def _scored(self, asked: Asked, criteria: Sequence[str]) -> ModelScore:
-        ask = self.renderer.pair if asked.is_pair else self.renderer.render
-        by = {name: ask(*asked.runs, by=self._text(name)) for name in criteria}
-        answer, *others = self.answers([asked, *by.values()])
-        alone = self._model_score(asked, answer)
+    def _scored(self, prompt: VerdictPrompt, criteria: Sequence[str]) -> ModelScore:
+        ask = self.renderer.pair if prompt.is_pair else self.renderer.render
+        by = {name: ask(*prompt.runs, by=self._text(name)) for name in criteria}
+        answer, *others = self.answers([prompt, *by.values()])
+        alone = self._model_score(prompt, answer)
         more = sum(
             index.tokens + len(said.written.ids) for index, said in zip(by.values(), others, strict=True)
         )
@@ -150,17 +150,17 @@ class GenerativeModel(Described):
         cut = any(index.truncated for index in by.values())
         return replace(alone, tokens=alone.tokens + more, truncated=alone.truncated or cut, criteria=scores)
 
-    def _model_score(self, asked: Asked, answer: Answer) -> ModelScore:
-        steps = (*[0.0] * (len(asked.reads) - 1), answer.log_odds)
+    def _model_score(self, prompt: VerdictPrompt, answer: Answer) -> ModelScore:
+        steps = (*[0.0] * (len(prompt.reads) - 1), answer.log_odds)
         return ModelScore(
             raw=answer.log_odds,
             offset=0.0,
             std=None,
             step_rewards=steps,
             values=steps,
-            tokens=asked.tokens + len(answer.written.ids),
+            tokens=prompt.tokens + len(answer.written.ids),
             cached_tokens=0,
-            truncated=asked.truncated,
+            truncated=prompt.truncated,
             critique=answer.written.critique,
         )
 

@@ -35,7 +35,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Asked(UnsharedInput):
+class VerdictPrompt(UnsharedInput):
     """ids: the prompt, up to where the model's answer begins. reads: by agent step of the (first) run; the verdict is
     on the whole, so it is read for the last only. truncated: something of a run was left out. is_pair: two are asked
     about, and the words are A and B rather than good and bad. runs: what it was made of, where the same may be asked by
@@ -94,7 +94,7 @@ class VerdictRenderer:
         """Names, versions and hashes of the files they are made of."""
         return [prompt("verdict_run", by="", run="").of, prompt("verdict_pair", by="", a="", b="").of]
 
-    def render(self, content: Content, *, by: str | None = None) -> Asked:
+    def render(self, content: Content, *, by: str | None = None) -> VerdictPrompt:
         """The question about one run. by: a principle, in words.
 
         Raises RewardError for what has no agent step or cannot be shown.
@@ -102,13 +102,13 @@ class VerdictRenderer:
         run, line = _trajectory(content), self._line(by)
         return self._fitted([run], lambda run: prompt("verdict_run", by=line, run=run))
 
-    def pair(self, a: Content, b: Content, *, by: str | None = None) -> Asked:
+    def pair(self, a: Content, b: Content, *, by: str | None = None) -> VerdictPrompt:
         """The question which is better, in this order."""
         runs, line = [_trajectory(a), _trajectory(b)], self._line(by)
         return self._fitted(runs, lambda a, b: prompt("verdict_pair", by=line, a=a, b=b))
 
-    def words(self, asked: Asked) -> Words:
-        return self.of_pair if asked.is_pair else self.of_run
+    def words(self, prompt: VerdictPrompt) -> Words:
+        return self.of_pair if prompt.is_pair else self.of_run
 
     def critique_ids(self, text: str) -> list[int]:
         """What someone wrote, as the model is to write it: a line before the mark, no longer than there is room."""
@@ -126,8 +126,8 @@ class VerdictRenderer:
     def count(self, text: str) -> int:
         return self._conversations.count(text)
 
-    def shown(self, asked: Asked) -> list[Any]:
-        return [list(asked.ids), list(asked.reads), asked.truncated]
+    def shown(self, prompt: VerdictPrompt) -> list[Any]:
+        return [list(prompt.ids), list(prompt.reads), prompt.truncated]
 
     def settings(self) -> list[Any]:
         return [[self.critique_tokens, self.criterion], *self._conversations.settings()]
@@ -136,7 +136,7 @@ class VerdictRenderer:
         by = self.criterion if by is None else by
         return "" if by is None else f"Judge by this alone: {quoted(by)}\n"
 
-    def _fitted(self, runs: list[Trajectory], ask: Callable[..., Prompt]) -> Asked:
+    def _fitted(self, runs: list[Trajectory], ask: Callable[..., Prompt]) -> VerdictPrompt:
         """With as many characters of the runs as there is room for."""
         characters, whole = 1 << 24, True
         while True:
@@ -146,7 +146,7 @@ class VerdictRenderer:
                 agent = runs[0].agent_steps
                 reads = (*[None] * (len(agent) - 1), len(ids) - 1)
                 kept = tuple(runs) if self.principles else ()
-                return Asked(tuple(ids), reads, not whole, len(runs) == 2, kept)
+                return VerdictPrompt(tuple(ids), reads, not whole, len(runs) == 2, kept)
             longest = max(map(len, texts))
             if min(characters, longest) <= _LEAST:
                 raise RewardError(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
-from workers.models.generative.verdicts import MARK, Asked, VerdictRenderer, Words
+from workers.models.generative.verdicts import MARK, VerdictPrompt, VerdictRenderer, Words
 
 _TAIL = 12  # tokens that hold the mark, however they are cut
 
@@ -37,7 +37,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class LineLogProbs:
     """What a model says of lines. log_probs: [lines, longest answer] of their tokens, 0 beyond. mask: 1 for a token.
 
     entropy: [lines], mean over the tokens. next: [lines, vocabulary], log-probabilities where the verdict's words part.
@@ -99,7 +99,7 @@ class Writer:
             )
         return [self._written(row[longest:].tolist(), pad) for row in made]
 
-    def read(self, lines: Sequence[Line], *, entropy: bool = False) -> Read:
+    def read(self, lines: Sequence[Line], *, entropy: bool = False) -> LineLogProbs:
         """One forward pass, gradients and all."""
         whole = [(*line.ids, *line.before) for line in lines]
         longest = max(map(len, whole))
@@ -126,13 +126,13 @@ class Writer:
         if entropy:
             with torch.no_grad():
                 spread = (-(before.exp() * before).sum(-1) * mask).sum(-1) / mask.sum(-1).clamp(min=1)
-        return Read(found, mask, spread, last)
+        return LineLogProbs(found, mask, spread, last)
 
-    def line(self, asked: Asked, written: Sequence[int], *, is_formed: bool) -> Line:
+    def line(self, prompt: VerdictPrompt, written: Sequence[int], *, is_formed: bool) -> Line:
         """Up to where the verdict is read: the mark is added where it was not written."""
         mark = () if is_formed else self.renderer.mark_ids
-        before = self.renderer.words(asked).before
-        return Line((*asked.ids, *written, *mark), len(asked.ids), before)
+        before = self.renderer.words(prompt).before
+        return Line((*prompt.ids, *written, *mark), len(prompt.ids), before)
 
     def _written(self, ids: list[int], pad: int) -> Written:
         ends = {pad, *_ends(self.language)}
@@ -156,7 +156,7 @@ class _AtMark(StoppingCriteria):
         return torch.tensor(said, device=input_ids.device)
 
 
-def in_parts(lines: Sequence[Line], tokens: int) -> Iterator[list[int]]:
+def micro_batches(lines: Sequence[Line], tokens: int) -> Iterator[list[int]]:
     """Places of lines of about the same length, so many padded tokens together at most, but one at least."""
     order = sorted(range(len(lines)), key=lambda place: len(lines[place].ids))
     part: list[int] = []

@@ -146,11 +146,11 @@ def _statistics(
     model: GenerativeModel, trajectories: Sequence[Trajectory]
 ) -> tuple[dict[str, float], dict[str, Any]]:
     rendered = {trajectory.key: trajectory for trajectory in map(model.renderer.render, trajectories)}
-    asked = list(rendered.values())
-    raw = torch.tensor([score.raw for score in model.score(asked)], dtype=torch.double)
+    prompts = list(rendered.values())
+    raw = torch.tensor([score.raw for score in model.score(prompts)], dtype=torch.double)
     reward = reward_statistics(raw)
     return reward, training_statistics(
-        TrajectoryScores(raw, torch.zeros_like(raw), torch.empty(0, 0)), asked, reward
+        TrajectoryScores(raw, torch.zeros_like(raw), torch.empty(0, 0)), prompts, reward
     )
 
 

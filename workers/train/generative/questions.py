@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from workers.models.generative.verdicts import Asked, VerdictRenderer, opposite
+from workers.models.generative.verdicts import VerdictPrompt, VerdictRenderer, opposite
 from workers.schema import CommentRecord, FeedbackRecord, PreferenceRecord, ScoreRecord, Trajectory
 from workers.schema.recipe import Recipe
 
@@ -43,8 +43,8 @@ class Question:
     """
 
     of: Pair
-    pair: tuple[Asked, Asked]
-    runs: tuple[Asked, Asked]
+    pair: tuple[VerdictPrompt, VerdictPrompt]
+    runs: tuple[VerdictPrompt, VerdictPrompt]
     pair_reasons: tuple[list[int], list[int]]
     run_reasons: tuple[list[int], list[int]]
     opposite: "Question | None" = None
@@ -130,13 +130,13 @@ def _pair(
 def questions_of(
     pairs: Iterable[Pair], renderer: VerdictRenderer, *, with_opposites: bool = False
 ) -> list[Question]:
-    asked: dict[tuple[str, str | None], Asked] = {}
+    prompts: dict[tuple[str, str | None], VerdictPrompt] = {}
 
-    def run(trajectory: Trajectory, by: str | None) -> Asked:
+    def run(trajectory: Trajectory, by: str | None) -> VerdictPrompt:
         name = trajectory.content_hash, by
-        if name not in asked:
-            asked[name] = renderer.render(trajectory, by=by)
-        return asked[name]
+        if name not in prompts:
+            prompts[name] = renderer.render(trajectory, by=by)
+        return prompts[name]
 
     def question(pair: Pair, turned: Pair | None) -> Question:
         return Question(
@@ -161,7 +161,7 @@ def _both(a: str, b: str) -> str:
     return "\n".join(f"{name}: {text}" for name, text in (("A", a), ("B", b)) if text)
 
 
-def in_threes(batch: Sequence[Question], tokens: int) -> Iterator[list[int]]:
+def pair_micro_batches(batch: Sequence[Question], tokens: int) -> Iterator[list[int]]:
     """Places of questions whose three lines go through the model together."""
     part: list[int] = []
     longest = 0
@@ -175,9 +175,11 @@ def in_threes(batch: Sequence[Question], tokens: int) -> Iterator[list[int]]:
         yield part
 
 
-def in_runs(prompts: Sequence[Asked], samples: int, tokens: int, critique: int) -> Iterator[Sequence[Asked]]:
+def run_micro_batches(
+    prompts: Sequence[VerdictPrompt], samples: int, tokens: int, critique: int
+) -> Iterator[Sequence[VerdictPrompt]]:
     """Neighbours, in order, whose samples are written at once."""
-    part: list[Asked] = []
+    part: list[VerdictPrompt] = []
     for prompt in prompts:
         longest = max(len(each.ids) for each in (*part, prompt)) + critique
         if part and (len(part) + 1) * samples * longest > tokens:

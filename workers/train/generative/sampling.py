@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from workers.models.generative.verdicts import Asked
-from workers.models.generative.writer import Line, Read, Writer, Written, in_parts
+from workers.models.generative.verdicts import VerdictPrompt
+from workers.models.generative.writer import Line, LineLogProbs, Writer, Written, micro_batches
 from workers.objectives.generative import advantages, reward
 from workers.schema.recipe import Recipe
-from workers.train.generative.questions import Question, in_runs
+from workers.train.generative.questions import Question, run_micro_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def sample(
     samples, renderer = recipe.reinforce_samples, writer.renderer
     prompts = [item.pair[order] for item in batch for order in (0, 1)]
     written: list[Written] = []
-    for part in in_runs(prompts, samples, tokens, renderer.critique_tokens):
+    for part in run_micro_batches(prompts, samples, tokens, renderer.critique_tokens):
         written += writer.write([index.ids for index in part], temperature=1.0, samples=samples)
     lines = [
         writer.line(prompts[place // samples], verdict.ids, is_formed=verdict.is_formed)
@@ -101,20 +101,20 @@ def with_verdict(
     return torch.cat([found * mask, verdict], 1), torch.cat([mask, torch.ones_like(verdict)], 1)
 
 
-def odds_of(read: Read, writer: Writer) -> Tensor:
+def odds_of(lines: LineLogProbs, writer: Writer) -> Tensor:
     """[lines]: of A against B."""
-    yes, no = read.words(writer.renderer.of_pair)
+    yes, no = lines.words(writer.renderer.of_pair)
     return yes - no
 
 
 @torch.no_grad()
-def answered(writer: Writer, asked: Sequence[Asked], tokens: int) -> Tensor:
+def log_odds_after_critique(writer: Writer, prompts: Sequence[VerdictPrompt], tokens: int) -> Tensor:
     """[questions]: log-odds of A after the likeliest critique, several written at once."""
-    odds = torch.zeros(len(asked))
-    for part in in_parts([Line(prompt.ids, len(prompt.ids)) for prompt in asked], tokens):
-        written = writer.write([asked[index].ids for index in part])
+    odds = torch.zeros(len(prompts))
+    for part in micro_batches([Line(prompt.ids, len(prompt.ids)) for prompt in prompts], tokens):
+        written = writer.write([prompts[index].ids for index in part])
         lines = [
-            writer.line(asked[index], said.ids, is_formed=said.is_formed)
+            writer.line(prompts[index], said.ids, is_formed=said.is_formed)
             for index, said in zip(part, written, strict=True)
         ]
         odds[part] = odds_of(writer.read(lines), writer).cpu()
@@ -125,7 +125,7 @@ def _read(writer: Writer, lines: Sequence[Line], tokens: int) -> tuple[Tensor, T
     """log_probs: [lines, longest answer]. odds, entropy: [lines]."""
     log_probs = torch.zeros(len(lines), max(max(len(line.ids) - line.answer for line in lines), 1))
     odds, entropy = torch.zeros(len(lines)), torch.zeros(len(lines))
-    for part in in_parts(lines, tokens):
+    for part in micro_batches(lines, tokens):
         read = writer.read([lines[index] for index in part], entropy=True)
         log_probs[part, : read.log_probs.shape[1]] = read.log_probs.cpu()
         odds[part], entropy[part] = odds_of(read, writer).cpu(), read.entropy.cpu()

@@ -18,13 +18,20 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from workers.errors import RewardError
-from workers.models.generative.writer import Line, Read, Writer, in_parts
+from workers.models.generative.writer import Line, LineLogProbs, Writer, micro_batches
 from workers.objectives.generative import critique_loss, pair_loss, reinforce_loss, run_loss
 from workers.schema.recipe import Recipe
 from workers.train.checkpoints import save_checkpoint, state_to_resume
 from workers.train.events import Report
-from workers.train.generative.questions import Question, in_threes
-from workers.train.generative.sampling import Sampled, answered, log_probs_of, odds_of, sample, with_verdict
+from workers.train.generative.questions import Question, pair_micro_batches
+from workers.train.generative.sampling import (
+    Sampled,
+    log_odds_after_critique,
+    log_probs_of,
+    odds_of,
+    sample,
+    with_verdict,
+)
 from workers.train.limits import TrainingLimits, TrainingStopped
 from workers.train.optimiser import rate_factor, uses_bfloat16
 
@@ -144,7 +151,7 @@ class GenerativeTrainer:
         """One optimiser step; its loss."""
         self.writer.language.train()
         whole, total = sum(item.of.weight for item in batch) or 1.0, 0.0
-        for part in in_threes(batch, self.micro_tokens):
+        for part in pair_micro_batches(batch, self.micro_tokens):
             loss = self._taught_loss([batch[index] for index in part], [orders[index] for index in part])
             weights = loss.new_tensor([batch[index].of.weight for index in part])
             share = (loss * weights).sum() / whole
@@ -176,7 +183,7 @@ class GenerativeTrainer:
             for item in batch
         ]
 
-    def _run_loss(self, batch: Sequence[Question], read: Read) -> Tensor:
+    def _run_loss(self, batch: Sequence[Question], read: LineLogProbs) -> Tensor:
         """[questions]. read: ends with the lines about their runs."""
         good, poor = read.words(self.writer.renderer.of_run)
         z, n = good - poor, len(batch)
@@ -185,7 +192,7 @@ class GenerativeTrainer:
     def _smoothing(self, batch: Sequence[Question]) -> Tensor:
         return torch.tensor([item.of.smoothing for item in batch], device=self.writer.device)
 
-    def _writing(self, batch: Sequence[Question], read: Read) -> Tensor:
+    def _writing(self, batch: Sequence[Question], read: LineLogProbs) -> Tensor:
         """[questions]: of those with reasons; of all, that no critique comes, where no one wrote one."""
         written = critique_loss(read.log_probs, read.mask).view(3, len(batch))
         counts = torch.tensor(
@@ -286,7 +293,7 @@ class GenerativeTrainer:
         total = clipped = divergence = 0.0
         tokens = sum(sampled.own) + len(sampled.own)
         device = self.writer.device
-        for part in in_parts(sampled.lines, self.micro_tokens):
+        for part in micro_batches(sampled.lines, self.micro_tokens):
             read = self.writer.read([sampled.lines[index] for index in part])
             now, mask = with_verdict(
                 read.log_probs,
@@ -316,9 +323,9 @@ class GenerativeTrainer:
                 clipped += float((moved * mask).sum()) / tokens
                 difference = (start - now).clamp(-10, 10)
                 divergence += float(((difference.exp() - difference - 1) * mask).sum()) / tokens
-        for some in in_threes(batch, self.micro_tokens):
-            asked = [batch[index] for index in some]
-            loss = self._run_loss(asked, self.writer.read(self._about_runs(asked)))
+        for some in pair_micro_batches(batch, self.micro_tokens):
+            questions = [batch[index] for index in some]
+            loss = self._run_loss(questions, self.writer.read(self._about_runs(questions)))
             (loss.sum() / len(batch)).backward()
         self._step()
         return total, clipped, divergence
@@ -351,11 +358,11 @@ class GenerativeTrainer:
         likeliest critiques. right: of verdicts in one order. consistency: both orders name the same run."""
         self.writer.language.eval()
         losses: list[Tensor] = []
-        for part in in_threes(self.validation, self.micro_tokens):
+        for part in pair_micro_batches(self.validation, self.micro_tokens):
             batch = [self.validation[index] for index in part]
             losses += [self._taught_loss(batch, [order] * len(batch)) for order in (0, 1)]
-        asked = [question.pair[order] for question in self.validation[:_MEASURED] for order in (0, 1)]
-        odds = answered(self.writer, asked, self.micro_tokens).view(-1, 2)
+        prompts = [question.pair[order] for question in self.validation[:_MEASURED] for order in (0, 1)]
+        odds = log_odds_after_critique(self.writer, prompts, self.micro_tokens).view(-1, 2)
         chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
         first, second = odds[:, 0] > 0, odds[:, 1] < 0
         return {

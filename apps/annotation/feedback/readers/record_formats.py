@@ -10,7 +10,7 @@ from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
 from workers.errors import InvalidRecord
 from workers.schema.decode import convert, require_object
 
-Read = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
+RecordReader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 
 def parse(kind: AnyFeedbackType, record: dict[str, Any]) -> Iterator[Incoming]:
@@ -39,8 +39,8 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def reader(kind: AnyFeedbackType) -> Read:
+def reader(kind: AnyFeedbackType) -> RecordReader:
     return lambda stream: read_json_lines(stream, partial(parse, kind))
 
 
-BY_FORMAT: dict[str, Read] = {kind.import_format: reader(kind) for kind in FEEDBACK_TYPES.values()}
+BY_FORMAT: dict[str, RecordReader] = {kind.import_format: reader(kind) for kind in FEEDBACK_TYPES.values()}
