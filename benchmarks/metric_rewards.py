@@ -9,7 +9,7 @@ mean of the verdicts' values), without any training on preferences; next to it a
 comparisons, longer, and fewer steps.
 `steps`: how step rewards rank next to the true credit (Spearman), and how well they tell good steps from bad (AUC, by
 the labels people would give), learnt by `process` from points of comments: where annotators anchored them, where the
-engine grounds them without anchors, where dice put them; next to people's own labels of steps, and both together.
+engine grounds them without anchors, and at random steps; next to people's own labels of steps, and both together.
 `joint`: accuracy on pairs of `joint` on comparisons, and on comparisons with weak labels of steps.
 """
 
@@ -124,7 +124,7 @@ def weak_labels(evidence: Evidence, of: Sample) -> list[StepLabelRecord]:
     return found
 
 
-def by_dice(labels: Sequence[StepLabelRecord], seed: int) -> list[StepLabelRecord]:
+def at_random_steps(labels: Sequence[StepLabelRecord], seed: int) -> list[StepLabelRecord]:
     """The same signs at any step of the same conversations."""
     dice = random.Random(f"steps {seed}")
     return [
@@ -161,7 +161,7 @@ class Bench:
         taught: dict[str, list[FeedbackRecord]] = {
             "comments, anchored": [*weak["anchored"]],
             "comments, grounded": [*weak["grounded"]],
-            "comments, steps by dice": [*by_dice(weak["anchored"], seed)],
+            "comments, random steps": [*at_random_steps(weak["anchored"], seed)],
             "people's labels": [*people],
             "people's labels and comments": [*people, *weak["anchored"]],
         }

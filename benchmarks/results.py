@@ -171,14 +171,14 @@ def tables(results: dict[str, dict[str, Any]]) -> Iterator[str]:
             continue
         rules = list(dict.fromkeys(rule for row in rows for rule in row["baselines"]))
         yield f"### {heading}\n"
-        yield f"| | n | reached | {' | '.join(rules)} | not beaten | seconds |"
+        yield f"| | n | model | {' | '.join(rules)} | baselines not beaten | seconds |"
         yield f"|---|---|---|{'---|' * len(rules)}---|---|"
         for row in rows:
             cells = [_rule(row["baselines"].get(rule), part) for rule in rules]
-            reached = f"**{_number(row['value'], part)}** {_between(row['interval'], part)}"
+            model = f"**{_number(row['value'], part)}** {_between(row['interval'], part)}"
             unbeaten = ", ".join(_unbeaten(row)) or "none"
             yield (
-                f"| {row['title']} | {row['n']} | {reached} | {' | '.join(cells)} | {unbeaten} "
+                f"| {row['title']} | {row['n']} | {model} | {' | '.join(cells)} | {unbeaten} "
                 f"| {row['seconds']:.0f} |"
             )
         yield ""
@@ -250,7 +250,7 @@ def _lines(one: dict[str, Any]) -> Iterator[str]:
     yield f"{one['title']}: {_number(one['value'], part)} {_between(one['interval'], part)} of {one['n']}"
     for rule, difference in one["baselines"].items():
         yield f"    against {rule}: {_rule(difference, part)}"
-    yield f"    not beaten: {', '.join(_unbeaten(one)) or 'none'}; {one['seconds']:.0f} s"
+    yield f"    baselines not beaten: {', '.join(_unbeaten(one)) or 'none'}; {one['seconds']:.0f} s"
 
 
 if __name__ == "__main__":

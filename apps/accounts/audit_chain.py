@@ -74,10 +74,10 @@ def _seal_some(every: bool) -> int:
     for event in _unsealed(every)[:_AT_ONCE]:
         if event.project_id not in heads:
             heads[event.project_id] = project_head(event.project_id)
-        one = _seal_of(event, head, heads[event.project_id])
-        head = Head(one.sequence, one.hash)
-        heads[event.project_id] = Head(one.project_sequence, one.hash)
-        seals.append(one)
+        seal = _seal_of(event, head, heads[event.project_id])
+        head = Head(seal.sequence, seal.hash)
+        heads[event.project_id] = Head(seal.project_sequence, seal.hash)
+        seals.append(seal)
     AuditSeal.objects.bulk_create(seals)
     return len(seals)
 
@@ -95,7 +95,7 @@ def project_head(project: int | None) -> Head:
 
 
 def _seal_of(event: AuditEvent, head: Head, own: Head) -> AuditSeal:
-    one = AuditSeal(
+    seal = AuditSeal(
         sequence=head.sequence + 1,
         event=event,
         previous_hash=head.hash,
@@ -103,15 +103,15 @@ def _seal_of(event: AuditEvent, head: Head, own: Head) -> AuditSeal:
         project_sequence=own.sequence + 1,
         project_previous_hash=own.hash,
     )
-    one.hash = event_hash(document_of(one))
-    return one
+    seal.hash = event_hash(document_of(seal))
+    return seal
 
 
-def document_of(one: AuditSeal) -> dict[str, Any]:
+def document_of(seal: AuditSeal) -> dict[str, Any]:
     """An event as it is hashed, exported and verified."""
-    event = one.event
+    event = seal.event
     return {
-        "sequence": one.sequence,
+        "sequence": seal.sequence,
         "at": event.at.isoformat(timespec="microseconds"),
         "project": event.project_id,
         "project_slug": event.project_slug,
@@ -119,10 +119,10 @@ def document_of(one: AuditSeal) -> dict[str, Any]:
         "verb": event.verb,
         "target": event.target,
         "data": event.data,
-        "project_sequence": one.project_sequence,
-        "project_previous_hash": one.project_previous_hash,
-        "previous_hash": one.previous_hash,
-        "hash": one.hash,
+        "project_sequence": seal.project_sequence,
+        "project_previous_hash": seal.project_previous_hash,
+        "previous_hash": seal.previous_hash,
+        "hash": seal.hash,
     }
 
 
@@ -131,8 +131,8 @@ def documents(*, project: int | None = None, whole: bool = True) -> Iterator[dic
     rows = AuditSeal.objects.select_related("event").order_by("sequence")
     if not whole:
         rows = rows.filter(project_number=project or 0).order_by("project_sequence")
-    for one in rows.iterator(chunk_size=2000):
-        yield document_of(one)
+    for seal in rows.iterator(chunk_size=2000):
+        yield document_of(seal)
 
 
 def head() -> Head:

@@ -35,7 +35,9 @@ def usable_scopes(key: ApiKey) -> list[str]:
     """Of a key of `live_keys`: those that its owner's role may have."""
     role = getattr(key, "owner_role", None)
     return (
-        list(key.scopes) if role is None else [one for one in key.scopes if one in SCOPES_OF_ROLE[Role(role)]]
+        list(key.scopes)
+        if role is None
+        else [scope for scope in key.scopes if scope in SCOPES_OF_ROLE[Role(role)]]
     )
 
 

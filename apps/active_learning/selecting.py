@@ -78,7 +78,7 @@ def _prepare(folder: Path, plan: SelectionPlan, basis: SelectionBasis, heartbeat
     (folder / "traffic.json").write_text(json.dumps(list(traffic)))
     new = [run for run in sorted(rows) if str(run) not in known]
     heartbeat.progress = {"done": 0, "total": None, "note": f"Reading {len(new)} new runs"}
-    unknown = (replace(one, id=name) for name, one in traffic.items() if name not in known)
+    unknown = (replace(candidate, id=name) for name, candidate in traffic.items() if name not in known)
     schema.write_trajectories(
         folder / "new.jsonl.zst", chain(stream_trajectories(new, check=heartbeat.check), unknown)
     )

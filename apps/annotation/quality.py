@@ -268,9 +268,9 @@ def _add_kappas(people: dict[str, AnnotatorFigures], kinds: dict[str, Any]) -> N
 def _confusion(answers: list[AgreementValue]) -> list[list[int]]:
     """Counts [choice of one annotator][choice of another on the same item], over both orders of each pair."""
     by_item: dict[int, list[int]] = defaultdict(list)
-    for one in answers:
-        if one.question is None:
-            by_item[one.item].append(int(one.value))
+    for answer in answers:
+        if answer.question is None:
+            by_item[answer.item].append(int(answer.value))
     table = [[0] * len(PREFERENCE_CHOICES) for _ in PREFERENCE_CHOICES]
     for said in by_item.values():
         for place, mine in enumerate(said):

@@ -48,7 +48,8 @@ def _operation(path: str, method: str, spec: dict[str, Any], schema: dict[str, A
     if body:
         curl += " \\\n  -H 'Content-Type: application/json' -d @body.json"
     parameters = [
-        {**one, "type": shape(one.get("schema", {}), definitions)} for one in spec.get("parameters", [])
+        {**parameter, "type": shape(parameter.get("schema", {}), definitions)}
+        for parameter in spec.get("parameters", [])
     ]
     title = spec.get("summary") or f"{method.upper()} {path}"
     identifier = spec.get("operationId", f"{method}{path}")

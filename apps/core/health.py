@@ -172,15 +172,15 @@ def clock() -> str:
 def processes() -> str:
     """Each kind has one that spoke of itself lately, wherever it runs."""
     found = heartbeats.process_statuses()
-    alive = [one.service.name for one in found if not one.is_silent]
+    alive = [process.service.name for process in found if not process.is_silent]
     missing = [name for name in heartbeats.NAMES if name not in alive]
     says = [f"no process runs that is {', '.join(missing)}"] if missing else []
     says += [
-        f"{one.service} has been silent for {one.silence.total_seconds():.0f} s"
-        for one in found
-        if one.is_silent
+        f"{process.service} has been silent for {process.silence.total_seconds():.0f} s"
+        for process in found
+        if process.is_silent
     ]
-    versions = sorted({one.service.version for one in found})
+    versions = sorted({process.service.version for process in found})
     if len(versions) > 1:
         says.append(f"processes of different versions run: {', '.join(versions)}")
     if says:

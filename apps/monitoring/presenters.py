@@ -108,7 +108,8 @@ def _points(policies: Sequence[PolicySummary], values: Sequence[float], *, by_kl
     if not by_kl:
         return [round(value, 4) for value in values]
     return [
-        [round(one.root_kl or 0.0, 4), round(value, 4)] for one, value in zip(policies, values, strict=True)
+        [round(policy.root_kl or 0.0, 4), round(value, 4)]
+        for policy, value in zip(policies, values, strict=True)
     ]
 
 

@@ -38,7 +38,7 @@ def list_webhooks(
 ) -> dict[str, Any]:
     project = project_of_key(request.auth, slug, Scope.ADMIN)
     page, following = paginate(Webhook.objects.filter(project=project), cursor=cursor, limit=limit)
-    return {"items": [_out(one) for one in page], "next": following}
+    return {"items": [_out(webhook) for webhook in page], "next": following}
 
 
 @router.delete("/projects/{slug}/webhooks/{int:pk}", response={204: None}, summary="Delete a webhook")

@@ -93,7 +93,9 @@ def _page(
         "project": project,
         "webhooks": webhooks,
         # They may know the secret, or own the address: the person who is an owner now decides.
-        "left": [one for one in webhooks if one.created_by_id and one.created_by_id not in owners],
+        "left": [
+            webhook for webhook in webhooks if webhook.created_by_id and webhook.created_by_id not in owners
+        ],
         "deliveries": deliveries.order_by("-created_at", "-pk")[:_NEWEST],
         "form": form,
         **more,

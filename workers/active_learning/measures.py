@@ -48,8 +48,8 @@ def make_candidate_pool(items: Sequence[tuple[int, ...]], features: Numbers) -> 
         if len(item) == 1:
             rows.append(features[item[0]] - middle)
             owner.append(place)
-        for one, other in combinations(item, 2):
-            rows.append(features[one] - features[other])
+        for first, other in combinations(item, 2):
+            rows.append(features[first] - features[other])
             owner.append(place)
     width = features.shape[1]
     differences = np.array(rows) if rows else np.zeros((0, width))

@@ -56,10 +56,10 @@ def fit(
     counted = np.ones(len(preferred)) if weights is None else weights
     found = None
     for variance in variances:
-        one = _fit(differences, preferred, counted, variance, start)
-        start = one.mean
-        if found is None or one.evidence > found.evidence:
-            found = one
+        fit = _fit(differences, preferred, counted, variance, start)
+        start = fit.mean
+        if found is None or fit.evidence > found.evidence:
+            found = fit
     if found is None:
         raise ValueError("there is no prior variance to choose from")
     return found

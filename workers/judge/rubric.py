@@ -84,7 +84,9 @@ class RubricJudge:
     def score(self, run: Trajectory, *, about: Mapping[str, str] | None = None) -> list[CriterionScore]:
         """By criterion. Raises NoAnswer, RewardError."""
         question = self._question(SCORE, scale=True, run=shown(run))
-        shape = define_answer("Scores", {key: _define_score(f"Of_{key}", one) for key, one in self._by_key()})
+        shape = define_answer(
+            "Scores", {key: _define_score(f"Of_{key}", criterion) for key, criterion in self._by_key()}
+        )
         weighed = LogprobChoices(
             "score", tuple(tuple(map(_score_word, criterion.points)) for criterion in self.criteria)
         )

@@ -68,8 +68,8 @@ class AnswersFile:
         if self.path.is_file():
             for line in self.path.read_text(encoding="utf-8").splitlines():
                 with suppress(ValueError, KeyError):  # a line that was cut off is asked for again
-                    one = json.loads(line)
-                    self._known[one["key"]] = one["answer"]
+                    record = json.loads(line)
+                    self._known[record["key"]] = record["answer"]
 
     def get(self, key: str) -> Any:
         return self._known.get(key)

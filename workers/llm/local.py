@@ -87,10 +87,10 @@ class Local:
 
     def _tokens(self, answered: list[int], likeliest: list[tuple[Tensor, Tensor]]) -> tuple[Token, ...]:
         found = []
-        for one, (values, places) in zip(answered, likeliest, strict=False):
+        for token_id, (values, places) in zip(answered, likeliest, strict=False):
             words = self._tokenizer.batch_decode([[place] for place in places.tolist()])
             others = {word: value for word, value in zip(words, values.tolist(), strict=True) if word}
-            found.append(Token(str(self._tokenizer.decode([one], skip_special_tokens=True)), others))
+            found.append(Token(str(self._tokenizer.decode([token_id], skip_special_tokens=True)), others))
         return tuple(found)
 
 
@@ -112,8 +112,8 @@ class _Held(LogitsProcessor):
         return bool(self._matcher.is_accepting() or self._matcher.is_stopped())
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        for one in input_ids[0, self._read :].tolist():
-            self._matcher.consume_token(one)
+        for token_id in input_ids[0, self._read :].tolist():
+            self._matcher.consume_token(token_id)
         self._require()
         self._read = input_ids.shape[1]
         allowed = torch.frombuffer(bytearray(self._matcher.compute_logit_bias()), dtype=torch.uint8)
@@ -132,10 +132,10 @@ class _Held(LogitsProcessor):
 def _bounded(schema: Any) -> Any:
     """The schema with an end to every text."""
     if isinstance(schema, list):
-        return [_bounded(one) for one in schema]
+        return [_bounded(part) for part in schema]
     if not isinstance(schema, Mapping):
         return schema
-    inner = {name: _bounded(one) for name, one in schema.items()}
+    inner = {name: _bounded(part) for name, part in schema.items()}
     free = inner.get("type") == "string" and not {"enum", "const", "maxLength"} & inner.keys()
     return inner | {"maxLength": _LONGEST} if free else inner
 

@@ -169,10 +169,10 @@ def _tokens(reply: Any, said: str) -> tuple[Token, ...]:
     try:
         tokens = tuple(
             Token(
-                one["token"] or "",
-                {other["token"]: _log(other["logprob"]) for other in one["top_logprobs"] if other["token"]},
+                token["token"] or "",
+                {other["token"]: _log(other["logprob"]) for other in token["top_logprobs"] if other["token"]},
             )
-            for one in reply["choices"][0]["logprobs"]["content"]
+            for token in reply["choices"][0]["logprobs"]["content"]
         )
         as_in_vocabulary = tuple(
             Token(_spaced(token.text), {_spaced(text): log for text, log in token.likeliest.items()})
@@ -211,7 +211,7 @@ def _about(error: openai.APIStatusError) -> str:
     if isinstance(param, str) and param:
         return param.lower()
     if isinstance(detail, list):  # FastAPI's
-        return " ".join(str(one.get("loc")) for one in detail if isinstance(one, dict)).lower()
+        return " ".join(str(each.get("loc")) for each in detail if isinstance(each, dict)).lower()
     return _words(error).lower()
 
 

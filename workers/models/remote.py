@@ -51,12 +51,12 @@ class RemoteModel(Described):
                 "Start it with this model's folder, as `export_model` writes it."
             )
 
-    def _score(self, one: Tokens, values: Tensor) -> ModelScore:
-        read = values[one.places]
-        if one.start is None:  # no state before the agent, which is 0 to a linear map
+    def _score(self, tokens: Tokens, values: Tensor) -> ModelScore:
+        read = values[tokens.places]
+        if tokens.start is None:  # no state before the agent, which is 0 to a linear map
             read = torch.cat([read.new_zeros(1, self._heads), read])
         return model_score(
-            one, read[0], read[1:], self.manifest["aggregation"], cached_tokens=0, labels=None, criteria={}
+            tokens, read[0], read[1:], self.manifest["aggregation"], cached_tokens=0, labels=None, criteria={}
         )
 
     def _values(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:

@@ -18,8 +18,8 @@ _ABOUT_ALL_PROJECTS = {"jobs", "rewards"}
 @require_safe
 @project_view(Role.OWNER)
 def health_detail(request: ProjectRequest, project: Project) -> HttpResponse:
-    findings = [_without_counts(one) for one in health.examine(quick=True)]
-    bad = [one for one in findings if not one.ok]
+    findings = [_without_counts(finding) for finding in health.examine(quick=True)]
+    bad = [finding for finding in findings if not finding.ok]
     context = {
         "project": project,
         "findings": findings,

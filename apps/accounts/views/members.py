@@ -160,7 +160,7 @@ def member_page(
         "members": _members(project),
         "form": form or MemberForm(),
         "invitation_form": invitation_form or InvitationForm(),
-        "invitations": [one for one in links[:50] if one.is_live],
+        "invitations": [link for link in links[:50] if link.is_live],
         "roles": Role.choices,
         **more,
     }

@@ -206,7 +206,7 @@ class FeedbackWriter:
         rows: dict[int, Trajectory],
         counts: FeedbackResult,
     ) -> None:
-        keys = (self._key(items[index], one) for index, (one, _) in judged.items())
+        keys = (self._key(items[index], incoming) for index, (incoming, _) in judged.items())
         assignments = self._assignments(list(dict.fromkeys(keys)))  # in the order of the file
         said = _load_histories(assignments.values())
         states: dict[int, str] = {}
@@ -225,9 +225,11 @@ class FeedbackWriter:
                 states[assignment.pk] = _state(incoming)
             else:
                 counts.duplicates += 1
-        _write_revisions({pk: one.new for pk, one in said.items() if one.new})
+        _write_revisions({pk: answer.new for pk, answer in said.items() if answer.new})
         for state in set(states.values()):
-            its = Assignment.objects.filter(pk__in=[pk for pk, one in states.items() if one == state])
+            its = Assignment.objects.filter(
+                pk__in=[pk for pk, its_state in states.items() if its_state == state]
+            )
             its.exclude(state=state).update(state=state, lock_expires_at=None)
         recount({assignment.item_id for assignment in assignments.values()})
 

@@ -86,15 +86,15 @@ class MethodProblemMiddleware:
 
 def _validation(error: ValidationError) -> HttpResponse:
     errors = []
-    for one in error.errors:
-        source, *rest = one["loc"]
+    for error_item in error.errors:
+        source, *rest = error_item["loc"]
         # An operation has one body parameter, whose name is ours and not in the caller's document.
         where = (
             {"pointer": pointer(rest[1:])}
             if source in ("body", "form")
             else {"parameter": ".".join(map(str, rest))}
         )
-        errors.append({"detail": one["msg"], **where})
+        errors.append({"detail": error_item["msg"], **where})
     first = errors[0]
     place = first.get("pointer") or first.get("parameter") or "the document"
     return problem(422, f"{place}: {first['detail']}", pointer=first.get("pointer"), errors=errors)

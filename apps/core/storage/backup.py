@@ -56,7 +56,7 @@ def backup(path: Path, report: Report = lambda done, note: None, *, passphrase: 
         if passphrase:
             out.add_json(_SECRETS, {"secrets": carried})
         else:
-            left_out += [one["name"] for one in carried]
+            left_out += [secret["name"] for secret in carried]
         # After the rows: what they name was stored before they did.
         names = list(artifacts.all_names())
         for name in names:
