@@ -42,10 +42,10 @@ def encoder_features(backbone: StepEncoder, rendered: Sequence[Chunks], *, cache
         for batch in _batches(rendered):
             collated = collate(batch, backbone.renderer)
             embeddings, _ = backbone.embed(collated.chunks, cache=cache)
-            for row, rendered in enumerate(batch):
-                places = collated.place[row, : len(rendered.chunks)]
-                said = places[rendered.start :] if rendered.start < len(places) else places
-                numbers = torch.tensor(rendered.grounding, dtype=torch.float64)[rendered.start :]
+            for row, trajectory in enumerate(batch):
+                places = collated.place[row, : len(trajectory.chunks)]
+                said = places[trajectory.start :] if trajectory.start < len(places) else places
+                numbers = torch.tensor(trajectory.grounding, dtype=torch.float64)[trajectory.start :]
                 parts = (embeddings[said].double().mean(0), embeddings[places[-1]].double())
                 found.append(torch.cat([*(part.cpu() for part in parts), numbers.mean(0)]).numpy())
     return np.array(found).reshape(len(rendered), -1)

@@ -218,7 +218,7 @@ class ConversationRenderer:
         return self._shown(in_parts(messages) if self.dialect.parts else messages)
 
     def _shown(self, messages: list[Message]) -> str:
-        shown: str = self.tokenizer.apply_chat_template(  # type: ignore[assignment]
+        shown: str = self.tokenizer.apply_chat_template(
             messages,
             chat_template=_SAME_DAY + self.template,
             tokenize=False,

@@ -60,7 +60,7 @@ class Decoder(Backbone):
 
         config = LoraConfig(
             r=rank,
-            lora_alpha=alpha,  # type: ignore[arg-type]  # a float is as good
+            lora_alpha=alpha,  # a float, where peft annotates an int
             target_modules="all-linear",
             lora_dropout=0.0,
             bias="none",

@@ -180,7 +180,7 @@ def load_language(folder: Path, *, device: str) -> PreTrainedModel:
         found: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, trust_remote_code=False, dtype=torch.float32
         )
-    return found.to(device)  # type: ignore[arg-type]
+    return found.to(device)
 
 
 def build_writer(recipe: Recipe, *, device: str) -> Writer:

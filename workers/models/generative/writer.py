@@ -94,7 +94,7 @@ class Writer:
         )
         stop = StoppingCriteriaList([_AtMark(self.renderer, longest)])
         with self._precision():
-            made: Any = self.language.generate(  # type: ignore[operator]
+            made: Any = self.language.generate(
                 input_ids=ids, attention_mask=mask, generation_config=options, stopping_criteria=stop
             )
         return [self._written(row[longest:].tolist(), pad) for row in made]

@@ -74,13 +74,13 @@ class GenerativeTrainer:
 
             options = LoraConfig(
                 r=self.recipe.lora_rank,
-                lora_alpha=self.recipe.lora_alpha,  # type: ignore[arg-type]  # a float is as good
+                lora_alpha=self.recipe.lora_alpha,  # a float, where peft annotates an int
                 target_modules="all-linear",
                 lora_dropout=0.0,
                 bias="none",
                 task_type="CAUSAL_LM",
             )
-            self.writer.language = get_peft_model(language, options)  # type: ignore[assignment]
+            self.writer.language = get_peft_model(language, options)
         self.trainable = [
             parameter for parameter in self.writer.language.parameters() if parameter.requires_grad
         ]
@@ -129,7 +129,7 @@ class GenerativeTrainer:
         self._save()
         self._take_best()
         if self.recipe.lora_rank:
-            self.writer.language = self.writer.language.merge_and_unload()  # type: ignore[operator]
+            self.writer.language = self.writer.language.merge_and_unload()
         self.writer.language.eval()
 
     # First stage: what people said.
