@@ -49,7 +49,7 @@ tests: install-dev
 test-slow: install-dev  ## killed processes, learning policies, small benchmarks
 	$(PY) -m pytest -n $(SLOW_WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
 
-test-long: install-dev  ## the rest: installations under random faults and load, full disks, two machines
+test-long: install-dev  ## the rest: random faults, load, hostile input, full disks, two machines, larger benchmarks
 	$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group long)
 
 faults: install-dev  ## of the slow and long ones those under faults

@@ -31,7 +31,7 @@ from workers.prompts.trajectory_text import shown
 from workers.schema import FeedbackRecord, Part, PreferenceRecord, Step, Trajectory
 from workers.schema.recipe import Recipe, parse_recipe, recipe_to_dict
 from workers.train.generative.questions import Pair, pairs_of, principles_of, questions_of
-from workers.train.generative.sampling import answered
+from workers.train.generative.sampling import log_odds_after_critique
 from workers.train.generative.trainer import GenerativeTrainer
 
 LOST, SIGNED = "fewest lost", "most signed"
@@ -119,9 +119,9 @@ def answers(writer: Writer, pairs: Sequence[Pair]) -> Answers:
     """By pair. both: 1 where the mean of both orders' chances is right; one: the mean of asking in either order;
     consistent: both orders name the same run."""
     asked = questions_of(pairs, writer.renderer)
-    odds = answered(writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS).view(
-        -1, 2
-    )
+    odds = log_odds_after_critique(
+        writer, [question.pair[order] for question in asked for order in (0, 1)], _TOKENS
+    ).view(-1, 2)
     first, second = odds[:, 0] > 0, odds[:, 1] < 0
     chance = (odds[:, 0].sigmoid() + (-odds[:, 1]).sigmoid()) / 2
     return {

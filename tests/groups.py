@@ -4,7 +4,7 @@ unit     what needs neither a page nor a model; web: the application and its ser
 ml       what computes with torch
 browser  what needs Chromium
 slow     killed processes, policies that learn, small benchmarks
-long     installations under random faults and load, full disks, two machines
+long     installations under random faults, load and hostile input, full disks, two machines, the larger benchmarks
 
 A folder is in one group. A file says so where it is in another: `pytestmark = pytest.mark.ml`; a test, or a file, that
 takes long is marked `slow` or `long`. `pytest --group unit,web` imports the files of these groups only. `make test`
@@ -38,10 +38,11 @@ LONGEST = (
     "faults/test_embedded.py",
     "faults/test_random.py",
     "faults/test_outside.py",
-    "test_mistakes.py",
-    "core/test_supervisor.py",
     "faults/test_hostile.py",
+    "core/test_supervisor.py",
+    "test_mistakes.py",
     "core/test_backup.py",
+    "core/test_roles.py",
 )
 # Files whose tests share a server or an installation that takes long to start, next to those under faults.
 TOGETHER = ("core/test_supervisor.py", "core/test_backup.py", "workers/judge/test_served.py")

@@ -35,7 +35,7 @@ def test_import_scaling_runs(db: None) -> None:
     assert found["vs_copy"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_queue_scaling_runs_and_keeps_what_it_promised(db: None) -> None:
     found = run_quick_process("queue_scaling")
     assert found["items"] == [200, 2000] and found["judgements"] == 48
@@ -43,7 +43,7 @@ def test_queue_scaling_runs_and_keeps_what_it_promised(db: None) -> None:
     assert found["wrong"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_feedback_export_is_whole_while_others_write(db: None) -> None:
     found = run_quick_process("feedback_export")["of"]
     assert [one["lines"] for one in found] == [50, 250]
@@ -105,7 +105,7 @@ def test_the_sample_world_runs() -> None:
     assert all(-1 <= one["rank_correlation"]["mean"] <= 1 for one in found["credit"].values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
     found = run_quick_process("serving", "--kind", "step-encoder")
     grouped, growing = found["fine_grained_step-encoder"], found["growing_step-encoder"]
@@ -181,7 +181,7 @@ def test_label_efficiency_runs() -> None:
         assert len(one["accuracy"]) == 2 and all(0 <= value <= 1 for value in one["accuracy"])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_induction_runs(shared_data: Path) -> None:
     found = run_quick("induction", "--source", "AgentRx")["AgentRx"]
     assert found["comments"] == 26
@@ -202,7 +202,7 @@ def test_curves_of_inductions_are_drawn(tmp_path: Path) -> None:
     assert "A &amp; B" in drawn and (tmp_path / "induction-redundancy.svg").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_metric_rewards_run() -> None:
     found = run_quick("metric_rewards")
     rewards = found["rewards"]
@@ -214,7 +214,7 @@ def test_metric_rewards_run() -> None:
     assert len(found["joint"]) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_induction_growth_runs() -> None:
     small, large = run_quick("induction_growth")["sizes"]
     assert (small["comments"], large["comments"]) == (30, 90)

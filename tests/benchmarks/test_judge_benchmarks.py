@@ -32,7 +32,7 @@ def test_a_generative_judge_is_trained() -> None:
         assert all(0 <= figure <= 1 for figure in figures.values())
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_judges_that_follow_principles_are_trained() -> None:
     (found,) = run_quick("principles")["seeds"]
     asked = ["overall", "fewest lost", "most signed"]
@@ -75,7 +75,7 @@ def test_what_follows_principles_is_told_beside_the_plain_judge() -> None:
     assert len(rows) == 2 + 2 * len(principles.QUESTIONS)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_judges_are_asked_in_several_ways() -> None:
     found = run_quick("judge_variants")
     assert found["pairs"] == 2 and set(found["judges"]) == set(judge_variants.JUDGES)
@@ -126,7 +126,7 @@ def test_a_teacher_of_judges_is_always_right() -> None:
         assert pair[3].first == pair[1].first
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_judges_are_talked_round_or_not() -> None:
     found = run_quick("injection")
     rules, trained = found["rules"], found["trained from scratch"]

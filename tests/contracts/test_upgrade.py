@@ -184,7 +184,7 @@ def _is_ours(migration: Migration) -> bool:
     return type(migration).__module__.startswith("apps.")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("django_db_modify_db_settings")  # makes the dump of a fresh schema
 def test_the_oldest_schema_migrates_to_the_newest(django_db_blocker: Any) -> None:
     """From the first migration of each app, by the migrations that squashed ones replace."""

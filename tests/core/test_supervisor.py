@@ -216,6 +216,7 @@ def test_a_taken_port_is_refused_in_words(home: Path) -> None:
     assert "choose another with --port" in said
 
 
+@pytest.mark.long
 def test_it_runs_as_an_ordinary_user_on_an_empty_home() -> None:
     """The other tests run it as whoever runs them, in CI often root, and on a home that is migrated."""
     with open_home() as home, open_home() as programs:

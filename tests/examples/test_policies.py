@@ -43,7 +43,7 @@ def client() -> Iterator[RewardClient]:
             yield client
 
 
-@pytest.mark.parametrize("by", ["steps", "trajectories"])
+@pytest.mark.parametrize("by", ["steps", pytest.param("trajectories", marks=pytest.mark.long)])
 def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
     curve = gigpo.train(client, seed=0, by=by, steps=20)
     assert len(curve.given) == len(curve.true) == 20
@@ -51,6 +51,7 @@ def test_a_loop_learns_what_is_paid(client: RewardClient, by: gigpo.By) -> None:
     assert last > first + 0.1, (first, last)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")  # TRL and transformers, about each other
 def test_trl_learns_what_is_paid(client: RewardClient) -> None:
     curve = grpo.train(client, seed=0, rounds=2, steps=12)

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import hostile
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def test_hostile_input_ends_in_answers(models: Path) -> None:

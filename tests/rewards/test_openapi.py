@@ -47,7 +47,7 @@ def test_cases_of_schemathesis(service, endpoint, http) -> None:
         operation = found.ok()
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
 
-            @settings(max_examples=8, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=3, deadline=None, database=None, suppress_health_check=list(HealthCheck))
             @given(case=operation.as_strategy(generation_mode=mode))
             def hold(case: Any) -> None:
                 if "endpoint" in case.path_parameters:

@@ -105,7 +105,7 @@ def test_stopped_and_taken_up_again_it_is_the_same(fit, recipe, preferences, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rank", [0, 4])
+@pytest.mark.parametrize("rank", [0, pytest.param(4, marks=pytest.mark.long)])
 def test_two_ranks_do_what_one_does(run_directory, recipe, preferences, rank: int) -> None:
     recipe = replace(recipe, lora_rank=rank, checkpoint_seconds=0.0)
     alone, both = run_directory(recipe), run_directory(recipe)

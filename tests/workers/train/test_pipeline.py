@@ -166,9 +166,9 @@ class TestProcess:
     @pytest.mark.parametrize(
         ("there", "resumes"),
         [
-            pytest.param("events.jsonl", False, id="before a checkpoint"),
+            pytest.param("events.jsonl", False, id="before a checkpoint", marks=pytest.mark.long),
             pytest.param(_CHECKPOINT, True, id="in training"),
-            pytest.param("folds/fold-0.json", True, id="in evaluation"),
+            pytest.param("folds/fold-0.json", True, id="in evaluation", marks=pytest.mark.long),
         ],
     )
     def test_killed_and_started_again_it_is_the_same(
