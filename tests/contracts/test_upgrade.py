@@ -29,6 +29,7 @@ from apps.rewards.models import Endpoint, EndpointRevision
 from apps.training.models import RewardModel, TrainingRun
 from tests import database
 
+pytestmark = pytest.mark.slow
 DUMP = Path(__file__).parent / "fixtures" / "database_2026_11.sql.gz"
 # Filled by Django itself.
 FRAMEWORK_TABLES = ("django_migrations", "django_content_type", "auth_permission")
@@ -129,7 +130,6 @@ def _fresh_schema(blocker: Any) -> dict[str, set[tuple[Any, ...]]]:
         return read_schema()
 
 
-@pytest.mark.slow
 def test_the_schema_is_that_of_a_fresh_database(rows_before: dict[str, int], django_db_blocker: Any) -> None:
     migrated = read_schema()
     fresh = _fresh_schema(django_db_blocker)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tests import forked
 from workers.evaluate import RecordScorer, compare, evaluate, predict
 from workers.evaluate.predictions import ScoredRecord
 from workers.evaluate.report import length_correlation
@@ -91,11 +92,12 @@ def test_length_correlation() -> None:
 def test_the_command(artifact, preferences, tmp_path) -> None:
     """Of two files: each has its own report, as if it had been measured alone."""
     parts = {"whole": preferences, "half": preferences[: len(preferences) // 2]}
-    command = [sys.executable, "-m", "workers.evaluate", str(artifact(1)), "--against", str(artifact(2))]
+    arguments = [str(artifact(1)), "--against", str(artifact(2))]
     for name, records in parts.items():
         write_records(tmp_path / f"{name}.jsonl.zst", records)
-        command += ["--data", str(tmp_path / f"{name}.jsonl.zst"), "--out", str(tmp_path / f"{name}.json")]
-    subprocess.run(command, check=True, timeout=90)
+        arguments += ["--data", str(tmp_path / f"{name}.jsonl.zst"), "--out", str(tmp_path / f"{name}.json")]
+    log = tmp_path / "log.txt"
+    assert forked.start("workers.evaluate", arguments, log=log).wait() == 0, log.read_text()
     for name, records in parts.items():
         report = json.loads((tmp_path / f"{name}.json").read_text())
         expected = compare(RecordScorer(load(artifact(1))), RecordScorer(load(artifact(2))), records)

@@ -99,11 +99,11 @@ def test_points_that_were_made_up_are_not_taken(tmp_path: Path, how: str) -> Non
             return json.dumps({"points": BAD[how](good["points"])})
         return json.dumps(good)
 
-    result, _ = asked(tmp_path, reply)
+    result, _ = asked(tmp_path, reply, 12)
     (failed,) = result["failed"]
     assert failed["comment"] == "c3" and "gave no answer that can be used" in failed["why"]
     aspects = lines(tmp_path / "aspects.jsonl")
-    assert len(aspects) == 29 and "c3" not in {one["comment"] for one in aspects}
+    assert len(aspects) == 14 and "c3" not in {one["comment"] for one in aspects}
     # People keep the metrics; those who failed are asked again, and find their place among them.
     groups = [
         {
@@ -144,7 +144,7 @@ def test_verdicts_that_cannot_be_are_not_taken(tmp_path: Path, spoil: Callable[[
             return json.dumps({"verdicts": spoil(good["verdicts"])})
         return json.dumps(good)
 
-    result, _ = asked(tmp_path, reply)
+    result, _ = asked(tmp_path, reply, 12)
     assert [one["trajectory"] for one in result["failed"]] == ["5"]
     assert "5" not in {one["trajectory"] for one in lines(tmp_path / "traits.jsonl")}
 
@@ -156,8 +156,8 @@ def test_matches_of_what_is_not_there_are_not_taken(tmp_path: Path, matches: lis
     def reply(body: Body) -> Reply:
         return json.dumps({"matches": matches}) if kind(body) == "match" else answer(body)
 
-    result, _ = asked(tmp_path, reply)
-    assert {one["trajectory"] for one in result["failed"]} == {str(n) for n in range(24)}
+    result, _ = asked(tmp_path, reply, 12)
+    assert {one["trajectory"] for one in result["failed"]} == {str(n) for n in range(12)}
     assert result["coverage"] is None
 
 

@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,10 +113,10 @@ def test_what_the_losses_learnt_beside_the_model_is_kept(traced, tiny_recipe, pr
 
 def test_the_command(traced, tiny_recipe, preferences) -> None:
     folder = traced(tiny_recipe)
-    subprocess.run([sys.executable, "-m", "workers.influence", str(folder)], check=True, timeout=90)
+    log = folder / "log.txt"
+    assert forked.start("workers.influence", [str(folder)], log=log).wait() == 0, log.read_text()
     assert json.loads((folder / "result.json").read_text())["records"] == 12
     write_records(folder / "data" / "train.jsonl.zst", [])
-    log = folder / "log.txt"
     assert forked.start("workers.influence", [str(folder)], log=log).wait() == 2
     assert "has no feedback records that this model learns from" in log.read_text()
 
