@@ -7,8 +7,6 @@ ARGS ?=
 TORCH ?= cuda
 # More than there are cores: many tests wait for processes they started.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
-# The slow ones wait most of their time.
-SLOW_WORKERS ?= $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 2)')
 
 # Where it is set, each of the hundreds of processes of the tests compiles all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -47,7 +45,7 @@ tests: install-dev
 	$(PY) -m pytest -n $(WORKERS) --dist worksteal $(or $(ARGS),--group unit$(,)web$(,)ml$(,)browser)
 
 test-slow: install-dev  ## killed processes, learning policies, small benchmarks
-	$(PY) -m pytest -n $(SLOW_WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group slow)
 
 test-long: install-dev  ## the rest: random faults, load, hostile input, full disks, two machines, larger benchmarks
 	$(PY) -m pytest -n 2 --dist loadgroup --no-loadscope-reorder $(or $(ARGS),--group long)

@@ -45,7 +45,12 @@ LONGEST = (
     "core/test_roles.py",
 )
 # Files whose tests share a server or an installation that takes long to start, next to those under faults.
-TOGETHER = ("core/test_supervisor.py", "core/test_backup.py", "workers/judge/test_served.py")
+TOGETHER = (
+    "contracts/test_upgrade.py",
+    "core/test_supervisor.py",
+    "core/test_backup.py",
+    "workers/judge/test_served.py",
+)
 
 
 def order_of(path: Path) -> int:

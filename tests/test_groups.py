@@ -28,8 +28,8 @@ def test_every_folder_is_in_a_group() -> None:
 
 def test_marks_come_before_folders() -> None:
     assert groups.groups_in(groups.TESTS / "faults/test_random.py") == {"long"}
-    assert groups.groups_in(groups.TESTS / "core/test_private.py") == {"web", "slow"}
-    assert groups.groups_in(groups.TESTS / "benchmarks/test_benchmarks.py") == {"ml", "slow", "long"}
+    assert groups.groups_in(groups.TESTS / "core/test_brokers.py") == {"web", "slow"}
+    assert groups.groups_in(groups.TESTS / "core/test_private.py") == {"web", "long"}
 
 
 def test_what_starts_at_once_imports_no_torch() -> None:

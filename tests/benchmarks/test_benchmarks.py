@@ -97,7 +97,7 @@ def test_tables_take_the_place_of_those_there_were(tmp_path: Path) -> None:
         write_between(path, "results", [])
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_sample_world_runs() -> None:
     found = run_quick("sample_world", "--threads", "1")
     assert set(found["objectives"]) == {"joint", *SINGLE}
@@ -115,7 +115,7 @@ def test_serving_runs_beside_its_peers(shared_data: Path, db: None) -> None:
     assert growing["vs_anew"] > 1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_reward_does_not_depend_on_what_is_beside_it(shared_data: Path) -> None:
     found = run_quick("invariance", "--kind", "step-encoder")["step-encoder"]
     assert found["float32"]["largest_in_std"] < 1e-4

