@@ -1,7 +1,8 @@
-"""OpenAI chat messages to steps, and back.
+"""Chat messages to steps, and back to OpenAI's.
 
 system/developer -> `system`, user -> `user`, assistant -> `agent`; a tool (or legacy function) message becomes an
-observation result of the agent step that called it. What has no place of its own is kept in `extra`.
+observation result of the agent step that called it (`tool_results`). Messages of other APIs are first made OpenAI's
+(`message_shapes`). What has no place of its own is kept in `extra`.
 """
 
 import json
@@ -19,12 +20,16 @@ from workers.schema.decode import (
     require_list,
     require_object,
 )
+from workers.schema.message_parts import KNOWN_MEDIA, TEXT_TYPES, block_type, media_part, text_part
+from workers.schema.message_shapes import chat_messages
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
+from workers.schema.tool_results import ORPHAN, CallPairing
 
 _ROLES: dict[str, Source] = {"system": "system", "developer": "system", "user": "user", "assistant": "agent"}
 _KNOWN = frozenset(
     ("role", "content", "tool_calls", "function_call", "reward", "reasoning_content", "reasoning")
 )
+_FIELD = "field"  # of a part that was a field of its message, next to `content`
 _CALL_KNOWN, _RESULT_KNOWN = frozenset(("id", "function")), frozenset(("role", "content", "tool_call_id"))
 _MEDIA = {"image_url": "image", "input_audio": "audio", "video_url": "video", "file": "file"}
 
@@ -32,9 +37,9 @@ _MEDIA = {"image_url": "image", "input_audio": "audio", "video_url": "video", "f
 def from_messages(messages: Any, *, pointer: str = "") -> tuple[Step, ...]:
     """Steps of a list of chat messages. Raises InvalidRecord with the pointer of the bad message."""
     steps: list[Step] = []
-    calls: dict[str, int] = {}  # call id, or name of a legacy function call, to the step that made it
+    calls = CallPairing()
     all_clean = is_clean(require_list(messages, pointer=pointer))
-    for index, message in enumerate(messages):
+    for index, message in chat_messages(messages):
         try:
             message, replaced = (message, 0) if all_clean else clean(message)
             _add(require_object(message), index, replaced, steps, calls)
@@ -43,12 +48,14 @@ def from_messages(messages: Any, *, pointer: str = "") -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _add(
-    message: dict[str, Any], index: int, replaced: int, steps: list[Step], calls: dict[str, int]
-) -> None:
+def _add(message: dict[str, Any], index: int, replaced: int, steps: list[Step], calls: CallPairing) -> None:
     role = message.get("role")
     if role in ("tool", "function"):
         step_index, result = _result(message, calls)
+        if step_index is None:
+            extra = _count_replaced({"source_index": index, ORPHAN: True}, replaced)
+            steps.append(Step(source="environment", observation=(result,), extra=extra))
+            return
         step = steps[step_index]
         extra = _count_replaced(step.extra, replaced)
         steps[step_index] = replace(step, observation=(*step.observation, result), extra=extra)
@@ -57,8 +64,8 @@ def _add(
         known = ", ".join([*_ROLES, "tool", "function"])
         raise InvalidRecord(f"unknown role {role!r}; known are {known}.", pointer="/role")
     step = _step(message, _ROLES[role], _count_replaced({"source_index": index}, replaced))
-    for call in step.tool_calls:
-        calls[call.id or call.name] = len(steps)
+    if step.source == "agent" or step.tool_calls:
+        calls.add_step(len(steps), step.tool_calls)
     steps.append(step)
 
 
@@ -93,7 +100,9 @@ def to_messages(trajectory: Trajectory) -> list[dict[str, Any]]:
             messages += [{"role": "user", "content": _content(result.content)} for result in step.observation]
             continue
         role = {"agent": "assistant"}.get(step.source, step.source)
-        message = {"role": kept.get("role", role), "content": _content(step.message)}
+        content = tuple(part for part in step.message if _FIELD not in part.extra)
+        message = {"role": kept.get("role", role), "content": _content(content)}
+        message |= {part.extra[_FIELD]: part.text for part in step.message if _FIELD in part.extra}
         if step.reasoning is not None:
             message[step.extra.get("reasoning_key", "reasoning_content")] = step.reasoning
         if step.tool_calls and step.extra.get("function_call"):
@@ -161,16 +170,20 @@ def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Ste
     kept = _without(message, _KNOWN)
     if message["role"] == "developer":
         kept["role"] = "developer"
-    if kept:
-        extra["message"] = kept
     reasoning_key = "reasoning_content"
     if message.get(reasoning_key) is None and message.get("reasoning") is not None:
         extra["reasoning_key"] = reasoning_key = "reasoning"
     if message.get("function_call"):
         extra["function_call"] = True
+    parts = parts_of(message.get("content"), pointer="/content")
+    if isinstance(refusal := message.get("refusal"), str) and refusal:
+        parts += (Part(text=refusal, extra={"type": "refusal", _FIELD: "refusal"}),)
+        kept.pop("refusal")
+    if kept:
+        extra["message"] = kept
     return Step(
         source=source,
-        message=parts_of(message.get("content"), pointer="/content"),
+        message=parts,
         reasoning=optional_str(message.get(reasoning_key), pointer=f"/{reasoning_key}"),
         tool_calls=_calls(message),
         reward=finite(message.get("reward"), pointer="/reward"),
@@ -213,40 +226,49 @@ def _call_out(call: ToolCall) -> dict[str, Any]:
     return {"id": call.id, "type": "function"} | call.extra.get("call", {}) | {"function": function}
 
 
-def _result(message: dict[str, Any], calls: dict[str, int]) -> tuple[int, ObservationResult]:
-    key = "tool_call_id" if message["role"] == "tool" else "name"
-    named = message.get(key)
-    if not isinstance(named, str) or named not in calls:
-        raise InvalidRecord(
-            f"a tool result without its call: no earlier assistant message has a call {named!r}.",
-            pointer=f"/{key}",
-        )
+def _result(message: dict[str, Any], calls: CallPairing) -> tuple[int | None, ObservationResult]:
+    """The step whose call it answers, None for an orphan."""
+    identity, name = message.get("tool_call_id"), message.get("name")
+    if identity is not None and not isinstance(identity, str):
+        raise InvalidRecord(f"expected a string, got {json_type_name(identity)}.", pointer="/tool_call_id")
+    name = name if isinstance(name, str) else None
     kept = _without(message, _RESULT_KNOWN)
     if message["role"] == "function":
         kept["role"] = "function"
+        step = calls.find_function(name or "")
+        found = None if step is None else (step, identity)
+    else:
+        found = calls.find_call(identity, name)
+    if found is None or found[1] != identity:
+        kept |= {key: message[key] for key in ("tool_call_id",) if message.get(key) is not None}
     result = ObservationResult(
-        call_id=message.get("tool_call_id"),
+        call_id=found[1] if found else None,
         content=parts_of(message.get("content"), pointer="/content"),
         extra={"message": kept} if kept else {},
     )
-    return calls[named], result
+    return (found[0] if found else None), result
 
 
 def _part(part: Any, at: str) -> Part:
     part = require_object(part, pointer=at)
-    kind = part.get("type")
-    if kind in ("text", "input_text", "output_text", "refusal"):
-        text = part.get("text", part.get("refusal"))
-        if not isinstance(text, str):
-            raise InvalidRecord("a text part needs its text as a string.", pointer=f"{at}/text")
-        extra = {key: value for key, value in part.items() if key not in ("type", "text")}
-        return Part(text=text, extra=extra | ({} if kind == "text" else {"type": kind}))
-    if not isinstance(kind, str) or kind not in _MEDIA:
-        known = ", ".join(["text", *_MEDIA])
-        raise InvalidRecord(f"unknown content part {kind!r}; known are {known}.", pointer=f"{at}/type")
-    body = part.get(kind)
-    source = body.get("url") or body.get("data") if isinstance(body, dict) else body
-    return Part(type=_MEDIA[kind], source=optional_str(source, pointer=f"{at}/{kind}"), extra={"part": part})  # type: ignore[arg-type]
+    kind = block_type(part)
+    if kind in TEXT_TYPES:
+        return text_part(part, kind, at)
+    if kind in _MEDIA:
+        body = part.get(kind)
+        source = body.get("url") or body.get("data") if isinstance(body, dict) else body
+        if source is not None:
+            return Part(
+                type=_MEDIA[kind],  # type: ignore[arg-type]
+                source=optional_str(source, pointer=f"{at}/{kind}"),
+                extra={"part": part},
+            )
+    if (found := media_part(part, kind)) is not None:
+        return found
+    known = ", ".join(["text", *KNOWN_MEDIA])
+    raise InvalidRecord(
+        f"unknown content part {part.get('type')!r}; known are {known}.", pointer=f"{at}/type"
+    )
 
 
 def _content(parts: tuple[Part, ...]) -> Any:

@@ -55,7 +55,7 @@ def test_messages_come_back_as_they_went_in(messages):
     [
         ([{"role": "user", "content": "x"}], "", "no agent step"),
         ([{"role": "robot", "content": "x"}], "/0/role", "unknown role 'robot'"),
-        ([{"role": "tool", "tool_call_id": "c9", "content": "x"}], "/0/tool_call_id", "without its call"),
+        ([{"role": "tool", "tool_call_id": 9, "content": "x"}], "/0/tool_call_id", "expected a string"),
         ([{"role": "assistant", "content": 3}], "/0/content", "expected a JSON array, got a number"),
         (
             [{"role": "assistant", "tool_calls": [{"id": "a"}]}],

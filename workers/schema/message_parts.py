@@ -1,0 +1,264 @@
+"""Content blocks of messages, as the many APIs write them: media by reference, reasoning, calls and results of tools.
+
+Read are OpenAI's chat and Responses parts, Anthropic's blocks, Gemini's parts, and those of OpenTelemetry's messages.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from workers.errors import InvalidRecord
+from workers.schema.decode import json_type_name
+from workers.schema.records import Part
+
+MediaType = Literal["image", "audio", "video", "file"]
+_MEDIA: dict[str, MediaType] = {
+    "image": "image", "image_url": "image", "input_image": "image", "output_image": "image",
+    "computer_screenshot": "image",
+    "audio": "audio", "audio_url": "audio", "input_audio": "audio", "output_audio": "audio",
+    "video": "video", "video_url": "video", "input_video": "video",
+    "file": "file", "input_file": "file", "document": "file", "container_upload": "file",
+    "inlineData": "file", "inline_data": "file", "fileData": "file", "file_data": "file", "blob": "file", "uri": "file",
+}  # fmt: skip
+KNOWN_MEDIA = ("image_url", "input_audio", "video_url", "file", "image", "input_image", "document")
+TEXT_TYPES = ("text", "input_text", "output_text", "summary_text", "reasoning_text", "refusal")
+_SOURCES = (
+    "url",
+    "data",
+    "uri",
+    "fileUri",
+    "file_uri",
+    "file_data",
+    "path",
+    "file_id",
+)  # the first that is text
+_GEMINI_BODIES = ("inlineData", "inline_data", "fileData", "file_data")
+_REASONING = ("reasoning", "thinking", "redacted_thinking", "reasoning_text", "thought")
+_CALLS = ("tool_use", "tool_call", "toolCall", "function_call", "functionCall")
+_RESULTS = ("tool_result", "tool_call_response", "function_response", "functionResponse", "tool_response")
+_TRANSCRIPT = "transcript"
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks of one message by what they are. items: ("content" | "reasoning" | "call" | "result", value), in
+    their order; calls and results are as chat messages have them."""
+
+    items: tuple[tuple[str, Any], ...]
+
+
+def is_split(block: Any) -> bool:
+    """Whether a block is something else than content."""
+    kind = block_type(block)
+    return kind in _REASONING or _is_call(kind) or _is_result(kind)
+
+
+def split_blocks(content: list[Any]) -> Blocks:
+    items: list[tuple[str, Any]] = []
+    for block in content:
+        kind = block_type(block)
+        if kind in _REASONING:
+            items.append(("reasoning", block))
+        elif _is_call(kind):
+            items.append(("call", call_of_block(kind, block)))
+        elif _is_result(kind):
+            items.append(("result", result_of_block(kind, block)))
+        else:
+            items.append(("content", block))
+    return Blocks(tuple(items))
+
+
+def block_type(block: Any) -> str:
+    """`type`, or for Gemini the one key that says what it is."""
+    if not isinstance(block, dict):
+        return "text" if isinstance(block, str) else ""
+    kind = block.get("type")
+    if isinstance(kind, str):
+        return kind
+    if block.get("thought") is True:
+        return "thought"
+    names = (*_CALLS, *_RESULTS, *_GEMINI_BODIES, "executableCode", "executable_code", "codeExecutionResult")
+    found = next((name for name in names if isinstance(block.get(name), dict)), None)
+    return found or ("text" if isinstance(block.get("text"), str) else "")
+
+
+def reasoning_text(block: Any) -> str:
+    """The words of a reasoning block; empty for one whose words are encrypted."""
+    if isinstance(block, str):
+        return block
+    for key in ("reasoning", "thinking", "text", "content", "summary"):
+        value = block.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value:
+            return "\n".join(text for text in map(_text_of, value) if text)
+    return ""
+
+
+def media_part(part: dict[str, Any], kind: str) -> Part | None:
+    """A part by reference; None for a block that is none. Bytes become a data URL, so that they are stored once."""
+    media = _MEDIA.get(kind)
+    if media is None:
+        return None
+    key = kind if kind in part else {"input_image": "image_url", "input_file": "file_data"}.get(kind, kind)
+    body = part.get(key, part.get("source"))
+    holder = body if isinstance(body, dict) else part
+    source: Any = body if isinstance(body, str) else None
+    if source is None:
+        source = next((holder[name] for name in _SOURCES if isinstance(holder.get(name), str)), None)
+    declared = next(
+        (holder[name] for name in ("media_type", "mimeType", "mime_type", "format") if holder.get(name)), None
+    )
+    if part.get("modality") in ("image", "audio", "video"):
+        media = part["modality"]  # OpenTelemetry
+    elif (
+        media == "file"
+        and isinstance(declared, str)
+        and declared.partition("/")[0] in ("image", "audio", "video")
+    ):
+        media = declared.partition("/")[0]  # type: ignore[assignment]
+    has_bytes = isinstance(holder.get("data"), str) or kind == "blob"
+    if source is None and isinstance(part.get("content"), str):  # OpenTelemetry's `blob`
+        source = part["content"]
+    if (
+        has_bytes
+        and isinstance(declared, str)
+        and "/" in declared
+        and source
+        and not source.startswith("data:")
+    ):
+        return Part(
+            type=media, source=f"data:{declared};base64,{source}", extra={"block": _without_bytes(part)}
+        )
+    return Part(type=media, source=source, extra={"part": part})
+
+
+def text_part(part: dict[str, Any], kind: str, at: str) -> Part:
+    text = part.get("text", part.get("refusal", part.get("content")))
+    if not isinstance(text, str):
+        raise InvalidRecord("a text part needs its text as a string.", pointer=f"{at}/text")
+    extra = {key: value for key, value in part.items() if key not in ("type", "text")}
+    if part.get("text") is None and kind != "refusal":
+        extra.pop("content", None)
+    return Part(text=text, extra=extra | ({} if kind in ("text", "") else {"type": kind}))
+
+
+def call_of_block(kind: str, block: dict[str, Any]) -> dict[str, Any]:
+    """A call as chat messages have it; what has no place of its own stays next to `function`."""
+    inner = block.get(kind)
+    body = inner if isinstance(inner, dict) else block
+    name = body.get("name") or kind.removesuffix("_call")
+    arguments = next((body[key] for key in ("input", "arguments", "args") if key in body), None)
+    known = ("type", "id", "name", "input", "arguments", "args", kind)
+    rest = {key: value for key, value in block.items() if key not in known}
+    if inner is not None and inner is not body:
+        rest[kind] = inner
+    if body is not block:
+        rest |= {key: value for key, value in body.items() if key not in known}
+    return (
+        {"id": body.get("id") or block.get("call_id"), "type": "function"}
+        | rest
+        | {"function": {"name": name, "arguments": arguments}}
+    )
+
+
+def result_of_block(kind: str, block: dict[str, Any]) -> dict[str, Any]:
+    """A tool's result as a chat message."""
+    inner = block.get(kind)
+    body = inner if isinstance(inner, dict) else block
+    identity = next(
+        (body[key] for key in ("tool_use_id", "tool_call_id", "call_id", "id") if body.get(key)), None
+    )
+    content = next((body[key] for key in ("content", "output", "response", "result") if key in body), None)
+    known = (
+        "type",
+        "tool_use_id",
+        "tool_call_id",
+        "call_id",
+        "id",
+        "content",
+        "output",
+        "response",
+        "result",
+        kind,
+    )
+    rest = {key: value for key, value in body.items() if key not in known}
+    if body is not block:
+        rest |= {key: value for key, value in block.items() if key not in known}
+    return {"role": "tool", "tool_call_id": identity, "content": content} | rest
+
+
+def result_content(content: Any) -> Any:
+    """A tool's result as text or as parts: what is neither (an object, a number, other blocks) as JSON text."""
+    if content is None or isinstance(content, str):
+        return content
+    if isinstance(content, list) and all(_is_content(part) for part in content):
+        return content
+    if (
+        isinstance(content, dict)
+        and block_type(content) in TEXT_TYPES + tuple(_MEDIA)
+        and _is_content(content)
+    ):
+        return [content]
+    return json.dumps(content, ensure_ascii=False)
+
+
+def tool_call(call: Any, *, pointer: str = "") -> dict[str, Any]:
+    """A call in any spelling as {"id", "type": "function", "function": {"name", "arguments"}}."""
+    if not isinstance(call, dict):
+        raise InvalidRecord(f"expected a JSON object, got {json_type_name(call)}.", pointer=pointer)
+    function = call.get("function")
+    if isinstance(function, dict):
+        return call
+    if isinstance(function, str):
+        call = {key: value for key, value in call.items() if key != "function"} | {"name": function}
+    kind = call.get("type")
+    named = kind if isinstance(kind, str) and isinstance(call.get(kind), dict) else "tool_call"
+    return call_of_block(named, call) if call.get("name") or named != "tool_call" else call
+
+
+def call_with_text(call: dict[str, Any]) -> dict[str, Any]:
+    """A call whose arguments are an object or text: nothing is empty text, anything else its JSON."""
+    function = call.get("function")
+    if not isinstance(function, dict) or isinstance(arguments := function.get("arguments"), str | dict):
+        return call
+    text = "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+    return call | {"function": function | {"arguments": text}}
+
+
+def _is_call(kind: str) -> bool:
+    return (
+        kind in _CALLS
+        or kind.endswith(("_tool_use", "_call"))
+        or kind in ("executableCode", "executable_code")
+    )
+
+
+def _is_result(kind: str) -> bool:
+    return (
+        kind in _RESULTS or kind.endswith(("_tool_result", "_call_output")) or kind == "codeExecutionResult"
+    )
+
+
+def _is_content(part: Any) -> bool:
+    kind = block_type(part)
+    if kind in _MEDIA:
+        return isinstance(part, dict) and media_part(part, kind) is not None
+    return isinstance(part, str) or (
+        kind in TEXT_TYPES and isinstance(part.get("text", part.get("refusal")), str)
+    )
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    text = value.get("text") if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def _without_bytes(part: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_bytes(value) if isinstance(value, dict) else value
+        for key, value in part.items()
+        if key not in ("data", "content")
+    }

@@ -1,0 +1,249 @@
+"""The one place where messages of every API become OpenAI's chat messages, before `from_messages` makes steps of them.
+
+Read are chat messages with roles in any spelling, Anthropic's blocks, Gemini's `parts`, OpenTelemetry's `parts`, items
+of the Responses API, LangChain's messages (`dumpd`, `messages_to_dict`, `model_dump`) and ShareGPT's turns. Nothing is
+left out: what has no place of its own stays a key of the message, and so goes to the step's `extra`.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from workers.schema import message_parts
+from workers.schema.message_parts import (
+    call_with_text,
+    reasoning_text,
+    result_content,
+    split_blocks,
+    tool_call,
+)
+from workers.schema.response_items import is_item, item_message, joined
+
+Message = dict[str, Any]
+ROLES = {
+    "system": "system", "developer": "developer", "user": "user", "human": "user", "assistant": "assistant",
+    "ai": "assistant", "model": "assistant", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant",
+    "agent": "assistant", "aimessagechunk": "assistant", "tool": "tool", "function": "function", "ipython": "tool",
+    "observation": "tool", "tool_response": "tool", "function_response": "tool", "environment": "tool",
+}  # fmt: skip
+_PLAIN_ROLES = frozenset(("system", "developer", "user", "assistant", "tool", "function"))
+_OTHER_KEYS = frozenset(
+    ("thinking", "reasoning_details", "thinking_blocks", "parts", "lc", "kwargs", "from", "data")
+)
+_PARTS = frozenset(
+    ("text", "image_url", "input_audio", "video_url", "file", "input_text", "output_text", "refusal")
+)
+_LANGCHAIN = {
+    "system": "system", "human": "user", "ai": "assistant", "tool": "tool", "function": "function",
+    "developer": "developer", "SystemMessage": "system", "HumanMessage": "user", "AIMessage": "assistant",
+    "ToolMessage": "tool", "FunctionMessage": "function", "AIMessageChunk": "assistant",
+    "HumanMessageChunk": "user", "SystemMessageChunk": "system", "ToolMessageChunk": "tool",
+}  # fmt: skip
+
+
+def chat_messages(messages: list[Any]) -> Iterator[tuple[int, Any]]:
+    """OpenAI's chat messages, each with the index of the message it comes from. What is none in any known shape is
+    given as it is, for `from_messages` to say what is wrong with it.
+
+    Consecutive items of the Responses API that the model wrote are one message.
+    """
+    open_turn: tuple[int, Message] | None = None
+    for index, message in enumerate(messages):
+        if is_plain(message):
+            found: list[Any] = [message]
+        elif (item := item_message(message)) is not None:
+            if item["role"] == "assistant":
+                if (
+                    open_turn is not None
+                    and open_turn[1]["content"] is not None
+                    and item["content"] is not None
+                ):
+                    yield open_turn
+                    open_turn = None
+                open_turn = (index, item) if open_turn is None else (open_turn[0], joined(open_turn[1], item))
+                continue
+            found = [item]
+        else:
+            found = _read(message)
+        if open_turn is not None:
+            yield open_turn
+            open_turn = None
+        for each in found:
+            yield index, each
+    if open_turn is not None:
+        yield open_turn
+
+
+def is_plain(message: Any) -> bool:
+    """Whether a message is a chat message already, of which nothing is to be moved."""
+    if not isinstance(message, dict) or is_item(message):
+        return False
+    role = message.get("role")
+    if not isinstance(role, str) or role not in _PLAIN_ROLES:
+        return False
+    if not _OTHER_KEYS.isdisjoint(message) and any(message.get(key) for key in _OTHER_KEYS):
+        return False
+    content = message.get("content")
+    if isinstance(content, list):
+        if not all(isinstance(part, dict) and str(part.get("type")) in _PARTS for part in content):
+            return False
+    elif not (content is None or isinstance(content, str)):
+        return False
+    calls = message.get("tool_calls")
+    return not calls or (
+        isinstance(calls, list)
+        and all(
+            isinstance(call, dict)
+            and isinstance(function := call.get("function"), dict)
+            and isinstance(function.get("arguments", ""), str | dict)
+            for call in calls
+        )
+    )
+
+
+def _read(message: Any) -> list[Any]:
+    if not isinstance(message, dict):
+        return [message]
+    message = _from_wrapper(message)
+    role = message.get("role")
+    known = ROLES.get(role.strip().lower()) if isinstance(role, str) else None
+    if known is None:
+        return [message]
+    message = message | {"role": known}
+    if isinstance(message.get("parts"), list) and message.get("content") is None:
+        message["content"] = message.pop("parts")
+    content = message.get("content")
+    if isinstance(content, list) and any(map(message_parts.is_split, content)):
+        return _split(_with_reasoning(_with_calls(message)), content)
+    if known in ("tool", "function"):
+        if known == "function" and message.get("tool_call_id"):
+            message["role"] = "tool"
+        return [message | {"content": result_content(content)}]
+    if isinstance(content, dict):
+        message["content"] = content = [content]
+    if isinstance(content, list):
+        message["content"] = [
+            {"type": "text", "text": part} if isinstance(part, str) else part for part in content
+        ]
+    return [_with_reasoning(_with_calls(message))]
+
+
+def _from_wrapper(message: Message) -> Message:
+    """A message of LangChain or ShareGPT as one with `role` and `content`."""
+    if message.get("lc") is not None and isinstance(message.get("kwargs"), dict):
+        names = message.get("id")
+        kind = names[-1] if isinstance(names, list) and names else None
+        message = {"type": kind} | message["kwargs"] | ({"type": kind} if str(kind) in _LANGCHAIN else {})
+    elif isinstance(message.get("data"), dict) and str(message.get("type")) in _LANGCHAIN:
+        message = message["data"] | {"type": message["type"]}
+    if "role" not in message and message.get("type") in (*_LANGCHAIN, "chat"):
+        rest = {key: value for key, value in message.items() if key != "type" and value not in (None, [], {})}
+        return {"role": _LANGCHAIN.get(str(message["type"]))} | rest
+    if "role" not in message and isinstance(message.get("from"), str) and "value" in message:
+        return _from_sharegpt(message)
+    return message
+
+
+def _from_sharegpt(message: Message) -> Message:
+    speaker, value = message["from"], message["value"]
+    rest = {key: item for key, item in message.items() if key not in ("from", "value")}
+    if speaker in ("function_call", "tool_call"):
+        try:
+            calls = json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            calls = None
+        calls = calls if isinstance(calls, list) else [calls]
+        if all(isinstance(call, dict) and isinstance(call.get("name"), str) for call in calls):
+            return rest | {"role": "assistant", "content": None, "tool_calls": calls}
+        return rest | {"role": "assistant", "content": value}
+    return rest | {"role": speaker, "content": value}
+
+
+def _with_calls(message: Message) -> Message:
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or not calls:
+        return message
+    return message | {
+        "tool_calls": [
+            call_with_text(tool_call(call, pointer=f"/tool_calls/{index}"))
+            for index, call in enumerate(calls)
+        ]
+    }
+
+
+def _with_reasoning(message: Message) -> Message:
+    """`thinking`, `reasoning_details` and `thinking_blocks` are reasoning too; `refusal` is text."""
+    for key in ("thinking", "reasoning_details", "thinking_blocks"):
+        value = message.get(key)
+        if not value or message.get("reasoning_content") or message.get("reasoning"):
+            continue
+        if isinstance(value, str):
+            message = {name: item for name, item in message.items() if name != key}
+            message["reasoning_content"] = value
+        elif isinstance(value, list):
+            text = "\n".join(filter(None, map(reasoning_text, filter(_is_block, value))))
+            message = message | ({"reasoning_content": text} if text else {})
+    return message
+
+
+def _is_block(value: Any) -> bool:
+    return isinstance(value, dict | str)
+
+
+def _split(message: Message, content: list[Any]) -> list[Message]:
+    """A message whose blocks hold calls, results and reasoning as the messages these are, in their order."""
+    role = message["role"]
+    rest = {key: value for key, value in message.items() if key not in ("role", "content", "tool_calls")}
+    found: list[Message] = []
+    turn: Message = {}
+    for kind, value in split_blocks(content).items:
+        if kind == "result":
+            if turn:
+                found.append(turn)
+                turn = {}
+            found.append(value | {"content": result_content(value["content"])})
+            continue
+        turn = turn or {"role": role, "content": []}
+        if kind == "call":
+            turn["tool_calls"] = [*turn.get("tool_calls", ()), call_with_text(value)]
+        elif kind == "reasoning":
+            text = reasoning_text(value)
+            before = turn.get("reasoning_content")
+            turn["reasoning_content"] = f"{before}\n{text}" if before and text else before or text
+            about = _beside_text(value)
+            if about:
+                turn["reasoning_blocks"] = [*turn.get("reasoning_blocks", ()), about]
+        else:
+            turn["content"].append({"type": "text", "text": value} if isinstance(value, str) else value)
+    if turn:
+        found.append(turn)
+    for each in found:
+        if isinstance(each["content"], list) and not each["content"]:
+            each["content"] = None
+        if each.get("reasoning_content") == "":
+            del each["reasoning_content"]
+    if message.get("tool_calls"):
+        owner = next((each for each in found if each["role"] == role), None)
+        if owner is None:
+            found.append(owner := {"role": role, "content": None})
+        owner["tool_calls"] = [*owner.get("tool_calls", ()), *message["tool_calls"]]
+    owner = next((each for each in found if each["role"] == role), found[0])
+    for key, value in rest.items():
+        owner.setdefault(key, value)
+    return found
+
+
+def _beside_text(block: Any) -> Message:
+    """What a reasoning block has besides its words: a signature, or what is encrypted."""
+    if not isinstance(block, dict):
+        return {}
+    text = reasoning_text(block)
+    return {
+        key: value
+        for key, value in block.items()
+        if key not in ("type", "thought") and value not in (None, [], {}, text) and not _is_words(value)
+    }
+
+
+def _is_words(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) and "text" in each for each in value)
