@@ -24,10 +24,19 @@ class Rejected(Schema):
     message: str
 
 
+class FieldCount(Schema):
+    path: str = Field(description="JSON pointer of the field; `*` is any index")
+    reason: str
+    count: int
+
+
 class Imported(Schema):
     created: int
     duplicates: int
+    updated: int = Field(description="duplicates that brought an outcome which was unknown")
     rejected: list[Rejected]
+    dropped: list[FieldCount] = Field(description="fields of the source that are in no trajectory, and why")
+    kept: list[FieldCount] = Field(description="fields kept in `extra` or metadata, which no model reads")
     missing_attachments: list[str] = Field(
         [], description="sources sha256:... without an attachment in the project; kept as text"
     )

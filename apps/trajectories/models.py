@@ -1,9 +1,11 @@
 """Tasks, what agents did on them step by step, and the documents they came from."""
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.indexes import GinIndex, HashIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
+from django.db.models import F
+from django.db.models.functions import MD5
 from django.utils import timezone
 
 from apps.accounts.models import Project, User
@@ -12,21 +14,27 @@ from apps.trajectories.fields import OrderedJSONField
 
 
 class Task(models.Model):
+    """Task ids are longer than a B-tree's entry may be: the constraint is on their digest, the index is a hash."""
+
+    ID_LENGTH = 2000
+
     project = models.ForeignKey(Project, models.CASCADE, related_name="tasks")
-    external_id = models.CharField(max_length=200)
+    external_id = models.CharField(max_length=ID_LENGTH)
     instruction = models.TextField(blank=True)
     reference = models.TextField(null=True)
     metadata = models.JSONField(default=dict)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["project", "external_id"], name="task_once")]
+        constraints = [models.UniqueConstraint(F("project"), MD5("external_id"), name="task_once")]
+        indexes = [HashIndex(fields=["external_id"], name="task_external_id")]
 
     def __str__(self) -> str:
         return self.external_id
 
 
 class Trajectory(models.Model):
-    """content_hash covers the task id and the content of the steps (workers.schema.Trajectory.content_hash)."""
+    """content_hash covers the task id and the content of the steps (workers.schema.Trajectory.content_hash): it pairs
+    and finds copies. identity says which trajectory it is (writer.PreparedTrajectory); blank of rows made by hand."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="trajectories")
     task = models.ForeignKey(Task, models.CASCADE, related_name="trajectories")
@@ -35,6 +43,7 @@ class Trajectory(models.Model):
     agent_version = models.CharField(max_length=200, blank=True)
     source_format = models.CharField(max_length=40)
     content_hash = models.CharField(max_length=64)
+    identity = models.CharField(max_length=64, blank=True)
     step_count = models.PositiveIntegerField()
     agent_step_count = models.PositiveIntegerField()
     token_count = models.PositiveIntegerField()  # an estimate: UTF-8 bytes of all text / 4
@@ -49,12 +58,15 @@ class Trajectory(models.Model):
     class Meta:
         verbose_name_plural = "trajectories"
         constraints = [
-            models.UniqueConstraint(fields=["project", "content_hash"], name="trajectory_once"),
+            models.UniqueConstraint(
+                fields=["project", "identity"], condition=~models.Q(identity=""), name="trajectory_identity"
+            ),
             models.CheckConstraint(condition=models.Q(agent_step_count__gt=0), name="trajectory_agent_steps"),
         ]
         indexes = [
             models.Index(fields=["project", "-created_at", "-id"], name="trajectory_newest"),
             models.Index(fields=["project", "external_id"], name="trajectory_external"),
+            models.Index(fields=["project", "content_hash"], name="trajectory_content"),
             models.Index(
                 fields=["project", "agent_name", "agent_version", "-created_at", "-id"],
                 name="trajectory_agent",
@@ -189,7 +201,8 @@ class Attachment(models.Model):
 
 class Trace(models.Model):
     """An OpenTelemetry trace that arrives. name: its id. size: bytes of its spans. look_at: when to see whether it is
-    whole; null when trajectories were made of it. error: why none, or not all."""
+    whole; null when trajectories were made of it. error: why none, or not all. is_unread: its spans follow a convention
+    that is not read yet, so they are kept."""
 
     project = models.ForeignKey(Project, models.CASCADE, related_name="traces")
     name = models.CharField(max_length=64)
@@ -198,6 +211,7 @@ class Trace(models.Model):
     look_at = models.DateTimeField(null=True)
     trajectories = models.PositiveIntegerField(null=True)
     error = models.TextField(blank=True)
+    is_unread = models.BooleanField(default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["project", "name"], name="trace_once")]
@@ -211,12 +225,13 @@ class Trace(models.Model):
 
 
 class TraceSpan(models.Model):
-    """data: the span as formats.otel.read_spans gives it, JSON, zstd-compressed."""
+    """data: the span as formats.otel.read_spans gives it, JSON, zstd-compressed. size: bytes of the JSON."""
 
     trace = models.ForeignKey(Trace, models.CASCADE, related_name="spans")
     name = models.CharField(max_length=64)
     parent = models.CharField(max_length=64, blank=True)
     is_root = models.BooleanField()
+    size = models.PositiveBigIntegerField(default=0)
     data = models.BinaryField()
 
     class Meta:
@@ -237,7 +252,10 @@ class Import(Job):
     keep_good = models.BooleanField(default=False)
     created = models.PositiveIntegerField(default=0)
     duplicates = models.PositiveIntegerField(default=0)
+    updated = models.PositiveIntegerField(default=0)  # duplicates whose outcome was filled in
     rejected = models.JSONField(default=list)  # [{"line", "pointer", "message"}]
+    dropped = models.JSONField(default=list)  # [{"path", "reason", "count"}]: fields in no trajectory
+    kept = models.JSONField(default=list)  # the same of fields in `extra` or metadata only
 
     def __str__(self) -> str:
         return f"import {self.pk} of {self.filename}"

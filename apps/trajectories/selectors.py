@@ -95,7 +95,7 @@ def keys_by_external_id(project: Project, ids: Iterable[str]) -> dict[str, int]:
 def keys_by_content_hash(project: Project, hashes: Iterable[str]) -> dict[str, int]:
     """content hash -> key, of those the project has (still)."""
     rows = Trajectory.objects.filter(project=project, content_hash__in=set(hashes))
-    return dict(rows.values_list("content_hash", "pk"))
+    return dict(rows.order_by("-pk").values_list("content_hash", "pk"))
 
 
 def require_trajectory(project: Project, pk: int) -> Trajectory:

@@ -17,7 +17,7 @@ _PARTS, _CALLS, _RESULTS = (
     tuple[schema.ToolCall, ...],
     tuple[schema.ObservationResult, ...],
 )
-_TEXT_LIMIT = 200  # of names and ids, as in models
+_TEXT_LIMIT = 200  # of names and ids other than those of tasks, as in models
 
 
 def with_task_id(trajectory: schema.Trajectory) -> schema.Trajectory:
@@ -37,10 +37,12 @@ def with_task_id(trajectory: schema.Trajectory) -> schema.Trajectory:
 
 def check_lengths(trajectory: schema.Trajectory) -> None:
     """Raises InvalidRecord for a name or id that is too long."""
+    limits = {"task id": models.Task.ID_LENGTH}
     named = {"task id": trajectory.task.id, "id": trajectory.id or "", "agent name": trajectory.agent}
     for what, text in (named | {"agent version": trajectory.agent_version}).items():
-        if len(text) > _TEXT_LIMIT:
-            raise InvalidRecord(f"the {what} has {len(text)} characters; the limit is {_TEXT_LIMIT}.")
+        limit = limits.get(what, _TEXT_LIMIT)
+        if len(text) > limit:
+            raise InvalidRecord(f"the {what} has {len(text)} characters; the limit is {limit}.")
 
 
 def step_columns(step: schema.Step) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """Everything that writes trajectories and what is kept about them."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from apps.accounts.services import record_audit
 from apps.core.errors import DomainError, NotFound
 from apps.core.storage.unpacking import InputBounds
 from apps.trajectories import attachments, formats, patterns, search_text, writer
+from apps.trajectories.field_coverage import FieldCounts
 from apps.trajectories.formats.record import Record
 from apps.trajectories.import_reader import ImportReader, read_import_records
 from apps.trajectories.models import SavedFilter, Trajectory, TrajectoryFact
@@ -24,6 +26,9 @@ from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectori
 from workers import schema
 from workers.errors import InvalidRecord
 
+OTHER_OUTCOME = (
+    "the trajectory is there with another outcome, which is kept; `import_feedback` with outcomes changes it"
+)
 _CHUNK, _CHUNK_BYTES = 1000, 8 * 2**20  # trajectories, and bytes of documents, written at a time
 _MOST_ERRORS = 100  # after which a file is not read on: nothing of it will be imported
 _MOST_LISTED = 1000
@@ -33,15 +38,21 @@ _LONGEST_CLAIM = 200  # characters of a source that is answered
 
 @dataclass(slots=True)
 class ImportResult:
-    """rejected: [{"line", "pointer", "message"}], of at most 1000; rejected_count: of all. missing_attachments: sources
-    `sha256:...` that name no attachment of the project, of at most 1000; they are kept as text."""
+    """updated: duplicates that brought an outcome which was unknown. seen: see writer.copy_trajectories.
+    rejected: [{"line", "pointer", "message"}], of at most 1000; rejected_count: of all. missing_attachments: sources
+    `sha256:...` that name no attachment of the project, of at most 1000; they are kept as text. dropped, kept: fields
+    of the source that are in no trajectory, or only in `extra` and metadata (ImportReader)."""
 
     created: int = 0
     duplicates: int = 0
+    updated: int = 0
     rejected: list[dict[str, Any]] = field(default_factory=list)
     rejected_count: int = 0
     format: str | None = None
     missing_attachments: set[str] = field(default_factory=set)
+    dropped: FieldCounts = field(default_factory=FieldCounts)
+    kept: FieldCounts = field(default_factory=FieldCounts)
+    seen: Counter[str] = field(default_factory=Counter)
 
     def reject(self, line: int, error: InvalidRecord) -> None:
         self.rejected_count += 1
@@ -49,7 +60,13 @@ class ImportResult:
             self.rejected.append({"line": line, "pointer": error.pointer, "message": error.message})
 
     def as_json(self) -> dict[str, Any]:
-        found = {"created": self.created, "duplicates": self.duplicates, "rejected": self.rejected}
+        found: dict[str, Any] = {
+            "created": self.created,
+            "duplicates": self.duplicates,
+            "updated": self.updated,
+        }
+        found |= {"rejected": self.rejected}
+        found |= {"dropped": self.dropped.as_json(), "kept": self.kept.as_json()}
         if not self.missing_attachments:
             return found
         return found | {"missing_attachments": sorted(self.missing_attachments)[:_MOST_LISTED]}
@@ -87,8 +104,10 @@ def import_trajectories(
                 break
         if result.rejected and not keep_good:
             transaction.set_rollback(True)
-            result.created = result.duplicates = 0
+            result.created = result.duplicates = result.updated = 0
             result.missing_attachments.clear()
+        result.dropped.add_all(reader.dropped)
+        result.kept.add_all(reader.kept)
         result.format = reader.format.name if reader.format else None
         if result.created:
             data = {"created": result.created, "format": result.format}
@@ -141,9 +160,12 @@ def _chunks(reader: ImportReader, records: Iterable[Record]) -> Iterator[_Chunk]
 def _write(
     project: Project, source_format: str, good: list[writer.PreparedTrajectory], result: ImportResult
 ) -> None:
-    created = store_prepared(project=project, source_format=source_format, prepared=good)
-    result.created += created
-    result.duplicates += len(good) - created
+    written = store_prepared(project=project, source_format=source_format, prepared=good, seen=result.seen)
+    result.created += written.created
+    result.duplicates += len(good) - written.created
+    result.updated += written.updated
+    if written.conflicts:
+        result.dropped.add("", OTHER_OUTCOME, written.conflicts)
     if claims := {claim for record in good for claim in record.claims}:
         missing = attachments.missing_claims(project, claims)
         result.missing_attachments |= {claim[:_LONGEST_CLAIM] for claim in missing}
@@ -151,10 +173,14 @@ def _write(
 
 @transaction.atomic
 def store_prepared(
-    *, project: Project, source_format: str, prepared: Sequence[writer.PreparedTrajectory]
-) -> int:
-    """How many of them are new."""
-    return writer.copy_trajectories(project, source_format, prepared)[1]
+    *,
+    project: Project,
+    source_format: str,
+    prepared: Sequence[writer.PreparedTrajectory],
+    seen: Counter[str] | None = None,
+) -> writer.WrittenTrajectories:
+    """seen: of the chunks of the same file before."""
+    return writer.copy_trajectories(project, source_format, prepared, Counter() if seen is None else seen)
 
 
 @transaction.atomic
@@ -178,7 +204,7 @@ def store_trajectories(
             )
             for index, trajectory in enumerate(trajectories[start : start + _CHUNK])
         ]
-        keys += writer.copy_trajectories(project, source_format, chunk)[0]
+        keys += writer.copy_by_content(project, source_format, chunk)
     return keys
 
 

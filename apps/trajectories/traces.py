@@ -4,7 +4,7 @@ Nothing in the protocol says that a trace is complete. It is taken for whole whe
 parent, and nothing came for TOUCHSTONE_TRACE_QUIET_SECONDS; and for lost, and taken as it is, an hour after its last
 span. Later spans create new trajectories: equal ones are the existing rows, others are added next to
 them. Of spans that have nothing to do with a model only their place in the trace is kept. Spans are deleted a day
-after the last one, the note of what became of a trace after a week.
+after the last one, the note of what became of a trace after a week; spans of a convention that is not read yet stay.
 """
 
 import io
@@ -86,7 +86,7 @@ def decoded(row: TraceSpan) -> otel.Span:
 def sweep() -> None:
     """Delete what has been kept long enough."""
     now = timezone.now()
-    settled = Trace.objects.filter(look_at=None)
+    settled = Trace.objects.filter(look_at=None, is_unread=False)
     TraceSpan.objects.filter(trace__in=settled.filter(last_at__lt=now - _SPANS_FOR)).delete()
     settled.filter(last_at__lt=now - _NOTE_FOR).delete()
 
@@ -97,28 +97,32 @@ def _receive(project: Project, name: str, spans: list[otel.Span], result: Receiv
     trace, _ = Trace.objects.select_for_update().get_or_create(
         project=project, name=name, defaults={"last_at": now, "look_at": look_at}
     )
-    rows, size = {}, 0
+    rows: dict[str, TraceSpan] = {}
+    before = dict(trace.spans.filter(name__in={span["id"] for span in spans}).values_list("name", "size"))
+    size = 0  # by which the trace grows: exporters send a batch again that was not answered in time
     for span in spans:
         raw = otel.packed(span if otel.tells(span) else {**span, "attributes": {}, "events": []})
-        if trace.size + size + len(raw) > settings.MAX_RECORD_BYTES:
+        grown = len(raw) - (rows[span["id"]].size if span["id"] in rows else before.get(span["id"], 0))
+        if trace.size + size + grown > settings.MAX_RECORD_BYTES:
             result.refused += 1
             result.why = result.why or (
                 f"trace {name} is over the limit of {settings.MAX_RECORD_BYTES // 2**20} MB (TOUCHSTONE_MAX_RECORD_MB)."
             )
             continue
-        size += len(raw)
+        size += grown
         rows[span["id"]] = TraceSpan(
             trace=trace,
             name=span["id"],
             parent=span["parent"],
             is_root=span["is_root"],
+            size=len(raw),
             data=zstandard.compress(raw, 3),
         )
     TraceSpan.objects.bulk_create(
         rows.values(),
         update_conflicts=True,
         unique_fields=["trace", "name"],
-        update_fields=["parent", "is_root", "data"],
+        update_fields=["parent", "is_root", "size", "data"],
     )
     result.kept += len(rows)
     Trace.objects.filter(pk=trace.pk).update(size=F("size") + size, last_at=now, look_at=look_at)
@@ -138,13 +142,13 @@ def _collect_one(project: Project | None) -> bool:
         trace.look_at = None
         try:
             with transaction.atomic():
-                trace.trajectories, trace.error = _put_together(trace)
+                trace.trajectories, trace.error, trace.is_unread = _put_together(trace)
         except Exception as error:  # a mistake of ours, which must not hold up the traces behind it
             if is_outage(error):
                 raise
             log.exception("trace %s of project %d could not be put together", trace.name, trace.project_id)
             trace.error = "Internal error; see the server log for the reason."
-    trace.save(update_fields=["look_at", "trajectories", "error"])
+    trace.save(update_fields=["look_at", "trajectories", "error", "is_unread"])
     return True
 
 
@@ -154,8 +158,8 @@ def _is_whole(trace: Trace) -> bool:
     return bool(roots) and all(parent in known for name, parent in known.items() if name not in roots)
 
 
-def _put_together(trace: Trace) -> tuple[int, str]:
-    """How many trajectories it is, and why it is none or not all."""
+def _put_together(trace: Trace) -> tuple[int, str, bool]:
+    """How many trajectories it is, why it is none or not all, and whether it follows a convention that is not read."""
     spans = [decoded(row) for row in trace.spans.order_by("pk")]
     reader, good, bad = ImportReader(formats.FORMATS["otel"]), [], []
     for run in otel.group_by_agent(spans):
@@ -164,6 +168,6 @@ def _put_together(trace: Trace) -> tuple[int, str]:
         except InvalidRecord as error:
             bad.append(f"{error.pointer or ''} {error.message}".strip())
     if not good and not bad:
-        bad.append(otel.NOTHING_SAID)
+        bad.append(otel.nothing_said(spans))
     services.store_prepared(project=trace.project, source_format="otel", prepared=good)
-    return len(good), " ".join(bad)
+    return len(good), " ".join(bad), not good and any(map(otel.convention, spans))

@@ -37,7 +37,8 @@ _FOLDER = "uploads"
 
 @dataclass(slots=True)
 class UploadPreview:
-    """count: records read; is_all: there are no more. errors: [{"line", "pointer", "message"}]."""
+    """count: records read; is_all: there are no more. errors: [{"line", "pointer", "message"}]. dropped, kept: fields
+    that are not read, [{"path", "reason", "count"}]."""
 
     format: formats.Format | None = None
     detected: bool = False
@@ -46,6 +47,8 @@ class UploadPreview:
     error_count: int = 0
     errors: list[dict[str, Any]] = field(default_factory=list)
     first: list[schema.Trajectory] = field(default_factory=list)
+    dropped: list[dict[str, Any]] = field(default_factory=list)
+    kept: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: Record, reader: ImportReader) -> None:
         self.count += 1
@@ -72,6 +75,7 @@ def preview_upload(stream: BinaryIO, *, format: str, project: Project) -> Upload
     for part in reader.rest():
         found.add(part, reader)
     found.format, found.detected = reader.format, reader.detected
+    found.dropped, found.kept = reader.dropped.as_json(), reader.kept.as_json()
     return found
 
 
@@ -169,6 +173,7 @@ def _settle(job: Import, result: services.ImportResult) -> None:
     refused = bool(result.rejected) and not job.keep_good
     error = f"{result.rejected_count} records are invalid, so nothing was imported." if refused else ""
     counts = {"created": result.created, "duplicates": result.duplicates, "rejected": result.rejected}
+    counts |= {"updated": result.updated, "dropped": result.dropped.as_json(), "kept": result.kept.as_json()}
     if not job.created and result.format:
         counts["format"] = result.format
     job_queue.finish(job, JobState.FAILED if refused else JobState.SUCCEEDED, error=error, **counts)

@@ -1,12 +1,18 @@
 """COPY of trajectories into their tables: a chunk at a time, each trajectory once per project.
 
+Which trajectory one is, is said by its task, the source's own id, its agent with version, and its content; without an
+id of the source, also by how many equal ones stand before it in the file. So eight equal samples are eight, and the
+same file again brings nothing. Feedback, whose records bring trajectories along, means any of equal content.
+
 Writers of one project take turns by an advisory lock held to the end of the transaction, so that two imports of the
 same file neither collide nor deadlock. Cost per row does not depend on the rows already there: keys come from the
 sequences in bulk, and what is already there is found by one indexed query per chunk.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import zstandard
@@ -18,20 +24,26 @@ from apps.trajectories import attachments, patterns, search_text, serialization
 from apps.trajectories.fields import encode_json
 from apps.trajectories.models import Document, Step, Task, Trajectory
 from workers import schema
+from workers.schema.patterns import TextPattern
 
 _LOCK = 0x7472616A  # advisory lock class: writers of a project's trajectories
 _TRAJECTORY = (
-    "id, project_id, task_id, source_format, content_hash, created_at, external_id, agent_name, agent_version,"
-    " step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns"
+    "id, project_id, task_id, source_format, content_hash, identity, created_at, external_id, agent_name,"
+    " agent_version, step_count, agent_step_count, token_count, outcome_reward, success, metadata, patterns"
 )
 _STEP = (
     "trajectory_id, index, agent_step, source, message, reasoning, tool_calls, observation, features, reward,"
     " metrics, extra"
 )
 # The hashes go as one array, so that the statement is the same however many there are.
-_THERE = (
-    "SELECT content_hash, id FROM trajectories_trajectory WHERE project_id = %s AND content_hash = ANY(%s)"
+_THERE = "SELECT identity, id FROM trajectories_trajectory WHERE project_id = %s AND identity = ANY(%s)"
+_EQUAL = (
+    "SELECT content_hash, min(id) FROM trajectories_trajectory"
+    " WHERE project_id = %s AND content_hash = ANY(%s) GROUP BY content_hash"
 )
+_OWN = "SELECT id, content_hash FROM trajectories_trajectory WHERE project_id = %s AND id = ANY(%s)"  # of an export
+_UNNAMED = "unknown"  # what ATIF has where there is no agent or version
+_OWN_KEY = TextPattern(r"(?:.*\()?([0-9]{1,18})\)?")
 _WORDS = (
     "INSERT INTO trajectories_searchtext (trajectory_id, words)"
     " SELECT key, to_tsvector(%s::regconfig, words) FROM unnest(%s::bigint[], %s::text[]) AS new (key, words)"
@@ -43,8 +55,8 @@ _TASK = "id, project_id, external_id, instruction, reference, metadata"
 
 @dataclass(frozen=True, slots=True)
 class PreparedTrajectory:
-    """A trajectory ready to be written. fields: of its row after the task's key, up to patterns.
-    words: for full-text search. claims: sources in the form of attachment names.
+    """A trajectory ready to be written. fields: of its row after the task's key, up to patterns. source: task id, the
+    source's own id, agent, version. words: for full-text search. claims: sources in the form of attachment names.
 
     Nothing of it is a container of containers, so that a chunk costs the garbage collector little.
     """
@@ -52,6 +64,9 @@ class PreparedTrajectory:
     task: schema.Task
     fields: tuple[Any, ...]
     content_hash: str
+    source: tuple[str, ...]
+    reward: float | None
+    success: bool | None
     words: str
     document: bytes
     steps: list[tuple[Any, ...]]
@@ -84,6 +99,14 @@ def prepare_trajectory(
             patterns.detect_patterns(trajectory.steps),
         ),
         content_hash=trajectory.content_hash,
+        source=(
+            trajectory.task.id,
+            trajectory.id or "",
+            "" if trajectory.agent == _UNNAMED else trajectory.agent,
+            "" if trajectory.agent_version == _UNNAMED else trajectory.agent_version,
+        ),
+        reward=trajectory.reward,
+        success=trajectory.success,
         words=search_text.searchable_words(trajectory),
         document=compressor.compress(document),
         steps=_step_rows(trajectory.steps),
@@ -92,18 +115,113 @@ def prepare_trajectory(
     )
 
 
+@dataclass(slots=True)
+class WrittenTrajectories:
+    """keys: of the trajectories in order, new or there. updated: rows whose unknown outcome was filled in. conflicts:
+    trajectories that state another outcome than the row has, which is kept."""
+
+    keys: list[int] = field(default_factory=list)
+    created: int = 0
+    updated: int = 0
+    conflicts: int = 0
+
+
 def copy_trajectories(
-    project: Project, source_format: str, chunk: Sequence[PreparedTrajectory]
-) -> tuple[list[int], int]:
-    """Write new trajectories in the caller's transaction. Returns the keys in order, and how many are new."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, project.pk % 2**31])
-        cursor.execute(_THERE, [project.pk, [trajectory.content_hash for trajectory in chunk]])
-        keys: dict[str, int] = dict(cursor.fetchall())
+    project: Project, source_format: str, chunk: Sequence[PreparedTrajectory], seen: Counter[str]
+) -> WrittenTrajectories:
+    """Write new trajectories in the caller's transaction. seen: counts those of the file so far, for its chunks."""
+    identities = [_identity_in_file(trajectory, seen) for trajectory in chunk]
+    keys = _keys_there(project, _THERE, identities)
+    keys |= _exported_keys(project, zip(identities, chunk, strict=True), keys)
+    there = set(keys)
+    new = {
+        identity: trajectory
+        for identity, trajectory in zip(reversed(identities), reversed(chunk), strict=True)
+        if identity not in keys
+    }
+    new = dict(reversed(new.items()))
+    if new:
+        keys |= _copy(project, source_format, new)
+    result = WrittenTrajectories([keys[identity] for identity in identities], len(new))
+    known = [
+        (keys[identity], trajectory)
+        for identity, trajectory in zip(identities, chunk, strict=True)
+        if identity in there or new.get(identity) is not trajectory
+    ]
+    _fill_outcomes(known, result)
+    return result
+
+
+def copy_by_content(project: Project, source_format: str, chunk: Sequence[PreparedTrajectory]) -> list[int]:
+    """Keys of trajectories of equal content, the oldest ones, or of new ones, in the caller's transaction."""
+    hashes = [trajectory.content_hash for trajectory in chunk]
+    keys = _keys_there(project, _EQUAL, hashes)
     new = {trajectory.content_hash: trajectory for trajectory in chunk if trajectory.content_hash not in keys}
     if new:
-        keys |= _copy(project, source_format, list(new.values()))
-    return [keys[trajectory.content_hash] for trajectory in chunk], len(new)
+        made = _copy(project, source_format, {identity_of(item, 0): item for item in new.values()})
+        keys |= {item.content_hash: made[identity_of(item, 0)] for item in new.values()}
+    return [keys[content_hash] for content_hash in hashes]
+
+
+def identity_of(trajectory: PreparedTrajectory, ordinal: int) -> str:
+    """ordinal: how many equal trajectories without an id stand before it in the file."""
+    text = "\x1f".join([*trajectory.source, trajectory.content_hash, str(ordinal)])
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _identity_in_file(trajectory: PreparedTrajectory, seen: Counter[str]) -> str:
+    first = identity_of(trajectory, 0)
+    if trajectory.source[1]:
+        return first
+    ordinal = seen[first]
+    seen[first] += 1
+    return identity_of(trajectory, ordinal) if ordinal else first
+
+
+def _keys_there(project: Project, query: str, names: list[str]) -> dict[str, int]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCK, project.pk % 2**31])
+        cursor.execute(query, [project.pk, names])
+        return dict(cursor.fetchall())
+
+
+def _exported_keys(
+    project: Project, named: Iterable[tuple[str, PreparedTrajectory]], known: dict[str, int]
+) -> dict[str, int]:
+    """Rows that the documents are exports of: those without a source id are exported under their key."""
+    wanted = {}
+    for identity, trajectory in named:
+        if identity not in known and (match := _OWN_KEY.fullmatch(trajectory.source[1])):
+            wanted[identity] = (int(match[1]), trajectory.content_hash)
+    if not wanted:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(_OWN, [project.pk, [key for key, _ in wanted.values()]])
+        rows = dict(cursor.fetchall())
+    return {identity: key for identity, (key, digest) in wanted.items() if rows.get(key) == digest}
+
+
+def _fill_outcomes(known: list[tuple[int, PreparedTrajectory]], result: WrittenTrajectories) -> None:
+    """Outcomes that trajectories already there did not have."""
+    stated = [
+        (key, item.reward, item.success) for key, item in known if (item.reward, item.success) != (None, None)
+    ]
+    if not stated:
+        return
+    rows = Trajectory.objects.only("outcome_reward", "success").in_bulk({key for key, _, _ in stated})
+    changed = set()
+    for key, reward, success in stated:
+        row = rows[key]
+        before = (row.outcome_reward, row.success)
+        if row.outcome_reward is None:
+            row.outcome_reward = reward
+        if row.success is None:
+            row.success = success
+        if (row.outcome_reward, row.success) != before:
+            changed.add(key)
+        result.conflicts += reward not in (None, row.outcome_reward) or success not in (None, row.success)
+    Trajectory.objects.bulk_update([rows[key] for key in changed], ["outcome_reward", "success"])
+    result.updated = len(changed)
 
 
 def write_search_words(words: Sequence[tuple[int, str]]) -> None:
@@ -114,10 +232,13 @@ def write_search_words(words: Sequence[tuple[int, str]]) -> None:
         )
 
 
-def _copy(project: Project, source_format: str, chunk: list[PreparedTrajectory]) -> dict[str, int]:
+def _copy(project: Project, source_format: str, new: dict[str, PreparedTrajectory]) -> dict[str, int]:
+    """Keys by identity."""
+    chunk = list(new.values())
     tasks = _tasks(project, [trajectory.task for trajectory in chunk])
     attachments.store_attachments(project, [blob for trajectory in chunk for blob in trajectory.blobs])
     keyed = list(zip(_next_keys(Trajectory, len(chunk)), chunk, strict=True))
+    identities = list(new)
     now = timezone.now()
     _copy_rows(
         Trajectory,
@@ -129,16 +250,17 @@ def _copy(project: Project, source_format: str, chunk: list[PreparedTrajectory])
                 tasks[prepared.task.id],
                 source_format,
                 prepared.content_hash,
+                identity,
                 now,
                 *prepared.fields,
             )
-            for key, prepared in keyed
+            for identity, (key, prepared) in zip(identities, keyed, strict=True)
         ),
     )
     write_search_words([(key, prepared.words) for key, prepared in keyed])
     _copy_rows(Document, _DOCUMENT, ((key, prepared.document) for key, prepared in keyed))
     _copy_rows(Step, _STEP, ((key, *row) for key, prepared in keyed for row in prepared.steps))
-    return {prepared.content_hash: key for key, prepared in keyed}
+    return {identity: key for identity, (key, _) in zip(identities, keyed, strict=True)}
 
 
 def _step_rows(steps: Sequence[schema.Step]) -> list[tuple[Any, ...]]:

@@ -14,11 +14,14 @@ from touchstone_client.transport import TIMEOUT, Caller, Key
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """rejected: {"line" or index, "pointer", "message"} of each record that was not taken."""
+    """rejected: {"line" or index, "pointer", "message"} of each record that was not taken. updated: duplicates that
+    brought an outcome which was unknown. dropped: {"path", "reason", "count"} of fields that are in no trajectory."""
 
     created: int
     duplicates: int
     rejected: tuple[dict[str, Any], ...]
+    updated: int = 0
+    dropped: tuple[dict[str, Any], ...] = ()
 
 
 def ingest(
@@ -46,7 +49,13 @@ def ingest(
             params={name: value for name, value in params.items() if value is not None},
             json=[dict(trajectory) for trajectory in trajectories],
         )
-        return Ingested(int(reply["created"]), int(reply["duplicates"]), tuple(reply["rejected"]))
+        return Ingested(
+            int(reply["created"]),
+            int(reply["duplicates"]),
+            tuple(reply["rejected"]),
+            int(reply.get("updated", 0)),
+            tuple(reply.get("dropped", ())),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise BadReply(f"The reply has not the shape of an import ({error!r}).") from error
     finally:

@@ -135,11 +135,13 @@ def read_or_refused(raw: bytes, name: str) -> tuple[list[PreparedTrajectory], li
 def stored_whole(project: Project, prepared: Sequence[PreparedTrajectory]) -> None:
     """What was read can be written, every step of it, and read again; nothing of it is kept."""
     with transaction.atomic():
-        services.store_prepared(project=project, source_format="atif", prepared=prepared)
+        written = services.store_prepared(project=project, source_format="atif", prepared=prepared)
+        stored = dict(zip(written.keys, prepared, strict=True))
         rows = dict(Trajectory.objects.filter(project=project).values_list("pk", "content_hash"))
-        assert set(rows.values()) == {item.content_hash for item in prepared}
+        assert rows == {key: item.content_hash for key, item in stored.items()}
+        assert len(rows) == written.created
         assert Step.objects.filter(trajectory__in=rows).count() == sum(
-            len(item.steps) for item in {item.content_hash: item for item in prepared}.values()
+            len(item.steps) for item in stored.values()
         )
         found = load_trajectories(list(rows))
         assert all(found[key].content_hash == digest for key, digest in rows.items())

@@ -47,7 +47,7 @@ def zstd_zipped(entries: dict[str, bytes]) -> bytes:
 
 
 def found(data: bytes, limit: int = LIMIT) -> list[Record]:
-    return list(read_records(io.BytesIO(data), limit=limit))
+    return [record for record in read_records(io.BytesIO(data), limit=limit) if not record.skipped]
 
 
 def dumped(document: Any) -> bytes:
@@ -161,3 +161,14 @@ def test_an_encrypted_entry_is_refused() -> None:
 def test_a_pickle_is_refused_by_what_it_is(protocol: int) -> None:
     (only_record,) = found(pickle.dumps(record(), protocol))
     assert "is a pickle" in str(only_record.error)
+
+
+def test_what_of_an_eval_log_belongs_to_no_sample_is_named() -> None:
+    log = LOG | {
+        "header.json": dumped({**INSPECT, "samples": None, "plan": {"steps": [1]}}),
+        "reductions.json": b"[]",
+    }
+    skipped = {
+        record.pointer for record in read_records(io.BytesIO(zipped(log)), limit=LIMIT) if record.skipped
+    }
+    assert {"/summaries.json", "/reductions.json", "/header.json/plan", "/header.json/status"} <= skipped

@@ -104,7 +104,14 @@ def test_one_of_this_project_may_be_named_again(
 ) -> None:
     bring(project, f"data:image/png;base64,{base64.b64encode(PNG).decode()}")
     answer = post(client, key, lines(picture(f"sha256:{DIGEST}") | {"task": {"id": "other"}}))
-    assert answer.json() == {"created": 1, "duplicates": 0, "rejected": []}
+    assert answer.json() == {
+        "created": 1,
+        "duplicates": 0,
+        "updated": 0,
+        "rejected": [],
+        "dropped": [],
+        "kept": [],
+    }
     row = Trajectory.objects.filter(project=project).latest("pk")
     assert base64.b64encode(PNG).decode() in json.dumps(export_document(project, row.pk, format="atif"))
 

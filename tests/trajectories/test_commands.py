@@ -47,12 +47,12 @@ def atif(number: int, *, second: int = 2) -> dict[str, Any]:
 BAD = {
     "malformed": (b'{"messages": nope}', "", "not valid JSON"),
     "no agent step": (lines({"messages": [ASKED]}), "/messages", "no agent step"),
-    "NaN reward": (lines(record(reward=float("nan"))), "/reward", "not a finite number"),
+    "no number as reward": (lines(record(reward="high")), "/reward", "expected a number"),
     "duplicate step index": (lines(atif(0, second=1)), "/steps/1/step_id", "duplicate step index"),
-    "result without its call": (
-        lines({"messages": [ASKED, {"role": "tool", "tool_call_id": "c1", "content": "x"}, ANSWERED]}),
-        "/messages/1/tool_call_id",
-        "without its call",
+    "call without a name": (
+        lines({"messages": [ASKED, ANSWERED | {"tool_calls": [{"function": {"arguments": "{}"}}]}]}),
+        "/messages/1/tool_calls/0/function/name",
+        "name of its function",
     ),
     "over the limit": (
         lines(record(1, metadata={"long": "x" * 3000})),
@@ -111,8 +111,9 @@ def test_what_scripts_read(project: Project, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(lines(record(1), record(2)))
     (tmp_path / "b.jsonl").write_bytes(lines(record(2), record(3)))
     names = [str(tmp_path / name) for name in ("a.jsonl", "b.jsonl")]
-    assert import_(*names) == {"created": 3, "duplicates": 1, "rejected": []}
-    assert import_(*names) == {"created": 0, "duplicates": 4, "rejected": []}
+    none: dict[str, Any] = {"updated": 0, "rejected": [], "dropped": [], "kept": []}
+    assert import_(*names) == {"created": 3, "duplicates": 1} | none
+    assert import_(*names) == {"created": 0, "duplicates": 4} | none
 
 
 def test_a_bad_file_among_several_imports_none_of_them(project: Project, tmp_path: Path) -> None:

@@ -243,7 +243,8 @@ def test_openai_reads_what_surrounds_the_messages() -> None:
         ({"task": {"id": [1]}}, "/task/id"),
         ({"agent": 3}, "/agent"),
         ({"messages": [{"role": "user", "content": "x"}]}, "/messages"),
-        ({"messages": [{"role": "tool", "tool_call_id": "c1", "content": "x"}]}, "/messages/0/tool_call_id"),
+        ({"messages": [{"role": "tool", "tool_call_id": "c1", "content": "x"}]}, "/messages"),
+        ({"response": 5}, "/response"),
     ],
 )
 def test_openai_points_at_what_is_wrong(fields: dict[str, object], pointer: str) -> None:

@@ -67,6 +67,8 @@ def gathered(*documents: dict[str, Any]) -> list[Trajectory]:
         gatherer.add(Record(line, document=document))
     found = []
     for record in gatherer.records():
+        if record.skipped:
+            continue
         if record.error is not None:
             raise record.error
         found.append(OTEL.read(record.document))

@@ -12,6 +12,7 @@ from django.db import connection
 from apps.accounts.models import AuditEvent, Project
 from apps.core.errors import DomainError
 from apps.trajectories import exports, services
+from apps.trajectories.field_coverage import KEPT
 from apps.trajectories.models import Attachment, Document, Step, Task, Trajectory
 from apps.trajectories.selectors import load_trajectories
 from tests.trajectories.conftest import lines, record
@@ -28,9 +29,11 @@ def bring(project: Project, data: bytes, **options: Any) -> services.ImportResul
 
 def test_a_file_comes_in_once(project: Project) -> None:
     data = lines(*(record(number) for number in range(3)), record(1))
-    assert bring(project, data).as_json() == {"created": 3, "duplicates": 1, "rejected": []}
-    assert bring(project, data).as_json() == {"created": 0, "duplicates": 4, "rejected": []}
-    assert Trajectory.objects.count() == Document.objects.count() == Task.objects.count() == 3
+    none: dict[str, Any] = {"updated": 0, "rejected": [], "dropped": [], "kept": []}
+    assert bring(project, data).as_json() == {"created": 4, "duplicates": 0} | none
+    assert bring(project, data).as_json() == {"created": 0, "duplicates": 4} | none
+    assert Trajectory.objects.count() == Document.objects.count() == 4
+    assert Task.objects.count() == 3
     assert list(AuditEvent.objects.values_list("verb", flat=True)) == ["trajectories.imported"]
 
 
@@ -54,12 +57,12 @@ def test_one_bad_record_refuses_all_of_a_file(project: Project) -> None:
 
 def test_pointers_lead_into_the_whole_array(project: Project) -> None:
     bad = (
-        record(2, reward=float("nan")),
-        record(3, metadata={"x": [0, float("inf")]}),
-        record(4, task="t" * 201),
+        record(2, reward="high"),
+        record(3, metadata=[0]),
+        record(4, task="t" * 2001),
     )
     result = bring(project, json.dumps([record(1), *bad]).encode())
-    assert [rejection["pointer"] for rejection in result.rejected] == ["/1/reward", "/2/metadata/x/1", "/3"]
+    assert [rejection["pointer"] for rejection in result.rejected] == ["/1/reward", "/2/metadata", "/3"]
 
 
 @pytest.mark.parametrize("data", [b"", b"[]"])
@@ -157,8 +160,10 @@ def test_data_urls_become_attachments_and_come_back(project: Project) -> None:
 
 def test_tau_bench_round_trip(project: Project, shared_data: Path) -> None:
     data = (shared_data / "tau_bench" / "gpt-4o-airline-tasks-0-34.json").read_bytes()
-    assert bring(project, data).as_json() == {"created": 140, "duplicates": 0, "rejected": []}
-    assert bring(project, data).as_json() == {"created": 0, "duplicates": 140, "rejected": []}
+    kept = [{"path": path, "reason": KEPT, "count": 140} for path in ("/info", "/trial")]
+    rest = {"updated": 0, "rejected": [], "dropped": [], "kept": kept}
+    assert bring(project, data).as_json() == {"created": 140, "duplicates": 0} | rest
+    assert bring(project, data).as_json() == {"created": 0, "duplicates": 140} | rest
     assert Trajectory.objects.filter(success=True).count() == 43
     given = json.loads(data)
     rows = Trajectory.objects.all()

@@ -1,7 +1,11 @@
+import bz2
 import gzip
 import io
 import json
+import lzma
 import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import zstandard
@@ -147,3 +151,58 @@ def test_a_record_that_would_become_gigabytes_is_refused_before_it_is_built(befo
     bomb = before + b"[" + b"[]," * 1_200_000 + b"[]]"
     found = [record.error for record in read_records(io.BytesIO(bomb), limit=64 * 2**20) if record.error]
     assert "over 1,000,000 arrays and objects" in str(found[0])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bz2.compress(lines(*MANY)),
+        bz2.compress(lines(*MANY[:500])) + bz2.compress(lines(*MANY[500:])),
+        lzma.compress(json.dumps(MANY).encode()),
+        lzma.compress(lines(*MANY[:3])) + b"\0" * 8 + lzma.compress(lines(*MANY[3:])),
+        lines(*MANY).decode().encode("utf-16"),
+        json.dumps(MANY, ensure_ascii=False).encode("utf-16-le"),
+        lines(*MANY).decode().encode("utf-32"),
+        zstandard.compress(lines(*MANY).decode().encode("utf-16")),
+        lines(*MANY).replace(b"\n", b"\r"),
+        b"".join(json.dumps(value).encode() for value in MANY),
+    ],
+    ids=[
+        *("bzip2", "bzip2 twice", "xz", "xz twice", "utf-16", "utf-16-le without a mark", "utf-32"),
+        *("utf-16 in zstd", "cr", "one line"),
+    ],
+)
+def test_what_other_programs_pack_and_encode_is_read(data: bytes) -> None:
+    found = read(data)
+    assert [str(record.error) for record in found if record.error] == []
+    assert [record.document for record in found] == MANY
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress])
+def test_a_damaged_file_is_said_to_be_damaged(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(json.dumps([record(number) for number in range(3000)]).encode())
+    for broken in (packed[:-20], packed[: len(packed) // 2] + b"x" * 50 + packed[len(packed) // 2 :]):
+        assert "the compressed file is damaged" in str(read(broken)[-1].error)
+
+
+@pytest.mark.parametrize(
+    ("head", "says"),
+    [
+        (b"PAR1\x15\x04\x15", "Parquet"),
+        (b"ARROW1\0\0", "Arrow"),
+        (b"\x89HDF\r\n", "HDF5"),
+        (b"7z\xbc\xaf\x27\x1c", "7z"),
+        (b"a.json".ljust(257, b"\0") + b"ustar\x0000", "tar archive"),
+    ],
+)
+def test_files_that_hold_no_json_are_named(head: bytes, says: str) -> None:
+    (found,) = read(head + b"\0" * 300)
+    assert says in str(found.error) and "not read" in str(found.error)
+
+
+def test_real_parquet_is_named(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pytest.importorskip("pyarrow").table({"messages": ["[]"]})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    (found,) = read((tmp_path / "a.parquet").read_bytes())
+    assert "the file is Parquet" in str(found.error)

@@ -335,3 +335,27 @@ def test_a_database_that_goes_away_is_waited_for(send: Send, monkeypatch: pytest
         with pytest.raises(OperationalError):
             traces.collect()
     assert traces.collect() == 1 and Trajectory.objects.count() == 1
+
+
+def test_a_batch_that_is_sent_again_does_not_grow_the_trace(send: Send, settings: Any) -> None:
+    """Exporters repeat a batch whose answer came too late."""
+    settings.MAX_RECORD_BYTES = 10_000
+    large = {**FIRST, "name": "x" * 4000}
+    for _ in range(35):
+        assert "partialSuccess" not in send(some.traced(ROOT, large)).json()
+    assert TraceSpan.objects.count() == 2
+    assert Trace.objects.get().size == sum(TraceSpan.objects.values_list("size", flat=True)) < 6000
+    send(some.traced(ROOT, FIRST))
+    assert Trace.objects.get().size < 3000
+
+
+def test_spans_of_a_convention_that_is_not_read_are_kept_and_named(send: Send) -> None:
+    about = {"openinference.span.kind": "LLM", "llm.input_messages.0.message.content": "Where is it?"}
+    send(some.traced(some.span(1, about)))
+    later(minutes=1)
+    traces.collect()
+    assert "OpenInference" in Trace.objects.get().error
+    later(days=30)
+    traces.sweep()
+    (row,) = TraceSpan.objects.all()
+    assert traces.decoded(row)["attributes"] == about

@@ -109,7 +109,7 @@ def _select_task_items(rows: list[Trajectory], choice: ItemBuildOptions) -> Iter
     """Items of one task, the first drawn first."""
     seed = choice.seed
     if choice.size == 1:
-        return ((row,) for row in sorted(rows, key=lambda row: _rank(seed, row)))
+        return ((row,) for row in sorted(_unlike(rows), key=lambda row: _rank(seed, row)))
     if choice.size == 2:
         pairs = _pair_task_items(rows, choice.differ, seed)
         return iter(heapq.nsmallest(choice.per_task, pairs, key=lambda pair: _rank(seed, *pair)))
@@ -120,7 +120,7 @@ def _group_task_items(rows: list[Trajectory], choice: ItemBuildOptions) -> Itera
     """Groups that share no trajectory, each with as many different traits as possible."""
     traits = _group_by_trait(rows, choice.differ, choice.seed)
     turns = zip_longest(*traits)  # one of each trait in turn
-    mixed = [row for turn in turns for row in turn if row is not None]
+    mixed = _unlike([row for turn in turns for row in turn if row is not None])
     for start in range(0, len(mixed) - choice.size + 1, choice.size):
         yield tuple(mixed[start : start + choice.size])
 
@@ -133,8 +133,14 @@ def _group_by_trait(rows: list[Trajectory], differ: Differ, seed: int) -> list[l
     if differ != "any":
         groups.pop(None, None)
     return [
-        heapq.nsmallest(MAX_PER_GROUP, group, key=lambda row: _rank(seed, row)) for group in groups.values()
+        heapq.nsmallest(MAX_PER_GROUP, _unlike(group), key=lambda row: _rank(seed, row))
+        for group in groups.values()
     ]
+
+
+def _unlike(rows: list[Trajectory]) -> list[Trajectory]:
+    """The first of each content: there is nothing to judge between equal ones."""
+    return list({row.content_hash: row for row in reversed(rows)}.values())[::-1]
 
 
 def _pair_task_items(rows: list[Trajectory], differ: Differ, seed: int) -> Iterator[TrajectoryGroup]:
@@ -144,7 +150,7 @@ def _pair_task_items(rows: list[Trajectory], differ: Differ, seed: int) -> Itera
         return
     for group, other_group in combinations(groups, 2):
         for left in group:
-            yield from ((left, right) for right in other_group)
+            yield from ((left, right) for right in other_group if right.content_hash != left.content_hash)
 
 
 def _trait(row: Trajectory, differ: Differ) -> object:

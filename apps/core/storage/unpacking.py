@@ -5,8 +5,10 @@ stops where either is too much, where it takes too long, and where the client th
 undoes the transaction it is in; nothing of the input is kept.
 """
 
+import bz2
 import gzip
 import io
+import lzma
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ ALWAYS = 128 * 2**20
 MOST_ENTRIES = 100_000  # of an archive
 MOST_BLANK = 100_000  # lines, or characters between two records, with nothing in them
 _WINDOW = 2**27  # bytes that a zstd frame may ask to be kept in memory, as `zstd --long` makes them
+_XZ_MEMORY = 2**27  # bytes that an xz stream may ask for; `xz -9` needs half of it
 _PIECE = 2**20
 
 
@@ -89,7 +92,8 @@ def bounds_of_request(owner: int | None = None) -> InputBounds:
 
 
 def unpacked(stream: IO[bytes], bounds: InputBounds) -> BinaryIO:
-    """`stream` as it is, or out of gzip or zstd, which it begins with. Reading it raises what `bounds` raises."""
+    """`stream` as it is, or out of gzip, zstd, bzip2 or xz, which it begins with. Reading it raises what `bounds`
+    raises, and gzip.BadGzipFile, zlib.error, ZstdError or EOFError for what is damaged."""
     magic = _exactly(stream, 4)
     whole = io.BufferedReader(cast(Any, _Came(magic, stream, bounds)), _PIECE)
     if magic[:2] == b"\x1f\x8b":
@@ -97,6 +101,10 @@ def unpacked(stream: IO[bytes], bounds: InputBounds) -> BinaryIO:
     elif magic == b"\x28\xb5\x2f\xfd":
         decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
         inner = decompressor.stream_reader(cast(Any, whole), read_across_frames=True)
+    elif magic[:3] == b"BZh":
+        inner = _IncrementalUnpacker(whole, bz2.BZ2Decompressor)
+    elif magic == b"\xfd7zX":
+        inner = _IncrementalUnpacker(whole, lambda: lzma.LZMADecompressor(memlimit=_XZ_MEMORY))
     else:
         return cast(BinaryIO, whole)
     return bounded(inner, 0, bounds)
@@ -145,3 +153,30 @@ class _Became(io.RawIOBase):
         self._bounds.became(len(piece))
         buffer[: len(piece)] = piece
         return len(piece)
+
+
+class _IncrementalUnpacker(io.RawIOBase):
+    """One stream after another out of a decompressor of bz2 or lzma. make: a new one."""
+
+    def __init__(self, packed: IO[bytes], make: Callable[[], Any]) -> None:
+        self._packed, self._make, self._decompressor = packed, make, make()
+
+    def read(self, size: int = -1) -> bytes:
+        data = b""
+        while True:
+            if self._decompressor.eof:
+                data = (self._decompressor.unused_data or self._packed.read(_PIECE)).lstrip(b"\0")
+                if not data:
+                    return b""
+                self._decompressor = self._make()
+            elif self._decompressor.needs_input:
+                data = self._packed.read(_PIECE)
+                if not data:
+                    raise EOFError("it ends too early")
+            try:
+                found: bytes = self._decompressor.decompress(data, size if size > 0 else _PIECE)
+            except (OSError, lzma.LZMAError) as error:
+                raise EOFError(str(error)) from None
+            if found:
+                return found
+            data = b""

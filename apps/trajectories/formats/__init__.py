@@ -1,10 +1,11 @@
 """Trajectory formats: one module each, and the table they are found by."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from apps.core.errors import DomainError
+from apps.trajectories.field_coverage import PathPatterns
 from apps.trajectories.formats import (
     agent_reward_bench,
     agentrx,
@@ -34,6 +35,8 @@ class Format:
 
     split: of formats whose documents hold several trajectories: the document of each, with its pointer.
     gather: of formats whose trajectories may lie in several documents: what takes them all in, then gives the records.
+    patterns: of fields that are read into another form, and of those left out on purpose (field_coverage).
+    places: where what is split off stands in the file, by the first key of its path.
     """
 
     name: str
@@ -43,6 +46,8 @@ class Format:
     read: Callable[[Any], Trajectory]
     split: Callable[[Any], Iterable[tuple[str, Any]]] | None = None
     gather: Callable[[int], "Gatherer"] | None = None
+    patterns: PathPatterns = field(default_factory=PathPatterns)
+    places: dict[str, str] = field(default_factory=dict)
 
 
 class Gatherer(Protocol):
@@ -62,6 +67,8 @@ def _format(name: str, title: str, module: Any) -> Format:
         module.read,
         getattr(module, "split", None),
         getattr(module, "Gathered", None),
+        PathPatterns(getattr(module, "READ", ()), getattr(module, "LEFT_OUT", None)),
+        getattr(module, "PLACES", {}),
     )
 
 

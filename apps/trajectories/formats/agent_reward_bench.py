@@ -15,6 +15,7 @@ from workers.schema.decode import finite, optional_str, require_list, require_ob
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `goal` and `steps` that have an `action`"
+READ = ("/summary_info/cum_reward", "/steps/*/num")
 _ABOUT = ("url", "open_pages_urls", "focused_element", "last_action_error")
 _KNOWN = ("goal", "steps", "agent", "model", "logs")
 

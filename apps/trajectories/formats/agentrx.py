@@ -9,6 +9,7 @@ from apps.trajectories.formats import tau_bench
 from workers.schema import Trajectory
 
 SIGN = "an object with `task_id` and a `traj` whose messages have an `index`"
+READ = tau_bench.READ
 
 
 def sniff(document: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO
 import zstandard
 
 from apps.core.storage.unpacking import MOST_ENTRIES, InputBounds
-from apps.trajectories.formats.pictures import Pictures
+from apps.trajectories.formats.pictures import MEDIA_SUFFIXES, Pictures
 from apps.trajectories.formats.record import Record, encoded, too_large
 from workers.errors import InvalidRecord
 from workers.schema import parse_json
@@ -30,6 +30,12 @@ _ZSTD = 93
 _LOCAL = struct.Struct("<26xHH")  # of an entry's own header: the lengths of its name and of what follows that
 _HEADERS = ("header.json", "_journal/start.json")  # the second is what a run that was killed has
 _READ = (".json", ".jsonl", ".ndjson", ".traj")
+_OF_SYSTEM = (
+    "__macosx",
+    ".ds_store",
+    "thumbs.db",
+    "desktop.ini",
+)  # written next to the files by file managers
 _PEOPLE = ("human", "user")
 _PICKLES = tuple(
     kind + packed for kind in (".pkl", ".pickle", ".pt", ".pth", ".joblib") for packed in ("", ".gz")
@@ -74,10 +80,22 @@ def _parse_points_path(name: str) -> tuple[str, str, str] | None:
     return name.removesuffix(f"instances/{instance}/{agent}/points.json"), instance, agent
 
 
+_OTHER_SIDE = "what a person did, which follows from the agent's trajectory of the same run"
+_NOT_NAMED = "no run of the archive names the file"
+_OF_LOG = "belongs to the log, not to one sample"
+_SYSTEM_FILE = "written by the file manager of macOS or Windows"
+
+
+def _is_of_system(name: str) -> bool:
+    parts = name.split("/")
+    return parts[-1].startswith("._") or any(part in _OF_SYSTEM for part in parts)
+
+
 class _Archive:
     def __init__(self, archive: zipfile.ZipFile, limit: int, bounds: InputBounds) -> None:
         self._archive, self._limit, self._bounds = archive, limit, bounds
         self._names = {entry.filename for entry in archive.infolist()}
+        self._read_names: set[str] = set()
         self._by_ending = {"/".join(name.split("/")[-2:]): name for name in self._names}
         self._pictures = Pictures(self._names, lambda name: self._bytes(archive.getinfo(name)), limit)
 
@@ -91,12 +109,16 @@ class _Archive:
             found = self._inspect(entries, header)
         else:
             found = self._autolibra(points) if points else self._files(entries, cut)
-        read = False
+        read, skipped = False, []
         for record in found:
+            if record.skipped:
+                skipped.append(record)
+                continue
             read = True
             yield record
         if not read:
             yield Record(1, error=InvalidRecord(f"the archive has no file of {', '.join(_READ)} in it."))
+        yield from skipped
 
     def _inspect(self, entries: list[zipfile.ZipInfo], header: str) -> Iterator[Record]:
         try:
@@ -116,6 +138,12 @@ class _Archive:
                 yield Record(number, encoded(document), document, at)
         if not samples:
             yield Record(1, error=InvalidRecord("the log has no samples; there is nothing to judge."))
+        for entry in entries:
+            if entry not in samples and entry.filename != header:
+                yield Record(1, pointer=f"/{escape(entry.filename)}", skipped=_OF_LOG)
+        for key in about if isinstance(about, dict) else ():
+            if key != "eval" and about[key] not in (None, "", [], {}):
+                yield Record(1, pointer=f"/{escape(header)}/{escape(key)}", skipped=_OF_LOG)
 
     def _autolibra(self, points: list[zipfile.ZipInfo]) -> Iterator[Record]:
         """A document for each run: its points with the data they name, its instance, what was written about it."""
@@ -127,12 +155,16 @@ class _Archive:
                 yield Record(number, pointer=at, error=error)
                 continue
             if document["agent"].get("agent_type") in _PEOPLE and not document["annotations"]:
-                continue  # the other side of a trajectory, which follows from the agent's
+                yield Record(number, pointer=at, skipped=_OTHER_SIDE)
+                continue
             raw = encoded(document)
             if len(raw) > self._limit:
                 yield Record(number, pointer=at, error=too_large(self._limit))
             else:
                 yield Record(number, raw, document, at)
+        for entry in self._archive.infolist():
+            if not entry.is_dir() and entry.filename not in self._read_names:
+                yield Record(1, pointer=f"/{escape(entry.filename)}", skipped=_NOT_NAMED)
 
     def _run(self, entry: zipfile.ZipInfo) -> dict[str, Any]:
         found = _parse_points_path(entry.filename)
@@ -179,8 +211,13 @@ class _Archive:
         for number, entry in enumerate(entries, 1):
             at = f"/{escape(entry.filename)}"
             name = entry.filename.lower()
+            if _is_of_system(name):
+                yield Record(number, pointer=at, skipped=_SYSTEM_FILE)
+                continue
             if name.endswith(_PICKLES):
                 yield Record(number, pointer=at, error=InvalidRecord(PICKLED))
+            elif not name.endswith((*_READ, *MEDIA_SUFFIXES)):
+                yield Record(number, pointer=at, skipped=f"a file of another kind than {', '.join(_READ)}")
             if not name.endswith(_READ):
                 continue
             try:
@@ -219,6 +256,7 @@ class _Archive:
         if len(content) > self._limit:
             raise too_large(self._limit)
         self._bounds.became(len(content))
+        self._read_names.add(entry.filename)
         return content
 
     def _open(self, entry: zipfile.ZipInfo) -> IO[bytes]:

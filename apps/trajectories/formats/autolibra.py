@@ -19,6 +19,8 @@ from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `points`, or a list of points, each with a `point_type`"
+READ = ("/points/*/point_type", "/instance_id")
+LEFT_OUT = {"/annotations": "what people wrote about the run: `import_feedback --format autolibra` reads it"}
 _WORDS = ("content", "text", "message")  # keys of data that is nothing but words
 _OBSERVED, _ACTED = "observation", "action"
 

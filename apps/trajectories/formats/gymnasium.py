@@ -16,6 +16,18 @@ from workers.schema.decode import finite, optional_str, require_list, require_ob
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `observations` and `actions`"
+READ = (
+    "/observations",
+    "/actions",
+    "/rewards",
+    "/success",
+    "/id",
+    "/episode_id",
+    "/env",
+    "/env_id",
+    "/task/id",
+    "/agent/version",
+)
 _KNOWN = (
     "id",
     "episode_id",

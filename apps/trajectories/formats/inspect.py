@@ -9,16 +9,25 @@ name by their number in a pool of messages.
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
+from apps.trajectories.formats.stated import call_metrics, run_facts
 from workers.errors import InvalidRecord
-from workers.schema import Task, Trajectory, clean, from_messages
+from workers.schema import Step, Task, Trajectory, clean, from_messages
 from workers.schema.decode import require_list, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `eval` and `samples`"
+READ = ("/sample/id", "/sample/input", "/sample/messages/*/content/*/type")
+PLACES = {"/sample": "/samples/*"}
+LEFT_OUT = {
+    "/sample/events": "the log of how the sample ran; its messages, and usage and time of each call, are read",
+    "/sample/events_data": "texts and messages that events name; those of the messages are read",
+}
 _ATTACHED = "attachment://"
 _VALUES = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 _ABOUT = ("eval_id", "run_id", "task", "task_version", "model", "created")
-_LEFT = ("messages", "events", "attachments", "events_data", "output", "store")
+_LEFT = ("messages", "events", "attachments", "events_data", "store", "output")
 
 
 def sniff(document: Any) -> bool:
@@ -55,8 +64,15 @@ def read(document: Any) -> Trajectory:
     reward = next((value for score in scores.values() if (value := _value(score)) is not None), None)
     target = sample.get("target")
     rest = {key: value for key, value in sample.items() if key not in _LEFT}
+    output = sample.get("output")
+    if isinstance(output, dict):
+        rest["output"] = {key: value for key, value in output.items() if key not in ("choices", "completion")}
+    model = str(about.get("model") or "")
+    of_model = require_object(sample.get("model_usage") or {}, pointer="/sample/model_usage")
+    usage = of_model.get(model) or next(iter(of_model.values()), None)
+    steps = from_messages([_as_chat(message) for message in messages], pointer="/sample/messages")
     return build_trajectory(
-        from_messages([_as_chat(message) for message in messages], pointer="/sample/messages"),
+        _with_metrics(steps, _calls_by_message(sample)),
         Task(
             id=f"{about.get('task') or 'inspect'}/{sample.get('id')}",
             instruction=_put_back(_asked(sample.get("input")), attachments),
@@ -64,10 +80,35 @@ def read(document: Any) -> Trajectory:
         ),
         pointer="/sample/messages",
         id=str(sample["uuid"]) if sample.get("uuid") else None,
-        agent=str(about.get("model") or ""),
+        agent=model,
         reward=reward,
         success=None if reward is None else reward >= 1,
-        metadata={"eval": {key: about[key] for key in _ABOUT if key in about}, "sample": rest},
+        metadata={"eval": {key: about[key] for key in _ABOUT if key in about}, "sample": rest}
+        | run_facts(usage, sample, model=model),
+    )
+
+
+def _calls_by_message(sample: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Metrics of the calls of models that the events tell of, by the id of the message that was the answer."""
+    found = {}
+    for event in sample.get("events") or []:
+        output = event.get("output") if isinstance(event, dict) and event.get("event") == "model" else None
+        choices = output.get("choices") if isinstance(output, dict) else None
+        first = choices[0] if isinstance(choices, list) and choices else None
+        message = first.get("message") if isinstance(first, dict) else None
+        if isinstance(output, dict) and isinstance(message, dict) and isinstance(message.get("id"), str):
+            found[message["id"]] = call_metrics(output.get("usage"), output.get("time"))
+    return found
+
+
+def _with_metrics(steps: tuple[Step, ...], calls: dict[str, dict[str, Any]]) -> tuple[Step, ...]:
+    if not calls:
+        return steps
+    return tuple(
+        replace(step, metrics=calls[name])
+        if step.source == "agent" and (name := step.extra.get("message", {}).get("id")) in calls
+        else step
+        for step in steps
     )
 
 

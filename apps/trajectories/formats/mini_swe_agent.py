@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from apps.trajectories.formats.commands import parted
+from apps.trajectories.formats.stated import SUCCESS_KEYS, model_name, run_facts, stated_success
 from apps.trajectories.formats.turns import observed
 from workers.schema import Part, Step, Task, Trajectory, clean, from_messages
 from workers.schema.decode import optional_str, require_list, require_object
@@ -16,6 +17,11 @@ from workers.schema.messages import build_trajectory
 
 SIGN = (
     "an object with `messages` and a `trajectory_format` of mini-swe-agent, or messages with `<returncode>`"
+)
+READ = (
+    *(f"{at}/{key}" for at in ("", "/info") for key in SUCCESS_KEYS),
+    "/messages/*/type",
+    "/messages/*/object",
 )
 _OBSERVED = "<returncode>"
 
@@ -35,21 +41,28 @@ def read(document: Any) -> Trajectory:
     document = require_object(document)
     around, _ = clean({key: value for key, value in document.items() if key != "messages"})
     info = require_object(around.get("info") or {}, pointer="/info")
+    config = info.get("config")
+    model = model_name(config.get("model") if isinstance(config, dict) else None, info)
+    if ended := [message for message in document.get("messages") or () if _is_exit(message)]:
+        around["exit"] = clean(ended)[0]
     return build_trajectory(
         _steps(document.get("messages"), "/messages"),
         Task(id=optional_str(around.pop("instance_id", None), pointer="/instance_id") or ""),
         pointer="/messages",
         agent="mini-swe-agent",
         agent_version=optional_str(info.get("mini_version"), pointer="/info/mini_version") or "",
-        metadata=around,
+        success=stated_success(around, info),
+        metadata=run_facts(info.get("model_stats"), info, model=model) | around,
     )
 
 
+def _is_exit(message: Any) -> bool:
+    """The last message, which says how the run ended: it is in the metadata."""
+    return isinstance(message, dict) and message.get("role") == "exit"
+
+
 def _steps(messages: Any, pointer: str) -> tuple[Step, ...]:
-    given = [_as_chat(message) for message in require_list(messages, pointer=pointer)]
-    messages_read = [
-        message for message in given if not (isinstance(message, dict) and message.get("role") == "exit")
-    ]
+    messages_read = [message for message in require_list(messages, pointer=pointer) if not _is_exit(message)]
     return tuple(_with_call(step) for step in observed(from_messages(messages_read, pointer=pointer)))
 
 
@@ -60,35 +73,3 @@ def _with_call(step: Step) -> Step:
     if call is None:
         return step
     return replace(step, message=(Part(text=text),) if text else (), tool_calls=(call,))
-
-
-def _as_chat(message: Any) -> Any:
-    """A message of the Responses API as a chat message; any other as it is."""
-    if not isinstance(message, dict):
-        return message
-    if message.get("type") == "function_call_output":
-        rest = {key: value for key, value in message.items() if key not in ("type", "call_id", "output")}
-        tied = {"role": "tool", "tool_call_id": message.get("call_id")}
-        return rest | tied | {"content": message.get("output")}
-    output = message.get("output")
-    if message.get("object") != "response" or not isinstance(output, list):
-        return message
-    items = [value for value in output if isinstance(value, dict)]
-    calls = [
-        {
-            "id": item.get("call_id"),
-            "type": "function",
-            "function": {"name": item.get("name"), "arguments": item.get("arguments", "")},
-        }
-        for item in items
-        if item.get("type") == "function_call"
-    ]
-    content = _texts(item for item in items if item.get("type") == "message")
-    thought = _texts({"content": item.get("summary")} for item in items if item.get("type") == "reasoning")
-    messages_read = {"role": "assistant", "content": content or None, "reasoning_content": thought or None}
-    return messages_read | ({"tool_calls": calls} if calls else {})
-
-
-def _texts(items: Any) -> str:
-    parts = (part for item in items for part in item.get("content") or () if isinstance(part, dict))
-    return "\n".join(text for part in parts if isinstance(text := part.get("text"), str))

@@ -14,6 +14,7 @@ from workers.schema.decode import optional_str, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `task` and a `state` that has a `history`"
+READ = ("/task/task_id", "/state/success")
 
 
 def sniff(document: Any) -> bool:

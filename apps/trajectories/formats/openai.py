@@ -1,23 +1,43 @@
 """OpenAI chat messages: a bare list of them, or an object that holds them as `messages`.
 
 {"id"?, "task"?: str | {"id", "instruction"?, "reference"?}, "agent"?: str | {"name", "version"?}, "messages": [...],
-"tools"?, "reward"?, "success"?, "metadata"?}; further keys are kept as metadata.
+"tools"?, "reward"?, "success"?, "metadata"?}; further keys are kept as metadata. Logs of calls keep the answer next to
+the messages, as `response` or `choices`, and requests of Anthropic the instructions as `system`: they are steps too.
 """
 
 from typing import Any
 
-from apps.trajectories.formats.fields import read_agent, read_id, read_success, read_task
-from workers.schema import Trajectory, clean, from_messages
-from workers.schema.decode import finite, require_object
+from msgspec.structs import replace
+
+from apps.trajectories.formats.fields import read_agent, read_id, read_task
+from apps.trajectories.formats.stated import (
+    SUCCESS_KEYS,
+    call_metrics,
+    model_name,
+    run_facts,
+    stated_success,
+    stated_task_id,
+)
+from workers.errors import InvalidRecord
+from workers.schema import Step, Trajectory, clean, from_messages, parse_json
+from workers.schema.decode import finite, json_type_name, require_list, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "a list of messages with `role`, or an object with `messages`"
-_KNOWN = ("id", "task", "agent", "messages", "reward", "success", "metadata")
+READ = (
+    *(f"/{key}" for key in (*SUCCESS_KEYS, "reward", "id", "task", "task_id")),
+    "/task/id",
+    "/agent/version",
+    "/messages/*/reward",
+    "/*/reward",
+)
+_KNOWN = ("id", "task", "agent", "messages", "reward", "success", "metadata", "system", "response", "choices")
 
 
 def sniff(document: Any) -> bool:
     if isinstance(document, dict):
-        return isinstance(document.get("messages"), list)
+        messages = document.get("messages")
+        return isinstance(messages, list) or (isinstance(messages, str) and messages.startswith("[{"))
     return (
         isinstance(document, list)
         and bool(document)
@@ -33,23 +53,106 @@ def read(document: Any) -> Trajectory:
     if isinstance(document, list):
         return build_trajectory(from_messages(document), read_task(None))
     document = require_object(document)
-    steps = from_messages(document.get("messages"), pointer="/messages")
+    messages = document.get("messages")
+    if isinstance(messages, str):  # as data sets keep them whose columns have one type
+        messages = parse_json(messages, pointer="/messages")
+    steps = from_messages(messages, pointer="/messages")
+    steps = with_system(_with_answer(steps, messages, document), document.get("system"))
     return build_trajectory(steps, **common(document, known=_KNOWN), pointer="/messages")
 
 
 def common(document: dict[str, Any], *, known: tuple[str, ...]) -> dict[str, Any]:
     """What surrounds the steps. Outcomes go to the outcome, the rest to metadata; no model is shown either."""
-    around, _ = clean(
-        {key: value for key, value in document.items() if key not in ("messages", "prompt", "response")}
-    )
+    around, _ = clean({key: value for key, value in document.items() if key not in ("messages", "prompt")})
     name, version = read_agent(around.get("agent"))
+    response = around.pop("response", None)
+    answer = response if isinstance(response, dict) else {}
     metadata = require_object(around.get("metadata") or {}, pointer="/metadata")
+    rest = {key: value for key, value in around.items() if key not in known}
+    model = model_name(around, answer)
+    facts = run_facts(around, around.get("usage"), answer, answer.get("usage"), model=model)
+    if isinstance(rest.get("usage"), dict):
+        facts["usage"] = rest.pop("usage") | facts.get("usage", {})
+    task = read_task(around.get("task"))
     return {
-        "task": read_task(around.get("task")),
+        "task": task if task.id else replace(task, id=stated_task_id(around)),
         "id": read_id(around.get("id")),
-        "agent": name,
+        "agent": name or model,
         "agent_version": version,
         "reward": finite(around.get("reward"), pointer="/reward"),
-        "success": read_success(around.get("success")),
-        "metadata": {key: value for key, value in around.items() if key not in known} | metadata,
+        "success": stated_success(around),
+        "metadata": facts | rest | metadata,
     }
+
+
+def with_system(steps: tuple[Step, ...], system: Any) -> tuple[Step, ...]:
+    """With a top-level `system`, as Anthropic has it (text or blocks), as the first step, unless it is one."""
+    if not isinstance(system, str | list) or not system:
+        return steps
+    first = from_messages([{"role": "system", "content": system}], pointer="/system")[0]
+    if any(step.source == "system" and step.text == first.text for step in steps):
+        return steps
+    return replace(first, extra={"field": "system"}), *steps
+
+
+def _with_answer(steps: tuple[Step, ...], messages: Any, document: dict[str, Any]) -> tuple[Step, ...]:
+    """With the answer that stands next to the messages, unless it is the last of them."""
+    response = document.get("response")
+    usage = document.get("usage")
+    if isinstance(response, dict):
+        usage = response.get("usage", usage)
+    for value, pointer in ((response, "/response"), (document.get("choices"), "/choices")):
+        if answer := _answer(value, pointer):
+            break
+    else:
+        return steps
+    added = [
+        replace(step, extra=step.extra | {"source_index": len(messages) + step.extra["source_index"]})
+        for step in from_messages(answer, pointer=pointer)
+    ]
+    agent = [index for index, step in enumerate(added) if step.source == "agent"]
+    if not agent or _is_last(steps, added[0]):
+        return steps
+    added[agent[-1]] = replace(added[agent[-1]], metrics=call_metrics(usage, document.get("latency_sec")))
+    return *steps, *added
+
+
+def _is_last(steps: tuple[Step, ...], answer: Step) -> bool:
+    last = next((step for step in reversed(steps) if step.source == "agent"), None)
+    return (
+        last is not None
+        and last is steps[-1]
+        and (last.text, [call.arguments for call in last.tool_calls])
+        == (answer.text, [call.arguments for call in answer.tool_calls])
+    )
+
+
+def _answer(value: Any, pointer: str) -> list[Any]:
+    """The messages of an answer: text, a message, or a response of the APIs of OpenAI, Anthropic or Google."""
+    if not value:
+        return []
+    if isinstance(value, str):
+        return [{"role": "assistant", "content": value}]
+    if isinstance(value, list):
+        first = value[0]
+        if isinstance(first, dict) and isinstance(first.get("message"), dict):
+            return [first["message"]]
+        return value
+    if isinstance(value, dict):
+        if isinstance(value.get("choices"), list) and value["choices"]:
+            return _answer(require_list(value["choices"]), f"{pointer}/choices")
+        for key in ("message", "candidates"):
+            inner = value.get(key)
+            inner = (
+                inner[0].get("content")
+                if isinstance(inner, list) and inner and isinstance(inner[0], dict)
+                else inner
+            )
+            if isinstance(inner, dict):
+                return [inner]
+        if "role" in value or value.get("object") == "response":
+            return [value]
+    raise InvalidRecord(
+        f"expected the answer as text, as a message or as a response with `choices`, got {json_type_name(value)}.",
+        pointer=pointer,
+    )

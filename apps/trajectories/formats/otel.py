@@ -6,31 +6,48 @@ what it answered. Results of tools that no later call was told come from their `
 trajectory names its parent. Spans of one trace may stand in several documents, as exporters write them.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
-from apps.core.number_parsing import whole_number
-from apps.trajectories.formats import otel_messages
-from apps.trajectories.formats.otel_messages import Message
-from apps.trajectories.formats.record import Record, encoded, too_large
-from workers.errors import InvalidRecord
-from workers.schema import Task, Trajectory, clean, from_messages
-from workers.schema.decode import require_list, require_object
-from workers.schema.messages import build_trajectory, decode_arguments
-from workers.schema.patterns import TextPattern
+from msgspec.structs import replace
 
+from apps.trajectories.field_coverage import FieldUse, PathPatterns, lost_fields
+from apps.trajectories.formats import otel_messages
+from apps.trajectories.formats.otel_conversation import conversation
+from apps.trajectories.formats.otel_spans import Span, convention, packed, read_spans, tells, unpacked
+from apps.trajectories.formats.record import Record, encoded, too_large
+from apps.trajectories.formats.stated import call_metrics, run_facts
+from workers.errors import InvalidRecord
+from workers.schema import Step, Task, Trajectory, clean, from_messages
+from workers.schema.decode import require_list, require_object
+from workers.schema.messages import build_trajectory
+
+__all__ = [
+    "Gathered",
+    "Span",
+    "convention",
+    "group_by_agent",
+    "nothing_said",
+    "packed",
+    "read",
+    "read_spans",
+    "tells",
+    "unpacked",
+]
 SIGN = "an object with `resourceSpans`"
-NOTHING_SAID = (
+_NOTHING = (
     "no span is a call of a model with what it answered: let your instrumentation record the content of "
     "messages, for many by OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true."
 )
-_NOWHERE = ("", "0000000000000000")
-_NAME = TextPattern(r"[0-9A-Za-z_-]{1,64}")
+READ = ("/about", "/agent", "/parent", "/spans/*/is_root")
+_OTLP = PathPatterns(
+    f"/{resource}/*/{scope}/*/spans/*/{key}"
+    for resource, scope in (("resourceSpans", "scopeSpans"), ("resource_spans", "scope_spans"))
+    for key in ("parentSpanId", "parent_span_id", "flags", "status/code")
+)
+_NO_CALL = "the span is part of no agent's run with a call of a model whose answer was recorded"
 _IN_MEMORY = 64 * 2**20
-_REMOTE = 0x200  # SpanFlags: the parent is in another process
-Span = dict[str, Any]
 
 
 def sniff(document: Any) -> bool:
@@ -46,11 +63,14 @@ class Gathered:
         self._first: int | None = None
         self._traces: dict[str, list[tuple[int, int]]] = {}  # where its spans lie
         self._lines: dict[str, int] = {}
+        self._lost: list[FieldUse] = []
 
     def add(self, record: Record) -> None:
         """Raises InvalidRecord."""
         self._first = record.line if self._first is None else self._first
-        for span in read_spans(record.document):
+        spans = list(read_spans(record.document))
+        self._lost += lost_fields(record.document, spans, _OTLP)
+        for span in spans:
             raw = packed(span)
             self._lines.setdefault(span["trace"], record.line)
             self._traces.setdefault(span["trace"], []).append((self._file.tell(), len(raw)))
@@ -58,21 +78,34 @@ class Gathered:
 
     def records(self) -> Iterator[Record]:
         has_messages = False
+        others: dict[str, Span] = {}
+        for use in self._lost:
+            yield Record(self._first or 1, pointer=use.path, skipped=use.reason)
         for trace, places in self._traces.items():
             line = self._lines[trace]
             if sum(length for _, length in places) > self._limit:
                 yield Record(line, error=too_large(self._limit))
                 continue
-            for run in group_by_agent(self._span(*place) for place in places):
+            spans = [self._span(*place) for place in places]
+            outside = {span["id"]: span for span in spans}
+            for run in group_by_agent(spans):
                 has_messages = True
+                for span in run["spans"]:
+                    outside.pop(span["id"], None)
                 raw = encoded(run)
                 yield (
                     Record(line, raw, run)
                     if len(raw) <= self._limit
                     else Record(line, error=too_large(self._limit))
                 )
+            for span in outside.values():
+                if name := convention(span):
+                    others.setdefault(name, span)
+                reason = f"written by the convention of {name}, which is not read yet" if name else _NO_CALL
+                yield Record(line, pointer=f"/spans/{span['name']}", skipped=reason)
         if self._first is not None and not has_messages:
-            yield Record(self._first, error=InvalidRecord(NOTHING_SAID, pointer="/resourceSpans"))
+            message = nothing_said(others.values())
+            yield Record(self._first, error=InvalidRecord(message, pointer="/resourceSpans"))
 
     def __del__(self) -> None:
         self._file.close()
@@ -82,17 +115,15 @@ class Gathered:
         return unpacked(self._file.read(length))
 
 
-def packed(span: Span) -> bytes:
-    """As `unpacked` reads it. Raises InvalidRecord for numbers that JSON has not."""
-    try:
-        return json.dumps(span, ensure_ascii=False, allow_nan=False).encode("utf-8", "surrogatepass")
-    except ValueError:
-        raise InvalidRecord("a span has a number that is not finite.", pointer="/resourceSpans") from None
-
-
-def unpacked(raw: bytes) -> Span:
-    span: Span = json.loads(raw.decode("utf-8", "surrogatepass"))
-    return span
+def nothing_said(spans: Iterable[Span]) -> str:
+    """Why spans are no trajectory: by which convention they were written, where it is not that of GenAI."""
+    found = {name for span in spans if (name := convention(span))}
+    if not found:
+        return _NOTHING
+    return (
+        f"the spans follow {' and '.join(sorted(found))}, which is not read yet. Send spans of the OpenTelemetry GenAI "
+        "conventions, or the messages as JSON (format `openai`)."
+    )
 
 
 def group_by_agent(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
@@ -117,53 +148,33 @@ def group_by_agent(spans: Iterable[Span]) -> Iterator[dict[str, Any]]:
         }
 
 
-def read_spans(document: Any) -> Iterator[Span]:
-    """Spans with their attributes as plain values: {trace, id, parent, is_root, name, start, status, resource,
-    attributes, events}. Raises InvalidRecord."""
-    document = require_object(document)
-    key = "resourceSpans" if "resourceSpans" in document else "resource_spans"
-    for number, resource in enumerate(require_list(document.get(key), pointer=f"/{key}")):
-        resource = require_object(resource, pointer=f"/{key}/{number}")
-        given = require_object(resource.get("resource") or {}, pointer=f"/{key}/{number}/resource")
-        about = otel_messages.plain(given.get("attributes"))
-        scopes = resource.get("scopeSpans") or resource.get("scope_spans") or []
-        for place, scope in enumerate(require_list(scopes, pointer=f"/{key}/{number}/scopeSpans")):
-            at = f"/{key}/{number}/scopeSpans/{place}/spans"
-            for index, span in enumerate(require_list(require_object(scope).get("spans") or [], pointer=at)):
-                yield _span(require_object(span, pointer=f"{at}/{index}"), about, f"{at}/{index}")
-
-
-def tells(span: Span) -> bool:
-    """Whether anything of it is about a model, an agent or a tool."""
-    given = [span["attributes"], *(event["attributes"] for event in span["events"])]
-    return any(name.startswith("gen_ai.") for attribute in given for name in attribute) or any(
-        event["name"].startswith("gen_ai.") for event in span["events"]
-    )
-
-
 def read(document: Any) -> Trajectory:
     document, _ = clean(require_object(document))
     spans: list[Span] = require_list(document.get("spans"), pointer="/spans")
     about: dict[str, Any] = document.get("about") or {}
-    messages = _conversation(spans)
+    messages, spans_by_message, copies = conversation(spans)
     model = next((name for span in spans if (name := span["attributes"].get("gen_ai.request.model"))), "")
-    conversation = next(
+    conversation_id = next(
         (name for span in spans if (name := span["attributes"].get("gen_ai.conversation.id"))), None
     )
     metadata = {
         "trace": document["trace"],
         "span": document["agent"],
         "resource": spans[0]["resource"],
-        "usage": _usage(spans),
+        **run_facts(_usage(spans, copies), {"seconds": _seconds(spans)}, model=model),
         "errors": [span["name"] for span in spans if span["status"] == "error"],
     }
     if document.get("parent"):
         metadata["parent"] = f"{document['trace']}/{document['parent']}"
-    if conversation is not None:
-        metadata["conversation"] = conversation
+    if conversation_id is not None:
+        metadata["conversation"] = conversation_id
+    if copies:
+        metadata["copies"] = [
+            {key: span.get(key) for key in ("id", "name", "start", "end")} for span in copies
+        ]
     name = about.get("gen_ai.agent.name") or spans[0]["resource"].get("service.name") or model
     return build_trajectory(
-        from_messages(messages, pointer="/spans"),
+        tuple(_with_span(step, spans_by_message) for step in from_messages(messages, pointer="/spans")),
         Task(id=""),
         pointer="/spans",
         id=f"{document['trace']}/{document['agent']}".rstrip("/"),
@@ -186,94 +197,34 @@ def _find_agent_span(span: Span, known: dict[str, Span]) -> str:
     return ""  # spans that are each other's parents
 
 
-def _conversation(spans: list[Span]) -> list[Message]:
-    messages: list[Message] = []
-    results = {}
-    for span in spans:
-        tool = otel_messages.tool_result(span)
-        if tool is not None:
-            results[tool["tool_call_id"]] = tool
-            continue
-        asked, answer = otel_messages.input_messages(span), otel_messages.output_messages(span)
-        if answer:
-            messages += [*_new_messages(asked, messages), *answer]
-    answered = {message.get("tool_call_id") for message in messages if message["role"] == "tool"}
-    out: list[Message] = []
-    for message in messages:
-        out.append(message)
-        called = (call["id"] for call in message.get("tool_calls") or ())
-        out += [results[name] for name in called if name in results and name not in answered]
-    return out
-
-
-def _new_messages(asked: list[Message], messages: list[Message]) -> list[Message]:
-    """The new messages of a call's input: everything after the longest common prefix; if the inputs diverge (an agent
-    that drops or rewrites its context), every message not seen before."""
-    shared = 0
-    while shared < min(len(asked), len(messages)) and _is_same_message(asked[shared], messages[shared]):
-        shared += 1
-    if shared == len(messages):
-        return asked[shared:]
-    return [
-        message
-        for message in asked[shared:]
-        if not any(_is_same_message(message, other) for other in messages)
-    ]
-
-
-def _is_same_message(message: Message, other: Message) -> bool:
-    """Instrumentations tell of a message less when it is asked with than when it was answered."""
-    plain = ("role", "content", "tool_call_id")
-    if any((message.get(key) or None) != (other.get(key) or None) for key in plain):
-        return False
-    return _called(message) == _called(other)
-
-
-def _called(message: Message) -> list[Any]:
-    calls = message.get("tool_calls") or ()
-    return [
-        (call["id"], call["function"]["name"], decode_arguments(call["function"]["arguments"])[0])
-        for call in calls
-    ]
-
-
-def _span(span: dict[str, Any], resource: dict[str, Any], at: str) -> Span:
-    trace, identity = span.get("traceId") or span.get("trace_id"), span.get("spanId") or span.get("span_id")
-    if not (
-        isinstance(trace, str)
-        and isinstance(identity, str)
-        and _NAME.fullmatch(trace)
-        and _NAME.fullmatch(identity)
-    ):
-        raise InvalidRecord(
-            "a span has a traceId and a spanId, both of letters and digits, at most 64.", pointer=at
-        )
-    parent = span.get("parentSpanId") or span.get("parent_span_id") or ""
-    code = require_object(span.get("status") or {}, pointer=f"{at}/status").get("code")
-    start = span.get("startTimeUnixNano") or span.get("start_time_unix_nano") or 0
-    events, flags = span.get("events") or [], span.get("flags")
-    return {
-        "trace": trace,
-        "id": identity,
-        "parent": "" if parent in _NOWHERE else str(parent)[:64],
-        "is_root": parent in _NOWHERE or bool(flags & _REMOTE if isinstance(flags, int) else 0),
-        "name": str(span.get("name") or ""),
-        "start": whole_number(start) or 0,
-        "status": "error" if code in (2, "STATUS_CODE_ERROR") else "",
-        "resource": resource,
-        "attributes": otel_messages.plain(span.get("attributes")),
-        "events": [
-            {"name": str(event.get("name")), "attributes": otel_messages.plain(event.get("attributes"))}
-            for event in require_list(events, pointer=f"{at}/events")
-            if isinstance(event, dict)
-        ],
+def _with_span(step: Step, spans: dict[int, Span]) -> Step:
+    """The step of an answer, with the tokens and seconds of its call, and which call it was."""
+    span = spans.get(step.extra["source_index"])
+    if span is None or step.source != "agent":
+        return step
+    given = span["attributes"]
+    usage = {
+        name.rpartition(".")[2]: value for name, value in given.items() if name.startswith("gen_ai.usage.")
     }
+    seconds = (span["end"] - span["start"]) / 1e9 if span.get("end", 0) > span["start"] else None
+    about = {key: span[key] for key in ("id", "name", "start", "end") if span.get(key)}
+    return replace(step, metrics=call_metrics(usage, seconds), extra=step.extra | {"span": about})
 
 
-def _usage(spans: list[Span]) -> dict[str, int]:
-    """Tokens of all calls together."""
+def _seconds(spans: list[Span]) -> float | None:
+    """From the first start to the last end."""
+    ends = [span["end"] for span in spans if span.get("end")]
+    starts = [span["start"] for span in spans if span["start"]]
+    return (max(ends) - min(starts)) / 1e9 if ends and starts and max(ends) > min(starts) else None
+
+
+def _usage(spans: list[Span], copies: list[Span]) -> dict[str, int]:
+    """Tokens of all calls together, each counted once."""
     found: dict[str, int] = {}
+    left_out = {span["id"] for span in copies}
     for span in spans:
+        if span["id"] in left_out:
+            continue
         for kind in ("input_tokens", "output_tokens"):
             value = span["attributes"].get(f"gen_ai.usage.{kind}")
             if isinstance(value, int):

@@ -21,6 +21,7 @@ _EVENT = TextPattern(r"gen_ai\.(system|user|assistant|tool)\.message")
 _ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _OTHER_ROLES = {"human": "user", "ai": "assistant", "model": "assistant", "function": "tool"}
 _DEEPEST = 32
+_MEDIA = ("blob", "uri", "file", "image", "image_url", "input_image", "audio", "video")
 
 
 def plain(attributes: Any, depth: int = 0) -> dict[str, Any]:
@@ -55,7 +56,8 @@ def output_messages(span: dict[str, Any]) -> list[Message]:
     if given.get("gen_ai.operation.name") in ("invoke_agent", "create_agent", "execute_tool", "embeddings"):
         return []
     if (messages := _json(given.get("gen_ai.output.messages"))) is not None:
-        return [message for message in _of_parts(messages)[:1] if message["role"] == "assistant"]
+        first = _of_parts(messages[:1] if isinstance(messages, list) else [])
+        return first if first and first[0]["role"] == "assistant" else []
     choices = [event["attributes"] for event in span["events"] if event["name"] == "gen_ai.choice"]
     if choices:
         content = _json(choices[0].get("message")) or choices[0]
@@ -71,13 +73,15 @@ def tool_result(span: dict[str, Any]) -> Message | None:
         return None
     result = given.get("gen_ai.tool.call.result", given.get("gen_ai.tool.result"))
     identity = given.get("gen_ai.tool.call.id")
-    if identity is None:
+    if result is None and identity is None:
         return None
     return {
         "role": "tool",
-        "tool_call_id": str(identity),
+        "tool_call_id": str(identity) if identity is not None else None,
         "content": None if result is None else _as_text(result),
-    }
+    } | (
+        {"name": str(given["gen_ai.tool.name"])} if identity is None and given.get("gen_ai.tool.name") else {}
+    )
 
 
 def _of_parts(messages: Any) -> list[Message]:
@@ -88,31 +92,66 @@ def _of_parts(messages: Any) -> list[Message]:
         parts = [part for part in message.get("parts") or [] if isinstance(part, dict)]
         if not parts and message.get("content") is not None:
             parts = [{"type": "text", "content": _as_text(message["content"])}]
-        found += [
+        results: list[Message] = [
             {
                 "role": "tool",
-                "tool_call_id": str(part.get("id")),
-                "content": _as_text(part.get("response", part.get("result"))),
+                "tool_call_id": str(part["id"]) if part.get("id") is not None else None,
+                "content": _as_text(_result_of(part)),
             }
+            | ({"name": part["name"]} if part.get("id") is None and isinstance(part.get("name"), str) else {})
             for part in parts
-            if part.get("type") == "tool_call_response"
+            if _is_result(part)
         ]
-        rest = [part for part in parts if part.get("type") != "tool_call_response"]
+        rest = [part for part in parts if not _is_result(part)]
         if not rest:
+            found += results
             continue
-        message_fields: Message = {"role": _role(message.get("role")), "content": _texts(rest) or None}
+        message_fields: Message = {"role": _role(message.get("role")), "content": _content_of(rest)}
         thought = "\n".join(
             _as_text(part.get("content")) for part in rest if part.get("type") in ("reasoning", "thinking")
         )
         calls = [
-            _call(part.get("id"), part.get("name"), part.get("arguments"))
+            _call(part.get("id"), part.get("name") or part.get("type"), _arguments_of(part))
             for part in rest
-            if part.get("type") == "tool_call"
+            if _is_call(part)
         ]
         if thought:
             message_fields["reasoning_content"] = thought
-        found.append(message_fields | ({"tool_calls": calls} if calls else {}))
+        message_fields |= {"tool_calls": calls} if calls else {}
+        # Results of the model's own tools stand in its message, behind their calls; others before what is said next.
+        found += [message_fields, *results] if calls else [*results, message_fields]
     return found
+
+
+def _is_result(part: dict[str, Any]) -> bool:
+    return str(part.get("type")).endswith("tool_call_response")  # also `server_tool_call_response`
+
+
+def _is_call(part: dict[str, Any]) -> bool:
+    return str(part.get("type")).endswith("tool_call")
+
+
+def _result_of(part: dict[str, Any]) -> Any:
+    return next(
+        (part[key] for key in ("response", "result", "server_tool_call_response") if key in part), None
+    )
+
+
+def _arguments_of(part: dict[str, Any]) -> Any:
+    return part.get("arguments", part.get("server_tool_call"))
+
+
+def _content_of(parts: list[dict[str, Any]]) -> Any:
+    """Text; or a list of parts where there are pictures, clips or files among them."""
+    media = [part for part in parts if part.get("type") in _MEDIA]
+    if not media:
+        return _texts(parts) or None
+    texts = ("text", None)
+    return [
+        part if part in media else {"type": "text", "text": _as_text(part.get("content", part.get("text")))}
+        for part in parts
+        if part in media or part.get("type") in texts
+    ]
 
 
 def _texts(parts: Any) -> str:

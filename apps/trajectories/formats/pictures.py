@@ -17,6 +17,7 @@ _MEDIA_TYPES = {
     ".mp4": "video/mp4",
     ".webm": "video/webm",
 }
+MEDIA_SUFFIXES = tuple(_MEDIA_TYPES)
 _PATH_KEYS = ("screenshot_path", "image_path", "screenshot", "clip")
 _MAX_DEPTH = 32
 _MAX_CANDIDATES = 1000  # files of one name among which the named one is looked for

@@ -2,13 +2,15 @@
 
 from typing import Any
 
-from apps.trajectories.formats.openai import common
+from apps.trajectories.formats.openai import READ as CHAT_READ
+from apps.trajectories.formats.openai import common, with_system
 from workers.schema import Trajectory, from_prompt_response
 from workers.schema.decode import require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `prompt` and `response`"
-_KNOWN = ("id", "task", "agent", "prompt", "response", "reward", "success", "metadata")
+READ = (*CHAT_READ, "/prompt/*/reward", "/response/*/reward")
+_KNOWN = ("id", "task", "agent", "prompt", "response", "reward", "success", "metadata", "system")
 
 
 def sniff(document: Any) -> bool:
@@ -17,5 +19,7 @@ def sniff(document: Any) -> bool:
 
 def read(document: Any) -> Trajectory:
     document = require_object(document)
-    steps = from_prompt_response(document.get("prompt"), document.get("response"))
+    steps = with_system(
+        from_prompt_response(document.get("prompt"), document.get("response")), document.get("system")
+    )
     return build_trajectory(steps, **common(document, known=_KNOWN), pointer="/response")

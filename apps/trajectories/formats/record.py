@@ -9,13 +9,15 @@ from workers.errors import InvalidRecord
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`."""
+    """line: where it begins, from 1. pointer: its place in the whole document. error: why there is no `document`.
+    skipped: why it is no record, such as a file of an archive that is not read."""
 
     line: int
     raw: bytes = b""
     document: Any = None
     pointer: str = ""
     error: InvalidRecord | None = None
+    skipped: str = ""
 
 
 def encoded(document: Any) -> bytes:

@@ -1,10 +1,11 @@
 """Cutting a stream of JSON into records, with constant memory and every record's own bytes.
 
 Read are JSON lines, JSON arrays of records or JSON documents, one or several one after another, and zip archives of
-such; gzip and zstd are unpacked. What cannot be cut further (a broken array has no next record to be found) ends the
-stream with its error.
+such; gzip, zstd, bzip2 and xz are unpacked, UTF-16 and UTF-32 become UTF-8. What cannot be cut further (a broken array
+has no next record to be found) ends the stream with its error.
 """
 
+import codecs
 import gzip
 import io
 import json
@@ -26,6 +27,23 @@ from workers.schema.patterns import TextPattern
 _HEAD = 2**20
 _decode = msgspec.json.Decoder().decode
 _PICKLES = tuple(bytes([0x80, protocol]) for protocol in range(2, 6))
+_ENCODINGS = (  # by their byte order marks, the longer ones first; without one, by the zeros around the first character
+    (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"{\0", "utf-16-le"), (b"[\0", "utf-16-le"), (b"\0{", "utf-16-be"), (b"\0[", "utf-16-be"),
+)  # fmt: skip
+_CONVERT = "is not read. Convert it to JSON lines, one trajectory a line"
+_NO_JSON = {
+    b"PAR1": f"the file is Parquet, which {_CONVERT}: `datasets.Dataset.from_parquet(FILE).to_json(OUT)`.",
+    b"ARROW1": f"the file is Arrow, which {_CONVERT}: `datasets.Dataset.from_file(FILE).to_json(OUT)`.",
+    b"\x89HDF": f"the file is HDF5, which {_CONVERT}; of Minari data sets, an episode a line.",
+    b"SQLite format 3": f"the file is an SQLite database, which {_CONVERT}.",
+    b"7z\xbc\xaf": "the file is a 7z archive, which is not read. Send a zip archive, or the files in it.",
+    b"Rar!": "the file is a RAR archive, which is not read. Send a zip archive, or the files in it.",
+    b"\x04\x22\x4d\x18": "the file is packed by lz4, which is not read. Use gzip, zstd, bzip2 or xz.",
+    b"%PDF": f"the file is a PDF, which {_CONVERT}.",
+}
+_TAR = "the file is a tar archive, which is not read. Send a zip archive, or the files in it."
 _FIRST_KEY = TextPattern(r'\[\s*\{\s*"role"\s*:')
 
 
@@ -57,12 +75,23 @@ def _cut(stream: BinaryIO, limit: int, first_line: int, bounds: InputBounds) -> 
 def _cut_text(head: bytes, whole: BinaryIO, limit: int, first_line: int) -> Iterator[Record]:
     if head.startswith(_PICKLES):
         return iter([Record(first_line, error=InvalidRecord(PICKLED))])
+    if (refusal := _refusal(head)) is not None:
+        return iter([Record(first_line, error=InvalidRecord(refusal))])
+    if (encoding := next((name for mark, name in _ENCODINGS if head.startswith(mark)), None)) is not None:
+        head, whole = _look(cast(BinaryIO, io.BufferedReader(_AsUtf8(whole, encoding), _HEAD)))
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if text.startswith("[") and not _is_messages(text):
         return _arrays(JsonTextReader(whole, limit))
-    if _is_lines(text):
+    if _is_lines(text) and not _has_several(text):
         return _lines(whole, limit, first_line)
     return _documents(JsonTextReader(whole, limit))
+
+
+def _refusal(head: bytes) -> str | None:
+    """What a file is that holds no JSON, and what to do about it."""
+    if head[257:262] == b"ustar":
+        return _TAR
+    return next((message for magic, message in _NO_JSON.items() if head.startswith(magic)), None)
 
 
 def _lines(stream: BinaryIO, limit: int, number: int) -> Iterator[Record]:
@@ -146,6 +175,17 @@ def _is_lines(text: str) -> bool:
     return not newline or line.rstrip().endswith(("}", "]")) or not line.startswith(("{", "["))
 
 
+def _has_several(text: str) -> bool:
+    """Whether several documents stand on one line, or on lines that end as on old Macs."""
+    if "\n" in text.rstrip():
+        return False
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return text[end : end + 100].lstrip()[:1] in ("{", "[")
+
+
 def _is_messages(text: str) -> bool:
     """Whether an array's first element is a chat message, so that the array is one record."""
     try:
@@ -177,5 +217,28 @@ class _Rejoined(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         piece = self._head[: len(buffer)] if self._head else self._stream.read(len(buffer))
         self._head = self._head[len(piece) :] if self._head else b""
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+class _AsUtf8(io.RawIOBase):
+    """Text in another encoding as UTF-8."""
+
+    def __init__(self, stream: BinaryIO, encoding: str) -> None:
+        self._stream, self._encoding = stream, encoding
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._waiting:
+            raw = self._stream.read(_HEAD)
+            self._waiting = self._decoder.decode(raw, final=not raw).encode("utf-8", "replace")
+            if not raw:
+                break
+        piece = self._waiting[: len(buffer)]
+        self._waiting = self._waiting[len(piece) :]
         buffer[: len(piece)] = piece
         return len(piece)

@@ -11,13 +11,28 @@ from typing import Any
 from msgspec.structs import replace
 
 from apps.trajectories.formats.commands import shell
-from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory, clean
+from apps.trajectories.formats.stated import (
+    SUCCESS_KEYS,
+    model_name,
+    run_facts,
+    stated_success,
+    stated_task_id,
+)
+from workers.errors import InvalidRecord
+from workers.schema import ObservationResult, Part, Step, Task, ToolCall, Trajectory, clean, parse_json
 from workers.schema.decode import optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments, parts_of
 from workers.schema.patterns import TextPattern
 from workers.schema.records import Source
 
 SIGN = "an object with `trajectory` and `history`, or a `history` whose messages have a `message_type`"
+READ = (
+    *(f"{at}/{key}" for at in ("", "/info") for key in SUCCESS_KEYS),
+    "/history/*/is_demo",
+    "/history/*/message_type",
+)
+_INPUT = "the input of the model at this step, whose messages are in the history"
+LEFT_OUT = {"/trajectory/*/query": _INPUT, "/trajectory/*/messages": _INPUT}
 _ISSUE = TextPattern(r"(?s)\n(?:ISSUE|TICKET):\n(.*?)\n\nINSTRUCTIONS:")
 _ROLES: dict[str, Source] = {"system": "system", "user": "user"}
 _MESSAGE = ("role", "content", "thought", "action", "tool_calls", "tool_call_ids")
@@ -42,15 +57,30 @@ def read(document: Any) -> Trajectory:
     history = document.get("history") or _asked_with(made)
     steps = _History(made).read(require_list(history, pointer="/history"))
     around = {key: value for key, value in document.items() if key not in ("trajectory", "history")}
-    config = around.get("replay_config")
-    agent = config.get("agent") if isinstance(config, dict) else None
+    config = _object(around.get("replay_config"))
+    agent, info = config.get("agent"), _object(around.get("info"))
+    instance = agent.get("name") if isinstance(agent, dict) else None
+    model = model_name(agent, info, around)
+    version = info.get("swe_agent_version")
     return build_trajectory(
         tuple(steps),
-        _task(steps, agent.get("name") if isinstance(agent, dict) else None),
+        _task(steps, stated_task_id(around) or stated_task_id(info) or instance),
         pointer="/history",
         agent="SWE-agent",
-        metadata=around,
+        agent_version=version if isinstance(version, str) else "",
+        success=stated_success(around, info),
+        metadata=run_facts(info.get("model_stats"), info, model=model) | around,
     )
+
+
+def _object(value: Any) -> dict[str, Any]:
+    """`replay_config` may be JSON text."""
+    if isinstance(value, str) and value.startswith("{"):
+        try:
+            value = parse_json(value)
+        except InvalidRecord:
+            return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _asked_with(made: list[Any]) -> list[Any]:
@@ -87,10 +117,16 @@ class _History:
         for number, step in enumerate(self._made):
             if number >= len(self._agent):
                 self._append(_of_trajectory(step, number))
-            elif not self._steps[self._agent[number]].observation:
-                self._observe(
-                    self._agent[number], step.get("observation"), f"/trajectory/{number}/observation"
-                )
+                continue
+            place = self._agent[number]
+            if not self._steps[place].observation:
+                self._observe(place, step.get("observation"), f"/trajectory/{number}/observation")
+            about = {
+                key: value for key, value in step.items() if key not in _STEP and value not in (None, "", {})
+            }
+            if about:
+                made = self._steps[place]
+                self._steps[place] = replace(made, extra=made.extra | {"trajectory": about})
         return self._steps
 
     def _add(self, message: dict[str, Any], index: int) -> None:

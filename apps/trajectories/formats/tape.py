@@ -28,6 +28,7 @@ from workers.schema.messages import build_trajectory, decode_arguments
 from workers.schema.records import Source
 
 SIGN = "an object with `metadata` and `steps` that each have a `kind`"
+READ = ("/steps/*/kind", "/metadata/reward", "/steps/*/metadata/other/reward", "/metadata/id")
 _USER = ("task", "question", "user", "goal_observation")
 _CONTROL = ("set_next_node", "pass")
 _THOUGHTS = ("agent_thinking", "call", "respond")

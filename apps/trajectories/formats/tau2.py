@@ -14,6 +14,12 @@ from workers.schema.decode import finite, optional_str, require_list, require_ob
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `simulations` and `tasks`"
+PLACES = {"/simulation": "/simulations/*", "/task": "/tasks/*"}
+READ = (
+    "/simulation/reward_info/reward",
+    "/task/id",
+    "/info/environment_info/domain_name",
+)
 _SAID = ("messages", "ticks")
 
 

@@ -12,6 +12,7 @@ from workers.schema.decode import finite, optional_str, require_object
 from workers.schema.messages import build_trajectory
 
 SIGN = "an object with `task_id` and `traj`"
+READ = ("/reward", "/task_id", "/traj/*/reward")
 
 
 def sniff(document: Any) -> bool:

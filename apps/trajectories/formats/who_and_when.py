@@ -14,6 +14,7 @@ from workers.schema.messages import build_trajectory
 from workers.schema.records import Source
 
 SIGN = "an object with `history`, `mistake_agent` and `mistake_step`"
+READ = ("/question_ID", "/is_correct", "/history/*/role")
 _LABELS = ("is_correct", "mistake_agent", "mistake_step", "mistake_reason", "labels")
 _KNOWN = (*_LABELS, "history", "question", "question_ID", "ground_truth")
 

@@ -15,6 +15,8 @@ Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 def read_trajectory_files(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
     """Records of all inputs that trajectories are read from: documents, arrays, JSON lines and archives of them."""
     for record in read_import_records(stream):
+        if record.skipped:
+            continue
         try:
             if record.error is not None:
                 raise record.error

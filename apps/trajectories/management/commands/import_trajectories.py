@@ -20,6 +20,7 @@ from apps.core.errors import DomainError
 from apps.trajectories import formats, services, traces
 from apps.trajectories.import_reader import read_import_records
 
+_FIELDS_SHOWN = 10
 _WAIT = 1.0  # seconds between looks at a file that grows
 
 
@@ -59,7 +60,7 @@ class Command(TouchstoneCommand):
                 _add(total, result, name if len(files) > 1 else None)
             if total.rejected and not keep_good:
                 transaction.set_rollback(True)
-                total.created = total.duplicates = 0
+                total.created = total.duplicates = total.updated = 0
         if total.rejected and not keep_good:
             raise CommandFailed(
                 "Nothing was imported. Fix the rejected records, or use --keep-good.", result=total.as_json()
@@ -80,13 +81,20 @@ class Command(TouchstoneCommand):
     def _report(self, name: str, result: services.ImportResult) -> None:
         self.say(
             f"{name}: {result.format or 'no format recognised'}, {result.created} created,"
-            f" {result.duplicates} already there, {result.rejected_count} rejected"
+            f" {result.duplicates} already there ({result.updated} updated), {result.rejected_count} rejected"
         )
         for rejection in result.rejected[:20]:
             where = f" at {rejection['pointer']}" if rejection["pointer"] else ""
             self.say(f"  line {rejection['line']}{where}: {rejection['message']}")
         if result.rejected_count > 20:
             self.say(f"  and {result.rejected_count - 20} more; --json lists up to 1000.")
+        for use, counts in (("dropped", result.dropped), ("kept, not shown to models", result.kept)):
+            if rows := counts.as_json():
+                self.say(f"  fields {use}: {len(rows)}")
+            for row in rows[:_FIELDS_SHOWN]:
+                self.say(f"    {row['path']} x {row['count']}: {row['reason']}")
+            if len(rows) > _FIELDS_SHOWN:
+                self.say(f"    and {len(rows) - _FIELDS_SHOWN} more; --json lists them.")
         if missing := sorted(result.missing_attachments):
             self.say(
                 f"  {len(missing)} attachments that this project has not are named; the first: {missing[0]}"
@@ -138,6 +146,9 @@ def _open(name: str) -> AbstractContextManager[BinaryIO]:
 def _add(total: services.ImportResult, result: services.ImportResult, name: str | None) -> None:
     total.created += result.created
     total.duplicates += result.duplicates
+    total.updated += result.updated
+    total.dropped.add_all(result.dropped)
+    total.kept.add_all(result.kept)
     total.missing_attachments |= result.missing_attachments
     total.rejected_count += result.rejected_count
     total.rejected += [rejection | ({"file": name} if name else {}) for rejection in result.rejected]

@@ -1,0 +1,241 @@
+"""What became of each field of a document: read, kept next to what is read, or dropped. Nothing vanishes silently.
+
+The trajectory itself is the witness, not what a reader says about itself: every value of the document is looked for in
+the trajectory. Read is what people see and models may be shown (messages, calls, results, task, agent, outcome); kept
+is what is in `extra` and metadata. What is in neither is put into the metadata under UNREAD by its JSON pointer, if it
+is small; else it is dropped, with its path and the reason. A format names what it writes in another form (READ), and
+what it leaves out on purpose and why (LEFT_OUT): patterns of paths, in which `*` is any one key or index.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from apps.trajectories.trajectory_values import TrajectoryValues, Use
+from workers.schema import Trajectory
+from workers.schema.decode import escape
+from workers.schema.message_shapes import ROLES
+
+UNREAD = "unread"  # key of the metadata
+KEPT_BYTES = 16 * 2**10  # of unread fields of one trajectory, as JSON
+KEPT = "kept in extra or metadata, which no model reads"
+ORPHANS = "a tool result whose call is not in the document: it is an environment step"
+NOT_READ = "the format does not read it"
+TOO_LARGE = (
+    f"the format does not read it, and it has over {KEPT_BYTES // 2**10} KB, too much for the metadata"
+)
+NOT_FINITE = "not a finite number; stored as null"
+OF_NO_TRAJECTORY = "belongs to the file, not to one trajectory"
+_MOST_PATHS = 500
+_LONGEST_WORD, _HEXADECIMAL = 16, frozenset("0123456789abcdef-")
+_NAMES = {
+    "role": frozenset(ROLES),
+    "type": frozenset(
+        (
+            "function",
+            "text",
+            "image_url",
+            "input_audio",
+            "video_url",
+            "file",
+            "image",
+            "tool_use",
+            "tool_result",
+        )
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldUse:
+    """path: of the field, list indices as `*`. pointer: of this one. reason: why it was dropped."""
+
+    path: str
+    pointer: str
+    use: Use
+    value: Any
+    reason: str = ""
+
+
+@dataclass(slots=True)
+class FieldCounts:
+    """How many fields there were by path and reason: [{"path", "reason", "count"}] of an import's result."""
+
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def add(self, path: str, reason: str, count: int = 1) -> None:
+        key = (path, reason)
+        if key not in self.counts and len(self.counts) >= _MOST_PATHS:
+            key = ("", f"further paths: only {_MOST_PATHS} are listed")
+        self.counts[key] = self.counts.get(key, 0) + count
+
+    def add_all(self, others: "FieldCounts") -> None:
+        for (path, reason), count in others.counts.items():
+            self.add(path, reason, count)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        found = sorted(self.counts.items(), key=lambda item: (-item[1], item[0]))
+        return [{"path": path, "reason": reason, "count": count} for (path, reason), count in found]
+
+
+class PathPatterns:
+    """READ and LEFT_OUT of a format, as a tree."""
+
+    def __init__(self, read: Iterable[str] = (), left_out: Mapping[str, str] | None = None) -> None:
+        self.root: dict[str, Any] = {}
+        marks = [(pattern, ("read", "")) for pattern in read]
+        marks += [(pattern, ("dropped", reason)) for pattern, reason in (left_out or {}).items()]
+        for pattern, mark in marks:
+            node = self.root
+            for name in pattern.split("/")[1:]:
+                node = node.setdefault(name, {})
+            node[""] = mark
+
+
+def field_uses(document: Any, trajectory: Trajectory, patterns: PathPatterns) -> list[FieldUse]:
+    """The values of `document` that are kept or dropped, the others are read; of a container that is kept as it is, one
+    entry for all of it."""
+    walk = _FieldWalk(TrajectoryValues.of_trajectory(trajectory))
+    walk.visit(document, "", [patterns.root] if patterns.root else [])
+    return walk.uses
+
+
+def lost_fields(document: Any, result: Any, patterns: PathPatterns) -> list[FieldUse]:
+    """The values of `document` that are not in `result`, which was made of it: neither as values nor as keys."""
+    walk = _FieldWalk(TrajectoryValues.of_values(result))
+    walk.visit(document, "", [patterns.root])
+    return [use for use in walk.uses if use.use == "dropped"]
+
+
+def keep_unread(trajectory: Trajectory, uses: Iterable[FieldUse]) -> tuple[Trajectory, list[FieldUse]]:
+    """The trajectory with the fields that were not read in its metadata; and the uses, with these as kept."""
+    unread: dict[str, Any] = {}
+    found: list[FieldUse] = []
+    size = 0
+    for use in uses:
+        if use.use != "dropped" or use.reason != NOT_READ:
+            found.append(use)
+            continue
+        needed = len(use.pointer) + (len(use.value) if isinstance(use.value, str) else 8)
+        if size + needed > KEPT_BYTES:
+            found.append(FieldUse(use.path, use.pointer, "dropped", use.value, TOO_LARGE))
+        else:
+            size += needed
+            unread[use.pointer] = use.value
+            found.append(FieldUse(use.path, use.pointer, "kept", use.value))
+    if not unread:
+        return trajectory, found
+    before = trajectory.metadata.get(UNREAD)
+    unread = (before if isinstance(before, dict) else {}) | unread
+    return replace(trajectory, metadata=trajectory.metadata | {UNREAD: unread}), found
+
+
+def uncovered(document: Any, parts: Iterable[Any]) -> list[str]:
+    """Paths of the values of a document that are in none of the documents it was split into, which hold its objects."""
+    containers: set[int] = set()
+    members: list[tuple[str, Any]] = []
+    for part in parts:
+        for key, value in part.items() if isinstance(part, dict) else [("", part)]:
+            if isinstance(value, dict | list):
+                containers.add(id(value))
+            else:
+                members.append((key, value))
+
+    def visit(value: Any, key: str, path: str) -> tuple[list[str], bool]:
+        """The paths, and whether something below is in a part."""
+        if not isinstance(value, dict | list):
+            return ([], True) if value in (None, "") or (key, value) in members else ([path], False)
+        if id(value) in containers or not value:
+            return [], True
+        found: list[str] = []
+        covered = False
+        for name, each in value.items() if isinstance(value, dict) else (("*", each) for each in value):
+            paths, has_covered = visit(each, str(name), f"{path}/{escape(str(name))}")
+            found += paths
+            covered = covered or (has_covered and isinstance(each, dict | list) and bool(each))
+        return (found, True) if covered or not path else ([path], False)
+
+    return visit(document, "", "")[0]
+
+
+class _FieldWalk:
+    """Gathers what is kept or dropped; what is read needs no entry, which is most of it."""
+
+    def __init__(self, found: TrajectoryValues) -> None:
+        self.uses: list[FieldUse] = []
+        self._found = found
+        self._trail: list[str | int] = []
+
+    def visit(self, value: Any, key: str, nodes: list[dict[str, Any]]) -> None:
+        if value is None or value == "" or value == [] or value == {}:
+            return
+        mark = next((node[""] for node in nodes if "" in node), None) if nodes else None
+        if mark is not None:
+            if mark[0] != "read":
+                self._add(value, *mark)
+        elif not isinstance(value, dict | list):
+            self._leaf(value, key)
+        elif id(value) in self._found.kept_ids:
+            self._add(value, "kept")
+        elif isinstance(value, dict):
+            read, trail = self._found.read, self._trail
+            for name, item in value.items():
+                if nodes:
+                    below = [node[step] for node in nodes for step in (name, "*") if step and step in node]
+                elif isinstance(item, str) and item in read:
+                    continue
+                else:
+                    below = nodes
+                trail.append(name)
+                self.visit(item, str(name), below)
+                trail.pop()
+        else:
+            below = [node["*"] for node in nodes if "*" in node] if nodes else nodes
+            for index, item in enumerate(value):
+                self._trail.append(index)
+                self.visit(item, key, below)
+                self._trail.pop()
+
+    def _leaf(self, value: Any, key: str) -> None:
+        found = self._found
+        use: Use | None
+        if isinstance(value, str):
+            if key in _NAMES and value.lower() in _NAMES[key]:
+                return
+            use = found.use_of_text(value, key)
+            if use is None and (inner := _decoded(value)) is not None:
+                self.visit(inner, key, [])
+                return
+        elif (key, value) in found.read_pairs or (found.has_numbers_as_text and str(value) in found.read):
+            return
+        else:
+            use = "kept" if (key, value) in found.kept_pairs else None
+        if use is None:
+            self._add(value, "dropped", NOT_READ)
+        elif use == "kept":
+            self._add(value, use)
+
+    def _add(self, value: Any, use: Use, reason: str = "") -> None:
+        keys = [each if isinstance(each, int) else escape(str(each)) for each in self._trail]
+        pointer = "".join(f"/{each}" for each in keys)
+        path = "".join("/*" if isinstance(each, int) or _is_identifier(each) else f"/{each}" for each in keys)
+        self.uses.append(FieldUse(path, pointer, use, value, reason))
+
+
+def _is_identifier(key: str) -> bool:
+    """Whether a key is a hash or a UUID, of which every document has others."""
+    return len(key) >= _LONGEST_WORD and _HEXADECIMAL.issuperset(key.lower())
+
+
+def _decoded(text: str) -> Any:
+    """What JSON text holds, where it is an object or an array."""
+    if text[:1] not in "{[":
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) and found else None
