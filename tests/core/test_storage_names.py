@@ -194,6 +194,11 @@ def _is_constant(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id.strip("_").isupper())
 
 
+def _called(node: ast.Call) -> str:
+    """The last part of the function's name."""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
 def _joins(tree: ast.AST) -> Iterator[str]:
     """Paths joined of more than constants."""
     for node in ast.walk(tree):
@@ -203,13 +208,15 @@ def _joins(tree: ast.AST) -> Iterator[str]:
             is_number = isinstance(node.right, ast.BinOp)
             if is_text or (not is_number and any(word in left for word in _FOLDERS)):
                 yield ast.unparse(node)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith((".joinpath", "path.join")):
+        could_join = isinstance(node, ast.Call) and _called(node) in ("joinpath", "join")
+        if could_join and ast.unparse(node.func).endswith((".joinpath", "path.join")):
             yield ast.unparse(node)
 
 
 def _paths(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Path", "open") and node.args:
+        is_name = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if is_name and _called(node) in ("Path", "open") and node.args:
             first = node.args[0]
             if not _is_constant(first) and ast.unparse(first) not in ("__file__", "scratch"):
                 yield ast.unparse(node)
@@ -235,7 +242,7 @@ def _joined_names(tree: ast.Module) -> Iterator[str]:
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     for function in functions:
         for node in ast.walk(function):
-            called = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+            called = _called(node) if isinstance(node, ast.Call) else ""
             if isinstance(node, ast.Call) and called in NAMED:
                 names = [one.value for one in node.keywords if one.arg == "name"]
                 names += node.args[NAMED[called] : NAMED[called] + 1]

@@ -79,6 +79,7 @@ def test_markdown_grows_with_its_text(seed: str) -> None:
 _CODE = ["{", "(((", "'", '"""', "/*", "<!--", "&amp", "a.", " \n", "$(", "<<A\n", "0x", "a: ", "//", "\\"]
 
 
+@pytest.mark.long  # 15 s of CPU, and what it guards changes with a version of Pygments only
 @pytest.mark.parametrize(
     "language", sorted(LANGUAGES - {"sh", "shell", "zsh", "py", "python3", "patch", "yml", "js", "ts"})
 )
