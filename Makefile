@@ -27,7 +27,7 @@ install-dev: $(VENV)/.installed-dev  ## and what tests, lint and benchmarks need
 
 $(VENV)/.installed-dev: $(VENV)/.installed .ci/peers.txt
 	$(PY) -m pip install --quiet -c constraints.txt -e client -e '.[dev]'
-	-for peer in $$(grep -v '^#' .ci/peers.txt); do $(PY) -m pip install --quiet --no-deps --upgrade --target $(VENV)/peers $$peer; done
+	-for peer in $$(grep -v '^#' .ci/peers.txt); do $(PY) -m pip install --quiet --no-deps --ignore-requires-python --upgrade --target $(VENV)/peers $$peer; done
 	touch $@
 
 install-locked:  ## an installation from the lock files, without development tools: TORCH=cuda, or TORCH=cpu (requirements/README.md)

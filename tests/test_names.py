@@ -21,7 +21,7 @@ OURS = {"touchstone-rewards", "touchstone-rewards-client"}
 # What these two were called. On the index the first is an unrelated project, the second anyone's to take.
 STRANGERS = {"touchstone", "touchstone-client", "touchstone-core", "touchstone-server"}
 # Names in commands of our pages and errors, next to the dependencies that pyproject.toml names.
-PEERS = {"gymnasium", "llamafactory", "openai", "openrlhf", "pettingzoo", "trl", "verl", "vllm"}
+PEERS = {"gymnasium", "harbor", "llamafactory", "openai", "openrlhf", "pettingzoo", "trl", "verl", "vllm"}
 NPM = {"bootstrap", "htmx.org", "echarts"}
 IMAGES = {"python", "postgres", "redis", "localhost/touchstone"}
 # Reserved names (RFC 2606, RFC 6761), this machine, and who writes the standards that we name.

@@ -132,8 +132,8 @@ def expected(path: Path, source: Source) -> Counts:
 def comes_back(trajectory: Trajectory) -> bool:
     """Whether it is the same after it was written as ATIF and read again."""
     back = from_atif(json.loads(json.dumps(to_atif(trajectory))))
-    same = ("task", "metadata", "reward", "success", "content_hash")
-    return all(getattr(back, name) == getattr(trajectory, name) for name in same) and all(
+    same = ("task", "id", "agent", "agent_version", "metadata", "reward", "success", "content_hash")
+    return all((getattr(back, name) or None) == (getattr(trajectory, name) or None) for name in same) and all(
         ours == replace(theirs, extra={key: theirs.extra[key] for key in ours.extra if key in theirs.extra})
         for ours, theirs in zip(trajectory.steps, back.steps, strict=True)
     )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.trajectories.atif_peer import harbor_errors, has_harbor
 from tests.trajectories.real_files import SOURCES, Source, comes_back, counts, expected, read
 from workers.schema import to_atif
 
@@ -19,6 +20,8 @@ def test_everything_of_the_source_is_there(shared_data: Path, source: Source) ->
         assert name == source.format
         assert counts(found) == expected(path, source), path
         assert all(comes_back(trajectory) for trajectory in found)
+        if has_harbor():
+            assert [harbor_errors(to_atif(trajectory)) for trajectory in found] == [[] for _ in found], path
         total += len(found)
     assert total == source.trajectories
 

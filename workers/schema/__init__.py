@@ -4,7 +4,8 @@ Two indices, never mixed: `step` counts all steps from 0 (comment anchors, inclu
 steps whose source is `agent` from 0 (labels, rewards, credit).
 """
 
-from workers.schema.atif import from_atif, to_atif
+from workers.schema.atif import from_atif
+from workers.schema.atif_writer import to_atif
 from workers.schema.decode import clean, parse_json
 from workers.schema.items import Features, ScoreInput, Text, TokenIds, TrajectoryId, item_json, parse_item
 from workers.schema.messages import from_messages, from_prompt_response, to_messages

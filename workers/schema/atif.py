@@ -1,4 +1,4 @@
-"""ATIF (Agent Trajectory Interchange Format), v1.4 to v1.8, to a Trajectory and back.
+"""ATIF (Agent Trajectory Interchange Format), v1.4 to v1.8, to a Trajectory; `atif_writer` is the way back.
 
 ATIF counts steps from 1 (`step_id`); the Trajectory from 0, the source's number kept in extra["source_index"].
 What ATIF has no field for (task, outcome, environment steps, numeric features) travels under `extra`.
@@ -7,14 +7,14 @@ What ATIF has no field for (task, outcome, environment steps, numeric features) 
 from typing import Any
 
 from workers.errors import InvalidRecord
+from workers.schema.atif_model import ARGUMENTS_TEXT, EXTRA_AS_WAS, MADE_SESSION, PARTS, read_unfit
+from workers.schema.atif_writer import CALL_FIELDS, RESULT_FIELDS, STEP_FIELDS, part_fields
 from workers.schema.decode import clean, convert, finite, optional_str, require_list, require_object
 from workers.schema.messages import build_trajectory, decode_arguments
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
 
 VERSIONS = tuple(f"ATIF-v1.{minor}" for minor in range(4, 9))
 _SOURCES: dict[str, Source] = {"system": "system", "user": "user", "agent": "agent"}
-_RAW = "__raw__"  # arguments that are no JSON object, which ATIF requires
-_AS_IT_WAS = "__extra__"  # what is kept next to, where its names are also those that ATIF or we use there
 
 
 def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> Trajectory:
@@ -26,9 +26,13 @@ def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> 
             f"unknown schema_version {version!r}; known are {VERSIONS[0]} to {VERSIONS[-1]}.",
             pointer=f"{pointer}/schema_version",
         )
+    document = read_unfit(document, pointer=pointer)
     agent = require_object(document.get("agent") or {}, pointer=f"{pointer}/agent")
+    agent = read_unfit(agent, pointer=f"{pointer}/agent")
     extra = dict(require_object(document.get("extra") or {}, pointer=f"{pointer}/extra"))
     session = document.get("session_id") or document.get("trajectory_id")
+    if session == document.get(MADE_SESSION):
+        session = document.get("trajectory_id")
     if "task" in extra:
         task = convert(extra.pop("task"), Task, pointer=f"{pointer}/extra/task")
     outcome = require_object(extra.pop("outcome", {}), pointer=f"{pointer}/extra/outcome")
@@ -36,8 +40,12 @@ def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> 
     if success is not None and not isinstance(success, bool):
         raise InvalidRecord("success is true or false.", pointer=f"{pointer}/extra/outcome/success")
     rest = {key: value for key, value in document.items() if key not in _TOP and value is not None}
-    if _AS_IT_WAS in extra:
-        extra = require_object(extra[_AS_IT_WAS], pointer=f"{pointer}/extra/{_AS_IT_WAS}")
+    if not document.get("session_id"):
+        rest.pop("trajectory_id", None)  # the id
+    if isinstance(rest.get("final_metrics"), dict):
+        rest["final_metrics"] = read_unfit(rest["final_metrics"], pointer=f"{pointer}/final_metrics")
+    if EXTRA_AS_WAS in extra:
+        extra = require_object(extra[EXTRA_AS_WAS], pointer=f"{pointer}/extra/{EXTRA_AS_WAS}")
     metadata = extra | ({"atif": rest} if rest else {})
     agent_rest = {key: value for key, value in agent.items() if key not in ("name", "version")}
     return build_trajectory(
@@ -53,33 +61,7 @@ def from_atif(document: Any, *, task: Task | None = None, pointer: str = "") -> 
     )
 
 
-_TOP = ("schema_version", "session_id", "trajectory_id", "agent", "steps", "extra")
-
-
-def to_atif(trajectory: Trajectory) -> dict[str, Any]:
-    """An ATIF v1.7 document; `from_atif` gives the same trajectory back."""
-    metadata, rest, agent = dict(trajectory.metadata), {}, {}
-    if {"task", "outcome", _AS_IT_WAS} & metadata.keys() or not _are_objects(metadata, "atif", "agent"):
-        metadata = {_AS_IT_WAS: metadata}
-    else:
-        rest, agent = metadata.pop("atif", {}), metadata.pop("agent", {})
-    task = trajectory.task
-    extra: dict[str, Any] = metadata | {"task": {"id": task.id, "instruction": task.instruction}}
-    if task.reference is not None:
-        extra["task"]["reference"] = task.reference
-    if task.metadata:
-        extra["task"]["metadata"] = task.metadata
-    outcome = {"reward": trajectory.reward, "success": trajectory.success}
-    if outcome != {"reward": None, "success": None}:
-        extra["outcome"] = {key: value for key, value in outcome.items() if value is not None}
-    return rest | {
-        "schema_version": "ATIF-v1.7",
-        "session_id": trajectory.id or trajectory.content_hash,
-        "agent": {"name": trajectory.agent or "unknown", "version": trajectory.agent_version or "unknown"}
-        | agent,
-        "steps": [_step_out(step, index) for index, step in enumerate(trajectory.steps)],
-        "extra": extra,
-    }
+_TOP = (MADE_SESSION, "schema_version", "session_id", "agent", "steps", "extra")
 
 
 def _steps(document: dict[str, Any], pointer: str) -> tuple[Step, ...]:
@@ -110,8 +92,10 @@ def _ids(document: dict[str, Any], before: int) -> set[Any]:
 
 
 def _step(raw: dict[str, Any], number: int, at: str) -> Step:
+    raw = read_unfit(raw, pointer=at)
     extra = dict(require_object(raw.get("extra") or {}, pointer=f"{at}/extra"))
-    kept = extra.pop(_AS_IT_WAS, None)
+    differing = extra.pop(PARTS, None)
+    kept = extra.pop(EXTRA_AS_WAS, None)
     source_text = str(raw.get("source"))
     source = "environment" if extra.get("source") == "environment" else _SOURCES.get(source_text)
     if source is None:
@@ -125,13 +109,13 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
     )
     features = extra.pop("features", None)
     message = None if extra.pop("message_is_null", False) else raw.get("message")
-    rest = {key: value for key, value in raw.items() if key not in _STEP and value is not None}
+    rest = {key: value for key, value in raw.items() if key not in STEP_FIELDS and value is not None}
     reward = finite(extra.pop("reward", None), pointer=f"{at}/extra/reward")
     if kept is not None:
-        extra = require_object(kept, pointer=f"{at}/extra/{_AS_IT_WAS}")
+        extra = require_object(kept, pointer=f"{at}/extra/{EXTRA_AS_WAS}")
     return Step(
         source=source,
-        message=_parts(message, f"{at}/message"),
+        message=_parts(message, differing, f"{at}/message"),
         reasoning=optional_str(raw.get("reasoning_content"), pointer=f"{at}/reasoning_content"),
         tool_calls=calls,
         observation=_observation(raw.get("observation"), {call.id for call in calls}, f"{at}/observation"),
@@ -139,28 +123,27 @@ def _step(raw: dict[str, Any], number: int, at: str) -> Step:
         if features is None
         else convert(features, tuple[float, ...], pointer=f"{at}/extra/features"),
         reward=reward,
-        metrics=require_object(raw.get("metrics") or {}, pointer=f"{at}/metrics"),
+        metrics=read_unfit(
+            require_object(raw.get("metrics") or {}, pointer=f"{at}/metrics"), pointer=f"{at}/metrics"
+        ),
         extra={"source_index": number} | extra | ({"atif": rest} if rest else {}),
     )
 
 
-_STEP = ("step_id", "source", "message", "reasoning_content", "tool_calls", "observation", "metrics", "extra")
-
-
 def _call(raw: Any, at: str) -> ToolCall:
-    raw = require_object(raw, pointer=at)
+    raw = read_unfit(require_object(raw, pointer=at), pointer=at)
     if not isinstance(raw.get("function_name"), str):
         raise InvalidRecord("a tool call needs a function_name.", pointer=f"{at}/function_name")
     arguments = raw.get("arguments", {})
-    arguments = arguments[_RAW] if isinstance(arguments, dict) and arguments.keys() == {_RAW} else arguments
+    if isinstance(arguments, dict) and arguments.keys() == {ARGUMENTS_TEXT}:
+        arguments = arguments[ARGUMENTS_TEXT]
     decoded, text = decode_arguments(arguments, pointer=f"{at}/arguments")
-    known = ("tool_call_id", "function_name", "arguments")
     return ToolCall(
         id=optional_str(raw.get("tool_call_id"), pointer=f"{at}/tool_call_id"),
         name=raw["function_name"],
         arguments=decoded,
         raw=text,
-        extra={key: value for key, value in raw.items() if key not in known},
+        extra=_extra({key: value for key, value in raw.items() if key not in CALL_FIELDS}, at),
     )
 
 
@@ -172,107 +155,56 @@ def _observation(raw: Any, calls: set[str | None], at: str) -> tuple[Observation
         require_list(require_object(raw, pointer=at).get("results") or [], pointer=at)
     ):
         where = f"{at}/results/{index}"
-        result = require_object(result, pointer=where)
+        written = require_object(result, pointer=where)
+        written = {key: value for key, value in written.items() if value is not None}
+        result = read_unfit(written, pointer=where)
+        named = optional_str(written.get("source_call_id"), pointer=f"{where}/source_call_id")
         call_id = optional_str(result.get("source_call_id"), pointer=f"{where}/source_call_id")
-        if call_id is not None and call_id not in calls:
+        if named not in {None, *calls}:
             raise InvalidRecord(
-                f"a tool result without its call: this step has no call {call_id!r}.",
+                f"a tool result without its call: this step has no call {named!r}.",
                 pointer=f"{where}/source_call_id",
             )
-        known = ("source_call_id", "content")
-        extra = {key: value for key, value in result.items() if key not in known and value is not None}
-        if _AS_IT_WAS in extra:
-            extra = require_object(extra[_AS_IT_WAS], pointer=f"{where}/{_AS_IT_WAS}")
+        extra = dict(result)
+        own = extra.get("extra")
+        differing = None
+        if isinstance(own, dict) and PARTS in own:
+            differing = own[PARTS]
+            extra["extra"] = {key: value for key, value in own.items() if key != PARTS}
+            if not extra["extra"]:
+                del extra["extra"]
+        extra = {key: value for key, value in extra.items() if key not in RESULT_FIELDS}
         results.append(
             ObservationResult(
-                call_id=call_id, content=_parts(result.get("content"), f"{where}/content"), extra=extra
+                call_id=call_id,
+                content=_parts(result.get("content"), differing, f"{where}/content"),
+                extra=_extra(extra, where),
             )
         )
     return tuple(results)
 
 
-def _parts(content: Any, at: str) -> tuple[Part, ...]:
+def _extra(fields: dict[str, Any], at: str) -> dict[str, Any]:
+    """Our own extra of an object's fields that have no other place."""
+    within = fields.get("extra")
+    for holder in (fields, within):  # the first in documents written by earlier versions
+        if isinstance(holder, dict) and EXTRA_AS_WAS in holder:
+            return require_object(holder[EXTRA_AS_WAS], pointer=f"{at}/extra/{EXTRA_AS_WAS}")
+    return fields
+
+
+def _parts(content: Any, differing: Any, at: str) -> tuple[Part, ...]:
+    """differing: by index, fields that are other than the document's part says."""
     if content is None:
         return ()
     if isinstance(content, str):
         return (Part(text=content),)
+    others = require_object(differing or {}, pointer=at)
     parts = []
     for index, raw in enumerate(require_list(content, pointer=at)):
         raw = require_object(raw, pointer=f"{at}/{index}")
-        source = require_object(raw.get("source") or {}, pointer=f"{at}/{index}/source")
-        fields = {"type": raw.get("type"), "text": raw.get("text"), "source": source.get("path")}
-        known = ("type", "text", "source", "extra")
-        extra = (raw.get("extra") or {}) | {key: value for key, value in raw.items() if key not in known}
-        parts.append(
-            convert(
-                fields | {"media_type": source.get("media_type"), "extra": extra},
-                Part,
-                pointer=f"{at}/{index}",
-            )
-        )
+        require_object(raw.get("source") or {}, pointer=f"{at}/{index}/source")
+        require_object(raw.get("extra") or {}, pointer=f"{at}/{index}/extra")
+        fields = part_fields(raw) | require_object(others.get(str(index), {}), pointer=at)
+        parts.append(convert(fields, Part, pointer=f"{at}/{index}"))
     return tuple(parts)
-
-
-def _step_out(step: Step, index: int) -> dict[str, Any]:
-    plain = not _OURS & step.extra.keys() and _are_objects(step.extra, "atif")
-    extra = {key: value for key, value in step.extra.items() if key != "atif"}
-    extra = extra if plain else {_AS_IT_WAS: step.extra}
-    if step.source == "environment":
-        extra["source"] = "environment"
-    if step.features is not None:
-        extra["features"] = list(step.features)
-    if step.reward is not None:
-        extra["reward"] = step.reward
-    out: dict[str, Any] = (step.extra.get("atif", {}) if plain else {}) | {
-        "step_id": index + 1,
-        "source": "system" if step.source == "environment" else step.source,
-        "message": _content_out(step.message) if step.message else "",
-    }
-    if not step.message:
-        extra["message_is_null"] = True
-    if step.reasoning is not None:
-        out["reasoning_content"] = step.reasoning
-    if step.tool_calls:
-        out["tool_calls"] = [_call_out(call) for call in step.tool_calls]
-    if step.observation:
-        out["observation"] = {"results": [_result_out(result) for result in step.observation]}
-    if step.metrics:
-        out["metrics"] = step.metrics
-    return out | ({"extra": extra} if extra else {})
-
-
-_OURS = {"source", "features", "reward", "message_is_null", _AS_IT_WAS}
-
-
-def _are_objects(given: dict[str, Any], *names: str) -> bool:
-    return all(isinstance(given.get(name, {}), dict) for name in names)
-
-
-def _call_out(call: ToolCall) -> dict[str, Any]:
-    arguments = (
-        call.arguments
-        if isinstance(call.arguments, dict) and call.raw is None
-        else {_RAW: call.arguments_text}
-    )
-    return call.extra | {"tool_call_id": call.id, "function_name": call.name, "arguments": arguments}
-
-
-def _result_out(result: ObservationResult) -> dict[str, Any]:
-    content = _content_out(result.content) if result.content else None
-    extra = result.extra
-    if {"source_call_id", "content", _AS_IT_WAS} & extra.keys() or None in extra.values():
-        extra = {_AS_IT_WAS: extra}
-    return extra | {"source_call_id": result.call_id, "content": content}
-
-
-def _content_out(parts: tuple[Part, ...]) -> Any:
-    if len(parts) == 1 and parts[0].type == "text" and not parts[0].extra:
-        return parts[0].text
-    return [_part_out(part) for part in parts]
-
-
-def _part_out(part: Part) -> dict[str, Any]:
-    extra = {"extra": part.extra} if part.extra else {}
-    if part.type == "text":
-        return {"type": "text", "text": part.text} | extra
-    return {"type": part.type, "source": {"media_type": part.media_type, "path": part.source}} | extra

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from workers.errors import InvalidRecord
-from workers.schema.atif import from_atif, to_atif
+from workers.schema.atif import from_atif
+from workers.schema.atif_writer import to_atif
 from workers.schema.decode import clean, convert, finite, optional_str, require_object
 from workers.schema.messages import build_trajectory, from_messages, from_prompt_response
 from workers.schema.records import Task, Trajectory
