@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -35,7 +36,8 @@ from apps.core.jobs.job_queue import (
 from apps.core.storage.artifacts import delete_tree, store_file
 from apps.core.storage.storage_names import storage_name
 from apps.datasets.exports import EXPORTS as DATASET_EXPORTS
-from apps.datasets.exports import record_export, require_format
+from apps.datasets.exports import left_out_counts, record_export, require_format
+from apps.datasets.exports.conversations import LeftOut
 from apps.datasets.models import DatasetVersion, Export
 from apps.datasets.selectors import require_frozen
 
@@ -99,7 +101,7 @@ def build_export(export: Export) -> None:
     try:
         with keep_heartbeat(export) as heartbeat, tempfile.TemporaryDirectory(prefix="export-") as scratch:
             path = Path(scratch) / file_name(export)
-            lines = _write(export, path, heartbeat)
+            lines, left_out = _write(export, path, heartbeat)
             name = storage_name("exports", export.project_id, f"{export.pk}-{export.attempt}", path.name)
             with path.open("rb") as written:
                 digest = hashlib.file_digest(written, "sha256").hexdigest()
@@ -112,6 +114,7 @@ def build_export(export: Export) -> None:
         finish(export, JobState.FAILED, error=error.message)
         return
     result_fields: dict[str, Any] = {"artifact": name, "lines": lines, "size": size, "sha256": digest}
+    result_fields["left_out"] = left_out
     try:
         finish(export, JobState.SUCCEEDED, progress={}, **result_fields)
     except ClaimLost:
@@ -121,20 +124,21 @@ def build_export(export: Export) -> None:
         delete_tree(name)
 
 
-def _write(export: Export, path: Path, heartbeat: JobHeartbeat) -> int:
-    """Write the file; returns the number of lines without a table header."""
+def _write(export: Export, path: Path, heartbeat: JobHeartbeat) -> tuple[int, dict[str, int]]:
+    """Write the file; returns the number of lines without a table header, and what has no line, by reason."""
+    left_out: LeftOut = Counter()
     if export.dataset_version is None:
         refresh_statistics(Annotation, Assignment, Item)
     total, lines = _expected_lines(export), 0
     if renew_heartbeat(export, progress={"done": 0, "total": total, "note": "writing"}):
         raise Cancelled
     with path.open("wb") as raw, _text_file(raw, export) as out:
-        for line in _export_lines(export):
+        for line in _export_lines(export, left_out):
             out.write(line)
             lines += 1
             heartbeat.progress = {"done": lines, "total": total and max(total, lines), "note": "writing"}
             heartbeat.check()
-    return lines - (export.format == "csv")
+    return lines - (export.format == "csv"), left_out_counts(left_out)
 
 
 def file_name(export: Export) -> str:
@@ -169,9 +173,10 @@ def _remove(export: Export) -> None:
     Export.objects.filter(pk=export.pk).update(removed_at=timezone.now(), filters=filters)
 
 
-def _export_lines(export: Export) -> Iterator[str]:
+def _export_lines(export: Export, left_out: LeftOut) -> Iterator[str]:
     if export.dataset_version is not None:
-        return DATASET_EXPORTS[export.format](require_frozen(export.dataset_version), export.split or None)
+        dataset_version = require_frozen(export.dataset_version)
+        return DATASET_EXPORTS[export.format](dataset_version, export.split or None, left_out)
     return OF_FEEDBACK[export.format](project=export.project, filters=export.filters)
 
 

@@ -49,6 +49,9 @@ class Export(Job):
     filters = models.JSONField(default=dict)  # of the feedback
     artifact = models.CharField(max_length=255, blank=True)
     lines = models.PositiveBigIntegerField(default=0)
+    left_out = models.JSONField(
+        default=dict
+    )  # reason: number of records or images the format has no line for
     size = models.PositiveBigIntegerField(default=0)  # bytes
     sha256 = models.CharField(max_length=64, blank=True)
     removed_at = models.DateTimeField(null=True)

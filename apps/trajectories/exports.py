@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from apps.accounts.models import Project
 from apps.core.errors import DomainError
-from apps.trajectories import attachments
+from apps.trajectories import attachments, openai_documents
 from apps.trajectories.models import Document, Trajectory
 from apps.trajectories.selectors import iterate_trajectory_keys, load_trajectories
 from workers import schema
@@ -60,25 +60,9 @@ def _originals(keys: list[int]) -> Iterator[bytes]:
 
 
 def _document(project: Project, trajectory: schema.Trajectory, external: str, format: str) -> dict[str, Any]:
-    trajectory = attachments.restore_attachments(project, replace(trajectory, id=external or trajectory.id))
-    return schema.to_atif(trajectory) if format == "atif" else _openai(trajectory)
-
-
-def _openai(trajectory: schema.Trajectory) -> dict[str, Any]:
-    """What the format `openai` reads: the same trajectory again."""
-    task = {"id": trajectory.task.id, "instruction": trajectory.task.instruction}
-    optional = {
-        "agent": {"name": trajectory.agent, "version": trajectory.agent_version}
-        if trajectory.agent
-        else None,
-        "reward": trajectory.reward,
-        "success": trajectory.success,
-        "metadata": trajectory.metadata or None,
-    }
-    return {
-        "id": trajectory.id,
-        "task": task
-        | ({"reference": trajectory.task.reference} if trajectory.task.reference is not None else {})
-        | ({"metadata": trajectory.task.metadata} if trajectory.task.metadata else {}),
-        "messages": schema.to_messages(trajectory),
-    } | {name: value for name, value in optional.items() if value is not None}
+    """Under the source's own id; where it has none, ours is the session_id of ATIF, and no id when read again."""
+    key = trajectory.id
+    trajectory = attachments.restore_attachments(project, replace(trajectory, id=external or None))
+    if format == "atif":
+        return schema.to_atif(trajectory, session=key)
+    return openai_documents.to_document(trajectory)

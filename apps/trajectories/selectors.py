@@ -98,6 +98,23 @@ def keys_by_content_hash(project: Project, hashes: Iterable[str]) -> dict[str, i
     return dict(rows.order_by("-pk").values_list("content_hash", "pk"))
 
 
+def stored_keys(
+    project: Project, wanted: Iterable[tuple[str, int | None]]
+) -> dict[tuple[str, int | None], int]:
+    """Keys by content hash and the key that an export named: that one if it has the content, else the newest that has;
+    without what the project does not have."""
+    wanted = set(wanted)
+    rows = Trajectory.objects.filter(project=project, content_hash__in={content for content, _ in wanted})
+    keys: dict[str, list[int]] = {}
+    for content, pk in rows.order_by("pk").values_list("content_hash", "pk"):
+        keys.setdefault(content, []).append(pk)
+    return {
+        (content, number): number if number is not None and number in keys[content] else keys[content][-1]
+        for content, number in wanted
+        if content in keys
+    }
+
+
 def require_trajectory(project: Project, pk: int) -> Trajectory:
     """The trajectory with its task, if it is the project's. Raises NotFound."""
     row = Trajectory.objects.select_related("task").filter(project=project, pk=pk).first()

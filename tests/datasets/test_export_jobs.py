@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
@@ -124,7 +125,7 @@ def test_a_dataset_version_that_is_large_is_written_first(
     advance_exports()
     made = Export.objects.get()
     data = gzip.decompress(stored(made)).decode()
-    assert data == "".join(EXPORTS["trl"](dataset_version, split or None))
+    assert data == "".join(EXPORTS["trl"](dataset_version, split or None, Counter()))
     assert made.lines == data.count("\n") > 0
     assert AuditEvent.objects.get(verb="dataset.exported").target == "desk/first@1"
 

@@ -1,4 +1,5 @@
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ def with_tools(task: str) -> dict[str, Any]:
 
 
 def rows(project: Project, format: str = "trl", split: str | None = None) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in EXPORTS[format](freeze(project), split)]
+    """Without the records, which are for imports."""
+    found = [json.loads(line) for line in EXPORTS[format](freeze(project), split, Counter())]
+    return [{key: value for key, value in row.items() if key != "record"} for row in found]
 
 
 def test_trl_has_prompt_chosen_rejected_and_margin(project: Project) -> None:
@@ -55,7 +58,7 @@ def test_trl_prompt_is_all_that_is_shared(project: Project) -> None:
     import_pairs(project, [with_tools("x")])
     (row,) = rows(project)
     assert [message["role"] for message in row["prompt"]] == ["user", "assistant", "tool"]
-    assert row["prompt"][1]["tool_calls"][0]["function"] == TOOL_CALL["function"]
+    assert row["prompt"][1]["tool_calls"][0]["function"] == {"name": "find", "arguments": {"order": 7}}
     assert [message["content"] for message in (row["chosen"] + row["rejected"])] == [
         "It comes.",
         "It is lost.",
@@ -107,7 +110,7 @@ def test_trl_and_datasets_read_it(project: Project, tmp_path: Path, monkeypatch:
         cache_dir=str(tmp_path / "cache"),
         chunksize=2000,
     )
-    assert set(loaded.column_names) == {"prompt", "chosen", "rejected", "margin", "origin"}
+    assert set(loaded.column_names) == {"prompt", "chosen", "rejected", "margin", "origin", "record"}
     assert len(loaded) == 21
     templated = [maybe_apply_chat_template(row, _Chat()) for row in loaded]  # type: ignore[arg-type]
     assert all(is_conversational(row) for row in loaded)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Iterator
-from functools import partial
 from io import BytesIO
 from typing import Any
 
@@ -14,25 +13,15 @@ from apps.accounts.auth import KeyRequest
 from apps.accounts.models import Scope
 from apps.annotation.feedback.exports import export_jsonl, record_export
 from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers import outcomes, record_formats
-from apps.annotation.feedback.readers.json_lines import Parse, read_json_lines
+from apps.annotation.feedback.readers import any_record
+from apps.annotation.feedback.readers.json_lines import read_json_lines
 from apps.annotation.feedback.records import check_filters
 from apps.annotation.feedback.services import import_numbered
-from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.core.errors import DomainError
 from workers.errors import InvalidRecord
 from workers.schema import BODY_LIMITS, parse_json
 
 router = Router()
-# The parser by a key that only one of the record formats has.
-_PARSERS: dict[str, Parse] = {
-    **{
-        key: partial(record_formats.parse, kind)
-        for kind in FEEDBACK_TYPES.values()
-        for key in kind.distinguishing_keys
-    },
-    "success": outcomes.parse,
-}
 
 
 class FeedbackOut(Schema):
@@ -96,7 +85,4 @@ def _read(request: HttpRequest) -> Iterable[tuple[int, Incoming | InvalidRecord]
 
 
 def _parse(record: dict[str, Any]) -> Iterable[Incoming]:
-    parse = next((parse for key, parse in _PARSERS.items() if key in record), None)
-    if parse is None:
-        raise InvalidRecord(f"the record has none of the keys {', '.join(_PARSERS)}, which tell its kind.")
-    return parse({**record, "origin": "imported"})
+    return any_record.parse({**record, "origin": "imported"})

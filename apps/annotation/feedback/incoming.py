@@ -14,14 +14,30 @@ class OutcomeValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTrajectory:
+    """A trajectory of an export: the one of the project with this content (of several, the one with this number).
+
+    sent: what is stored where the project has none; None where the file has no trajectory.
+    """
+
+    content_hash: str
+    number: int | None = None
+    sent: Trajectory | None = None
+
+
+Place = Trajectory | TrajectoryId | StoredTrajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
     """One record. value: of the kind's own type. task: None if the trajectories are named by id and have their own.
 
-    item: names the comparison. purpose, explanation: of an item that is new.
+    item: names the comparison. purpose, explanation: of an item that is new. is_exported: from an export of ours, so
+    that it may be what an annotator of this project with an account gave here.
     """
 
     kind: Kind
-    places: tuple[Trajectory | TrajectoryId, ...]
+    places: tuple[Place, ...]
     value: Any
     task: Task | None = None
     annotator: str = ""
@@ -29,11 +45,12 @@ class Incoming:
     item: str | None = None
     campaign: str | None = None
     is_adjudication: bool = False
+    is_exported: bool = False
     purpose: str = "work"
     explanation: str = ""
 
     def __post_init__(self) -> None:
-        names = [place.content_hash if isinstance(place, Trajectory) else place for place in self.places]
+        names = [place if isinstance(place, TrajectoryId) else place.content_hash for place in self.places]
         if len(self.places) > 1 and len(set(names)) < len(names):
             raise same_trajectory(len(self.places))
 

@@ -1,17 +1,23 @@
 """Writing imported feedback, a chunk at a time and in few queries."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from django.db.models import Q
 
 from apps.accounts.models import Project
-from apps.annotation.feedback.incoming import FeedbackResult, Incoming, OutcomeValue, same_trajectory
+from apps.annotation.feedback.assignment_history import load_histories, write_revisions
+from apps.annotation.feedback.incoming import (
+    FeedbackResult,
+    Incoming,
+    OutcomeValue,
+    Place,
+    StoredTrajectory,
+    same_trajectory,
+)
 from apps.annotation.feedback_types import FEEDBACK_TYPES
 from apps.annotation.feedback_types.base import ImportTarget
 from apps.annotation.models import (
-    Annotation,
     Annotator,
     Assignment,
     Campaign,
@@ -23,52 +29,13 @@ from apps.annotation.models import (
 from apps.annotation.services.items import item_key, recount
 from apps.rubrics.services import ImportedCriteria
 from apps.trajectories.models import Trajectory
-from apps.trajectories.selectors import keys_by_external_id
+from apps.trajectories.selectors import keys_by_external_id, stored_keys
 from apps.trajectories.services import store_trajectories
 from workers import schema
 from workers.errors import InvalidRecord
 
 _Key = tuple[int, int, bool]  # item, annotator, is_adjudication
 POINTERS = {1: "/trajectory", 2: "/a"}
-
-
-@dataclass
-class PendingRevision:
-    """A revision to be written: all records of its annotator on the item, by question key."""
-
-    number: int
-    origin: str
-    rows: dict[Hashable, FeedbackRecord] = field(default_factory=dict)
-
-
-@dataclass
-class AssignmentHistory:
-    """Records of an assignment: all answers so far (to find duplicates), the last revision, and new revisions."""
-
-    ever: set[Hashable] = field(default_factory=set)
-    last: PendingRevision | None = None
-    new: list[PendingRevision] = field(default_factory=list)
-    _new_keys: set[Hashable] = field(default_factory=set)
-
-    def add(self, row: FeedbackRecord, origin: str) -> bool:
-        """Add a record; whether it is new. One that replaces a record of the same import starts another revision."""
-        value = (type(row), row.answer)
-        if value in self.ever:
-            return False
-        self.ever.add(value)
-        if not self.new or row.question_key in self._new_keys or self.new[-1].origin != origin:
-            before = self.new[-1] if self.new else self.last
-            self.new.append(
-                PendingRevision(
-                    number=before.number + 1 if before else 1,
-                    origin=origin,
-                    rows=dict(before.rows) if before else {},
-                )
-            )
-            self._new_keys = set()
-        self._new_keys.add(row.question_key)
-        self.new[-1].rows[row.question_key] = row
-        return True
 
 
 class FeedbackWriter:
@@ -101,14 +68,22 @@ class FeedbackWriter:
                 judged[index] = (incoming, places[index])
         items, mismatched = self._items(judged, rows)
         refused |= mismatched
+        rows |= self._rows({pk for index in items for pk in judged[index][1]} - rows.keys())
         self._write_records({index: judged[index] for index in items}, items, rows, counts)
         return [(numbered[index][0], error) for index, error in sorted(refused.items())]
 
     def _places(self, chunk: list[Incoming]) -> tuple[dict[int, list[int]], dict[int, InvalidRecord]]:
         """Ids of the trajectories of each record by its index in the chunk, and records that name unknown ones."""
-        brought = [
-            place for incoming in chunk for place in incoming.places if isinstance(place, schema.Trajectory)
-        ]
+        chunk_places = [place for incoming in chunk for place in incoming.places]
+        by_content = stored_keys(
+            self.project,
+            [
+                (place.content_hash, place.number)
+                for place in chunk_places
+                if isinstance(place, StoredTrajectory)
+            ],
+        )
+        brought = [sent for place in chunk_places if (sent := _sent(place, by_content)) is not None]
         stored = iter(
             store_trajectories(project=self.project, trajectories=brought, source_format="feedback")
         )
@@ -124,15 +99,14 @@ class FeedbackWriter:
         for index, incoming in enumerate(chunk):
             ids: list[int] = []
             for place in incoming.places:
-                if isinstance(place, schema.Trajectory):
+                if _sent(place, by_content) is not None:
                     ids.append(next(stored))
-                elif place.id in known:
+                elif isinstance(place, schema.TrajectoryId) and place.id in known:
                     ids.append(known[place.id])
+                elif isinstance(place, StoredTrajectory) and (place.content_hash, place.number) in by_content:
+                    ids.append(by_content[place.content_hash, place.number])
                 else:
-                    refused[index] = InvalidRecord(
-                        f"the project has no trajectory {place.id!r}; import the trajectories first.",
-                        pointer=POINTERS.get(len(incoming.places), "/items"),
-                    )
+                    refused[index] = _unknown(place, len(incoming.places))
             found[index] = ids
         return found, refused
 
@@ -181,12 +155,19 @@ class FeedbackWriter:
         )
         found |= {(item.campaign_id, item.key): item for item in fresh}
         self._positions = _positions(found.values())
+        contents = _contents(self._positions)
         items: dict[int, Item] = {}
         mismatched: dict[int, InvalidRecord] = {}
-        for index, (_, places) in judged.items():
+        for index, (incoming, places) in judged.items():
             item = found[key_of[index]]
-            if set(places) <= set(self._positions[item.pk]):
+            # Equal contents are one item: what is said of one trajectory counts for the item's.
+            same = [
+                pk if pk in self._positions[item.pk] else contents[item.pk].get(rows[pk].content_hash)
+                for pk in places
+            ]
+            if None not in same:
                 items[index] = item
+                judged[index] = (incoming, [pk for pk in same if pk is not None])
             else:
                 message = f"the item {item.key!r} has other trajectories; give each comparison its own name."
                 mismatched[index] = InvalidRecord(message, pointer="/item")
@@ -206,32 +187,67 @@ class FeedbackWriter:
         rows: dict[int, Trajectory],
         counts: FeedbackResult,
     ) -> None:
-        keys = (self._key(items[index], incoming) for index, (incoming, _) in judged.items())
+        made = {
+            index: (incoming, self._make_row(incoming, places, items[index], rows))
+            for index, (incoming, places) in judged.items()
+        }
+        known = self._known_answers(made, items)
+        for index in known:
+            del made[index]
+        counts.duplicates += len(known)
+        keys = (self._key(items[index], incoming) for index, (incoming, _) in made.items())
         assignments = self._assignments(list(dict.fromkeys(keys)))  # in the order of the file
-        said = _load_histories(assignments.values())
+        said = load_histories(assignments.values())
         states: dict[int, str] = {}
-        for index, (incoming, places) in judged.items():
+        for index, (incoming, row) in made.items():
             item = items[index]
             assignment = assignments[self._key(item, incoming)]
-            stored = ImportTarget(
-                [rows[pk] for pk in places],
-                [self._positions[item.pk][pk] for pk in places],
-                self.criteria.of,
-            )
-            if said[assignment.pk].add(
-                FEEDBACK_TYPES[incoming.kind].make_row(incoming.value, stored), incoming.origin
-            ):
+            if said[assignment.pk].add(row, incoming.origin):
                 counts.created += 1
                 states[assignment.pk] = _state(incoming)
             else:
                 counts.duplicates += 1
-        _write_revisions({pk: answer.new for pk, answer in said.items() if answer.new})
+        write_revisions({pk: answer.new for pk, answer in said.items() if answer.new})
         for state in set(states.values()):
             its = Assignment.objects.filter(
                 pk__in=[pk for pk, its_state in states.items() if its_state == state]
             )
             its.exclude(state=state).update(state=state, lock_expires_at=None)
         recount({assignment.item_id for assignment in assignments.values()})
+
+    def _make_row(
+        self, incoming: Incoming, places: list[int], item: Item, rows: dict[int, Trajectory]
+    ) -> FeedbackRecord:
+        stored = ImportTarget(
+            [rows[pk] for pk in places],
+            [self._positions[item.pk][pk] for pk in places],
+            self.criteria.of,
+        )
+        row: FeedbackRecord = FEEDBACK_TYPES[incoming.kind].make_row(incoming.value, stored)
+        return row
+
+    def _known_answers(
+        self, made: dict[int, tuple[Incoming, FeedbackRecord]], items: dict[int, Item]
+    ) -> set[int]:
+        """The exported records that an annotator of that name has given on the item, with an account or without."""
+        exported = {index: pair for index, pair in made.items() if pair[0].is_exported}
+        if not exported:
+            return set()
+        assignments = list(
+            Assignment.objects.filter(
+                item_id__in={items[index].pk for index in exported},
+                annotator__name__in={incoming.annotator for incoming, _ in exported.values()},
+            ).select_related("annotator")
+        )
+        given: dict[tuple[int, str], set[Hashable]] = defaultdict(set)
+        histories = load_histories(assignments)
+        for assignment in assignments:
+            given[assignment.item_id, assignment.annotator.name] |= histories[assignment.pk].ever
+        return {
+            index
+            for index, (incoming, row) in exported.items()
+            if (type(row), row.answer) in given[items[index].pk, incoming.annotator]
+        }
 
     def _key(self, item: Item, incoming: Incoming) -> _Key:
         return item.pk, self._annotator(incoming.annotator).pk, incoming.is_adjudication
@@ -273,6 +289,22 @@ class FeedbackWriter:
         return self.annotators[name]
 
 
+def _sent(place: Place, by_content: dict[tuple[str, int | None], int]) -> schema.Trajectory | None:
+    """The trajectory to store, if the record brings one that the project has not."""
+    if isinstance(place, StoredTrajectory):
+        return None if (place.content_hash, place.number) in by_content else place.sent
+    return place if isinstance(place, schema.Trajectory) else None
+
+
+def _unknown(place: Place, count: int) -> InvalidRecord:
+    pointer = POINTERS.get(count, "/items")
+    if isinstance(place, schema.TrajectoryId):
+        what = f"the project has no trajectory {place.id!r}"
+    else:
+        what = "the file names a trajectory by its content, which this project does not have"
+    return InvalidRecord(f"{what}; import the trajectories first.", pointer=pointer)
+
+
 def _state(incoming: Incoming) -> str:
     is_judges = is_by_judge(incoming.origin, incoming.annotator)
     return Assignment.State.BY_JUDGE if is_judges else Assignment.State.SUBMITTED
@@ -294,56 +326,19 @@ def _check(incoming: Incoming, rows: list[Trajectory]) -> InvalidRecord | None:
     return None
 
 
+def _contents(positions: Mapping[int, Mapping[int, int]]) -> dict[int, dict[str, int]]:
+    """{item: {content hash: trajectory}}"""
+    hashes = dict(
+        Trajectory.objects.filter(pk__in={pk for of in positions.values() for pk in of}).values_list(
+            "pk", "content_hash"
+        )
+    )
+    return defaultdict(dict, {item: {hashes[pk]: pk for pk in of} for item, of in positions.items()})
+
+
 def _positions(items: Iterable[Item]) -> dict[int, dict[int, int]]:
     """{item: {trajectory: position}}"""
     places: dict[int, dict[int, int]] = defaultdict(dict)
     for place in ItemTrajectory.objects.filter(item__in=[item.pk for item in items]):
         places[place.item_id][place.trajectory_id] = place.position
     return places
-
-
-def _load_histories(assignments: Iterable[Assignment]) -> dict[int, AssignmentHistory]:
-    histories: dict[int, AssignmentHistory] = {
-        assignment.pk: AssignmentHistory() for assignment in assignments
-    }
-    annotations = (
-        Annotation.objects.filter(assignment_id__in=list(histories))
-        .order_by("revision")
-        .prefetch_related(*(kind.related_name for kind in FEEDBACK_TYPES.values()))
-    )
-    for annotation in annotations:
-        history = histories[annotation.assignment_id]
-        rows = [
-            row for kind in FEEDBACK_TYPES.values() for row in getattr(annotation, kind.related_name).all()
-        ]
-        history.last = PendingRevision(
-            annotation.revision, annotation.origin, {row.question_key: row for row in rows}
-        )
-        history.ever.update((type(row), row.answer) for row in rows)
-    return histories
-
-
-def _write_revisions(new: dict[int, list[PendingRevision]]) -> None:
-    versions = dict(Assignment.objects.filter(pk__in=list(new)).values_list("pk", "item__campaign__version"))
-    pairs = [
-        (
-            Annotation(
-                assignment_id=pk,
-                revision=revision.number,
-                origin=revision.origin,
-                campaign_version=versions[pk],
-            ),
-            revision,
-        )
-        for pk, revisions in new.items()
-        for revision in revisions
-    ]
-    Annotation.objects.bulk_create([annotation for annotation, _ in pairs])
-    written: dict[type[FeedbackRecord], list[FeedbackRecord]] = defaultdict(list)
-    for annotation, revision in pairs:
-        for row in revision.rows.values():
-            fresh = row.copy_unsaved()
-            fresh.annotation = annotation
-            written[type(row)].append(fresh)
-    for model, rows in written.items():
-        model.objects.bulk_create(rows)  # type: ignore[attr-defined]

@@ -1,10 +1,14 @@
 """Exports of dataset versions: one module per format, each a stream of lines.
 
 An export takes the dataset version and a split (None: all of them) and yields lines that end with a newline. Every
-line has the `origin` of its feedback, so that labels of judges can be distinguished from labels of people.
+line has the `origin` of its feedback, so that labels of judges can be distinguished from labels of people. What a
+format has no line for is counted by reason in the third argument, which is complete once the last line is read.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 from django.http import StreamingHttpResponse
 
@@ -13,10 +17,11 @@ from apps.accounts.services import record_audit
 from apps.core.errors import DomainError
 from apps.core.storage.storage_names import download_header
 from apps.datasets.exports import lines, openrlhf, rewardbench, trl, trl_stepwise, trl_unpaired
+from apps.datasets.exports.conversations import LeftOut
 from apps.datasets.models import DatasetVersion
 from apps.datasets.splits import SPLITS
 
-Exporter = Callable[[DatasetVersion, str | None], Iterator[str]]
+Exporter = Callable[[DatasetVersion, str | None, LeftOut], Iterator[str]]
 
 EXPORTS: dict[str, Exporter] = {
     "jsonl": lines.export,
@@ -26,6 +31,7 @@ EXPORTS: dict[str, Exporter] = {
     "openrlhf": openrlhf.export,
     "rewardbench": rewardbench.export,
 }
+READ_TWICE = frozenset(("trl", "trl-unpaired", "openrlhf"))
 DESCRIPTIONS = {
     "trl": "preferences for TRL: explicit prompt, conversational, with margins",
     "trl-unpaired": "single trajectories labelled good or bad, for TRL's KTO trainer: ratings and unpaired preferences",
@@ -42,6 +48,11 @@ def require_format(format: str, split: str | None) -> None:
         raise DomainError(f"Unknown format {format!r}; choose from {', '.join(EXPORTS)}.", pointer="/format")
     if split is not None and split not in SPLITS:
         raise DomainError(f"Unknown split {split!r}; choose from {', '.join(SPLITS)}.", pointer="/split")
+
+
+def left_out_counts(left_out: LeftOut) -> dict[str, int]:
+    """What a finished export has no line for: number by reason."""
+    return {reason: number for reason, number in sorted(left_out.items()) if number}
 
 
 def record_export(
@@ -61,7 +72,11 @@ def record_export(
 def export_response(
     dataset_version: DatasetVersion, *, format: str, split: str | None, by: User | ApiKey
 ) -> StreamingHttpResponse:
-    """An export as a download, written while it is sent."""
+    """An export as a download, written while it is sent.
+
+    The header X-Touchstone-Left-Out says what the format has no line for, as JSON, where that is known before the first
+    line: of the formats that are read twice.
+    """
     require_format(format, split)
     record_export(dataset_version, format=format, split=split, by=by)
     parts = (
@@ -71,8 +86,11 @@ def export_response(
         split or "all",
         format,
     )
-    response = StreamingHttpResponse(
-        EXPORTS[format](dataset_version, split), content_type="application/x-ndjson"
-    )
+    left_out: LeftOut = Counter()
+    rows = EXPORTS[format](dataset_version, split, left_out)
+    first = next(rows, "")
+    response = StreamingHttpResponse(chain([first], rows), content_type="application/x-ndjson")
+    if (counts := left_out_counts(left_out)) and format in READ_TWICE:
+        response["X-Touchstone-Left-Out"] = json.dumps(counts)
     response["Content-Disposition"] = download_header("-".join(parts) + ".jsonl")
     return response

@@ -1,30 +1,56 @@
-"""Trajectories as conversations, for formats read with `datasets`: every message has the same fields.
+"""Trajectories as conversations that chat templates show: fields without a value are left out, arguments are objects.
 
-`datasets` fixes the columns' types from the beginning of a file, so either all messages have tool fields or none has,
-and the first line holds a tool call if any line does.
+Templates ask whether a message has calls, a name or reasoning, so an empty one changes what they write, or makes them
+raise; arguments as text are quoted once more by most of them.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, TypeVar
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
+from msgspec.structs import replace
+
+from apps.annotation.feedback.frozen_records import FIELD, record_text
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import read_dataset_records
-from apps.datasets.statistics import is_usable_pair
-from workers.schema import PreferenceRecord, Trajectory, to_messages
+from apps.trajectories.attachments import restore_attachments
+from workers.schema import ObservationResult, Part, PreferenceRecord, Step, Trajectory
+from workers.schema.atif_model import ARGUMENTS_TEXT
+from workers.schema.records import KIND_OF, FeedbackRecord
 
-RecordT = TypeVar("RecordT")
+Message = dict[str, Any]
+LeftOut = Counter[str]  # reason to number of records or images
 # Llama 2 (arXiv 2307.09288), table 27, small margins: slightly better, better, significantly better.
 MARGINS = {1: 1 / 3, 2: 2 / 3, 3: 1.0}
-_ROLES = {"developer": "system", "function": "tool"}
+_LOADABLE = ("data:", "http://", "https://")  # sources of images that others can open
 
 
-def decided_pairs(dataset_version: DatasetVersion, split: str | None) -> Iterator[PreferenceRecord]:
-    """Comparisons with a chosen side, of two different contents, judged overall."""
+def decided_pairs(
+    dataset_version: DatasetVersion, split: str | None, left_out: LeftOut
+) -> Iterator[PreferenceRecord]:
+    """Comparisons with a chosen side, judged overall; the others are counted in `left_out`."""
     for record in read_dataset_records(dataset_version, split):
-        if isinstance(record, PreferenceRecord) and is_usable_pair(record) and record.choice in ("a", "b"):
+        reason = undecided(record)
+        if reason is None and isinstance(record, PreferenceRecord):
             yield record
+        elif reason is not None:
+            left_out[reason] += 1
+
+
+def undecided(record: FeedbackRecord) -> str | None:
+    """Why a record is no comparison with a chosen side."""
+    if not isinstance(record, PreferenceRecord):
+        return f"{KIND_OF[type(record)]} records"
+    if record.criterion is not None:
+        return "comparisons by one criterion"
+    return {"tie": "ties", "both_bad": "both bad"}.get(record.choice)
+
+
+def with_images(dataset_version: DatasetVersion, record: PreferenceRecord) -> PreferenceRecord:
+    """The record with the bytes of its images in it: of other contents, by their hash, than the project's."""
+    a, b = (restore_attachments(dataset_version.project, side) for side in (record.a, record.b))
+    return replace(record, a=a, b=b)
 
 
 def chosen_and_rejected(record: PreferenceRecord) -> tuple[Trajectory, Trajectory]:
@@ -34,66 +60,120 @@ def chosen_and_rejected(record: PreferenceRecord) -> tuple[Trajectory, Trajector
 
 def preference_fields(record: PreferenceRecord) -> dict[str, Any]:
     """The fields of a preference other than its two sides."""
-    return {"margin": MARGINS[record.strength], "origin": record.origin}
+    fields = {"margin": MARGINS[record.strength], "origin": record.origin, FIELD: record_text(record)}
+    return fields | tools_field(record.a, record.b)
 
 
-def json_lines(
-    read: Callable[[], Iterator[RecordT]],
-    tools_in: Callable[[RecordT], bool],
-    row: Callable[[RecordT, bool], dict[str, Any]],
-) -> Iterator[str]:
-    """A JSON line for each record of `read`; one with a tool call comes first, since `datasets` infers types from it.
-
-    row: maps (record, whether messages have tool fields) to the object of the line.
-    """
-    first = next((number for number, record in enumerate(read()) if tools_in(record)), None)
-    if first is not None:
-        yield _line(row(next(islice(read(), first, None)), True))
-    for number, record in enumerate(read()):
-        if number != first:
-            yield _line(row(record, first is not None))
-
-
-def _line(row: dict[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
+def tools_field(*trajectories: Trajectory) -> dict[str, Any]:
+    """{"tools": [...]}: the definitions that the trajectories state, each once; empty where they state none."""
+    found: list[Any] = []
+    for trajectory in trajectories:
+        agent = trajectory.metadata.get("agent")
+        stated = [
+            trajectory.metadata.get("tools"),
+            agent.get("tool_definitions") if isinstance(agent, dict) else None,
+        ]
+        for tools in stated:
+            for tool in tools if isinstance(tools, list) else ():
+                definition = _definition(tool)
+                if definition is not None and definition not in found:
+                    found.append(definition)
+    return {"tools": found} if found else {}
 
 
-def has_tools(trajectory: Trajectory) -> bool:
-    return any(step.tool_calls for step in trajectory.steps)
-
-
-def pair_has_tools(record: PreferenceRecord) -> bool:
-    return has_tools(record.a) or has_tools(record.b)
-
-
-def conversation_messages(trajectory: Trajectory, *, tools: bool) -> list[dict[str, Any]]:
-    """tools: whether messages have tool call fields, empty where there are no calls."""
-    return [conversation_message(message, tools=tools) for message in to_messages(trajectory)]
-
-
-def conversation_message(source_message: dict[str, Any], *, tools: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "role": _ROLES.get(source_message["role"], source_message["role"]),
-        "content": _text(source_message.get("content")),
+def _definition(tool: Any) -> dict[str, Any] | None:
+    """A tool as OpenAI's function calling has it; also from Anthropic's form."""
+    if not isinstance(tool, dict):
+        return None
+    if isinstance(tool.get("function"), dict):
+        return tool
+    if not isinstance(tool.get("name"), str):
+        return None
+    parameters = tool.get("parameters") or tool.get("input_schema") or {"type": "object", "properties": {}}
+    function = {
+        "name": tool["name"],
+        "description": str(tool.get("description") or ""),
+        "parameters": parameters,
     }
-    if tools:
-        fields["tool_calls"] = [_call(call) for call in _calls(source_message)]
-        fields["tool_call_id"] = source_message.get("tool_call_id") or ""
-        fields["name"] = source_message.get("name") or ""
-    return fields
+    return {"type": "function", "function": function}
 
 
-def prompt_and_rest(trajectory: Trajectory, *, tools: bool) -> tuple[list[Any], list[Any]]:
-    """The messages before the first agent step, and the rest."""
-    messages = conversation_messages(trajectory, tools=tools)
-    cut = next((at for at, message in enumerate(messages) if message["role"] == "assistant"), len(messages))
-    prompt = messages[:cut] or [
-        conversation_message({"role": "user", "content": trajectory.task.instruction}, tools=tools)
+def conversation_messages(trajectory: Trajectory) -> list[Message]:
+    """The messages that a policy was shown and wrote. A content with an image is a list of parts, else it is text."""
+    return [message for step in trajectory.steps for message in _step_messages(step)]
+
+
+def _step_messages(step: Step) -> Iterator[Message]:
+    if step.source == "environment":
+        yield from ({"role": "user", "content": _content(result.content)} for result in step.observation)
+        return
+    if step.source != "agent":
+        yield {"role": step.source, "content": _content(step.message)}
+        return
+    message: Message = {"role": "assistant", "content": _content(step.message)}
+    if step.reasoning:
+        message["reasoning_content"] = step.reasoning
+    if step.tool_calls:
+        message["tool_calls"] = [
+            ({"id": call.id} if call.id else {})
+            | {
+                "type": "function",
+                "function": {"name": call.name, "arguments": _arguments(call.arguments)},
+            }
+            for call in step.tool_calls
+        ]
+    yield message
+    yield from (_result_message(step, place, result) for place, result in enumerate(step.observation))
+
+
+def _result_message(step: Step, place: int, result: ObservationResult) -> Message:
+    content = _content(result.content)
+    if not step.tool_calls:
+        return {"role": "user", "content": content}
+    ids = [call.id for call in step.tool_calls]
+    call = step.tool_calls[ids.index(result.call_id) if result.call_id in ids else min(place, len(ids) - 1)]
+    named = {"tool_call_id": call.id} if call.id else {}
+    return {"role": "tool"} | named | {"name": call.name, "content": content}
+
+
+def _arguments(arguments: Any) -> dict[str, Any]:
+    """Templates take an object. Text that is none is its only member."""
+    return arguments if isinstance(arguments, dict) else {ARGUMENTS_TEXT: arguments}
+
+
+def _content(parts: tuple[Part, ...]) -> Any:
+    if not any(_is_loadable(part) for part in parts):
+        return "\n".join(part.text or f"[{part.type}]" for part in parts if part.text != "")
+    return [
+        {"type": "image", "image": part.source}
+        if _is_loadable(part)
+        else {"type": "text", "text": part.text or f"[{part.type}]"}
+        for part in parts
+        if part.text != ""
     ]
-    return prompt, messages[cut:]
 
 
-def split_prompt(chosen: list[Any], rejected: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+def _is_loadable(part: Part) -> bool:
+    return part.type == "image" and (part.source or "").startswith(_LOADABLE)
+
+
+def prompt_and_rest(trajectory: Trajectory) -> tuple[list[Message], list[Message]]:
+    """The messages before the first agent step, and the rest."""
+    messages = conversation_messages(trajectory)
+    cut = next((at for at, message in enumerate(messages) if message["role"] == "assistant"), len(messages))
+    return asked(messages[:cut], trajectory), messages[cut:]
+
+
+def asked(prompt: list[Message], trajectory: Trajectory) -> list[Message]:
+    """A prompt that ends with someone else than the system, as trainers require one."""
+    if prompt and prompt[-1]["role"] != "system":
+        return prompt
+    return [*prompt, {"role": "user", "content": trajectory.task.instruction}]
+
+
+def split_prompt(
+    chosen: list[Message], rejected: list[Message]
+) -> tuple[list[Message], list[Message], list[Message]]:
     """The common prompt, and the continuation of each side, which starts with an agent message."""
     shared = 0
     for message, other in zip(chosen, rejected, strict=False):
@@ -106,38 +186,67 @@ def split_prompt(chosen: list[Any], rejected: list[Any]) -> tuple[list[Any], lis
     return chosen[:cut], chosen[cut:], rejected[cut:]
 
 
-def as_text(messages: list[dict[str, Any]]) -> str:
-    """Plain text: one message as it is, several with their roles; calls as `name(arguments)`."""
-    if len(messages) == 1 and not messages[0].get("tool_calls"):
-        return str(messages[0]["content"])
+def has_images(messages: list[Message]) -> bool:
+    return any(isinstance(message["content"], list) for message in messages)
+
+
+def prompt_images(
+    messages: list[Message], left_out: LeftOut, *, parts: bool
+) -> tuple[list[Message], list[str]]:
+    """A prompt as TRL takes one with images: a placeholder where each belongs, and the images in order.
+
+    Of tools' messages TRL takes none, so that they are named in the text. parts: every content as a list of parts,
+    since `datasets` reads texts that look like JSON as JSON where only some contents are lists.
+    """
+    out, images = [], []
+    for message in messages:
+        content = message["content"]
+        if isinstance(content, list) and message["role"] != "tool":
+            images += [part["image"] for part in content if part["type"] == "image"]
+            content = [{"type": "image"} if part["type"] == "image" else part for part in content]
+        else:
+            (message,) = without_images([message], left_out)
+            content = message["content"]
+            content = [{"type": "text", "text": content}] if parts else content
+        out.append(message | {"content": content})
+    return out, images
+
+
+def without_images(messages: list[Message], left_out: LeftOut) -> list[Message]:
+    """The messages with text only: an image is named in brackets, and counted."""
+    left_out["images named in the text"] += sum(
+        part["type"] == "image"
+        for message in messages
+        if isinstance(message["content"], list)
+        for part in message["content"]
+    )
+    return [message | {"content": content_text(message["content"])} for message in messages]
+
+
+def content_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text") or f"[{part['type']}]" for part in content)
+
+
+def as_text(messages: list[Message]) -> str:
+    """Plain text: one message as it is, several with their roles; reasoning in <think>, calls as `name(arguments)`."""
+    if len(messages) == 1 and messages[0].keys() == {"role", "content"}:
+        return content_text(messages[0]["content"])
     return "\n\n".join(f"{message['role']}: {_message_text(message)}" for message in messages)
 
 
-def _message_text(message: dict[str, Any]) -> str:
+def _message_text(message: Message) -> str:
+    reasoning = message.get("reasoning_content")
+    thought = f"<think>\n{reasoning}\n</think>" if reasoning else ""
     calls = [
-        f"{call['function']['name']}({call['function']['arguments']})"
+        f"{call['function']['name']}({_arguments_text(call['function']['arguments'])})"
         for call in message.get("tool_calls", ())
     ]
-    return "\n".join(part for part in (message["content"], *calls) if part)
+    return "\n".join(part for part in (thought, content_text(message["content"]), *calls) if part)
 
 
-def _calls(message: dict[str, Any]) -> list[dict[str, Any]]:
-    if "function_call" in message:
-        return [{"function": message["function_call"]}]
-    return message.get("tool_calls") or []
-
-
-def _call(call: dict[str, Any]) -> dict[str, Any]:
-    function = call["function"]
-    return {
-        "id": call.get("id") or "",
-        "type": "function",
-        "function": {"name": function["name"], "arguments": function["arguments"]},
-    }
-
-
-def _text(content: Any) -> str:
-    """The text parts; other parts are named in brackets."""
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "\n".join(part.get("text") or f"[{part.get('type', 'attachment')}]" for part in content)
+def _arguments_text(arguments: dict[str, Any]) -> str:
+    if arguments.keys() == {ARGUMENTS_TEXT}:
+        return str(arguments[ARGUMENTS_TEXT])
+    return json.dumps(arguments, ensure_ascii=False)

@@ -2,31 +2,36 @@
 
     {"chosen": [messages], "rejected": [messages], "margin": 0.67, "origin": "person"}
 
-`--chosen_key chosen --rejected_key rejected` are its defaults; no prompt key is needed.
+`--chosen_key chosen --rejected_key rejected` are its defaults; no prompt key is needed. `tools` is there where the
+trajectories state their definitions. It reads no images: they are named in the text, and counted.
 """
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
+from apps.datasets.exports.columns import json_lines
 from apps.datasets.exports.conversations import (
+    LeftOut,
     chosen_and_rejected,
     conversation_messages,
     decided_pairs,
-    json_lines,
-    pair_has_tools,
     preference_fields,
+    without_images,
 )
 from apps.datasets.models import DatasetVersion
-from workers.schema import PreferenceRecord
 
 
-def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    return json_lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
+def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
+    def rows() -> Iterator[dict[str, Any]]:
+        left_out.clear()
+        for record in decided_pairs(dataset_version, split, left_out):
+            chosen, rejected = (
+                without_images(conversation_messages(trajectory), left_out)
+                for trajectory in chosen_and_rejected(record)
+            )
+            if chosen == rejected:
+                left_out["pairs whose sides are written alike"] += 1
+            else:
+                yield {"chosen": chosen, "rejected": rejected} | preference_fields(record)
 
-
-def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
-    chosen, rejected = (
-        conversation_messages(trajectory, tools=tools) for trajectory in chosen_and_rejected(record)
-    )
-    return {"chosen": chosen, "rejected": rejected} | preference_fields(record)
+    return json_lines(rows)

@@ -10,29 +10,35 @@ import json
 from collections.abc import Iterator
 
 from apps.datasets.exports.conversations import (
+    LeftOut,
     as_text,
     chosen_and_rejected,
     conversation_messages,
     decided_pairs,
     split_prompt,
+    without_images,
 )
 from apps.datasets.models import DatasetVersion
 
 
-def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    for number, record in enumerate(decided_pairs(dataset_version, split)):
+def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
+    number = 0
+    for record in decided_pairs(dataset_version, split, left_out):
         chosen, rejected = chosen_and_rejected(record)
-        prompt, first, second = split_prompt(
-            conversation_messages(chosen, tools=True), conversation_messages(rejected, tools=True)
-        )
+        sides = split_prompt(conversation_messages(chosen), conversation_messages(rejected))
+        prompt, first, second = (as_text(without_images(messages, left_out)) for messages in sides)
+        if first == second:
+            left_out["pairs whose sides are written alike"] += 1
+            continue
         row = {
             "id": number,
             "subset": dataset_version.name,
-            "prompt": as_text(prompt) if prompt else record.a.task.instruction,
-            "chosen": as_text(first),
-            "rejected": as_text(second),
+            "prompt": prompt or record.a.task.instruction,
+            "chosen": first,
+            "rejected": second,
             "chosen_model": chosen.agent,
             "rejected_model": rejected.agent,
             "origin": record.origin,
         }
+        number += 1
         yield json.dumps(row, ensure_ascii=False) + "\n"

@@ -2,36 +2,64 @@
 
     {"prompt": [messages], "chosen": [messages], "rejected": [messages], "margin": 0.67, "origin": "person"}
 
-Ties, both-bad, judgements of one criterion and pairs of equal contents have no chosen side and are left out.
+and `tools` (definitions) and `images` (of the prompt, as data URLs or addresses) where there are any. Ties, both-bad,
+judgements of one criterion and pairs whose sides are written alike have no chosen side and are left out, counted.
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
+from apps.datasets.exports.columns import json_lines
 from apps.datasets.exports.conversations import (
+    LeftOut,
+    Message,
+    asked,
     chosen_and_rejected,
-    conversation_message,
     conversation_messages,
     decided_pairs,
-    json_lines,
-    pair_has_tools,
+    has_images,
     preference_fields,
+    prompt_images,
     split_prompt,
+    with_images,
+    without_images,
 )
 from apps.datasets.models import DatasetVersion
 from workers.schema import PreferenceRecord
 
 
-def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    return json_lines(partial(decided_pairs, dataset_version, split), pair_has_tools, _row)
-
-
-def _row(record: PreferenceRecord, tools: bool) -> dict[str, Any]:
-    chosen, rejected = chosen_and_rejected(record)
-    prompt, first, second = split_prompt(
-        conversation_messages(chosen, tools=tools), conversation_messages(rejected, tools=tools)
+def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
+    some_images = any(
+        has_images(_sides(dataset_version, record)[0])
+        for record in decided_pairs(dataset_version, split, Counter())
     )
-    if not prompt:
-        prompt = [conversation_message({"role": "user", "content": record.a.task.instruction}, tools=tools)]
-    return {"prompt": prompt, "chosen": first, "rejected": second} | preference_fields(record)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        left_out.clear()
+        for record in decided_pairs(dataset_version, split, left_out):
+            yield from _rows(dataset_version, record, some_images, left_out)
+
+    return json_lines(rows)
+
+
+def _rows(
+    dataset_version: DatasetVersion, record: PreferenceRecord, some_images: bool, left_out: LeftOut
+) -> Iterator[dict[str, Any]]:
+    """One row, or none. some_images: whether any prompt of the file has one."""
+    prompt, first, second = _sides(dataset_version, record)
+    chosen, rejected = without_images(first, left_out), without_images(second, left_out)
+    if chosen == rejected:
+        left_out["pairs whose sides are written alike"] += 1
+        return
+    messages, images = prompt_images(prompt, left_out, parts=some_images)
+    row = {"prompt": messages, "chosen": chosen, "rejected": rejected} | preference_fields(record)
+    yield row | ({"images": images} if some_images else {})
+
+
+def _sides(
+    dataset_version: DatasetVersion, record: PreferenceRecord
+) -> tuple[list[Message], list[Message], list[Message]]:
+    chosen, rejected = chosen_and_rejected(with_images(dataset_version, record))
+    prompt, first, second = split_prompt(conversation_messages(chosen), conversation_messages(rejected))
+    return asked(prompt, record.a), first, second

@@ -10,24 +10,35 @@ right or wrong. Where only the first error was marked, the steps before it are r
 import json
 from collections.abc import Iterator
 
-from apps.datasets.exports.conversations import as_text, prompt_and_rest
+from apps.annotation.feedback.frozen_records import FIELD, record_text
+from apps.datasets.exports.conversations import LeftOut, Message, as_text, prompt_and_rest
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import read_dataset_records
 from workers.schema import StepLabelRecord
+from workers.schema.records import KIND_OF
 
 
-def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
+def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
     for record in read_dataset_records(dataset_version, split):
-        if isinstance(record, StepLabelRecord) and (labels := step_correctness(record)):
-            steps = _steps(record)
-            prompt, _ = prompt_and_rest(record.trajectory, tools=True)
-            row = {
-                "prompt": as_text(prompt),
-                "completions": steps[: len(labels)],
-                "labels": labels[: len(steps)],
-                "origin": record.origin,
-            }
-            yield json.dumps(row, ensure_ascii=False) + "\n"
+        if not isinstance(record, StepLabelRecord):
+            left_out[f"{KIND_OF[type(record)]} records"] += 1
+            continue
+        labels = step_correctness(record)
+        if not labels:
+            left_out["step records whose first step has no label"] += 1
+            continue
+        if not record.has_first_error:
+            left_out["labels after a step without one"] += len(record.labels) - len(labels)
+        steps = _steps(record)
+        prompt, _ = prompt_and_rest(record.trajectory)
+        row = {
+            "prompt": as_text(prompt),
+            "completions": steps[: len(labels)],
+            "labels": labels[: len(steps)],
+            "origin": record.origin,
+            FIELD: record_text(record),
+        }
+        yield json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def step_correctness(record: StepLabelRecord) -> list[bool]:
@@ -46,9 +57,9 @@ def step_correctness(record: StepLabelRecord) -> list[bool]:
 
 def _steps(record: StepLabelRecord) -> list[str]:
     """The text of each agent step, with what came before it since the last one."""
-    _, rest = prompt_and_rest(record.trajectory, tools=True)
+    _, rest = prompt_and_rest(record.trajectory)
     steps: list[str] = []
-    since: list[dict[str, object]] = []
+    since: list[Message] = []
     for message in rest:
         since.append(message)
         if message["role"] == "assistant":

@@ -2,39 +2,85 @@
 
     {"prompt": [messages], "completion": [messages], "label": true, "origin": "person"}
 
-From ratings: accepted, or above the middle of the scale, is true; rejected or below is false; the middle says nothing.
-From comparisons, as TRL itself unpairs them: the chosen run is true, the rejected one false; both bad are both false.
+and `tools` and `images` as in `trl`. From ratings: accepted, or above the middle of the scale, is true; rejected or
+below is false; the middle says nothing. From comparisons, as TRL itself unpairs them: the chosen run is true, the
+rejected one false; both bad are both false.
 """
 
+from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
-from apps.datasets.exports.conversations import has_tools, json_lines, prompt_and_rest
+from apps.annotation.feedback.frozen_records import FIELD, record_text
+from apps.datasets.exports.columns import json_lines
+from apps.datasets.exports.conversations import (
+    LeftOut,
+    has_images,
+    prompt_and_rest,
+    prompt_images,
+    tools_field,
+    without_images,
+)
 from apps.datasets.models import DatasetVersion
 from apps.datasets.selectors import read_dataset_records
 from apps.datasets.statistics import is_usable_pair
+from apps.trajectories.attachments import restore_attachments
 from workers.schema import PreferenceRecord, RatingRecord, Trajectory
-from workers.schema.records import Origin
+from workers.schema.records import KIND_OF, Origin
 
-Labelled = tuple[Trajectory, bool, Origin]
+Labelled = tuple[Trajectory, bool, Origin, str]  # and the record
 
 
-def export(dataset_version: DatasetVersion, split: str | None) -> Iterator[str]:
-    return json_lines(
-        partial(_labelled, dataset_version, split), lambda labelled: has_tools(labelled[0]), _row
+def export(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[str]:
+    some_images = any(
+        has_images(prompt_and_rest(_restored(dataset_version, trajectory))[0])
+        for trajectory, *_ in _labelled(dataset_version, split, Counter())
     )
 
+    def rows() -> Iterator[dict[str, Any]]:
+        left_out.clear()
+        for trajectory, label, origin, text in _labelled(dataset_version, split, left_out):
+            prompt, rest = prompt_and_rest(_restored(dataset_version, trajectory))
+            messages, images = prompt_images(prompt, left_out, parts=some_images)
+            row = {"prompt": messages, "completion": without_images(rest, left_out)}
+            row |= {"label": label, "origin": origin, FIELD: text} | tools_field(trajectory)
+            yield row | ({"images": images} if some_images else {})
 
-def _labelled(dataset_version: DatasetVersion, split: str | None) -> Iterator[Labelled]:
+    return json_lines(rows)
+
+
+def _labelled(dataset_version: DatasetVersion, split: str | None, left_out: LeftOut) -> Iterator[Labelled]:
     for record in read_dataset_records(dataset_version, split):
         if isinstance(record, RatingRecord):
             label = _thumb(record)
-            if label is not None:
-                yield record.trajectory, label, record.origin
-        elif isinstance(record, PreferenceRecord) and is_usable_pair(record) and record.choice != "tie":
-            yield record.a, record.choice == "a", record.origin
-            yield record.b, record.choice == "b", record.origin
+            if label is None:
+                left_out["ratings in the middle of their scale"] += 1
+            else:
+                yield record.trajectory, label, record.origin, record_text(record)
+        elif not isinstance(record, PreferenceRecord):
+            left_out[f"{KIND_OF[type(record)]} records"] += 1
+        elif is_usable_pair(record) and record.choice != "tie":
+            yield (
+                record.a,
+                record.choice == "a",
+                record.origin,
+                record_text(record, this=0),
+            )
+            yield (
+                record.b,
+                record.choice == "b",
+                record.origin,
+                record_text(record, this=1),
+            )
+        else:
+            reason = (
+                "ties" if record.choice == "tie" else "comparisons by one criterion, or of equal contents"
+            )
+            left_out[reason] += 1
+
+
+def _restored(dataset_version: DatasetVersion, trajectory: Trajectory) -> Trajectory:
+    return restore_attachments(dataset_version.project, trajectory)
 
 
 def _thumb(record: RatingRecord) -> bool | None:
@@ -42,9 +88,3 @@ def _thumb(record: RatingRecord) -> bool | None:
         return record.accept
     middle = sum(record.scale) / 2
     return None if record.rating == middle else record.rating > middle
-
-
-def _row(labelled: Labelled, tools: bool) -> dict[str, Any]:
-    run, label, origin = labelled
-    prompt, completion = prompt_and_rest(run, tools=tools)
-    return {"prompt": prompt, "completion": completion, "label": label, "origin": origin}

@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from apps.trajectories import openai_documents
 from apps.trajectories.formats.fields import read_agent, read_id, read_task
 from apps.trajectories.formats.stated import (
     SUCCESS_KEYS,
@@ -26,12 +27,16 @@ from workers.schema.messages import build_trajectory
 SIGN = "a list of messages with `role`, or an object with `messages`"
 READ = (
     *(f"/{key}" for key in (*SUCCESS_KEYS, "reward", "id", "task", "task_id")),
+    f"/{openai_documents.FIELD}",
     "/task/id",
     "/agent/version",
     "/messages/*/reward",
     "/*/reward",
 )
-_KNOWN = ("id", "task", "agent", "messages", "reward", "success", "metadata", "system", "response", "choices")
+_KNOWN = (
+    *("id", "task", "agent", "messages", "reward", "success", "metadata", "system", "response", "choices"),
+    openai_documents.FIELD,
+)
 
 
 def sniff(document: Any) -> bool:
@@ -57,6 +62,10 @@ def read(document: Any) -> Trajectory:
     if isinstance(messages, str):  # as data sets keep them whose columns have one type
         messages = parse_json(messages, pointer="/messages")
     steps = from_messages(messages, pointer="/messages")
+    if document.get(openai_documents.FIELD) is not None:
+        steps = openai_documents.without_added(
+            steps, document[openai_documents.FIELD], pointer=f"/{openai_documents.FIELD}"
+        )
     steps = with_system(_with_answer(steps, messages, document), document.get("system"))
     return build_trajectory(steps, **common(document, known=_KNOWN), pointer="/messages")
 

@@ -6,8 +6,9 @@ from typing import Any
 from apps.accounts.models import ApiKey, Project, User
 from apps.accounts.services import record_audit
 from apps.annotation.feedback.exports.atif import export_atif
-from apps.annotation.feedback.exports.jsonl_csv import COLUMNS, export_csv, export_jsonl, spreadsheet_cell
+from apps.annotation.feedback.exports.jsonl_csv import COLUMNS, export_csv, export_jsonl
 from apps.annotation.feedback.exports.otel import export_otel
+from apps.annotation.feedback.spreadsheets import spreadsheet_cell
 
 __all__ = [
     "COLUMNS",

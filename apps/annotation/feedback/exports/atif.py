@@ -14,6 +14,7 @@ from apps.accounts.models import Project
 from apps.annotation.feedback.exports.jsonl_csv import iter_exported_records, provenance, to_import_record
 from apps.trajectories.exports import export_documents
 from workers import schema
+from workers.schema.atif_model import UNFIT
 from workers.schema.records import KIND_OF, record_trajectories
 
 
@@ -40,7 +41,11 @@ def export_atif(*, project: Project, filters: dict[str, Any]) -> Iterator[str]:
         documents = export_documents(project, trajectories)
         names = _names(documents)
         for key, document in documents.items():
-            document["session_id"] = names[key]
+            if names[key] != document["session_id"]:
+                # Reading the document gives the source's own id again.
+                unfit = document["extra"].setdefault(UNFIT, {})
+                unfit["session_id"] = document["session_id"]
+                document["session_id"] = names[key]
             feedback = [_renamed(line, names) for line in feedback_by_trajectory[key]]
             document["extra"] = document.get("extra", {}) | {"feedback": feedback}
             yield json.dumps(document, ensure_ascii=False) + "\n"

@@ -6,12 +6,16 @@ from typing import BinaryIO
 from apps.annotation.feedback.incoming import Incoming
 from apps.annotation.feedback.readers import (
     agentrx,
+    any_record,
+    atif,
     autolibra,
+    csv_table,
     fine_grained_rlhf,
     hh,
     outcomes,
     pandalm,
     record_formats,
+    trainer_files,
     who_and_when,
 )
 from workers.errors import InvalidRecord
@@ -20,7 +24,11 @@ Reader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 READERS: dict[str, Reader] = {
     **record_formats.BY_FORMAT,
+    "jsonl": any_record.read,
     "outcomes": outcomes.read,
+    **trainer_files.BY_FORMAT,
+    "csv": csv_table.read,
+    "atif": atif.read,
     "hh": hh.read,
     "fine-grained-rlhf": fine_grained_rlhf.read,
     "pandalm": pandalm.read,

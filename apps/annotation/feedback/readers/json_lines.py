@@ -28,6 +28,15 @@ Parse = Callable[[dict[str, Any]], Iterable[Incoming]]
 
 def read_json_lines(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
     """Records of a JSON-lines file. The number is the line's, from 1."""
+    for number, document in read_json_documents(stream):
+        if isinstance(document, InvalidRecord):
+            yield number, document
+        else:
+            yield from _parsed(number, document, parse)
+
+
+def read_json_documents(stream: BinaryIO) -> Iterator[tuple[int, dict[str, Any] | InvalidRecord]]:
+    """The objects of a JSON-lines file, or what is wrong with the line."""
     limit = settings.MAX_RECORD_BYTES
     number = 0
     while line := stream.readline(limit + 1):
@@ -37,7 +46,12 @@ def read_json_lines(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incom
             while line and not line.endswith(b"\n"):
                 line = stream.readline(limit)
         elif line.strip():
-            yield from _parsed(number, lambda line=line: parse_json(line), parse)  # type: ignore[misc]
+            try:
+                document = require_object(parse_json(line))
+            except InvalidRecord as error:
+                yield number, error
+            else:
+                yield number, document
 
 
 def read_json_array(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
@@ -51,7 +65,7 @@ def read_json_array(stream: BinaryIO, parse: Parse) -> Iterator[tuple[int, Incom
         yield 1, InvalidRecord("expected a JSON array of records.")
         return
     for number, element in enumerate(elements, start=1):
-        yield from _parsed(number, lambda element=element: element, parse)  # type: ignore[misc]
+        yield from _parsed(number, element, parse)
 
 
 def too_large(limit: int) -> InvalidRecord:
@@ -60,11 +74,9 @@ def too_large(limit: int) -> InvalidRecord:
     )
 
 
-def _parsed(
-    number: int, decode: Callable[[], Any], parse: Parse
-) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
+def _parsed(number: int, value: Any, parse: Parse) -> Iterator[tuple[int, Incoming | InvalidRecord]]:
     try:
-        document, _ = clean(require_object(decode()))
+        document, _ = clean(require_object(value))
         for incoming in parse(document):
             yield number, incoming
     except InvalidRecord as error:

@@ -1,22 +1,50 @@
 """The record formats of the feedback types: `pairs`, `rankings`, `steps`, `rubric`, `comments`, `ratings`."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, BinaryIO
 
-from apps.annotation.feedback.incoming import Incoming
-from apps.annotation.feedback.readers.json_lines import common_fields, place, read_json_lines
+from apps.annotation.feedback.incoming import Incoming, StoredTrajectory
+from apps.annotation.feedback.readers.json_lines import common_fields, place, read_json_lines, task_of
 from apps.annotation.feedback_types import FEEDBACK_TYPES, AnyFeedbackType
+from apps.trajectories.attachments import detach_attachments
 from workers.errors import InvalidRecord
+from workers.schema import Trajectory
 from workers.schema.decode import convert, require_object
 
 RecordReader = Callable[[BinaryIO], Iterator[tuple[int, Incoming | InvalidRecord]]]
 
 
 def parse(kind: AnyFeedbackType, record: dict[str, Any]) -> Iterator[Incoming]:
+    read_place = partial(place, task=task_of(record))
+    incoming = parse_places(kind, record, read_place)
+    yield _stored(incoming, record) if incoming.is_exported else incoming
+
+
+def _stored(incoming: Incoming, record: dict[str, Any]) -> Incoming:
+    """With the trajectories of the project that the export was written from, where they are there."""
+    numbers = convert(record["made"].get("trajectories") or [], list[int], pointer="/made/trajectories")
+    places = tuple(
+        StoredTrajectory(
+            content_hash=detach_attachments(sent)[0].content_hash,  # as it is stored
+            number=numbers[index] if index < len(numbers) else None,
+            sent=sent,
+        )
+        if isinstance(sent, Trajectory)
+        else sent
+        for index, sent in enumerate(incoming.places)
+    )
+    return replace(incoming, places=places)
+
+
+def parse_places(
+    kind: AnyFeedbackType, record: dict[str, Any], read_place: Callable[[Any, str], Any]
+) -> Incoming:
+    """The record, its trajectories read by `read_place` of a value and its pointer."""
     common = common_fields(record, allowed=kind.record_keys) | _made(record)
-    places, value = kind.read_record(record, partial(place, task=common["task"]))
-    yield Incoming(kind=kind.name, places=places, value=value, **common)
+    places, value = kind.read_record(record, read_place)
+    return Incoming(kind=kind.name, places=places, value=value, **common)
 
 
 def _made(record: dict[str, Any]) -> dict[str, Any]:
@@ -33,6 +61,7 @@ def _made(record: dict[str, Any]) -> dict[str, Any]:
         )
     explanation = convert(made.get("explanation", ""), str, pointer="/made/explanation")
     return {
+        "is_exported": True,
         "is_adjudication": made.get("adjudication") is True,
         "purpose": purpose,
         "explanation": explanation,

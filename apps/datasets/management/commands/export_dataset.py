@@ -1,12 +1,13 @@
 """`export_dataset NAME --format trl`: a frozen dataset for another trainer, as a stream of JSON lines."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from apps.core.commands import TouchstoneCommand
-from apps.datasets.exports import EXPORTS, record_export
+from apps.datasets.exports import EXPORTS, left_out_counts, record_export
 from apps.datasets.selectors import find_dataset_version
 from apps.datasets.splits import SPLITS
 
@@ -24,7 +25,8 @@ class Command(TouchstoneCommand):
     def run(self, **options: Any) -> dict[str, Any]:
         dataset_version = find_dataset_version(options["name"])
         record_export(dataset_version, format=options["format"], split=options["split"], by=None)
-        rows = EXPORTS[options["format"]](dataset_version, options["split"])
+        left_out: Counter[str] = Counter()
+        rows = EXPORTS[options["format"]](dataset_version, options["split"], left_out)
         written = 0
         if options["out"]:
             with options["out"].open("w", encoding="utf-8") as out:
@@ -36,9 +38,13 @@ class Command(TouchstoneCommand):
             for line in rows:
                 plain.write(line, ending="")
                 written += 1
+        counts = left_out_counts(left_out)
+        for reason, number in counts.items():
+            self.say(f"not written: {number} {reason}")
         return {
             "name": str(dataset_version),
             "format": options["format"],
             "split": options["split"],
             "lines": written,
+            "left_out": counts,
         }
