@@ -72,7 +72,7 @@ def test_from_a_project_to_an_endpoint(
     assert call(*command) == {"created": 0, "duplicates": 36, "rejected": []}
 
     found = call("agreement", "desk")["kinds"]["pairwise"]
-    assert set(found) == {"alpha", "interval", "level", "items", "annotators", "pairs", "criteria"}
+    assert set(found) == {"alpha", "interval", "level", "items", "once", "annotators", "pairs", "criteria"}
     assert (found["items"], found["level"]) == (12, "nominal")
     assert {(one["a"], one["b"], one["n"]) for one in found["pairs"]} == {
         ("ann", "bob", 12),

@@ -22,10 +22,11 @@ Table = NDArray[np.float64]
 
 
 def agreement(*, project: Project, campaign: str | None = None) -> dict[str, Any]:
-    """{"kinds": {KIND: {"alpha", "interval", "level", "items", "annotators", "pairs", "criteria"}}}.
+    """{"kinds": {KIND: {"alpha", "interval", "level", "items", "once", "annotators", "pairs", "criteria"}}}.
 
     alpha: Krippendorff (2011), "Computing Krippendorff's alpha-reliability", at the `level` of the kind,
-    over units with at least two annotators; null if there are none. interval: 95 %, items resampled. pairs: Cohen's
+    over the `items` units with at least two of the `annotators`; null if there are none. once: units with one, which
+    say nothing about agreement. interval: 95 %, items resampled. pairs: Cohen's
     kappa of two annotators over the n items in common, weighted by the squared distance where the scale has one;
     null where both always gave one and the same value. criteria: the same for each named criterion, and for each other
     question of the kind. A kind that only asks by criteria has its own figures over all of them together.
@@ -78,8 +79,9 @@ def question_agreement(answers: Sequence[AgreementValue]) -> dict[str, Any]:
         "alpha": _alpha(table, level),
         "interval": _interval(table, level),
         "level": level,
-        "items": len(units),
-        "annotators": len(annotators),
+        "items": table.shape[1],
+        "once": len(units) - table.shape[1],
+        "annotators": int((~np.isnan(table)).any(axis=1).sum()),
         "pairs": [pair for a, b in combinations(annotators, 2) if (pair := _kappa(values, a, b, level))],
     }
 

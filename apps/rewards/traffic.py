@@ -81,9 +81,20 @@ def traffic_of(endpoint: Endpoint, *, span: str, by: str) -> Traffic:
     rows = [TrafficSummary(name, sum_rollups(group)) for name, group in groups.items()]
     rows.sort(key=lambda row: (-row.tally.requests, row.name))
     total = TrafficSummary("all", sum_rollups(rollups))
-    return Traffic(
-        total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), _drawings(total.tally, rollups, rows)
-    )
+    hours = _hours(max(since, endpoint.created_at), rollups)
+    drawings = _drawings(total.tally, hours, rollups, rows)
+    return Traffic(total, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS), drawings)
+
+
+def _hours(since: datetime, rollups: Sequence[ScoreRollup]) -> list[datetime]:
+    """Every hour from `since`, or from the first rollup, until now: those without requests too."""
+    first = min([since, *(rollup.hour for rollup in rollups[:1])])
+    hour = first.replace(minute=0, second=0, microsecond=0)
+    hours = []
+    while hour <= timezone.now():
+        hours.append(hour)
+        hour += timedelta(hours=1)
+    return hours
 
 
 def sum_rollups(rollups: Iterable[ScoreRollup]) -> UsageTally:
@@ -99,15 +110,18 @@ def sum_rollups(rollups: Iterable[ScoreRollup]) -> UsageTally:
 
 
 def _drawings(
-    tally: UsageTally, rollups: Sequence[ScoreRollup], rows: Sequence[TrafficSummary]
+    tally: UsageTally,
+    hours: Sequence[datetime],
+    rollups: Sequence[ScoreRollup],
+    rows: Sequence[TrafficSummary],
 ) -> dict[str, Any]:
     """Rewards of the five largest rows, as shares, so that policies of different length compare."""
-    hours: dict[datetime, list[int]] = {}
+    by_hour = {hour: [0, 0] for hour in hours}
     for rollup in rollups:
-        counts = hours.setdefault(rollup.hour, [0, 0])
+        counts = by_hour.setdefault(rollup.hour, [0, 0])
         counts[0] += rollup.requests
         counts[1] += rollup.refused + rollup.overloaded + rollup.failed
-    labels = [f"{timezone.localtime(hour):%d %b %H:%M}" for hour in hours]
+    labels = [f"{timezone.localtime(hour):%d %b %H:%M}" for hour in by_hour]
     largest = [row for row in rows if row.tally.items][:5]
     return {
         "requests": {
@@ -115,8 +129,8 @@ def _drawings(
             "x": {"labels": labels},
             "y": {"name": "requests per hour"},
             "series": [
-                {"name": "answered", "points": [counts[0] for counts in hours.values()]},
-                {"name": "rejected", "points": [counts[1] for counts in hours.values()]},
+                {"name": "answered", "points": [counts[0] for counts in by_hour.values()]},
+                {"name": "rejected", "points": [counts[1] for counts in by_hour.values()]},
             ],
         },
         "latency": {

@@ -47,6 +47,11 @@ class Baseline:
         return self.interval is not None and self.interval[0] > 0
 
     @property
+    def is_better(self) -> bool:
+        """Whether the baseline is shown to be better; where it is not beaten either, nothing is shown."""
+        return self.interval is not None and self.interval[1] < 0
+
+    @property
     def shown_value(self) -> str:
         return _shown(self.value, is_share=self.is_share)
 

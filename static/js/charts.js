@@ -5,6 +5,7 @@
 // The JSON is either a plain ECharts option, or the short form for lines, bars and points:
 //   {"kind": "line" | "bar" | "scatter", "x": {"name": "step", "labels": [..]?}, "y": {"name": "loss", "min": 0?, "max": 1?},
 //    "series": [{"name": "train", "points": [[x, y], ..] or [y, ..], "band": [[x, lo, hi], ..]?, "dashed": true?, "kind": "line"?}]}
+// The length of a bar is its value, so the axis of bars has the zero on it.
 // Colours come from the theme's Okabe-Ito tokens, in order; the drawing follows the theme and its box. Give every drawing
 // an aria-label that says in words what it shows, and a table or sentence beside it.
 // A fragment that brings new data by htmx redraws: same element id, new JSON. It brings it in a hidden element, since htmx
@@ -34,10 +35,10 @@ export function tokens() {
   };
 }
 
-function axis(spec, t, value) {
+function axis(spec, t, value, fromZero) {
   const { labels, ...rest } = spec ?? {};
   return {
-    type: labels ? "category" : "value", data: labels, scale: true,
+    type: labels ? "category" : "value", data: labels, scale: !fromZero,
     nameLocation: value ? "end" : "middle", nameGap: value ? 12 : 28,
     nameTextStyle: { color: t.quiet, align: value ? "left" : "center" },
     axisLine: { show: !value, lineStyle: { color: t.line } }, axisTick: { show: false },
@@ -82,7 +83,7 @@ function option(data, t) {
     ...(one.band ? band(one, t.series[index % t.series.length]) : []),
   ]);
   return {
-    ...shared, xAxis: axis(data.x, t, false), yAxis: axis(data.y, t, true), series,
+    ...shared, xAxis: axis(data.x, t, false), yAxis: axis(data.y, t, true, series.some((one) => one.type === "bar")), series,
     legend: { ...shared.legend, show: data.series.length > 1, data: data.series.map((one) => one.name) },
   };
 }

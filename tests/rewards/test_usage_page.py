@@ -1,6 +1,7 @@
 """The usage page: empty, with traffic, by whom, and samples shown as trajectories."""
 
 import uuid
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from django.utils import timezone
 from apps.accounts.models import Membership, Project, Role
 from apps.rewards.accounting import SampledItem, write_usage
 from apps.rewards.models import Endpoint
+from apps.rewards.traffic import traffic_of
 from apps.rewards.usage import UsageEvent, UsageGroup
 from workers.schema import parse_item
 
@@ -59,6 +61,23 @@ def text_of(answer: Any) -> str:
 
 def test_nothing_was_asked(researcher_client, row) -> None:
     assert "No requests in this period" in text_of(researcher_client.get(url("endpoint-usage")))
+
+
+def test_hours_without_requests_are_on_the_axis(researcher_client, row) -> None:
+    now = timezone.now().replace(minute=0, second=0, microsecond=0)
+    Endpoint.objects.filter(pk=row.pk).update(created_at=now - timedelta(hours=6))
+    asked(row, count=2, hour=now - timedelta(hours=4))
+    asked(row, count=1, hour=now - timedelta(hours=1))
+    row.refresh_from_db()
+    chart = traffic_of(row, span="day", by="version").drawings["requests"]
+    hours = [f"{now - timedelta(hours=back):%d %b %H:%M}" for back in range(6, -1, -1)]
+    assert chart["x"]["labels"][:7] == hours
+    assert [series["points"][:7] for series in chart["series"]] == [
+        [0, 0, 2, 0, 0, 1, 0],
+        [0, 0, 3, 0, 0, 3, 0],
+    ]
+    # Of a longer time than the endpoint is there: from its first hour, not a month of nothing.
+    assert len(traffic_of(row, span="month", by="version").drawings["requests"]["x"]["labels"]) in (7, 8)
 
 
 def test_what_was_asked(researcher_client, row) -> None:

@@ -234,3 +234,16 @@ def test_a_judge_that_writes_is_asked_in_both_orders_and_drawn(project: Project)
     assert "Each of 40 pairs was compared twice" in page and "52.5 %" in page and "85.0 %" in page
     assert page.count('class="chart') == 3 and 'id="entropies-data"' in page
     assert reinforcement_charts(report(0.7, (0.6, 0.8))) == {}
+
+
+def test_worse_and_not_shown_look_different(project: Project) -> None:
+    given = report(0.65, (0.6, 0.7), beaten=False)
+    given["preference"]["baselines"]["longest"] = {
+        "accuracy": 0.8,
+        "difference": -0.15,
+        "interval": [-0.3, -0.05],
+    }
+    page = render_to_string("training/_report.html", report_context(given, project))
+    assert page.count('aria-label="better than the baseline"') == 1
+    assert page.count('aria-label="worse than the baseline"') == 1 and page.count("#cross") == 1
+    assert page.count(">not shown</span>") == 1

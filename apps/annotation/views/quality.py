@@ -31,7 +31,10 @@ def campaign_quality(request: ProjectRequest, project: Project, pk: int) -> Http
         "campaign": campaign,
         "kinds": [(FEEDBACK_TYPES[name], found) for name, found in kinds.items()],
         "quality": quality,
-        "confusion": list(zip(CATEGORY_WORDS, quality.confusion, strict=True)),
+        # Zeros are no answers: a campaign without comparisons of two people has no such table.
+        "confusion": list(zip(CATEGORY_WORDS, quality.confusion, strict=True))
+        if any(map(any, quality.confusion))
+        else [],
         "categories": CATEGORY_WORDS,
         "alphas": alpha_chart(kinds),
         "people": speed_chart(quality),

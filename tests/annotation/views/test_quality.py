@@ -7,9 +7,12 @@ from django.test import Client
 from django.urls import reverse
 
 from apps.accounts.models import Project, User
+from apps.annotation.agreement import agreement
 from apps.annotation.feedback.services import import_feedback
 from apps.annotation.models import Campaign, Item
 from tests.annotation import rows
+from tests.annotation.feedback.test_kinds import SCORE, load
+from tests.annotation.feedback.test_out import PAIR
 from tests.factories import make_member
 
 
@@ -68,3 +71,33 @@ def test_wrong_method_and_no_such_campaign(reviewer: Client, campaign: Campaign)
     assert reviewer.post(url("campaign-quality", campaign.pk)).status_code == 405
     assert reviewer.get(url("campaign-quality", campaign.pk + 1)).status_code == 404
     assert reviewer.get(url("item-detail", 99)).status_code == 404
+
+
+def test_alpha_stands_next_to_the_units_it_is_of(
+    reviewer: Client, campaign: Campaign, annotator: User, other_annotator: User
+) -> None:
+    """Units with one annotation say nothing about agreement, and are not counted with those that do."""
+    Campaign.objects.filter(pk=campaign.pk).update(overlap=2)
+    campaign.refresh_from_db()
+    for number in range(5):
+        rows.pair(campaign, f"item-{number}")
+    for user, count in ((annotator, 5), (other_annotator, 2)):
+        for _ in range(count):
+            rows.submit(rows.leased(campaign, user), user, "a")
+    found = agreement(project=campaign.project)["kinds"]["pairwise"]
+    assert (found["alpha"], found["items"], found["once"], found["annotators"]) == (1.0, 2, 3, 2)
+    page = reviewer.get(url("campaign-quality", campaign.pk)).content.decode()
+    assert '<td class="number" title="3 more with one annotation">2</td>' in page
+
+
+def test_no_table_of_zeros_where_no_comparison_was_made(reviewer: Client, project: Project) -> None:
+    for name in ("ann", "ben"):
+        record = SCORE | {"annotator": name}
+        assert load(project, "rubric", record).created == 1
+    scored = Campaign.objects.get()
+    page = reviewer.get(url("campaign-quality", scored.pk)).content.decode()
+    assert "1 item with two or more annotators" in page
+    assert "Pairwise confusion" not in page
+    load(project, "pairs", PAIR, PAIR | {"annotator": "ben"})
+    compared = Campaign.objects.exclude(pk=scored.pk).get()
+    assert "Pairwise confusion" in reviewer.get(url("campaign-quality", compared.pk)).content.decode()
