@@ -41,6 +41,11 @@ class ErasureSummary:
     dataset_versions: tuple[str, ...]
 
 
+def same_person(annotator: Annotator) -> QuerySet[Annotator]:
+    """All annotators of that name in the project: a person with an account has a second one by imported feedback."""
+    return Annotator.objects.filter(project=annotator.project, name=annotator.name)
+
+
 def dataset_versions_with_annotator(annotator: Annotator) -> list[DatasetVersion]:
     """Frozen versions with feedback of the annotator, and versions being built."""
     rows = DatasetVersion.objects.filter(project=annotator.project, withdrawn_at=None).select_related(
@@ -62,8 +67,8 @@ def dataset_versions_with_trajectory(trajectory: Trajectory) -> list[DatasetVers
 def plan_erasure(target: Annotator | Trajectory) -> ErasureSummary:
     """What deleting the annotations of an annotator, or a trajectory, would delete."""
     if isinstance(target, Annotator):
-        items = Item.objects.filter(assignments__annotator=target)
-        annotations = Annotation.objects.filter(assignment__annotator=target)
+        items = Item.objects.filter(assignments__annotator__in=same_person(target))
+        annotations = Annotation.objects.filter(assignment__annotator__in=same_person(target))
         dataset_versions = dataset_versions_with_annotator(target)
     else:
         items = Item.objects.filter(places__trajectory=target)
@@ -74,12 +79,16 @@ def plan_erasure(target: Annotator | Trajectory) -> ErasureSummary:
 
 @transaction.atomic
 def erase_judgements(*, annotator: Annotator, by: User | None) -> ErasureSummary:
-    """Delete all annotations of an annotator, with adjudications and drafts. Their gold items become work items."""
-    assignments = Assignment.objects.filter(annotator=annotator)
+    """Delete all annotations of a person, with adjudications and drafts, under an account and imported under its name.
+
+    Their gold items become work items.
+    """
+    people = list(same_person(annotator).select_for_update(no_key=True, of=("self",)).order_by("pk"))
+    assignments = Assignment.objects.filter(annotator__in=people)
     items = _lock_items(Item.objects.filter(assignments__in=assignments))
     judgements = Annotation.objects.filter(assignment__in=assignments).count()
     assignments.delete()
-    Participation.objects.filter(annotator=annotator).delete()
+    Participation.objects.filter(annotator__in=people).delete()
     _free_undecided(items)
     recount(items)
     dataset_versions = withdraw(
@@ -87,9 +96,11 @@ def erase_judgements(*, annotator: Annotator, by: User | None) -> ErasureSummary
     )
     remove_exports(project=annotator.project)
     summary = ErasureSummary(judgements, len(items), dataset_versions)
-    _record_erasure(annotator.project, by, "judgements.deleted", f"annotator {annotator.pk}", summary)
-    if annotator.user_id is None:
-        annotator.delete()
+    target = " and ".join(f"annotator {person.pk}" for person in people)
+    _record_erasure(annotator.project, by, "judgements.deleted", target, summary)
+    for person in people:
+        if person.user_id is None:
+            person.delete()
     return summary
 
 

@@ -189,3 +189,21 @@ def test_the_command_does_it_only_when_told_so(judged: Project) -> None:
         stdout=StringIO(),
     )
     assert Campaign.objects.get().items.count() == 2
+
+
+def test_a_person_with_an_account_and_an_imported_name_goes_whole(judged: Project, annotator: User) -> None:
+    """An import under the name of someone with an account is by a second annotator of that name."""
+    Annotator.objects.filter(name="ben").update(user=annotator)
+    import_pairs(judged, [pair("x", annotator="ben", choice="b"), pair("new", annotator="ben")])
+    assert Annotator.objects.filter(name="ben").count() == 2
+    freeze(judged)
+    out = StringIO()
+    call_command("erase", "desk", "--annotator", "ben", "--json", stdout=out)
+    assert json.loads(out.getvalue())["judgements"] == 5
+    call_command("erase", "desk", "--annotator", "ben", "--yes", stdout=StringIO())
+    assert {line["annotator"] for line in exported(judged)} == {"ann"}
+    assert Annotation.objects.count() == 3
+    assert list(Annotator.objects.values_list("name", "user")) == [("ann", None), ("ben", annotator.pk)]
+    out = StringIO()
+    call_command("erase", "desk", "--annotator", "ben", "--json", stdout=out)
+    assert json.loads(out.getvalue()) == {"deleted": False, "judgements": 0, "items": 0, "withdrawn": []}
