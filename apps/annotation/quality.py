@@ -7,6 +7,7 @@ from statistics import mean, median, stdev
 from typing import Any
 
 from django.db.models import Count, F, OuterRef, Subquery, Sum
+from django.db.models.functions import Least
 
 from apps.annotation.agreement import agreement_by_type, current_agreement_values
 from apps.annotation.agreement_values import (
@@ -122,9 +123,9 @@ class PilotStatistics:
 def pilot_statistics(campaign: Campaign) -> PilotStatistics:
     work = campaign.items.filter(purpose=Item.Purpose.WORK)
     sums = work.filter(in_pilot=True).aggregate(
-        n=Count("pk"), wanted=Sum("overlap"), done=Sum("completed_count")
+        n=Count("pk"), wanted=Sum("overlap"), done=Sum(Least("completed_count", "overlap"))
     )
-    rest = work.filter(in_pilot=False).aggregate(left=Sum(F("overlap") - F("completed_count")))
+    rest = work.filter(in_pilot=False).aggregate(left=Sum(F("overlap") - Least("completed_count", "overlap")))
     annotations = work_annotations(campaign.project, campaign.name).filter(assignment__item__in_pilot=True)
     timed = annotations.filter(active_seconds__gt=0).values_list("active_seconds", flat=True)
     seconds, left = _mean([value for value in timed if value is not None]), rest["left"] or 0

@@ -44,7 +44,8 @@ class Progress:
 class MyCampaign:
     """A campaign as one annotator sees it. left: up to COUNTED. pace: median seconds of recent annotations.
 
-    practice: practice items left. paused: reason of a pause. examples: items shown with the guidelines.
+    practice: practice items left. paused: reason of a pause. examples: items shown with the guidelines. skipped: items
+    they skipped or flagged that still need an annotation.
     """
 
     campaign: Campaign
@@ -54,6 +55,7 @@ class MyCampaign:
     practice: int = 0
     paused: str = ""
     examples: tuple[Item, ...] = ()
+    skipped: int = 0
 
     @property
     def is_workable(self) -> bool:
@@ -145,7 +147,29 @@ def my_campaign(campaign: Campaign, annotator: Annotator) -> MyCampaign:
         practice.filter(~Exists(over)).count(),
         paused.reason if paused else "",
         tuple(list_examples(campaign)),
+        _skipped(campaign).filter(annotator=annotator).count(),
     )
+
+
+def _skipped(campaign: Campaign) -> QuerySet[Assignment]:
+    """Assignments that were skipped or flagged, of work items that still need an annotation."""
+    return Assignment.objects.filter(
+        item__campaign=campaign,
+        item__purpose=Item.Purpose.WORK,
+        item__claimed_count__lt=F("item__overlap"),
+        state__in=[State.SKIPPED, State.FLAGGED],
+        is_adjudication=False,
+    )
+
+
+def list_skipped(campaign: Campaign) -> QuerySet[Assignment]:
+    """Who skipped or flagged items that still need an annotation, and why; by item."""
+    rows = _skipped(campaign).select_related("item__task", "annotator")
+    return rows.order_by("item_id", "-finished_at")
+
+
+def count_skipped_items(campaign: Campaign) -> int:
+    return _skipped(campaign).values("item").distinct().count()
 
 
 def _left(campaign: Campaign, annotator: Annotator) -> int:

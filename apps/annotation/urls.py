@@ -20,6 +20,7 @@ urlpatterns = [
     path("<int:pk>/adjudicate/", views.adjudication_next, name="adjudication-next"),
     path("<int:pk>/pilot/", views.campaign_pilot, name="campaign-pilot"),
     path("<int:pk>/assign/", views.campaign_assign, name="campaign-assign"),
+    path("<int:pk>/offer/", views.campaign_offer, name="campaign-offer"),
     path("<int:pk>/resume/", views.campaign_resume, name="campaign-resume"),
     path("examples/<int:pk>/", views.example_detail, name="example-detail"),
     path("judged/<int:pk>/", views.item_detail, name="item-detail"),

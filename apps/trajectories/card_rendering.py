@@ -179,6 +179,8 @@ def _text(text: str, most: int | None, html: Callable[[str], SafeString]) -> Car
 def _marked(shown: Shown, other: Shown | None) -> Shown:
     if other is None or shown.text == other.text:
         return shown
+    if isinstance(shown, CardText) and isinstance(other, CardText):
+        return replace(shown, html=rendering.marked_html(shown.html, other.html))
     return replace(shown, html=rendering.marked(shown.text, other.text))
 
 

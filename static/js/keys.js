@@ -6,7 +6,10 @@
 // Where several things have one key, the one inside [data-keys-first] gets it.
 // Several keys for one thing are separated by spaces; names are those of KeyboardEvent.key ("ArrowLeft", "Escape", "Enter").
 // Nothing happens while somebody types, with Ctrl/Alt/Meta held, under an open dialog, or on a disabled or hidden element.
+// Keys are those of any keyboard layout (shortcut.js).
 // Enter on a focused link or button does what the browser does. `?` lists what the page has.
+
+import { shortcutKeys } from "./shortcut.js";
 
 const typing = (element) =>
   element instanceof HTMLElement &&
@@ -25,13 +28,15 @@ export function pressKey(key) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (event.defaultPrevented) return;
+  const keys = shortcutKeys(event);
+  if (!keys.length) return;
   if (typing(event.target) || document.querySelector("dialog[open]")) return;
   if (event.key === "Enter" && event.target.closest?.("a, button, summary, [role=button]")) return;
   if (event.key === "?") {
     openHelp();
     event.preventDefault();
-  } else if (pressKey(event.key)) event.preventDefault();
+  } else if (keys.some(pressKey)) event.preventDefault();
 });
 
 const NAMES = { ArrowLeft: "←", ArrowRight: "→", ArrowUp: "↑", ArrowDown: "↓", Escape: "Esc", " ": "Space" };

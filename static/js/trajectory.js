@@ -1,5 +1,6 @@
 // The viewer: every step can be gone to, brought or not. Steps come in chunks that keep their room (.steps-chunk).
 import "./walk.js";
+import { isComposing } from "./shortcut.js";
 
 const viewer = document.querySelector(".viewer");
 const prefix = `t${viewer.dataset.trajectory}-s`;
@@ -65,7 +66,7 @@ document.getElementById("jump").addEventListener("change", (event) => {
   if (event.target.checkValidity() && event.target.value !== "") go(Number(event.target.value));
 });
 document.getElementById("jump").addEventListener("keydown", (event) => {
-  if (event.key === "Enter" || event.key === "Escape") event.target.blur();
+  if (!isComposing(event) && (event.key === "Enter" || event.key === "Escape")) event.target.blur();
 });
 document.addEventListener("htmx:afterSettle", () => {
   if (wanted !== null && card(wanted)) go(wanted);

@@ -14,8 +14,11 @@ const NOT_SAID = ["csrfmiddlewaretoken", "idempotency_key", "active_seconds", "a
 const fields = () => Object.fromEntries([...new FormData(form)].filter(([name]) => !NOT_SAID.includes(name)));
 const isGone = () => !form?.isConnected;
 
+// The server's clock, whatever this one says. base: the draft of the server that was changed.
+const now = () => new Date(Date.now() + ahead).toISOString();
+let ahead = 0; // ms
 function keep() {
-  localStorage.setItem(key(), JSON.stringify({ at: new Date().toISOString(), fields: fields() }));
+  localStorage.setItem(key(), JSON.stringify({ at: now(), base: form.dataset.draftSaved, fields: fields() }));
 }
 
 async function send() {
@@ -31,7 +34,8 @@ async function send() {
     const headers = { "Content-Type": "application/x-www-form-urlencoded" };
     const response = await fetch(sending.dataset.draftUrl, { method: "POST", body, headers, keepalive });
     if (!response.ok || response.redirected) throw new Error(`The server answered ${response.status}.`);
-    const { held } = await response.json();
+    const { held, at } = await response.json();
+    sending.dataset.draftSaved = at;
     if (localStorage.getItem(name) === kept) localStorage.removeItem(name);
     if (sending !== form) return;
     savedAt = Date.now();
@@ -85,8 +89,10 @@ export function takeOver() {
 function restore(addComment) {
   const kept = localStorage.getItem(key());
   if (!kept) return;
-  const { at, fields: said } = JSON.parse(kept);
-  if (at <= form.dataset.draftSaved) return localStorage.removeItem(key());
+  const { at, base, fields: said } = JSON.parse(kept);
+  // Another browser, or another tab, may have sent a later one.
+  const isNewer = base === form.dataset.draftSaved || new Date(at) > new Date(form.dataset.draftSaved || 0);
+  if (!isNewer) return localStorage.removeItem(key());
   for (const [name, value] of Object.entries(said)) {
     while (!form.elements[name] && /^comment-\d{1,3}-/.test(name) && form.querySelectorAll(".work-comment").length < 100) addComment();
     fill(name, value);
@@ -122,6 +128,7 @@ setInterval(() => {
 
 export function startDrafts(next, addComment) {
   form = next;
+  ahead = new Date(form.dataset.now) - Date.now();
   state = "";
   savedAt = null;
   sentAt = Date.now();

@@ -1,5 +1,8 @@
 // Marks on agent steps: j and k move a cursor, the keys of the marks press them; the same mark again takes it away.
+import { isComposing, shortcutKeys } from "./shortcut.js";
+
 let form = null;
+let justBad = null; // the step just marked bad: w corrects it, though the cursor is on the next
 const cells = () => [...document.querySelectorAll("#work .work-cell:has(.step-mark)")];
 const current = () => document.querySelector("#work .work-cell.is-current-step");
 const AHEAD = 8; // cards
@@ -7,6 +10,7 @@ let goOn = false; // the last card is done, and the next ones are on their way
 let meant = []; // keys pressed meanwhile, for the next cards
 
 function move(direction) {
+  justBad = null;
   const all = cells().filter((cell) => cell.checkVisibility());
   if (!all.length) return;
   const at = all.indexOf(current());
@@ -49,22 +53,31 @@ function press(key) {
     else mark.checked = false;
   } else mark.checked = true;
   mark.dispatchEvent(new Event("change", { bubbles: true }));
-  if (!taken && key !== "b" && key !== "e") move(1);
+  const marked = current();
+  if (!taken && key !== "e") move(1);
+  if (!taken && key === "b") justBad = marked;
+  return true;
+}
+
+// Whether the key does something here.
+function act(key) {
+  if (key === "j" || key === "k") move(key === "j" ? 1 : -1);
+  else if (key === "w") {
+    const correction = (justBad?.isConnected ? justBad : current())?.querySelector(".step-correction");
+    if (!correction) return false;
+    correction.open = true;
+    correction.querySelector("textarea").focus();
+  } else return ["g", "m", "b", "e"].includes(key) && press(key);
   return true;
 }
 
 document.addEventListener("keydown", (event) => {
-  if (!form?.isConnected || event.defaultPrevented || event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  if (!form?.isConnected || event.defaultPrevented) return;
   if (event.target.matches?.("textarea, select, input:not([type=radio])") || document.querySelector("dialog[open]") || !cells().length) return;
-  if (event.key === "j" || event.key === "k") move(event.key === "j" ? 1 : -1);
-  else if (event.key === "w" && current()?.querySelector(".step-correction")) {
-    current().querySelector(".step-correction").open = true;
-    current().querySelector(".step-correction textarea").focus();
-  } else if (!"gmbe".includes(event.key) || !press(event.key)) return;
-  event.preventDefault();
+  if (shortcutKeys(event).some(act)) event.preventDefault();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && event.target.matches?.(".step-correction textarea")) event.target.blur();
+  if (event.key === "Escape" && !isComposing(event) && event.target.matches?.(".step-correction textarea")) event.target.blur();
 });
 
 // A radio button that is pressed once more is let go: the first error can be taken back.

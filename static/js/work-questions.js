@@ -1,4 +1,6 @@
 // Questions of the decision bar: keys go to the one that is asked now; an answer asks the next. Ranks can be dragged.
+import { isComposing } from "./shortcut.js";
+
 let form = null;
 const questions = () => [...(form?.querySelectorAll(".work-question") ?? [])];
 const isAnswered = (question) => question.querySelector("input:checked") !== null;
@@ -22,7 +24,7 @@ document.addEventListener("change", (event) => {
   placeChips();
 });
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || !["ArrowDown", "ArrowUp"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.defaultPrevented || !["ArrowDown", "ArrowUp"].includes(event.key) || event.ctrlKey || event.metaKey || event.altKey || isComposing(event)) return;
   if (questions().length < 2 || event.target.matches?.("input, textarea, select, summary") || document.querySelector("dialog[open]")) return;
   const all = questions();
   const next = all[all.indexOf(asked()) + (event.key === "ArrowDown" ? 1 : -1)];

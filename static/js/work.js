@@ -5,6 +5,7 @@ import { startDrafts, takeOver } from "./work-draft.js";
 import { startQuestions } from "./work-questions.js";
 import { startMarks } from "./work-marks.js";
 import { startClock } from "./work-clock.js";
+import { isComposing } from "./shortcut.js";
 
 const work = () => document.getElementById("work");
 const decision = () => document.getElementById("decision");
@@ -74,6 +75,7 @@ on("click", ".work-comment-add", () => {
   field(addComment(), "text").focus();
 });
 on("keydown", "#decision :is(textarea, input, select)", (event, element) => {
+  if (isComposing(event)) return; // Esc and Enter are the input method's
   if (event.key === "Escape") {
     element.blur();
     const comments = element.closest(".work-comments");

@@ -128,7 +128,7 @@ def test_differences_folds_quotes_and_reasons(
     tools.shoot(page, "work-skip")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="No items available")).to_be_visible()
+    expect(page.get_by_role("heading", name="Only an item that you skipped is left")).to_be_visible()
     assert Assignment.objects.get().reason == "I see no difference"
     tools.shoot(page, "work-none")
 

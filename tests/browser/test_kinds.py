@@ -107,7 +107,7 @@ def test_step_labels_with_a_correction_far_down(at_work: Any, tools: Any, projec
     page = at_work(made)
     press(page, "j", "g", "m", "b", "w")
     page.keyboard.type("Ask for the number first.")
-    press(page, "Escape", "j")
+    press(page, "Escape")
     tools.shoot(page, "work-steps")
     for marked in range(4, 31):  # beyond what the page first had
         press(page, "g")

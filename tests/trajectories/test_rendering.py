@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apps.trajectories.card_rendering import render_step_card
-from apps.trajectories.rendering import arguments_of, marked, message_html, output_html
+from apps.trajectories.rendering import arguments_of, marked, marked_html, message_html, output_html
 from apps.trajectories.rendering.safe import MOST
 from tests.trajectories.hostile import HOSTILE
 from workers.schema import Part, Step, ToolCall
@@ -31,7 +31,7 @@ TAGS = {
     "s",
 }
 TAGS |= {"span", "strong", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul"}
-ATTRIBUTES = {"class", "open", "start"}
+ATTRIBUTES = {"class", "dir", "open", "start"}
 LINK = {"href", "target", "rel"}
 
 
@@ -208,3 +208,15 @@ def test_two_versions_of_a_step_mark_each_other() -> None:
     assert "<mark>" not in card.calls[0].arguments[1].html
     assert card.texts[0].html == "I fly to <mark>Paris </mark>now."
     assert "<mark>" not in ours.texts[0].html
+
+
+def test_words_that_differ_are_marked_within_what_is_rendered() -> None:
+    ours, other = (message_html(text) for text in ("Fly **to Paris** & back.", "Fly **to Rome** & back."))
+    assert marked_html(ours, other) == ours.replace("Paris", "<mark>Paris</mark>")
+    lists = [message_html(f"- one\n- {text}\n- three") for text in ("two", "2 and [a](https://x.test/b)")]
+    assert marked_html(lists[0], lists[1]) == lists[0].replace("two", "<mark>two</mark>")
+    # A mark never reaches over a tag, and text that only looks like one stays text.
+    found = marked_html(lists[1], lists[0])
+    assert "<mark>2 and </mark><a " in found and "<mark>a</mark></a>" in found
+    hostile = message_html('x [a](https://x.test/?"><img>) <b>&lt; `<i>` y')
+    assert marked_html(hostile, message_html("x y")).replace("<mark>", "").replace("</mark>", "") == hostile

@@ -151,6 +151,23 @@ def release_assignment(*, assignment: Assignment) -> None:
         Item.objects.filter(pk=item.pk).update(claimed_count=F("claimed_count") - 1)
 
 
+@transaction.atomic
+def offer_skipped_items(*, campaign: Campaign) -> int:
+    """Give items that were skipped or flagged, and still need an annotation, to the same annotators once more; how
+    many items. Their drafts are there again."""
+    left = Assignment.objects.filter(
+        item__campaign=campaign,
+        item__purpose=Item.Purpose.WORK,
+        state__in=[Assignment.State.SKIPPED, Assignment.State.FLAGGED],
+        is_adjudication=False,
+    )
+    wanting = Item.objects.filter(pk__in=left.values("item"), claimed_count__lt=F("overlap"))
+    items = list(wanting.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
+    # As if their lock had expired: the queue resumes these before it gives out new items.
+    left.filter(item__in=items).update(state=Assignment.State.EXPIRED, finished_at=None)
+    return len(items)
+
+
 def release_member_assignments(*, project: Project, user: User) -> None:
     """End all assignments of a member who leaves the project. Annotations stay."""
     held = Assignment.objects.filter(

@@ -103,6 +103,8 @@ def _detail_context(project: Project, campaign: Campaign, form: ItemsForm) -> di
         "progress": selectors.campaign_progress(campaign),
         "people": selectors.annotator_activity(campaign),
         "flagged": selectors.list_flagged(campaign)[:50],
+        "skipped": selectors.list_skipped(campaign)[:50],
+        "skipped_items": selectors.count_skipped_items(campaign),
         "paused": selectors.list_paused(campaign),
         "kinds": describe_feedback_types(campaign),
         "pilot": pilot_statistics(campaign) if campaign.in_pilot else None,
@@ -273,6 +275,15 @@ def _number(request: ProjectRequest, name: str) -> int:
     if number is None or not 1 <= number <= 1000:
         raise DomainError(f"The number of {name} must be between 1 and 1000.", pointer=f"/{name}")
     return number
+
+
+@require_POST
+@project_view(Role.RESEARCHER)
+def campaign_offer(request: ProjectRequest, project: Project, pk: int) -> HttpResponse:
+    """Give skipped items to their annotators again."""
+    items = services.offer_skipped_items(campaign=selectors.get_campaign(project, pk))
+    messages.success(request, f"{items} item{' is' if items == 1 else 's are'} offered again.")
+    return redirect("annotation:campaign-detail", project.slug, pk)
 
 
 @require_POST

@@ -8,6 +8,7 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils.timezone import localtime
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import trigger_client_event
@@ -185,7 +186,8 @@ def assignment_draft(request: ProjectRequest, project: Project, pk: int) -> Json
     assignment = _own_assignment(request, project, pk)
     fields = _parse_form(request.POST, assignment.item.campaign)
     assignment = _save_draft(request, assignment, fields)
-    return JsonResponse({"saved": True, "held": not assignment.is_late})
+    saved_at = localtime(assignment.draft_saved_at).isoformat() if assignment.draft_saved_at else ""
+    return JsonResponse({"saved": True, "held": not assignment.is_late, "at": saved_at})
 
 
 def _save_draft(request: ProjectRequest, assignment: Assignment, fields: dict[str, str]) -> Assignment:

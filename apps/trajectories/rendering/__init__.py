@@ -7,6 +7,6 @@ nothing loaded from elsewhere, no link but to http, https and mailto.
 from apps.trajectories.rendering.arguments import Argument, arguments_of
 from apps.trajectories.rendering.safe import one_page
 from apps.trajectories.rendering.text import message_html, output_html
-from apps.trajectories.rendering.words import marked
+from apps.trajectories.rendering.words import marked, marked_html
 
-__all__ = ["Argument", "arguments_of", "marked", "message_html", "one_page", "output_html"]
+__all__ = ["Argument", "arguments_of", "marked", "marked_html", "message_html", "one_page", "output_html"]

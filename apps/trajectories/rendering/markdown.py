@@ -34,7 +34,7 @@ def markdown_html(text: str) -> SafeString:
         link_rel="noopener noreferrer nofollow",
         set_tag_attribute_values={"a": {"target": "_blank"}},
     )
-    return mark_safe(f'<div class="markdown">{clean}</div>')  # noqa: S308
+    return mark_safe(f'<div class="markdown" dir="auto">{clean}</div>')  # noqa: S308
 
 
 def _filter(tag: str, attribute: str, value: str) -> str | None:

@@ -114,10 +114,10 @@ def test_another_comment_without_a_script(annotator_client: Client, assignment: 
 
 def test_a_draft_comes_back(annotator_client: Client, campaign: Campaign, assignment: Assignment) -> None:
     draft = form(choice="right-2", active_seconds="0", **{"comment-0-text": "half a thought"})
-    assert annotator_client.post(url("assignment-draft", assignment.pk), draft).json() == {
-        "saved": True,
-        "held": True,
-    }
+    answer = annotator_client.post(url("assignment-draft", assignment.pk), draft).json()
+    assignment.refresh_from_db()
+    assert assignment.draft_saved_at is not None
+    assert answer == {"saved": True, "held": True, "at": assignment.draft_saved_at.isoformat()}
     page = annotator_client.get(url("campaign-work", campaign.pk)).content.decode()
     assert "half a thought" in page
     assert re.search(r'value="right-2"[^>]*checked', page)
