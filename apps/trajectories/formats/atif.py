@@ -10,6 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workers.schema import Trajectory, from_atif
+from workers.schema.atif_model import EXTRA_AS_WAS, PARTS, UNFIT
 
 SIGN = "`schema_version` starts with ATIF"
 READ = (
@@ -23,6 +24,21 @@ READ = (
     "/extra/outcome/reward",
     "/extra/outcome/success",
     "/extra/task",
+    # What `to_atif` writes where the trajectory has no value, or one that ATIF does not take: from_atif undoes it.
+    "/session_id",
+    "/agent/name",
+    "/agent/version",
+    "/steps/*/message/*/text",
+    "/steps/*/tool_calls/*/tool_call_id",
+    "/steps/*/observation/results/*/content/*/text",
+    *(
+        f"{place}/extra/{name}"
+        for place in (
+            *("", "/agent", "/final_metrics", "/steps/*", "/steps/*/metrics", "/steps/*/tool_calls/*"),
+            "/steps/*/observation/results/*",
+        )
+        for name in (EXTRA_AS_WAS, PARTS, UNFIT)
+    ),
 )
 _SUB_AGENTS = "subagent_trajectories"
 _PARENT = "touchstone_parent"  # of a document that was embedded: the session of the one around it
