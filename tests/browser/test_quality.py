@@ -197,7 +197,7 @@ def test_feedback_is_written_to_a_file_and_fetched(
     with page.expect_download() as loaded:
         page.get_by_role("link", name="Download").click()
     text = loaded.value.path().read_text()
-    assert text.startswith("kind,task,item")
+    assert text.startswith("\ufeffkind,task,item")
     assert text.count(judged.name) == text.count("\n") - 1 > 0
 
 
