@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from workers.errors import InvalidRecord
+from workers.schema.chat_text.thinking import split_thinking
 from workers.schema.decode import (
     clean,
     finite,
@@ -23,12 +24,16 @@ from workers.schema.decode import (
 from workers.schema.message_parts import KNOWN_MEDIA, TEXT_TYPES, block_type, media_part, text_part
 from workers.schema.message_shapes import chat_messages
 from workers.schema.records import ObservationResult, Part, Source, Step, Task, ToolCall, Trajectory
-from workers.schema.tool_results import ORPHAN, CallPairing
+from workers.schema.tool_results import ORPHAN, CallPairing, MadeCall, with_result
 
 _ROLES: dict[str, Source] = {"system": "system", "developer": "system", "user": "user", "assistant": "agent"}
 _KNOWN = frozenset(
-    ("role", "content", "tool_calls", "function_call", "reward", "reasoning_content", "reasoning")
+    (
+        *("role", "content", "tool_calls", "function_call", "reward"),
+        *("reasoning_content", "reasoning", "thinking", "refusal"),
+    )
 )
+_REASONING = ("reasoning_content", "reasoning", "thinking")  # one thing, as servers name it
 _FIELD = "field"  # of a part that was a field of its message, next to `content`
 _CALL_KNOWN, _RESULT_KNOWN = frozenset(("id", "function")), frozenset(("role", "content", "tool_call_id"))
 _MEDIA = {"image_url": "image", "input_audio": "audio", "video_url": "video", "file": "file"}
@@ -51,14 +56,13 @@ def from_messages(messages: Any, *, pointer: str = "") -> tuple[Step, ...]:
 def _add(message: dict[str, Any], index: int, replaced: int, steps: list[Step], calls: CallPairing) -> None:
     role = message.get("role")
     if role in ("tool", "function"):
-        step_index, result = _result(message, calls)
-        if step_index is None:
+        call, result = _result(message, calls)
+        if call is None:
             extra = _count_replaced({"source_index": index, ORPHAN: True}, replaced)
             steps.append(Step(source="environment", observation=(result,), extra=extra))
             return
-        step = steps[step_index]
-        extra = _count_replaced(step.extra, replaced)
-        steps[step_index] = replace(step, observation=(*step.observation, result), extra=extra)
+        step = with_result(steps[call.step], result, call)
+        steps[call.step] = replace(step, extra=_count_replaced(step.extra, replaced))
         return
     if not isinstance(role, str) or role not in _ROLES:
         known = ", ".join([*_ROLES, "tool", "function"])
@@ -96,6 +100,9 @@ def to_messages(trajectory: Trajectory) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
     for step in trajectory.steps:
         kept = step.extra.get("message", {})
+        if step.source == "environment" and step.extra.get(ORPHAN):
+            messages += [_result_out(result) for result in step.observation]
+            continue
         if step.source == "environment":
             messages += [{"role": "user", "content": _content(result.content)} for result in step.observation]
             continue
@@ -103,7 +110,10 @@ def to_messages(trajectory: Trajectory) -> list[dict[str, Any]]:
         content = tuple(part for part in step.message if _FIELD not in part.extra)
         message = {"role": kept.get("role", role), "content": _content(content)}
         message |= {part.extra[_FIELD]: part.text for part in step.message if _FIELD in part.extra}
-        if step.reasoning is not None:
+        if "think" in step.extra:
+            opening, closing = step.extra["think"]
+            message["content"] = f"{opening}{step.reasoning or ''}{closing}{message['content'] or ''}"
+        elif step.reasoning is not None:
             message[step.extra.get("reasoning_key", "reasoning_content")] = step.reasoning
         if step.tool_calls and step.extra.get("function_call"):
             call = step.tool_calls[0]
@@ -113,9 +123,7 @@ def to_messages(trajectory: Trajectory) -> list[dict[str, Any]]:
         if step.reward is not None:
             message["reward"] = step.reward
         messages.append(message | kept)
-        for result in step.observation:
-            tied = {"role": "tool", "tool_call_id": result.call_id}
-            messages.append(tied | {"content": _content(result.content)} | result.extra.get("message", {}))
+        messages += [_result_out(result) for result in step.observation]
     return [
         {key: value for key, value in message.items() if value is not None or key == "content"}
         for message in messages
@@ -167,24 +175,35 @@ def build_trajectory(steps: tuple[Step, ...], task: Task, *, pointer: str = "", 
 
 
 def _step(message: dict[str, Any], source: Source, extra: dict[str, Any]) -> Step:
-    kept = _without(message, _KNOWN)
+    kept = dict(_without(message, _KNOWN))
     if message["role"] == "developer":
         kept["role"] = "developer"
-    reasoning_key = "reasoning_content"
-    if message.get(reasoning_key) is None and message.get("reasoning") is not None:
-        extra["reasoning_key"] = reasoning_key = "reasoning"
+    reasoning_key = next((key for key in _REASONING[:2] if message.get(key) is not None), _REASONING[0])
+    reasoning = optional_str(message.get(reasoning_key), pointer=f"/{reasoning_key}")
+    kept |= {key: message[key] for key in _REASONING if message.get(key) and message[key] != reasoning}
+    if reasoning_key != _REASONING[0]:
+        extra["reasoning_key"] = reasoning_key
     if message.get("function_call"):
         extra["function_call"] = True
-    parts = parts_of(message.get("content"), pointer="/content")
-    if isinstance(refusal := message.get("refusal"), str) and refusal:
+    content = message.get("content")
+    parts = parts_of(content, pointer="/content")
+    if source == "agent" and reasoning is None and isinstance(content, str):
+        thinking = split_thinking(content)
+        if thinking is not None:
+            extra["think"] = [thinking.before, thinking.after]
+            reasoning = thinking.reasoning
+            parts = (Part(text=thinking.text),) if thinking.text else ()
+    refusal = message.get("refusal")
+    if isinstance(refusal, str) and refusal:
         parts += (Part(text=refusal, extra={"type": "refusal", _FIELD: "refusal"}),)
-        kept.pop("refusal")
+    elif refusal is not None:
+        kept["refusal"] = refusal
     if kept:
         extra["message"] = kept
     return Step(
         source=source,
         message=parts,
-        reasoning=optional_str(message.get(reasoning_key), pointer=f"/{reasoning_key}"),
+        reasoning=reasoning,
         tool_calls=_calls(message),
         reward=finite(message.get("reward"), pointer="/reward"),
         extra=extra,
@@ -223,11 +242,17 @@ def _call(function: dict[str, Any], call: dict[str, Any], at: str) -> ToolCall:
 
 def _call_out(call: ToolCall) -> dict[str, Any]:
     function = {"name": call.name, "arguments": call.arguments_text}
-    return {"id": call.id, "type": "function"} | call.extra.get("call", {}) | {"function": function}
+    named = {} if call.id is None else {"id": call.id}
+    return named | {"type": "function"} | call.extra.get("call", {}) | {"function": function}
 
 
-def _result(message: dict[str, Any], calls: CallPairing) -> tuple[int | None, ObservationResult]:
-    """The step whose call it answers, None for an orphan."""
+def _result_out(result: ObservationResult) -> dict[str, Any]:
+    tied = {"role": "tool", "tool_call_id": result.call_id}
+    return tied | {"content": _content(result.content)} | result.extra.get("message", {})
+
+
+def _result(message: dict[str, Any], calls: CallPairing) -> tuple[MadeCall | None, ObservationResult]:
+    """The call that it answers, None for an orphan."""
     identity, name = message.get("tool_call_id"), message.get("name")
     if identity is not None and not isinstance(identity, str):
         raise InvalidRecord(f"expected a string, got {json_type_name(identity)}.", pointer="/tool_call_id")
@@ -235,18 +260,17 @@ def _result(message: dict[str, Any], calls: CallPairing) -> tuple[int | None, Ob
     kept = _without(message, _RESULT_KNOWN)
     if message["role"] == "function":
         kept["role"] = "function"
-        step = calls.find_function(name or "")
-        found = None if step is None else (step, identity)
+        call = calls.find_function(name or "")
     else:
-        found = calls.find_call(identity, name)
-    if found is None or found[1] != identity:
+        call = calls.find_call(identity, name)
+    if call is None or call.id != identity:
         kept |= {key: message[key] for key in ("tool_call_id",) if message.get(key) is not None}
     result = ObservationResult(
-        call_id=found[1] if found else None,
+        call_id=call.id if call else None,
         content=parts_of(message.get("content"), pointer="/content"),
         extra={"message": kept} if kept else {},
     )
-    return (found[0] if found else None), result
+    return call, result
 
 
 def _part(part: Any, at: str) -> Part:

@@ -1,16 +1,22 @@
 """Which call a tool result answers."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from workers.schema.records import ToolCall
+from msgspec.structs import replace
+
+from workers.schema.records import ObservationResult, Step, ToolCall
 
 ORPHAN = "orphan"  # key of a step's extra: a tool result whose call is not in the trajectory
+_PLACE = "call_place"  # key of a result's extra: the place of its call in the step, where neither id nor order tells it
 
 
 @dataclass(slots=True)
-class _Call:
+class MadeCall:
+    """step: that made it. place: among the step's calls."""
+
     step: int
+    place: int
     id: str | None
     name: str
     answered: bool = False
@@ -24,13 +30,13 @@ class CallPairing:
     that name, in the newest step that has one; else the oldest unanswered call of the last step; else none: an orphan.
     """
 
-    _by_id: dict[str, list[_Call]] = field(default_factory=dict)
-    _by_name: dict[str, list[_Call]] = field(default_factory=dict)
-    _last: list[_Call] = field(default_factory=list)
+    _by_id: dict[str, list[MadeCall]] = field(default_factory=dict)
+    _by_name: dict[str, list[MadeCall]] = field(default_factory=dict)
+    _last: list[MadeCall] = field(default_factory=list)
 
     def add_step(self, step: int, calls: Iterable[ToolCall]) -> None:
         """step: the place of the step, given back by `find_call`."""
-        self._last = [_Call(step, call.id or None, call.name) for call in calls]
+        self._last = [MadeCall(step, place, call.id or None, call.name) for place, call in enumerate(calls)]
         for call in self._last:
             if call.id:
                 same = self._by_id.setdefault(call.id, [])
@@ -39,23 +45,22 @@ class CallPairing:
                 same.append(call)
             self._by_name.setdefault(call.name, []).append(call)
 
-    def find_call(self, call_id: str | None, name: str | None = None) -> tuple[int, str | None] | None:
-        """The step and the id of the call that a result answers; None for an orphan."""
+    def find_call(self, call_id: str | None, name: str | None = None) -> MadeCall | None:
+        """The call that a result answers; None for an orphan."""
         call = self._named(call_id, name)
-        if call is None:
-            return None
-        call.answered = True
-        return call.step, call.id
+        if call is not None:
+            call.answered = True
+        return call
 
-    def find_function(self, name: str) -> int | None:
-        """The step of the newest call of that name: how results of `function_call`, which has no ids, are tied."""
+    def find_function(self, name: str) -> MadeCall | None:
+        """The newest call of that name: how results of `function_call`, which has no ids, are tied."""
         called = self._by_name.get(name)
         if not called:
             return None
         called[-1].answered = True
-        return called[-1].step
+        return called[-1]
 
-    def _named(self, call_id: str | None, name: str | None) -> _Call | None:
+    def _named(self, call_id: str | None, name: str | None) -> MadeCall | None:
         same = self._by_id.get(call_id) if call_id else None
         if same:
             return next((call for call in same if not call.answered), same[-1])
@@ -63,3 +68,28 @@ class CallPairing:
         if waiting:
             return next(call for call in waiting if call.step == waiting[-1].step)
         return next((call for call in self._last if not call.answered), None)
+
+
+def with_result(step: Step, result: ObservationResult, call: MadeCall) -> Step:
+    """The step with one more result, of this call of its own."""
+    answered = replace(step, observation=(*step.observation, result))
+    if call_place(answered, len(step.observation)) == call.place:
+        return answered
+    placed = replace(result, extra=result.extra | {_PLACE: call.place})
+    return replace(step, observation=(*step.observation, placed))
+
+
+def call_place(step: Step, index: int) -> int | None:
+    """The place of the call that the step's observation `index` answers; None in a step without calls."""
+    if not step.tool_calls:
+        return None
+    result, last = step.observation[index], len(step.tool_calls) - 1
+    named = result.extra.get(_PLACE)
+    if isinstance(named, int) and 0 <= named <= last:
+        return named
+    places = [place for place, call in enumerate(step.tool_calls) if call.id and call.id == result.call_id]
+    return places[-1] if places else min(index, last)
+
+
+def has_orphans(steps: Sequence[Step]) -> bool:
+    return any(step.extra.get(ORPHAN) is True for step in steps)

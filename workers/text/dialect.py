@@ -12,8 +12,9 @@ from typing import Any
 from jinja2 import TemplateError
 
 from workers.errors import RewardError
-from workers.schema import Step
+from workers.schema import Step, ToolCall
 from workers.schema.patterns import TextPattern, quote
+from workers.schema.tool_results import call_place
 from workers.text.segments import parts_text
 
 Message = dict[str, Any]
@@ -90,7 +91,7 @@ class Dialect:
         calls = step.tool_calls if self.tools else ()
         if not self.tools:
             text = "\n".join(
-                [*([text] if text else []), *(f"{c.name}({c.arguments_text})" for c in step.tool_calls)]
+                [*([text] if text else []), *(f"{c.name}({_arguments_text(c)})" for c in step.tool_calls)]
             )
         message = self._message("assistant", text)
         if step.reasoning and self.reasoning:
@@ -106,12 +107,11 @@ class Dialect:
                 }
                 for id_, c in zip(ids, calls, strict=True)
             ]
-        names = {call.id: place for place, call in enumerate(calls)}
         results = []
         for place, result in enumerate(step.observation):
             result_message = self._message("tool" if calls else "user", parts_text(result.content))
-            if calls:
-                call = names.get(result.call_id, min(place, len(calls) - 1))
+            call = call_place(step, place) if calls else None
+            if call is not None:
                 result_message |= {"tool_call_id": ids[call], "name": self._plain(calls[call].name)}
             results.append(result_message)
         return [message, *results]
@@ -133,6 +133,12 @@ class Dialect:
             if self.special is None
             else self.special.sub(lambda found: f"{found[0][0]} {found[0][1:]}", text)
         )
+
+
+def _arguments_text(call: ToolCall) -> str:
+    """One text for arguments that mean the same: how their JSON was spaced says nothing."""
+    arguments = call.arguments
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def in_parts(messages: list[Message]) -> list[Message]:

@@ -56,6 +56,7 @@ def test_messages_come_back_as_they_went_in(messages):
         ([{"role": "user", "content": "x"}], "", "no agent step"),
         ([{"role": "robot", "content": "x"}], "/0/role", "unknown role 'robot'"),
         ([{"role": "tool", "tool_call_id": 9, "content": "x"}], "/0/tool_call_id", "expected a string"),
+        ([{"role": "tool", "tool_call_id": "c9", "content": "x"}], "", "no agent step"),
         ([{"role": "assistant", "content": 3}], "/0/content", "expected a JSON array, got a number"),
         (
             [{"role": "assistant", "tool_calls": [{"id": "a"}]}],
@@ -111,3 +112,53 @@ def test_tau_bench_messages_are_equal_after_the_round_trip(shared_data: Path):
     assert len(runs) == 140
     for run in runs:
         assert to_messages(trajectory(run["traj"])) == run["traj"]
+
+
+ASKED = {"role": "user", "content": "Where?"}
+THOUGHT = [ASKED, {"role": "assistant", "content": "Here.", "reasoning_content": "Hm."}]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": "Here.", "reasoning": "Hm."},
+        {"content": "Here.", "thinking": "Hm."},
+        {"content": "<think>\nHm.\n</think>\n\nHere."},
+        {"content": "<think>Hm.</think>Here."},
+        {"content": "Hm.\n</think>\n\nHere."},  # a template that opens the reasoning in the prompt
+    ],
+)
+def test_reasoning_is_one_thing_however_it_is_spelled(answer):
+    messages = [THOUGHT[0], {"role": "assistant", **answer}]
+    found, expected = from_messages(messages)[1], from_messages(THOUGHT)[1]
+    assert (found.reasoning, found.message) == (expected.reasoning, expected.message)
+    if "thinking" not in answer:  # which becomes `reasoning_content`
+        assert to_messages(trajectory(messages)) == messages
+
+
+@pytest.mark.parametrize(
+    ("content", "reasoning", "said"),
+    [
+        ("<think>\n\n</think>\n\nHere.", "", "Here."),
+        ("<think>cut off", "cut off", ""),
+        ("Write </think> to close it.", None, "Write </think> to close it."),
+        ("No tag <think> here", None, "No tag <think> here"),
+    ],
+)
+def test_reasoning_in_text_is_what_marks_enclose(content, reasoning, said):
+    (step,) = from_messages([{"role": "assistant", "content": content}])
+    assert (step.reasoning, step.text) == (reasoning, said)
+    assert to_messages(trajectory([{"role": "assistant", "content": content}]))[0]["content"] == content
+
+
+def test_a_users_marks_are_text():
+    (step, _) = from_messages(
+        [{"role": "user", "content": "<think>a</think>b"}, {"role": "assistant", "content": ""}]
+    )
+    assert (step.reasoning, step.text) == (None, "<think>a</think>b")
+
+
+def test_a_refusal_is_text_that_models_read():
+    messages = [{"role": "assistant", "content": None, "refusal": "I cannot help with that."}]
+    assert from_messages(messages)[0].text == "I cannot help with that."
+    assert to_messages(trajectory(messages)) == messages
